@@ -1,0 +1,317 @@
+"""Growth as a value: what closes, what opens, and where every row of every array goes.
+
+After an optimiser step (clipped by `gate.project`)
+    close   an inner node that reached γ = 1 becomes a leaf: its subtree goes, its right child's layer stays as its bud
+    open    a leaf below γ = 1 becomes an inner node: its bud becomes the next layer; both children get fresh buds, γ = 1
+Each is a `Move`: for every row of the next structure, the row it comes from. Parameters and anything an optimiser keeps
+per parameter (moments, ages) move by the same `Move`; what is born starts with zeros there. A leaf that finds no free
+place has its γ set back to 1 and is counted as waiting; left-most leaves win the free places.
+
+`grow` is pure and compiles into a training step; `resize` changes the capacity, on the host, between dispatches.
+"""
+
+from typing import Any, NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from meristem.gate import Confined
+from meristem.nn.budding import Bud, Budding
+from meristem.nn.linear import check_size, glorot
+from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, spans
+
+M = TypeVar("M")
+S = TypeVar("S")
+
+
+class Move(NamedTuple):
+    """Sources of the next structure's rows; −1: none."""
+
+    layer: Int[Array, " capacity"]  # the layer that stays a layer
+    sprout: Int[Array, " capacity"]  # the bud that becomes a layer
+    bud: Int[Array, " capacity"]  # the bud that stays a bud
+    retired: Int[Array, " capacity"]  # the layer that becomes a bud
+    node: Int[Array, " nodes"]  # the node whose γ this is
+    depth: Int[Array, " capacity"]  # the next tree
+
+
+class GrowthInfo(NamedTuple):
+    """What one call of `grow` did, summed over all `Budding` bodies of the model."""
+
+    opened: Int[Array, ""]
+    closed: Int[Array, ""]
+    waited: Int[Array, ""]  # openings that found no free place
+
+
+def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
+    """Close and open the nodes of every `Budding` in `model`; call it after each update, inside `jit` if you like.
+
+    `opt_state` is any optax state; what it keeps for a layer or a γ moves with it. `key` draws the fresh buds.
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp, optax
+    >>> from meristem.nn import Budding
+    >>> body = Budding(width=3, key=jax.random.key(0))
+    >>> body = eqx.tree_at(lambda b: b.leafness.value, body, body.leafness.value.at[0].set(0.9))   # an optimiser did this
+    >>> opt_state = optax.adam(1e-3).init(eqx.filter(body, eqx.is_inexact_array))
+    >>> body, opt_state, info = grow(body, opt_state, key=jax.random.key(1))
+    >>> int(body.n_leaves), int(info.opened)
+    (2, 1)
+    """
+    bodies = _buddings(model)
+    if not bodies:
+        raise ValueError("grow() found no Budding in the model; call it only for models that have one.")
+    _check_mirrors(opt_state, len(bodies))
+    # A person's model may hold functions too; only arrays pass through cond.
+    arrays, rest = eqx.partition((model, opt_state), eqx.is_array)
+
+    def change(operand: PyTree) -> PyTree:
+        model, opt_state = eqx.combine(operand, rest)
+        model, opt_state, info = _grow(model, opt_state, key)
+        return eqx.partition((model, opt_state), eqx.is_array)[0], info
+
+    def stay(operand: PyTree) -> PyTree:
+        return operand, GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)
+
+    due = jnp.stack([is_due(body) for body in bodies]).any()
+    arrays, info = jax.lax.cond(anyone(due), change, stay, arrays)
+    model, opt_state = eqx.combine(arrays, rest)
+    return model, opt_state, info
+
+
+def is_due(body: Budding) -> Bool[Array, ""]:
+    """Whether any leaf wants to open or any inner node to close."""
+    gamma, alive = body.leafness.value, living(body.depth)
+    opens = alive & (leaves_of(gamma) < 1)
+    closes = (body.depth >= 0) & (inner_of(gamma, 0.0) >= 1)
+    return (opens | closes).any()
+
+
+@jax.custom_batching.custom_vmap
+def anyone(flag: Bool[Array, ""]) -> Bool[Array, ""]:
+    """The flag itself; under `vmap`, whether any member has it, as one unbatched value.
+
+    A `cond` on it stays a real branch in a population, where `vmap` would turn it into "do both, always".
+    """
+    return flag
+
+
+@anyone.def_vmap
+def _anyone_vmap(axis_size: int, in_batched: list[bool], flag: Array) -> tuple[Array, bool]:
+    return anyone(flag.any(0) if in_batched[0] else flag), False
+
+
+def closing(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tuple[Move, Int[Array, ""]]:
+    """The move that turns every inner node with γ = 1 into a leaf, and how many there are (the outermost count)."""
+    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
+    first, last = spans(depth)
+    closed = (depth >= 0) & (inner_of(gamma, 0.0) >= 1)
+    inside = (first[:, None] < index[None, :]) & (index[None, :] <= last[:, None])  # [node, inner node below or itself]
+    gone = (closed[:, None] & inside).any(0)
+    covered = (closed[:, None] & inside & (index[:, None] != index[None, :])).any(0)
+    outermost = closed & ~covered
+    # The node that becomes a leaf at each of the old positions, if one does.
+    heir = jnp.where(outermost[:, None] & (first[:, None] == index[None, :]), index[:, None], -1).max(0)
+
+    keep = living(depth) & ~gone
+    source = _inverse(jnp.where(keep, _running(keep) - 1, -1))
+    heir = _rows(heir, source, -1)
+    move = Move(
+        layer=source,
+        sprout=jnp.full_like(source, -1),
+        bud=jnp.where(heir >= 0, -1, source),
+        retired=heir,
+        node=in_order(_leaf_node(source, heir), _inner_node(source)),
+        depth=_rows(depth, source, -1),
+    )
+    return move, outermost.sum(dtype=jnp.int32)
+
+
+def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tuple[Move, Bool[Array, " capacity"], Int[Array, ""]]:
+    """The move that makes two leaves of every leaf with γ < 1 that finds a place, the leaves that wait, the number opened."""
+    capacity = depth.shape[0]
+    index = jnp.arange(capacity, dtype=depth.dtype)
+    alive = living(depth)
+    wants = alive & (leaves_of(gamma) < 1)
+    opened = wants & (_running(wants) <= capacity - n_leaves(depth))
+    place = index + _running(opened) - opened
+    source = _inverse(jnp.where(alive, place, -1))
+    mother = _inverse(jnp.where(opened, place + 1, -1))  # for a newborn layer, the leaf whose bud it was
+    stays = jnp.where(_rows(opened, source, False), -1, source)
+    move = Move(
+        layer=source,
+        sprout=mother,
+        bud=stays,
+        retired=jnp.full_like(source, -1),
+        # The opened leaf's γ, with all its history, is now the inner node's.
+        node=in_order(_leaf_node(stays, jnp.full_like(source, -1)), jnp.where(mother >= 0, 2 * mother, _inner_node(source))),
+        depth=jnp.where(mother >= 0, _rows(leaf_depth(depth), mother, -1), _rows(depth, source, -1)),
+    )
+    return move, wants & ~opened, opened.sum(dtype=jnp.int32)
+
+
+def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
+    """The same model and optimiser state with room for `capacity` leaves. A host function: shapes change.
+
+    >>> import jax
+    >>> from meristem.nn import Budding
+    >>> body, _ = resize(Budding(width=3, key=jax.random.key(0)), None, 8)
+    >>> body.capacity
+    8
+    """
+    capacity = check_size("capacity", capacity)
+    bodies = _buddings(model)
+    needed = max((int(np.max(n_leaves_of(body))) for body in bodies), default=0)
+    if needed > capacity:
+        raise ValueError(f"capacity={capacity} is too small: the network has {needed} live leaves.")
+    axis = bodies[0].depth.ndim - 1 if bodies else 0  # a population has its members in front
+
+    def fit(rows: int, fill: float) -> Any:
+        def one(leaf: Array) -> Array:
+            old = np.asarray(leaf)
+            if old.shape[axis] >= rows:
+                return jnp.asarray(np.take(old, np.arange(rows), axis))
+            shape = (*old.shape[:axis], rows - old.shape[axis], *old.shape[axis + 1 :])
+            return jnp.asarray(np.concatenate([old, np.full(shape, fill, old.dtype)], axis))
+
+        return one
+
+    def parts(body: Budding, gamma: float) -> Budding:
+        layers = (body.weight, body.bias, body.bud)
+        return eqx.tree_at(
+            lambda b: (b.weight, b.bias, b.bud, b.leafness, b.depth),
+            body,
+            (
+                *jax.tree.map(fit(capacity, 0), layers),
+                jax.tree.map(fit(2 * capacity - 1, gamma), body.leafness),
+                jax.tree.map(fit(capacity, -1), body.depth),
+            ),
+            is_leaf=lambda node: node is None,
+        )
+
+    return _map_buddings(lambda b, _: parts(b, 1), model), _map_buddings(lambda b, _: parts(b, 0), opt_state)
+
+
+def n_leaves_of(body: Budding) -> np.ndarray:
+    """The live leaves of a body, or of each member of a population of bodies. A host function."""
+    return 1 + (np.asarray(body.depth)[..., 1:] >= 0).sum(-1)
+
+
+def _grow(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
+    counts = []
+    moves = []
+
+    def change(body: Budding, index: int) -> Budding:
+        close, closed = closing(body.leafness.value, body.depth)
+        body = _move_body(body, close, None)
+        gamma = body.leafness.value
+        open_, waits, opened = opening(gamma, body.depth)
+        gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, gamma)
+        body = eqx.tree_at(lambda b: b.leafness.value, body, gamma)
+        body = _move_body(body, open_, jax.random.fold_in(key, index))
+        moves.append((close, open_))
+        counts.append(GrowthInfo(opened, closed, waits.sum(dtype=jnp.int32)))
+        return body
+
+    model = _map_buddings(change, model)
+
+    def follow(mirror: Budding, index: int) -> Budding:
+        for move in moves[index % len(moves)]:
+            mirror = _move_mirror(mirror, move)
+        return mirror
+
+    opt_state = _map_buddings(follow, opt_state)
+    return model, opt_state, GrowthInfo(*map(sum, zip(*counts, strict=True)))
+
+
+def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
+    weight = _either(body.weight, move.layer, body.bud.weight, move.sprout)
+    bias = _either(body.bias, move.layer, body.bud.bias, move.sprout)
+    bud = Bud(
+        _either(body.bud.weight, move.bud, body.weight, move.retired),
+        _either(body.bud.bias, move.bud, body.bias, move.retired),
+    )
+    if key is not None:
+        fresh = living(move.depth) & (move.bud < 0) & (move.retired < 0)
+        keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(jnp.arange(fresh.shape[0]))
+        draw = jax.vmap(lambda k: glorot(k, body.weight.shape[1:]))(keys).astype(body.weight.dtype)
+        bud = Bud(jnp.where(fresh[:, None, None], draw, bud.weight), bud.bias)
+    leafness = Confined(_rows(body.leafness.value, move.node, 1))
+    return eqx.tree_at(
+        lambda b: (b.weight, b.bias, b.bud, b.leafness, b.depth), body, (weight, bias, bud, leafness, move.depth)
+    )
+
+
+def _move_mirror(mirror: Budding, move: Move) -> Budding:
+    """What an optimiser keeps for a body: rows follow their parameter, the newborn start at zero."""
+
+    def follow(part: PyTree, source: Array) -> PyTree:
+        return jax.tree.map(lambda leaf: _rows(leaf, source, 0), part)
+
+    return eqx.tree_at(
+        lambda b: (b.weight, b.bias, b.bud, b.leafness),
+        mirror,
+        (
+            follow(mirror.weight, move.layer),
+            follow(mirror.bias, move.layer),
+            follow(mirror.bud, move.bud),
+            follow(mirror.leafness, move.node),
+        ),
+        is_leaf=lambda node: node is None,
+    )
+
+
+def _rows(values: Array, source: Int[Array, " rows"], fill: float) -> Array:
+    """values[source], and `fill` where the source is −1."""
+    found = (source >= 0).reshape(-1, *[1] * (values.ndim - 1))
+    return jnp.where(found, values[source], jnp.asarray(fill, values.dtype))
+
+
+def _either(one: Array, from_one: Int[Array, " rows"], other: Array, from_other: Int[Array, " rows"]) -> Array:
+    """Rows of one array where it has a source, else of the other, else 0."""
+    found = (from_one >= 0).reshape(-1, *[1] * (one.ndim - 1))
+    return jnp.where(found, _rows(one, from_one, 0), _rows(other, from_other, 0))
+
+
+def _running(flags: Bool[Array, " capacity"]) -> Int[Array, " capacity"]:
+    return jnp.cumsum(flags, dtype=jnp.int32)
+
+
+def _inverse(place: Int[Array, " capacity"]) -> Int[Array, " capacity"]:
+    """For each place the row that goes there, −1 if none does."""
+    index = jnp.arange(place.shape[0], dtype=place.dtype)
+    return jnp.where(place[None, :] == index[:, None], index[None, :], -1).max(1)
+
+
+def _leaf_node(source: Array, heir: Array) -> Array:
+    """The old node of each leaf: the inner node it inherits from, or itself."""
+    return jnp.where(heir >= 0, 2 * heir - 1, jnp.where(source >= 0, 2 * source, -1))
+
+
+def _inner_node(source: Array) -> Array:
+    return jnp.where(source >= 1, 2 * source - 1, -1)
+
+
+def _is_budding(node: Any) -> bool:
+    return isinstance(node, Budding)
+
+
+def _buddings(tree: PyTree) -> list[Budding]:
+    return [leaf for leaf in jax.tree.leaves(tree, is_leaf=_is_budding) if _is_budding(leaf)]
+
+
+def _map_buddings(change: Any, tree: M) -> M:
+    """Apply change(body, index) to every Budding in a tree."""
+    count = iter(range(len(_buddings(tree))))
+    return jax.tree.map(lambda node: change(node, next(count)) if _is_budding(node) else node, tree, is_leaf=_is_budding)
+
+
+def _check_mirrors(opt_state: PyTree, bodies: int) -> None:
+    mirrors = len(_buddings(opt_state))
+    if mirrors % bodies:
+        raise ValueError(
+            f"The optimiser state holds {mirrors} copies of the model's {bodies} Budding bodies; it was made for another model. "
+            "Make it with optimizer.init(eqx.filter(model, eqx.is_inexact_array))."
+        )

@@ -1,0 +1,64 @@
+"""Highway networks (equation 3), the baseline: as a tunnel, but the gate is a function of the input.
+
+    h_l = g_l(h) · σ(W_l h + b_l) + (1 − g_l(h)) · h,      g_l(h) = sigmoid(V_l h + c_l),  c_l starts at −2
+    price = Σ_l Σ_k g_lk(h)                                 (penalised only where one asks for it)
+"""
+
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from meristem.nn.activation import ACTIVATIONS, check_activation
+from meristem.nn.body import Body, by_layer
+from meristem.nn.linear import check_size, glorot
+
+
+class Highway(Body):
+    """`depth` layers of `width` units, each with a gate network of its own.
+
+    >>> import jax, jax.numpy as jnp
+    >>> highway = Highway(width=3, depth=2, key=jax.random.key(0))
+    >>> highway(jnp.ones(3)).shape, highway.gates(jnp.ones(3)).shape
+    ((3,), (2, 3))
+    """
+
+    weight: Float[Array, "depth width width"]
+    bias: Float[Array, "depth width"]
+    gate_weight: Float[Array, "depth width width"]
+    gate_bias: Float[Array, "depth width"]
+    activation: str = eqx.field(static=True)
+
+    def __init__(self, width: int, depth: int, *, activation: str = "relu", gate_bias: float = -2.0, key: PRNGKeyArray):
+        width, depth = check_size("width", width), check_size("depth", depth)
+        weight_key, gate_key = jax.random.split(key)
+        self.weight = glorot(weight_key, (depth, width, width))
+        self.bias = jnp.zeros((depth, width))
+        self.gate_weight = glorot(gate_key, (depth, width, width))
+        self.gate_bias = jnp.full((depth, width), float(gate_bias))
+        self.activation = check_activation(activation)
+
+    def _run(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], list[Float[Array, " width"]]]:
+        sigma, gates = ACTIVATIONS[self.activation], []
+        layers = map(jnp.unstack, (self.weight, self.bias, self.gate_weight, self.gate_bias))
+        for weight, bias, gate_weight, gate_bias in zip(*layers, strict=True):
+            gate = jax.nn.sigmoid(gate_weight @ x + gate_bias)
+            x = gate * sigma(weight @ x + bias) + (1 - gate) * x
+            gates.append(gate)
+        return x, gates
+
+    def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
+        y, gates = self._run(x)
+        return y, jnp.stack(gates).sum()
+
+    def gates(self, x: Float[Array, " width"]) -> Float[Array, "depth width"]:
+        """g_lk(x), for the soft size of equation 7."""
+        return jnp.stack(self._run(x)[1])
+
+    def half_norm(self) -> Float[Array, ""]:
+        return 0.5 * ((self.weight**2).sum() + (self.gate_weight**2).sum())
+
+    def depths(self) -> Self:
+        return by_layer(self)

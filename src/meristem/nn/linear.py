@@ -1,0 +1,42 @@
+"""An affine map y = W x + b, and the initial weights of every layer: Glorot uniform, biases 0."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
+    """Uniform on ±√(6 / (fan_in + fan_out)); the last two axes are [out, in]."""
+    limit = math.sqrt(6 / (shape[-1] + shape[-2]))
+    return jax.random.uniform(key, shape, jnp.result_type(float), -limit, limit)
+
+
+def check_size(name: str, value: int, least: int = 1) -> int:
+    """A size given by a person: an integer of at least `least`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+        raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
+    return value.__index__()
+
+
+class Linear(eqx.Module):
+    """y = W x (+ b), for one sample.
+
+    >>> import jax
+    >>> Linear(2, 3, key=jax.random.key(0))(jax.numpy.ones(2)).shape
+    (3,)
+    """
+
+    weight: Float[Array, "out in"]
+    bias: Float[Array, " out"] | None
+
+    def __init__(self, n_in: int, n_out: int, *, use_bias: bool = True, key: PRNGKeyArray):
+        shape = (check_size("n_out", n_out), check_size("n_in", n_in))
+        self.weight = glorot(key, shape)
+        self.bias = jnp.zeros(shape[0]) if use_bias else None
+
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+        y = self.weight @ x
+        return y if self.bias is None else y + self.bias

@@ -1,0 +1,56 @@
+"""Network = embed → body → head: a linear projection without bias, a body of equal width, a linear output."""
+
+from typing import Self
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from meristem.nn.activation import unknown
+from meristem.nn.body import Body
+from meristem.nn.budding import Budding
+from meristem.nn.highway import Highway
+from meristem.nn.linear import Linear, check_size
+from meristem.nn.stack import Plain, Residual
+from meristem.nn.tunnel import Tunnel
+
+BODIES = {"tunnel": Tunnel, "budding": Budding, "highway": Highway, "plain": Plain, "residual": Residual}
+
+
+class Network(eqx.Module):
+    """One sample [n_in] → [n_out].
+
+    >>> import jax, jax.numpy as jnp
+    >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
+    >>> network(jnp.ones(2)).shape
+    (1,)
+    """
+
+    embed: Linear
+    body: Body
+    head: Linear
+
+    @classmethod
+    def create(cls, body: str, n_in: int, n_out: int, *, width: int = 10, key: PRNGKeyArray, **options: object) -> Self:
+        """A fresh network with a body by name; `options` go to the body (`depth`, `capacity`, `activation`, …)."""
+        if body not in BODIES:
+            raise unknown("body", body, list(BODIES))
+        embed_key, body_key, head_key = jax.random.split(key, 3)
+        width = check_size("width", width)
+        return cls(
+            Linear(n_in, width, use_bias=False, key=embed_key),
+            BODIES[body](width, key=body_key, **options),
+            Linear(width, n_out, key=head_key),
+        )
+
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+        return self.priced(x)[0]
+
+    def priced(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
+        """The output and the body's price."""
+        h, price = self.body.priced(self.embed(x))
+        return self.head(h), price
+
+    def half_norm(self) -> Float[Array, ""]:
+        """½ ‖W‖² over embed, body and head."""
+        return 0.5 * ((self.embed.weight**2).sum() + (self.head.weight**2).sum()) + self.body.half_norm()

@@ -1,0 +1,60 @@
+"""The limits of equation 1, as baselines of fixed size: plain (g = 1) and residual (both factors 1).
+
+    plain     h_l = σ(W_l h_{l−1} + b_l)
+    residual  h_l = σ(W_l h_{l−1} + b_l) + h_{l−1}
+    price = 0
+"""
+
+from typing import ClassVar, Self
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from meristem.nn.activation import ACTIVATIONS, check_activation
+from meristem.nn.body import Body, by_layer
+from meristem.nn.linear import check_size, glorot
+
+
+class Plain(Body):
+    """`depth` perceptron layers of `width` units.
+
+    >>> import jax, jax.numpy as jnp
+    >>> Plain(width=3, depth=2, key=jax.random.key(0))(jnp.ones(3)).shape
+    (3,)
+    """
+
+    weight: Float[Array, "depth width width"]
+    bias: Float[Array, "depth width"]
+    activation: str = eqx.field(static=True)
+
+    skip: ClassVar[float] = 0.0  # the factor of the copied input
+
+    def __init__(self, width: int, depth: int, *, activation: str = "relu", key: PRNGKeyArray):
+        width, depth = check_size("width", width), check_size("depth", depth)
+        self.weight = glorot(key, (depth, width, width))
+        self.bias = jnp.zeros((depth, width))
+        self.activation = check_activation(activation)
+
+    def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
+        sigma = ACTIVATIONS[self.activation]
+        for weight, bias in zip(jnp.unstack(self.weight), jnp.unstack(self.bias), strict=True):
+            x = sigma(weight @ x + bias) + self.skip * x
+        return x, jnp.zeros((), x.dtype)
+
+    def half_norm(self) -> Float[Array, ""]:
+        return 0.5 * (self.weight**2).sum()
+
+    def depths(self) -> Self:
+        return by_layer(self)
+
+
+class Residual(Plain):
+    """`depth` perceptron layers of `width` units, each added to its input.
+
+    >>> import jax, jax.numpy as jnp
+    >>> Residual(width=3, depth=2, key=jax.random.key(0))(jnp.ones(3)).shape
+    (3,)
+    """
+
+    skip: ClassVar[float] = 1.0

@@ -1,0 +1,66 @@
+"""A full binary tree as one integer array.
+
+The leaves stand in a row, 0 … n−1, and between leaf j−1 and leaf j stands exactly one inner node: the one whose left
+subtree ends at j−1 and whose right subtree begins at j. So a tree with at most `capacity` leaves is
+
+    depth[j]    the depth of the inner node between leaf j−1 and leaf j;  −1 where there is none (j = 0, j ≥ n)
+
+and everything else follows by comparing neighbours: a subtree is bounded by the nearest inner nodes that are less deep.
+In the tree's own order (leaf, inner, leaf, …, leaf) leaf j is node 2j and inner node j is node 2j − 1: `capacity` leaves
+make 2·capacity − 1 nodes. Pure functions of `depth`; imports nothing of meristem.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+
+def seedling(capacity: int) -> Int[Array, " capacity"]:
+    """A single leaf."""
+    return jnp.full(capacity, -1, jnp.int32)
+
+
+def living(depth: Int[Array, " capacity"]) -> Bool[Array, " capacity"]:
+    """Whether leaf j exists. Inner node j exists just when leaf j does, but for j = 0."""
+    return (depth >= 0).at[0].set(True)
+
+
+def n_leaves(depth: Int[Array, " capacity"]) -> Int[Array, ""]:
+    return living(depth).sum(dtype=jnp.int32)
+
+
+def spans(depth: Int[Array, " capacity"]) -> tuple[Int[Array, " capacity"], Int[Array, " capacity"]]:
+    """The first and the last leaf below each inner node. Where there is no inner node: (capacity, −1), an empty span.
+
+    >>> import jax.numpy as jnp
+    >>> first, last = spans(jnp.array([-1, 1, 0, -1]))    # ((0 1) 2) and a free place
+    >>> first.tolist(), last.tolist()
+    ([4, 0, 0, 4], [-1, 1, 2, -1])
+    """
+    size = depth.shape[0]
+    index = jnp.arange(size, dtype=jnp.int32)
+    bounds = depth[None, :] < depth[:, None]  # [node, other]
+    before, after = index[None, :] < index[:, None], index[None, :] > index[:, None]
+    first = jnp.where(bounds & before, index[None, :], 0).max(1)
+    last = jnp.where(bounds & after, index[None, :], size).min(1) - 1
+    return jnp.where(depth >= 0, first, size), jnp.where(depth >= 0, last, -1)
+
+
+def leaf_depth(depth: Int[Array, " capacity"]) -> Int[Array, " capacity"]:
+    """The depth of each leaf: one below the deeper of its two neighbours."""
+    right = jnp.concatenate([depth[1:], jnp.full(1, -1, depth.dtype)])
+    return jnp.maximum(depth, right) + 1
+
+
+def in_order(leaf: Array, inner: Array) -> Array:
+    """[capacity] leaves and [capacity] inner nodes (the first is no node) → [2·capacity − 1] in the tree's order."""
+    return jnp.stack([inner, leaf], 1).reshape(-1)[1:]
+
+
+def leaves_of(node: Array) -> Array:
+    """[2·capacity − 1] nodes → [capacity] leaves."""
+    return node[0::2]
+
+
+def inner_of(node: Array, first: float) -> Array:
+    """[2·capacity − 1] nodes → [capacity] inner nodes, with `first` in the place that is no node."""
+    return jnp.concatenate([jnp.full(1, first, node.dtype), node[1::2]])

@@ -1,0 +1,54 @@
+"""Tunnel networks (equations 1 and 2): every unit has a gate between copying its input and a nonlinearity.
+
+    h_l = g_l · σ(W_l h_{l−1} + b_l) + (1 − g_l) · h_{l−1}          g_l ∈ [0, 1]^width, at first 0
+    price = Σ_l Σ_k g_lk
+"""
+
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from meristem.gate import Confined
+from meristem.nn.activation import ACTIVATIONS, check_activation
+from meristem.nn.body import Body, by_layer
+from meristem.nn.linear import check_size, glorot
+
+
+class Tunnel(Body):
+    """`depth` layers of `width` units, all closed at first: the identity.
+
+    >>> import jax, jax.numpy as jnp
+    >>> tunnel = Tunnel(width=3, depth=2, key=jax.random.key(0))
+    >>> tunnel(jnp.array([1.0, 2.0, 3.0])).tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    weight: Float[Array, "depth width width"]
+    bias: Float[Array, "depth width"]
+    gate: Confined  # [depth width]; 0 copies, 1 transforms
+    activation: str = eqx.field(static=True)
+
+    def __init__(self, width: int, depth: int, *, activation: str = "relu", key: PRNGKeyArray):
+        width, depth = check_size("width", width), check_size("depth", depth)
+        self.weight = glorot(key, (depth, width, width))
+        self.bias = jnp.zeros((depth, width))
+        self.gate = Confined(jnp.zeros((depth, width)))
+        self.activation = check_activation(activation)
+
+    def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
+        sigma = ACTIVATIONS[self.activation]
+        # Unstacked once: the gradient of indexing the stack in every layer is a scatter in every layer.
+        for weight, bias, gate in zip(*map(jnp.unstack, (self.weight, self.bias, self.gate.value)), strict=True):
+            x = gate * sigma(weight @ x + bias) + (1 - gate) * x
+        return x, self.gate.value.sum()
+
+    def half_norm(self) -> Float[Array, ""]:
+        # A closed unit sees no error; under Adam L2 alone would shrink it at the full rate.
+        is_open = jax.lax.stop_gradient(self.gate.value > 0)[..., None]
+        return 0.5 * jnp.where(is_open, self.weight**2, 0).sum()
+
+    def depths(self) -> Self:
+        return by_layer(self)

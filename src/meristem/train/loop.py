@@ -1,0 +1,174 @@
+"""The host's part of training: it watches, keeps the best model, changes the capacity, and stops.
+
+    fit(networks, data, learning_rate=…, penalty=…, recipe=…) → Fit
+
+One network or a population (every array with a leading axis of members) goes through the same loop; a population is the
+`vmap` of the epoch, its members have rates, penalties, schedules and structures of their own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from meristem.nn.budding import Budding
+from meristem.nn.growth import n_leaves_of, resize
+from meristem.nn.network import Network
+from meristem.train import step
+from meristem.train.step import Data, EpochInfo, Knobs, Recipe, TrainState
+
+MAX_EPOCHS = 2000
+
+# Compiled once per shape and recipe, at module level, so that a second fit compiles nothing.
+_epoch = jax.jit(step.epoch, static_argnames="recipe")
+_epoch_population = jax.jit(
+    lambda state, data, knobs, recipe: jax.vmap(partial(step.epoch, recipe=recipe), in_axes=(0, None, 0))(state, data, knobs),
+    static_argnames="recipe",
+)
+_start = jax.jit(step.start, static_argnames="recipe")
+_start_population = jax.jit(
+    lambda network, recipe, key: jax.vmap(lambda n, k: step.start(n, recipe, key=k))(network, key), static_argnames="recipe"
+)
+_select = jax.jit(step.select)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What training leaves behind. Histories are [epochs], for a population [epochs, members]."""
+
+    best: Network  # at the best epoch
+    last: Network  # at the last epoch
+    history: dict[str, np.ndarray]  # a field of EpochInfo → its values
+    best_epoch: np.ndarray  # counted from 1; 0: no epoch was finite
+    epochs: np.ndarray  # how many were trained until the member stopped
+    diverged: np.ndarray  # whether the loss turned non-finite
+
+
+class DivergedError(ArithmeticError):
+    """The loss turned non-finite. `fit` holds the last good model."""
+
+    def __init__(self, epoch: int, rate: float, fit: Fit):
+        self.fit = fit
+        super().__init__(
+            f"The loss turned non-finite in epoch {epoch} at learning rate {rate:g}; the model of epoch {epoch - 1} is kept. "
+            f"Try learning_rate={rate / 3:.1g}, and check the scale of the inputs."
+        )
+
+
+def fit(
+    network: Network,
+    data: Data,
+    *,
+    learning_rate: Any,
+    penalty: Any,
+    key: PRNGKeyArray,
+    recipe: Recipe = Recipe(),
+    max_epochs: int = MAX_EPOCHS,
+    watch: Callable[[int, EpochInfo], bool | None] | None = None,
+) -> Fit:
+    """Train until every member has stopped. `key` of shape [] trains one network, of shape [members] a population, whose
+    networks have a leading axis; rates and penalties may then be one number or one per member.
+    `watch(epoch, info)` is called after each epoch and may return True to stop.
+
+    >>> import jax
+    >>> from meristem.data.spirals import two_spirals
+    >>> from meristem.nn import Network
+    >>> x, y = two_spirals("easy")
+    >>> network = Network.create("tunnel", 2, 1, depth=2, key=jax.random.key(0))
+    >>> result = fit(network, Data(x, y), learning_rate=3e-3, penalty=1e-3, key=jax.random.key(1), max_epochs=3)
+    >>> result.history["loss"].shape
+    (3,)
+    """
+    check_data(data, recipe)
+    members = jnp.shape(key)
+    knobs = Knobs(*(_per_member(name, value, members) for name, value in [("learning_rate", learning_rate), ("penalty", penalty)]))
+    begin, run = (_start_population, _epoch_population) if members else (_start, _epoch)
+    state: TrainState = begin(network, recipe=recipe, key=key)
+    least = network.body.capacity if isinstance(network.body, Budding) else 0
+
+    best, best_epoch, infos = state.network, np.zeros(members, int), []
+    stopped = np.zeros(members, bool)
+    for epoch in range(1, max_epochs + 1):
+        state, info = run(state, data, knobs, recipe=recipe)
+        host = jax.device_get(info)
+        infos.append(host)
+        if host.improved.any():
+            best = _keep(host.improved, state.network, best)
+            best_epoch = np.where(host.improved, epoch, best_epoch)
+        stopped = host.stopped
+        if (watch is not None and watch(epoch, host)) or stopped.all():
+            break
+        if least:
+            state = _adapt_capacity(state, host, least)
+
+    history = _history(infos)
+    alive = ~np.concatenate([np.zeros((1, *members), bool), history["stopped"][:-1]])
+    result = Fit(best, state.network, history, best_epoch, alive.sum(0), history["diverged"][-1])
+    if not members and result.diverged:
+        scale = recipe.scales[int(history["stage"][-1])]
+        raise DivergedError(len(infos), float(knobs.learning_rate) * scale, result)
+    return result
+
+
+def check_data(data: Data, recipe: Recipe) -> None:
+    """Shapes that fit and numbers that are numbers; raises ValueError."""
+    pairs = [("x", data.x, "y", data.y), ("dev_x", data.dev_x, "dev_y", data.dev_y)]
+    for x_name, x, y_name, y in pairs:
+        if x is None and y is None:
+            continue
+        if x is None or y is None:
+            raise ValueError(f"{x_name} and {y_name} must be given together.")
+        if x.ndim != 2 or x.shape[0] == 0:
+            raise ValueError(f"{x_name} has shape {x.shape}; it must be [samples, features] with at least one sample.")
+        if y.shape[:1] != x.shape[:1]:
+            raise ValueError(f"{y_name} has {y.shape[0] if y.ndim else 0} rows but {x_name} has {x.shape[0]}; they must be equal.")
+        rank = 1 if recipe.objective in ("binary", "multiclass") else 2
+        if y.ndim != rank:
+            wanted = "[samples]" if rank == 1 else "[samples, outputs]"
+            raise ValueError(f"{y_name} has shape {y.shape}; objective={recipe.objective!r} needs {wanted}.")
+        for name, values in ((x_name, x), (y_name, y)):
+            if jnp.issubdtype(values.dtype, jnp.inexact) and not np.isfinite(np.asarray(values)).all():
+                raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
+
+
+def _per_member(name: str, value: Any, members: tuple[int, ...]) -> jax.Array:
+    array = np.asarray(value, np.result_type(float))
+    if not np.isfinite(array).all() or (array < 0).any() or (name == "learning_rate" and (array == 0).any()):
+        raise ValueError(f"{name}={value!r} must be a finite number {'above' if name == 'learning_rate' else 'of at least'} 0.")
+    if array.shape not in ((), members):
+        raise ValueError(f"{name} has shape {array.shape}; give one number, or one for each of the {members} members.")
+    return jnp.asarray(np.broadcast_to(array, members), jnp.result_type(float))
+
+
+def _keep(improved: np.ndarray, network: Network, best: Network) -> Network:
+    """The new network for the members that improved, the old best for the others."""
+    if improved.all():
+        return network
+    if isinstance(network.body, Budding) and isinstance(best.body, Budding):
+        room = max(network.body.capacity, best.body.capacity)
+        network, best = (n if n.body.capacity == room else resize(n, None, room)[0] for n in (network, best))
+    return _select(jnp.asarray(improved), network, best)
+
+
+def _adapt_capacity(state: TrainState, info: EpochInfo, least: int) -> TrainState:
+    """Twice the room after an epoch in which an opening had to wait; half of it when the other half was never used."""
+    capacity = state.network.body.capacity
+    live = np.where(info.stopped, 0, info.most_leaves)
+    if info.waited[~info.stopped].any():
+        capacity *= 2
+    elif capacity // 2 >= max(least, live.max(), n_leaves_of(state.network.body).max()):
+        capacity //= 2
+    if capacity == state.network.body.capacity:
+        return state
+    network, opt_state = resize(state.network, state.opt_state, capacity)
+    return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state))
+
+
+def _history(infos: list[EpochInfo]) -> dict[str, np.ndarray]:
+    return {name: np.stack([getattr(info, name) for info in infos]) for name in EpochInfo._fields}

@@ -1,0 +1,119 @@
+"""The optimiser as an optax chain: Adam with an age per layer, layer-wise rates, projection last.
+
+    m ← β1 m + (1 − β1) g        v ← β2 v + (1 − β2) g²        t: the age of the layer or node, not of the run
+    p ← clip(p − rate · decay^depth · m̂ / (√v̂ + ε))
+
+A layer that was born late has its own t, so that its first step is one rate long. Every array is updated as rows
+[layers, rest]: all that is particular to a layer is then one number per row, and the inner loop is long.
+
+The chain takes the whole model as its parameters (integers and dormant buds get no update):
+    optimizer = adam(depth_decay=0.75);  state = optimizer.init(model)
+    updates, state = optimizer.update(grads, state, model, learning_rate=1e-3);  model = eqx.apply_updates(model, updates)
+Users of their own optimiser need `decay_mask` (weight decay would *open* nodes) and `gate.project` alone.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, PyTree
+
+from meristem.gate import is_confined, project
+from meristem.nn.body import Body
+from meristem.nn.budding import Bud
+
+
+class AdamState(NamedTuple):
+    """Moments shaped as the parameters; ages shaped as their rows."""
+
+    age: PyTree
+    mu: PyTree
+    nu: PyTree
+
+
+def trainable(model: PyTree) -> PyTree:
+    """True for every array that training may change: floats outside dormant buds."""
+    return jax.tree.map(
+        lambda node: jax.tree.map(lambda _: False, node) if isinstance(node, Bud) else eqx.is_inexact_array(node),
+        model,
+        is_leaf=lambda node: isinstance(node, Bud),
+    )
+
+
+def decay_mask(params: PyTree) -> PyTree:
+    """The mask for a user's own weight decay: not on gates, leafness or buds.
+
+    >>> import equinox as eqx, jax, optax
+    >>> from meristem.gate import project
+    >>> from meristem.nn import Tunnel
+    >>> optimizer = optax.chain(optax.adamw(1e-3, mask=decay_mask), project())
+    >>> state = optimizer.init(eqx.filter(Tunnel(width=3, depth=2, key=jax.random.key(0)), eqx.is_inexact_array))
+    """
+
+    def spared(node: Any) -> bool:
+        return is_confined(node) or isinstance(node, Bud)
+
+    return jax.tree.map(lambda node: jax.tree.map(lambda _: not spared(node), node), params, is_leaf=spared)
+
+
+def layer_depths(model: PyTree) -> PyTree:
+    """For every array of a model the depth of its layer: [] outside bodies, one per row inside."""
+
+    def depths(node: Any) -> Any:
+        if isinstance(node, Body):
+            return node.depths()
+        return jnp.zeros((), jnp.int32) if eqx.is_array(node) else node
+
+    return jax.tree.map(depths, model, is_leaf=lambda node: isinstance(node, Body))
+
+
+def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax.GradientTransformationExtraArgs:
+    """Adam's direction times decay^depth, with an age per row; see the module's header."""
+
+    def init(model: PyTree) -> AdamState:
+        chosen = trainable(model)
+        params, depths = eqx.filter(model, chosen), eqx.filter(layer_depths(model), chosen)
+        # Strong types and arrays that share no memory: the second epoch must look like the first.
+        zeros = [jax.tree.map(lambda p: jnp.zeros(p.shape, p.dtype), params) for _ in range(2)]
+        return AdamState(jax.tree.map(lambda d: jnp.zeros(d.shape, jnp.int32), depths), *zeros)
+
+    def update(grads: PyTree, state: AdamState, model: PyTree, *, learning_rate: Any, **_: Any) -> tuple[PyTree, AdamState]:
+        depths = eqx.filter(layer_depths(model), trainable(model))
+        age = jax.tree.map(lambda a: a + 1, state.age)
+
+        def moment(decay: float, order: int) -> Any:
+            def next_moment(m: Array, g: Array) -> Array:
+                g = g.reshape(m.shape)
+                return decay * m + (1 - decay) * (g if order == 1 else g * g)
+
+            return next_moment
+
+        def direction(depth: Array, age: Array, m: Array, v: Array) -> Array:
+            dtype, rows = m.dtype, depth.size
+            t = age.astype(dtype).reshape(rows, 1)
+            correction1, correction2 = 1 - b1**t, jnp.sqrt(1 - b2**t)
+            rate = learning_rate * depth_decay ** depth.astype(dtype).reshape(rows, 1)
+            step = (rate * correction2 / correction1) * m.reshape(rows, -1)
+            return (-step / (jnp.sqrt(v.reshape(rows, -1)) + eps * correction2)).reshape(m.shape)
+
+        grads = eqx.filter(grads, trainable(model))
+        mu = jax.tree.map(moment(b1, 1), state.mu, grads)
+        nu = jax.tree.map(moment(b2, 2), state.nu, grads)
+        return jax.tree.map(direction, depths, age, mu, nu), AdamState(age, mu, nu)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def adam(
+    depth_decay: float = 0.75, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> optax.GradientTransformationExtraArgs:
+    """The paper's optimiser; `update` takes `learning_rate` as a keyword.
+
+    >>> import jax
+    >>> from meristem.nn import Network
+    >>> network = Network.create("budding", 2, 1, key=jax.random.key(0))
+    >>> state = adam().init(network)
+    """
+    return optax.chain(scale_by_adam(depth_decay, b1, b2, eps), project())
