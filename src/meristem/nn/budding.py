@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation, unknown
 from meristem.nn.body import Body
-from meristem.nn.linear import check_size, glorot
+from meristem.nn.linear import check_size, he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, seedling, spans
 
 PROBES = ["bud", "zero"]
@@ -69,10 +69,8 @@ class Budding(Body):
         if probe not in PROBES:
             raise unknown("probe", probe, PROBES)
         layer_key, bud_key = jax.random.split(key)
-        first = (jnp.arange(capacity) == 0)[:, None, None]
-        self.weight = jnp.where(first, glorot(layer_key, (width, width))[None], 0)
-        self.bias = jnp.zeros((capacity, width))
-        self.bud = Bud(jnp.where(first, glorot(bud_key, (width, width))[None], 0), jnp.zeros((capacity, width)))
+        self.weight, self.bias = _first_row(he_layer(layer_key, (width, width)), capacity)
+        self.bud = Bud(*_first_row(he_layer(bud_key, (width, width)), capacity))
         self.leafness = Confined(jnp.ones(2 * capacity - 1))
         self.depth = seedling(capacity)
         self.activation = check_activation(activation)
@@ -114,6 +112,11 @@ class Budding(Body):
             self,
             (layer, layer, leaf + 1, leaf + 1, node),
         )
+
+
+def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:
+    """A layer's arrays as the first of `capacity` rows; the free ones hold zeros."""
+    return [jnp.zeros((capacity, *part.shape), part.dtype).at[0].set(part) for part in layer]
 
 
 def _combine(row: Float[Array, " capacity"], outputs: list[Float[Array, " width"]]) -> Float[Array, " width"]:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from meristem.gate import Confined
 from meristem.nn.budding import Bud, Budding
-from meristem.nn.linear import check_size, glorot
+from meristem.nn.linear import check_size, he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, spans
 
 M = TypeVar("M")
@@ -78,15 +78,20 @@ def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo
     due = jnp.stack([is_due(body) for body in bodies]).any()
     arrays, info = jax.lax.cond(anyone(due), change, stay, arrays)
     model, opt_state = eqx.combine(arrays, rest)
-    return model, opt_state, info
+    waits = [waiting(body) for body in _buddings(model)]
+    model = _map_buddings(lambda body, index: _hold(body, waits[index]), model)
+    return model, opt_state, info._replace(waited=jnp.stack(waits).sum(dtype=jnp.int32))
 
 
 def is_due(body: Budding) -> Bool[Array, ""]:
-    """Whether any leaf wants to open or any inner node to close."""
-    gamma, alive = body.leafness.value, living(body.depth)
-    opens = alive & (leaves_of(gamma) < 1)
-    closes = (body.depth >= 0) & (inner_of(gamma, 0.0) >= 1)
-    return (opens | closes).any()
+    """Whether any inner node closes, or any leaf wants to open and there is room."""
+    closes = (body.depth >= 0) & (inner_of(body.leafness.value, 0.0) >= 1)
+    return closes.any() | (waiting(body).any() & (body.n_leaves < body.capacity))
+
+
+def waiting(body: Budding) -> Bool[Array, " capacity"]:
+    """The leaves below γ = 1: they want to open."""
+    return living(body.depth) & (leaves_of(body.leafness.value) < 1)
 
 
 @jax.custom_batching.custom_vmap
@@ -129,8 +134,8 @@ def closing(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
     return move, outermost.sum(dtype=jnp.int32)
 
 
-def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tuple[Move, Bool[Array, " capacity"], Int[Array, ""]]:
-    """The move that makes two leaves of every leaf with γ < 1 that finds a place, the leaves that wait, the number opened."""
+def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tuple[Move, Int[Array, ""]]:
+    """The move that makes two leaves of every leaf with γ < 1 that finds a place, and how many there are."""
     capacity = depth.shape[0]
     index = jnp.arange(capacity, dtype=depth.dtype)
     alive = living(depth)
@@ -149,7 +154,7 @@ def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
         node=in_order(_leaf_node(stays, jnp.full_like(source, -1)), jnp.where(mother >= 0, 2 * mother, _inner_node(source))),
         depth=jnp.where(mother >= 0, _rows(leaf_depth(depth), mother, -1), _rows(depth, source, -1)),
     )
-    return move, wants & ~opened, opened.sum(dtype=jnp.int32)
+    return move, opened.sum(dtype=jnp.int32)
 
 
 def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
@@ -206,13 +211,10 @@ def _grow(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
     def change(body: Budding, index: int) -> Budding:
         close, closed = closing(body.leafness.value, body.depth)
         body = _move_body(body, close, None)
-        gamma = body.leafness.value
-        open_, waits, opened = opening(gamma, body.depth)
-        gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, gamma)
-        body = eqx.tree_at(lambda b: b.leafness.value, body, gamma)
+        open_, opened = opening(body.leafness.value, body.depth)
         body = _move_body(body, open_, jax.random.fold_in(key, index))
         moves.append((close, open_))
-        counts.append(GrowthInfo(opened, closed, waits.sum(dtype=jnp.int32)))
+        counts.append(GrowthInfo(opened, closed, jnp.zeros((), jnp.int32)))
         return body
 
     model = _map_buddings(change, model)
@@ -226,6 +228,12 @@ def _grow(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
     return model, opt_state, GrowthInfo(*map(sum, zip(*counts, strict=True)))
 
 
+def _hold(body: Budding, waits: Bool[Array, " capacity"]) -> Budding:
+    """Leaves that found no place stay leaves; their moments are kept, so they ask again."""
+    gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, body.leafness.value)
+    return eqx.tree_at(lambda b: b.leafness.value, body, gamma)
+
+
 def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
     weight = _either(body.weight, move.layer, body.bud.weight, move.sprout)
     bias = _either(body.bias, move.layer, body.bud.bias, move.sprout)
@@ -236,8 +244,11 @@ def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
     if key is not None:
         fresh = living(move.depth) & (move.bud < 0) & (move.retired < 0)
         keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(jnp.arange(fresh.shape[0]))
-        draw = jax.vmap(lambda k: glorot(k, body.weight.shape[1:]))(keys).astype(body.weight.dtype)
-        bud = Bud(jnp.where(fresh[:, None, None], draw, bud.weight), bud.bias)
+        weight_draw, bias_draw = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
+        bud = Bud(
+            jnp.where(fresh[:, None, None], weight_draw.astype(weight.dtype), bud.weight),
+            jnp.where(fresh[:, None], bias_draw.astype(bias.dtype), bud.bias),
+        )
     leafness = Confined(_rows(body.leafness.value, move.node, 1))
     return eqx.tree_at(
         lambda b: (b.weight, b.bias, b.bud, b.leafness, b.depth), body, (weight, bias, bud, leafness, move.depth)

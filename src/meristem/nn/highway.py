@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, by_layer
-from meristem.nn.linear import check_size, glorot
+from meristem.nn.linear import check_size, glorot, he_layer
 
 
 class Highway(Body):
@@ -34,8 +34,7 @@ class Highway(Body):
     def __init__(self, width: int, depth: int, *, activation: str = "relu", gate_bias: float = -2.0, key: PRNGKeyArray):
         width, depth = check_size("width", width), check_size("depth", depth)
         weight_key, gate_key = jax.random.split(key)
-        self.weight = glorot(weight_key, (depth, width, width))
-        self.bias = jnp.zeros((depth, width))
+        self.weight, self.bias = he_layer(weight_key, (depth, width, width))
         self.gate_weight = glorot(gate_key, (depth, width, width))
         self.gate_bias = jnp.full((depth, width), float(gate_bias))
         self.activation = check_activation(activation)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, by_layer
-from meristem.nn.linear import check_size, glorot
+from meristem.nn.linear import check_size, he_layer
 
 
 class Plain(Body):
@@ -32,8 +32,7 @@ class Plain(Body):
 
     def __init__(self, width: int, depth: int, *, activation: str = "relu", key: PRNGKeyArray):
         width, depth = check_size("width", width), check_size("depth", depth)
-        self.weight = glorot(key, (depth, width, width))
-        self.bias = jnp.zeros((depth, width))
+        self.weight, self.bias = he_layer(key, (depth, width, width))
         self.activation = check_activation(activation)
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:

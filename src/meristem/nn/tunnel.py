@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, by_layer
-from meristem.nn.linear import check_size, glorot
+from meristem.nn.linear import check_size, he_layer
 
 
 class Tunnel(Body):
@@ -33,8 +33,7 @@ class Tunnel(Body):
 
     def __init__(self, width: int, depth: int, *, activation: str = "relu", key: PRNGKeyArray):
         width, depth = check_size("width", width), check_size("depth", depth)
-        self.weight = glorot(key, (depth, width, width))
-        self.bias = jnp.zeros((depth, width))
+        self.weight, self.bias = he_layer(key, (depth, width, width))
         self.gate = Confined(jnp.zeros((depth, width)))
         self.activation = check_activation(activation)
 

@@ -105,7 +105,7 @@ def fit(
         if (watch is not None and watch(epoch, host)) or stopped.all():
             break
         if least:
-            state = _adapt_capacity(state, host, least)
+            state = _adapt_capacity(state, host, least, max(least, recipe.max_capacity))
 
     history = _history(infos)
     alive = ~np.concatenate([np.zeros((1, *members), bool), history["stopped"][:-1]])
@@ -156,12 +156,12 @@ def _keep(improved: np.ndarray, network: Network, best: Network) -> Network:
     return _select(jnp.asarray(improved), network, best)
 
 
-def _adapt_capacity(state: TrainState, info: EpochInfo, least: int) -> TrainState:
+def _adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
     """Twice the room after an epoch in which an opening had to wait; half of it when the other half was never used."""
     capacity = state.network.body.capacity
     live = np.where(info.stopped, 0, info.most_leaves)
     if info.waited[~info.stopped].any():
-        capacity *= 2
+        capacity = min(2 * capacity, most)
     elif capacity // 2 >= max(least, live.max(), n_leaves_of(state.network.body).max()):
         capacity //= 2
     if capacity == state.network.body.capacity:

@@ -39,13 +39,14 @@ class Recipe:
     select: str = "error"  # the development measure of the best model; ties go to the lower loss
     patience: int = 20
     scales: tuple[float, ...] = (1.0, 0.3, 0.1)
+    max_capacity: int = 16  # leaves that a budding body may have; an opening beyond waits
 
     def __post_init__(self) -> None:
         objective.objective(self.objective)
         for name in ("watch", "select"):
             if getattr(self, name) not in MEASURES:
                 raise unknown(name, getattr(self, name), MEASURES)
-        for name in ("batch_size", "patience"):
+        for name in ("batch_size", "patience", "max_capacity"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
         if not 0 <= self.input_dropout < 1:

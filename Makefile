@@ -1,0 +1,37 @@
+# Two commands: `make spirals` and `make test`. Each installs what it needs, once.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SEEDS ?= 3
+OUT ?= out/two-spirals
+
+.PHONY: spirals test lint bench clean
+
+spirals: .venv/installed
+	$(BIN)/meristem reproduce two-spirals --seeds $(SEEDS) --models tunnel,budding --out $(OUT)
+
+test: .venv/installed-test lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: .venv/installed-test
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: .venv/installed-bench
+	$(BIN)/python benchmarks/speed.py
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'meristem needs Python 3.11 or newer; call make PYTHON=python3.11')"
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --editable '.[cli]'
+	touch $@
+
+.venv/installed-test: .venv/installed
+	$(PIP) --editable '.[test]'
+	touch $@
+
+.venv/installed-bench: .venv/installed
+	$(PIP) --editable '.[bench]'
+	touch $@
+
+clean:
+	rm -rf .venv out dist .cache
