@@ -61,7 +61,7 @@ def _(body: Budding, inputs: Array) -> Array:
 
 
 def soft_size(body: Body, inputs: Float[Array, "n width"]) -> Float[Array, ""]:
-    """s = Σ_l s_l."""
+    """S = Σ_l s_l."""
     return layer_sizes(body, inputs).sum()
 
 
@@ -84,3 +84,25 @@ def _(body: Tunnel) -> Array:
 @hard_size.register
 def _(body: Budding) -> Array:
     return 2 * n_leaves(body.depth) - 1
+
+
+@singledispatch
+def live_parameters(body: Body) -> Int[Array, ""]:
+    """The numbers that the body's output depends on; the rest could be cut away.
+
+    >>> import jax
+    >>> int(live_parameters(Tunnel(width=3, depth=2, key=jax.random.key(0))))
+    0
+    """
+    return jnp.asarray(sum(leaf.size for leaf in jax.tree.leaves(body)), jnp.int32)
+
+
+@live_parameters.register
+def _(body: Tunnel) -> Array:
+    return hard_size(body) * (body.weight.shape[-1] + 2)  # an open unit's weights, bias and gate
+
+
+@live_parameters.register
+def _(body: Budding) -> Array:
+    width = body.weight.shape[-1]
+    return n_leaves(body.depth) * (width * width + width) + hard_size(body)  # the layers, and a γ for every node

@@ -1,6 +1,6 @@
 """Two spirals in three difficulties, and Lang & Witbrock's classic; 97 points per class.
 
-    r = 6.5 · (ρ + (1 − ρ) t),  angle = 2π · turns · t,  t = 0 … 1;  the second class is the first reflected at the origin
+r = 6.5 · (ρ + (1 − ρ) t),  angle = 2π · turns · t,  t = 0 … 1;  the second class is the first reflected at the origin
 """
 
 import jax.numpy as jnp

@@ -22,7 +22,7 @@ class Body(eqx.Module):
 
     @abc.abstractmethod
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
-        """y and the price of the complexity used for it."""
+        """Y and the price of the complexity used for it."""
 
     @abc.abstractmethod
     def half_norm(self) -> Float[Array, ""]:

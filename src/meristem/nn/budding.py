@@ -5,7 +5,7 @@
 
 The left child shares its parent's layer, so a node's layer is that of its left-most leaf, and n leaves own n layers,
 applied in order. Leaf j computes p_j = σ(W_j h_{j−1} + b_j); then every inner node m whose span ends at j, innermost
-first, does h ← (1 − γ_m) h + γ_m p_first(m). What comes out is linear in the p's, with convex rows that depend on the γ's alone:
+first, does h ← (1 − γ_m) h + γ_m p_first(m). So h is linear in the p's, with convex rows that depend on the γ's alone:
 
     h_j = Σ_{k ≤ j} A_jk p_k,        y = h_{n−1}
 

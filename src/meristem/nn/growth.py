@@ -225,7 +225,8 @@ def _grow(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
         return mirror
 
     opt_state = _map_buddings(follow, opt_state)
-    return model, opt_state, GrowthInfo(*map(sum, zip(*counts, strict=True)))
+    total = jax.tree.map(lambda *each: jnp.stack(each).sum(dtype=jnp.int32), *counts)
+    return model, opt_state, total
 
 
 def _hold(body: Budding, waits: Bool[Array, " capacity"]) -> Budding:
@@ -323,6 +324,6 @@ def _check_mirrors(opt_state: PyTree, bodies: int) -> None:
     mirrors = len(_buddings(opt_state))
     if mirrors % bodies:
         raise ValueError(
-            f"The optimiser state holds {mirrors} copies of the model's {bodies} Budding bodies; it was made for another model. "
+            f"The optimiser state holds {mirrors} copies of the model's {bodies} Budding bodies; made for another model? "
             "Make it with optimizer.init(eqx.filter(model, eqx.is_inexact_array))."
         )

@@ -1,7 +1,7 @@
 """Highway networks (equation 3), the baseline: as a tunnel, but the gate is a function of the input.
 
-    h_l = g_l(h) · σ(W_l h + b_l) + (1 − g_l(h)) · h,      g_l(h) = sigmoid(V_l h + c_l),  c_l starts at −2
-    price = Σ_l Σ_k g_lk(h)                                 (penalised only where one asks for it)
+h_l = g_l(h) · σ(W_l h + b_l) + (1 − g_l(h)) · h,      g_l(h) = sigmoid(V_l h + c_l),  c_l starts at −2
+price = Σ_l Σ_k g_lk(h)                                 (penalised only where one asks for it)
 """
 
 from typing import Self

@@ -1,8 +1,8 @@
 """The limits of equation 1, as baselines of fixed size: plain (g = 1) and residual (both factors 1).
 
-    plain     h_l = σ(W_l h_{l−1} + b_l)
-    residual  h_l = σ(W_l h_{l−1} + b_l) + h_{l−1}
-    price = 0
+plain     h_l = σ(W_l h_{l−1} + b_l)
+residual  h_l = σ(W_l h_{l−1} + b_l) + h_{l−1}
+price = 0
 """
 
 from typing import ClassVar, Self

@@ -1,7 +1,7 @@
 """Tunnel networks (equations 1 and 2): every unit has a gate between copying its input and a nonlinearity.
 
-    h_l = g_l · σ(W_l h_{l−1} + b_l) + (1 − g_l) · h_{l−1}          g_l ∈ [0, 1]^width, at first 0
-    price = Σ_l Σ_k g_lk
+h_l = g_l · σ(W_l h_{l−1} + b_l) + (1 − g_l) · h_{l−1}          g_l ∈ [0, 1]^width, at first 0
+price = Σ_l Σ_k g_lk
 """
 
 from typing import Self

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from meristem.nn.budding import Budding
-from meristem.nn.growth import n_leaves_of, resize
 from meristem.nn.network import Network
 from meristem.train import step
+from meristem.train.capacity import adapt, capacity_of, keep_best
 from meristem.train.step import Data, EpochInfo, Knobs, Recipe, TrainState
 
 MAX_EPOCHS = 2000
@@ -35,7 +33,6 @@ _start = jax.jit(step.start, static_argnames="recipe")
 _start_population = jax.jit(
     lambda network, recipe, key: jax.vmap(lambda n, k: step.start(n, recipe, key=k))(network, key), static_argnames="recipe"
 )
-_select = jax.jit(step.select)
 
 
 @dataclass(frozen=True)
@@ -87,10 +84,12 @@ def fit(
     """
     check_data(data, recipe)
     members = jnp.shape(key)
-    knobs = Knobs(*(_per_member(name, value, members) for name, value in [("learning_rate", learning_rate), ("penalty", penalty)]))
+    knobs = Knobs(
+        *(_per_member(name, value, members) for name, value in [("learning_rate", learning_rate), ("penalty", penalty)])
+    )
     begin, run = (_start_population, _epoch_population) if members else (_start, _epoch)
     state: TrainState = begin(network, recipe=recipe, key=key)
-    least = network.body.capacity if isinstance(network.body, Budding) else 0
+    least = capacity_of(network)
 
     best, best_epoch, infos = state.network, np.zeros(members, int), []
     stopped = np.zeros(members, bool)
@@ -99,13 +98,12 @@ def fit(
         host = jax.device_get(info)
         infos.append(host)
         if host.improved.any():
-            best = _keep(host.improved, state.network, best)
+            best = keep_best(host.improved, state.network, best)
             best_epoch = np.where(host.improved, epoch, best_epoch)
         stopped = host.stopped
         if (watch is not None and watch(epoch, host)) or stopped.all():
             break
-        if least:
-            state = _adapt_capacity(state, host, least, max(least, recipe.max_capacity))
+        state = adapt(state, host, least, recipe.max_capacity)
 
     history = _history(infos)
     alive = ~np.concatenate([np.zeros((1, *members), bool), history["stopped"][:-1]])
@@ -127,7 +125,9 @@ def check_data(data: Data, recipe: Recipe) -> None:
         if x.ndim != 2 or x.shape[0] == 0:
             raise ValueError(f"{x_name} has shape {x.shape}; it must be [samples, features] with at least one sample.")
         if y.shape[:1] != x.shape[:1]:
-            raise ValueError(f"{y_name} has {y.shape[0] if y.ndim else 0} rows but {x_name} has {x.shape[0]}; they must be equal.")
+            raise ValueError(
+                f"{y_name} has {y.shape[0] if y.ndim else 0} rows but {x_name} has {x.shape[0]}; they must be equal."
+            )
         rank = 1 if recipe.objective in ("binary", "multiclass") else 2
         if y.ndim != rank:
             wanted = "[samples]" if rank == 1 else "[samples, outputs]"
@@ -144,30 +144,6 @@ def _per_member(name: str, value: Any, members: tuple[int, ...]) -> jax.Array:
     if array.shape not in ((), members):
         raise ValueError(f"{name} has shape {array.shape}; give one number, or one for each of the {members} members.")
     return jnp.asarray(np.broadcast_to(array, members), jnp.result_type(float))
-
-
-def _keep(improved: np.ndarray, network: Network, best: Network) -> Network:
-    """The new network for the members that improved, the old best for the others."""
-    if improved.all():
-        return network
-    if isinstance(network.body, Budding) and isinstance(best.body, Budding):
-        room = max(network.body.capacity, best.body.capacity)
-        network, best = (n if n.body.capacity == room else resize(n, None, room)[0] for n in (network, best))
-    return _select(jnp.asarray(improved), network, best)
-
-
-def _adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
-    """Twice the room after an epoch in which an opening had to wait; half of it when the other half was never used."""
-    capacity = state.network.body.capacity
-    live = np.where(info.stopped, 0, info.most_leaves)
-    if info.waited[~info.stopped].any():
-        capacity = min(2 * capacity, most)
-    elif capacity // 2 >= max(least, live.max(), n_leaves_of(state.network.body).max()):
-        capacity //= 2
-    if capacity == state.network.body.capacity:
-        return state
-    network, opt_state = resize(state.network, state.opt_state, capacity)
-    return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state))
 
 
 def _history(infos: list[EpochInfo]) -> dict[str, np.ndarray]:

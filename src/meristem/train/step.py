@@ -210,8 +210,10 @@ def _descend(
 
 
 def _rows_of(tree: PyTree) -> tuple[Any, Any]:
-    """Views of a tree's stacks as [layers, rest] and back, for the loop's carry: the compiler makes loops of the carry's
-    shape, and on CPU those over [10, 10, 10] take six times as long as those over [10, 100]."""
+    """Views of a tree's stacks as [layers, rest] and back, for the loop's carry.
+
+    The compiler makes loops of the carry's shape, and on CPU those over [10, 10, 10] take six times as long as [10, 100].
+    """
     shapes = jax.tree.map(jnp.shape, tree, is_leaf=eqx.is_array)
 
     def pack(tree: PyTree) -> PyTree:

@@ -1,0 +1,36 @@
+"""One number: the seconds that compiling one epoch takes, the first call less a warm one. A child of speed.py.
+
+A process of its own, on all cores, with the persistent compilation cache off: what a person waits for at the first `fit`.
+"""
+
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+
+from meristem.data.spirals import two_spirals
+from meristem.nn import Network
+from meristem.train.loop import _epoch, _start
+from meristem.train.step import Data, Knobs, Recipe
+
+OPTIONS = {"tunnel": {"depth": 10}, "budding": {"capacity": 8}}
+
+
+def main(model: str) -> None:
+    jax.config.update("jax_enable_compilation_cache", False)
+    network = Network.create(model, 2, 1, width=10, key=jax.random.key(0), **OPTIONS[model])
+    data, knobs = Data(*two_spirals("difficult")), Knobs(jnp.float32(1e-3), jnp.float32(1e-3))
+    state = jax.block_until_ready(_start(network, recipe=Recipe(), key=jax.random.key(1)))
+    seconds = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        state, _ = jax.block_until_ready(_epoch(state, data, knobs, recipe=Recipe()))
+        seconds.append(time.perf_counter() - begin)
+    if _epoch._cache_size() != 1:
+        raise RuntimeError(f"The second epoch of {model} compiled again: {_epoch._cache_size()} programs.")
+    print(seconds[0] - seconds[1])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

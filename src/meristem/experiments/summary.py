@@ -1,0 +1,128 @@
+"""What a study leaves behind: one record per run, `summary.json` and `history.npz`, and a table beside the paper's.
+
+Files are written whole or not at all. The schema is that of DESIGN.md; errors are fractions, a null is "does not apply".
+"""
+
+import json
+import os
+import shlex
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import equinox as eqx
+import jax
+import numpy as np
+
+import meristem
+from meristem.complexity import live_parameters
+from meristem.nn import Budding, Network
+from meristem.train.loop import Fit
+from meristem.train.optimizer import trainable
+
+Record = dict[str, Any]
+HISTORY_FIELDS = ["error", "loss", "dev_error", "dev_loss", "layer_sizes", "hard_size", "stage", "waited"]
+
+
+def record(fit: Fit, **known: Any) -> Record:
+    """One run as it goes into summary.json. `known`: model, task, seed, penalty, … Errors are those of the best model."""
+    best, history = int(fit.best_epoch), fit.history
+    zero = np.flatnonzero(history["error"] == 0)
+    sizes = history["layer_sizes"]
+    is_tree = isinstance(fit.last.body, Budding)
+    at_best = {name: float(history[name][best - 1]) if best else None for name in ("error", "dev_error")}
+    return {
+        "features": None,
+        "split": None,
+        **known,
+        "epochs": int(fit.epochs),
+        "zero_error_epoch": int(zero[0]) + 1 if zero.size else None,
+        "best_epoch": best,
+        "train_error": at_best["error"],
+        "dev_error": at_best["dev_error"],
+        "test_error": None,
+        "train_macro_f1": None,
+        "dev_macro_f1": None,
+        "test_macro_f1": None,
+        "soft_size": float(sizes[-1].sum()),
+        "peak_soft_size": float(sizes.sum(1).max()),
+        "best_soft_size": float(sizes[max(best, 1) - 1].sum()),
+        "layer_sizes": None if is_tree else sizes[-1].tolist(),
+        "peak_layer_sizes": None if is_tree else sizes.max(0).tolist(),
+        "hard_size": int(history["hard_size"][-1]) if is_tree else None,
+        "peak_hard_size": int(history["hard_size"].max()) if is_tree else None,
+        "parameters": _parameters(fit.last),
+        "live_parameters": int(live_parameters(fit.last.body)) + _parameters((fit.last.embed, fit.last.head)),
+        "diverged": bool(fit.diverged),
+    }
+
+
+def _parameters(model: Any) -> int:
+    """Trainable numbers; of a tree only its layers and nodes, not the free places."""
+    if isinstance(model, Network) and isinstance(model.body, Budding):
+        return int(live_parameters(model.body)) + _parameters((model.embed, model.head))
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
+
+
+def header(experiment: str, paper: dict[str, Any], wall_seconds: float, runs: list[Record]) -> Record:
+    """summary.json: what ran, with what, on what, and the paper's values beside ours."""
+    return {
+        "experiment": experiment,
+        "meristem": meristem.__version__,
+        "jax": jax.__version__,
+        "device": jax.default_backend(),
+        "command": shlex.join(["meristem", *sys.argv[1:]]),
+        "wall_seconds": round(wall_seconds, 1),
+        "runs": runs,
+        "paper": paper,
+    }
+
+
+def check_out(out: Path) -> Path:
+    """A folder that can be written to, made if need be; raises ValueError with advice."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            return out
+    except OSError as error:
+        raise ValueError(f"--out={str(out)!r} cannot be written to ({error.strerror}); choose another folder.") from error
+
+
+def write(out: Path, summary: Record, history: dict[str, np.ndarray]) -> list[Path]:
+    """Both files, each written beside its place and then moved there."""
+    text = json.dumps(summary, indent=1).encode() + b"\n"
+    return [
+        _replace(out / "history.npz", lambda file: np.savez_compressed(file, **history)),  # type: ignore[arg-type]
+        _replace(out / "summary.json", lambda file: file.write(text)),
+    ]
+
+
+def _replace(path: Path, fill: Callable[[BinaryIO], Any]) -> Path:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            fill(file)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+    return path
+
+
+def spread(values: Sequence[float | None], digits: int = 0) -> str:
+    """Median and range; a run that never got there counts as ∞.
+
+    >>> spread([20, 25, None])
+    '25 (20–∞)'
+    """
+    numbers = sorted(float("inf") if value is None else value for value in values)
+
+    def show(number: float) -> str:
+        return "∞" if number == float("inf") else f"{number:.{digits}f}"
+
+    middle, least, most = show(statistics.median(numbers)), show(numbers[0]), show(numbers[-1])
+    return middle if least == most else f"{middle} ({least}–{most})"

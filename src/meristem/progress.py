@@ -1,0 +1,149 @@
+"""What a person sees while a study runs: a live line with error, size, rate and time left; plain lines elsewhere.
+
+On a terminal with `rich` installed the display is live; anywhere else, or without rich, a line every few seconds and one
+for each finished group of runs. Only this file imports rich. Calls may come from several threads.
+"""
+
+import importlib.util
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import numpy as np
+
+from meristem.train.step import EpochInfo
+
+PLAIN_SECONDS = 5.0  # between plain lines
+Key = tuple[str, str]
+
+
+def have_rich() -> bool:
+    return importlib.util.find_spec("rich") is not None
+
+
+class Progress:
+    """Counts epochs against a plan and shows where things stand.
+
+    with Progress() as progress:
+        progress.plan({("tunnel", "easy"): 450})
+        with progress.group("tunnel", "easy", 0.003, (1.0, 0.3, 0.1), 450) as watch: ...   # watch(member, epoch, info)
+    """
+
+    def __init__(self, stream: TextIO | None = None, live: bool | None = None):
+        self.stream = stream or sys.stderr
+        self._is_live = have_rich() and self.stream.isatty() if live is None else live
+        self._lock = threading.Lock()
+        self._plan: dict[Key, float] = {}
+        self._done: dict[Key, float] = {}
+        self._status: dict[int, tuple[int, EpochInfo]] = {}
+        self._now = ""
+        self._begin = self._told = time.monotonic()
+        self._console: Any = None
+        self._display: Any = None
+
+    def __enter__(self) -> "Progress":
+        self._begin = self._told = time.monotonic()
+        if self._is_live:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._console = Console(file=self.stream)
+            self._display = Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
+            self._display.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._display is not None:
+            self._display.stop()
+            self._display = None
+
+    def plan(self, epochs: Mapping[Key, float]) -> None:
+        """How many epochs each (model, task) will take, roughly."""
+        self._plan, self._done = dict(epochs), dict.fromkeys(epochs, 0.0)
+
+    @contextmanager
+    def group(
+        self, model: str, task: str, rate: float, scales: tuple[float, ...], usual: float
+    ) -> Iterator[Callable[[int, int, EpochInfo], None]]:
+        """The runs of one model on one task, `usual` epochs in all; gives the function to call after each of their epochs."""
+        key, before = (model, task), self._done.get((model, task), 0.0)
+        self._status.clear()
+
+        def watch(member: int, epoch: int, info: EpochInfo) -> None:
+            with self._lock:
+                self._status[member] = (epoch, info)
+                epochs = sum(e for e, _ in self._status.values())
+                self._done[key] = before + min(epochs, 0.98 * usual)
+                self._now = f"{model:>17} {task:9} {self._describe(rate, scales)}"
+                if not self._is_live and time.monotonic() - self._told > PLAIN_SECONDS:
+                    self._told = time.monotonic()
+                    self._write(f"{self._now}  {self.time_left()}")
+
+        yield watch
+        with self._lock:
+            self._done[key] = before + usual
+
+    def _describe(self, rate: float, scales: tuple[float, ...]) -> str:
+        epochs, infos = zip(*self._status.values(), strict=True)
+        error = np.median([float(info.dev_error) for info in infos])
+        size = np.median([float(info.layer_sizes.sum()) for info in infos])
+        stage = int(np.median([int(info.stage) for info in infos]))
+        rate *= scales[min(stage, len(scales) - 1)]
+        return f"epoch {max(epochs):4d}  error {error:6.1%}  soft size {size:5.1f}  rate {rate:.1e}"
+
+    def fraction(self) -> float:
+        total = sum(self._plan.values())
+        return sum(self._done.values()) / total if total else 0.0
+
+    def time_left(self) -> str:
+        """An estimate in words, from the share of the planned epochs that are done."""
+        elapsed, share = time.monotonic() - self._begin, self.fraction()
+        if share < 0.01:
+            return "compiling, time left not known yet"
+        left = elapsed * (1 - share) / share
+        return f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left"
+
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        with self._lock:
+            if self._display is not None:
+                self._console.print(line, highlight=False)
+            else:
+                self._write(line)
+            self._told = time.monotonic()
+
+    def _write(self, line: str) -> None:
+        print(line, file=self.stream, flush=True)
+
+    def _render(self) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(
+            ProgressBar(total=1.0, completed=self.fraction(), width=40), Text(f"{self.fraction():4.0%}  {self.time_left()}")
+        )
+        return Group(Text(self._now or "compiling …"), bar)
+
+
+def print_table(columns: list[str], rows: list[list[str]], title: str, stream: TextIO | None = None) -> None:
+    """A table for people: with rich where it is installed, aligned text elsewhere."""
+    stream = stream or sys.stdout
+    if have_rich() and stream.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*columns, title=title, title_justify="left")
+        for row in rows:
+            table.add_row(*row)
+        Console(file=stream).print(table)
+        return
+    widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
+    print(title, file=stream)
+    for line in [columns, ["-" * width for width in widths], *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip(), file=stream)

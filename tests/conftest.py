@@ -1,0 +1,22 @@
+"""The severe settings of the suite: annotations are executed, rank promotion is an error, no compilation cache.
+
+Warnings are errors too (pyproject.toml).
+"""
+
+from collections.abc import Iterator
+
+import jax
+import pytest
+from jaxtyping import install_import_hook
+
+# Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
+_hook = install_import_hook("meristem", "beartype.beartype")
+
+jax.config.update("jax_enable_compilation_cache", False)
+
+
+@pytest.fixture(autouse=True)
+def strict_ranks() -> Iterator[None]:
+    """[3] + [2, 3] is a mistake, not a broadcast."""
+    with jax.numpy_rank_promotion("raise"):
+        yield
