@@ -11,7 +11,7 @@ spirals: .venv/installed
 	$(BIN)/meristem reproduce two-spirals --seeds $(SEEDS) --models tunnel,budding --out $(OUT)
 
 test: .venv/installed-test lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -10,14 +10,15 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-import torch_networks
 
+import torch_networks
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.nn.linear import he_layer
@@ -25,8 +26,10 @@ from meristem.train import objective
 from meristem.train.capacity import adapt
 from meristem.train.loop import _epoch, _start
 from meristem.train.optimizer import layer_depths
-from meristem.train.step import Data, Knobs, Recipe, TrainState
+from meristem.train.step import Data, EpochInfo, Knobs, Recipe, TrainState
 
+T = TypeVar("T")
+DATA = Data(*two_spirals("difficult"))
 RECIPE, PENALTY, WIDTH = Recipe(), 1e-3, 10
 TUNNEL_RATE = 3e-3
 # Budding is timed at rest: 1 − 1e-9 is 1 in float32, so no leaf opens, and the number of leaves is the one that is claimed.
@@ -35,8 +38,17 @@ TOLERANCE = 1e-5  # relative to the largest entry
 OURS_PER_REPEAT = 10  # epochs; one alone is too short for the clock
 
 
+# One thread, and no penalty for tiny numbers: XLA flushes them to zero, too.
+torch.set_num_threads(1)
+torch.set_flush_denormal(True)
+
+
+class UnfairError(Exception):
+    """Both sides do not do the same, or not what is claimed."""
+
+
 def tunnel(repeats: int) -> dict[str, list[float]]:
-    """10 layers × 10 units. Half-open gates at the start: then L2 reaches every weight, and PyTorch's weight decay equals it."""
+    """10 layers × 10 units. The gates start half open: then L2 reaches every weight, as PyTorch's weight decay does."""
     network = Network.create("tunnel", 2, 1, width=WIDTH, depth=10, key=jax.random.key(0))
     gates = jax.random.uniform(jax.random.key(1), network.body.gate.value.shape, minval=0.2, maxval=0.8)
     network = eqx.tree_at(lambda n: n.body.gate.value, network, gates)
@@ -57,7 +69,7 @@ def live_size(repeats: int) -> dict[str, list[float]]:
     state, leaves = _start(closed, recipe=RECIPE, key=jax.random.key(2)), []
     while not leaves or state.network.body.capacity < leaves[-1][0]:
         capacity = state.network.body.capacity
-        state, info = _epoch(state, _data(), _knobs(RESTING_RATE), recipe=RECIPE)
+        state, info = _epoch(state, DATA, _knobs(RESTING_RATE), recipe=RECIPE)
         leaves.append((capacity, int(info.most_leaves)))
         state = adapt(state, jax.device_get(info), ordinary.body.capacity, RECIPE.max_capacity)
     _must(leaves[0][0] == 16 and int(state.network.body.n_leaves) == 2, f"it should have shrunk from 16 to 2 leaves: {leaves}")
@@ -93,39 +105,34 @@ def named(network: Network) -> dict[str, jax.Array]:
 
 def _against_torch(network: Network, theirs: torch_networks.Network, price: Callable, rate: float, repeats: int) -> dict:
     optimizer = torch_networks.adam(theirs, rate)
-    x, y = (torch.tensor(np.asarray(a)) for a in _data()[:2])
+    x, y = (torch.tensor(np.asarray(a)) for a in DATA[:2])
     _copy(network, theirs)
     _check_same(network, theirs, price, optimizer, x, y)
     leaves = int(network.body.n_leaves) if hasattr(network.body, "leafness") else 0
     return _in_turns(
         {
             "meristem": _ours(_start(network, recipe=RECIPE, key=jax.random.key(2)), rate, leaves),
-            "PyTorch": lambda: _clock(partial(torch_networks.epoch, theirs, price, optimizer, PENALTY, x, y)),
+            "PyTorch": lambda: _clock(partial(torch_networks.epoch, theirs, price, optimizer, PENALTY, x, y))[0],
         },
         repeats,
     )
 
 
 def _ours(state: TrainState, rate: float, leaves: int) -> Callable[[], float]:
-    """A repeat of meristem's side: epochs as `fit` runs them, its news fetched after each."""
+    """A repeat of meristem's side: epochs as `fit` runs them, the news fetched after each."""
+    knobs = _knobs(rate)
+
+    def epoch() -> EpochInfo:
+        nonlocal state
+        state, info = _epoch(state, DATA, knobs, recipe=RECIPE)
+        return jax.device_get(info)
 
     def run() -> float:
-        nonlocal state
-        times = []
-        for _ in range(OURS_PER_REPEAT):
-
-            def epoch() -> None:
-                nonlocal state
-                state, info = _epoch(state, data, knobs, recipe=RECIPE)
-                told.append(jax.device_get(info))
-
-            told: list = []
-            times.append(_clock(epoch))
-            _must(told[0].opened == told[0].closed == 0, "the structure changed while the clock ran")
-            _must(told[0].most_leaves == leaves, f"{told[0].most_leaves} live leaves instead of {leaves}")
+        times, infos = zip(*(_clock(epoch) for _ in range(OURS_PER_REPEAT)), strict=True)
+        _must(all(i.opened == i.closed == 0 for i in infos), "the structure changed while the clock ran")
+        _must(all(i.most_leaves == leaves for i in infos), f"there were not {leaves} live leaves all the time")
         return statistics.median(times)
 
-    data, knobs = _data(), _knobs(rate)
     return run
 
 
@@ -139,14 +146,11 @@ def _in_turns(sides: dict[str, Callable[[], float]], repeats: int) -> dict[str, 
     return times
 
 
-def _clock(epoch: Callable[[], object]) -> float:
+def _clock(epoch: Callable[[], T]) -> tuple[float, T]:
+    """The seconds per step, and what the epoch returned."""
     begin = time.perf_counter()
-    epoch()
-    return (time.perf_counter() - begin) / _data().x.shape[0]
-
-
-def _data() -> Data:
-    return Data(*two_spirals("difficult"))
+    result = epoch()
+    return (time.perf_counter() - begin) / DATA.x.shape[0], result
 
 
 def _knobs(rate: float) -> Knobs:
@@ -179,9 +183,8 @@ def _check_same(
     y: torch.Tensor,
 ) -> None:
     """Outputs, gradients of J (with PyTorch's weight decay added, as Adam does) and rates; else the race means nothing."""
-    data = _data()
-    _same("the outputs", jax.vmap(network)(data.x), theirs(x).detach())
-    grads = eqx.filter_grad(objective.total)(network, data.x, data.y, kind="binary", penalty=PENALTY, l2=RECIPE.l2)
+    _same("the outputs", jax.vmap(network)(DATA.x), theirs(x).detach())
+    grads = eqx.filter_grad(objective.total)(network, DATA.x, DATA.y, kind="binary", penalty=PENALTY, l2=RECIPE.l2)
     torch_networks.objective(theirs, price, PENALTY, x, y).backward()
     group_of = {p: group for group in optimizer.param_groups for p in group["params"]}
     first = optimizer.param_groups[0]["lr"]  # that of depth 0
@@ -202,4 +205,4 @@ def _same(what: str, ours: object, theirs: torch.Tensor) -> None:
 
 def _must(holds: bool, otherwise: str) -> None:
     if not holds:
-        raise RuntimeError(f"Not a fair race, nothing was timed: {otherwise}.")
+        raise UnfairError(f"Not a fair race: {otherwise}.")

@@ -10,7 +10,7 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
-_hook = install_import_hook("meristem", "beartype.beartype")
+install_import_hook("meristem", "annotations.checked")
 
 jax.config.update("jax_enable_compilation_cache", False)
 

@@ -26,21 +26,18 @@ Figure = Any
 Run = dict[str, Any]  # an entry of summary.json's "runs"
 
 EXPERIMENT = "two-spirals"
-NAMES = {
-    "tunnel": "tunnel network",
-    "highway": "highway network",
-    "highway-penalized": "penalized highway network",
-    "budding": "budding perceptron",
-}
+NAMES = {"tunnel": "tunnel", "highway": "highway", "highway-penalized": "penalized highway", "budding": "budding"}
 COLORS = {"tunnel": "#0072B2", "highway": "#E69F00", "highway-penalized": "#CC79A7", "budding": "#009E73"}  # Okabe and Ito's
 CLASSES = ("#0072B2", "#D55E00")
 GREY, OTHER = "#666666", "#BDBDBD"
+SEED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
+UNSOLVED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4.5, "markeredgewidth": 1.2}
 PAPER_MARKER: dict[str, Any] = {
+    "linestyle": "",
     "marker": "D",
     "markersize": 6,
     "markerfacecolor": "none",
     "markeredgecolor": "black",
-    "markeredgewidth": 1.2,
 }
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -48,6 +45,8 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 11,
     "axes.labelsize": 10,
     "figure.titlesize": 13,
+    "figure.constrained_layout.h_pad": 0.07,
+    "figure.constrained_layout.w_pad": 0.06,
     "legend.fontsize": 9.5,
     "legend.frameon": False,
     "xtick.labelsize": 9,
@@ -75,13 +74,13 @@ def draw(out: Path) -> list[Path]:
 
     ValueError, in one line, where `summary.json` or `history.npz` is missing or does not hold a two-spirals study.
     """
-    study = load(Path(out))
+    study = load(out)
     if not have_matplotlib():
         raise ImportError("Figures need matplotlib; install it with `pip install 'meristem[cli]'`.")
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
-        return [_save(figure(study), Path(out) / f"{name}.png") for name, figure in _pictures(study).items()]
+        return [_save(figure(study), out / f"{name}.png") for name, figure in _pictures(study).items()]
 
 
 def _pictures(study: "Study") -> dict[str, Callable[["Study"], Figure]]:
@@ -110,7 +109,7 @@ class Study:
     """What the two files hold, checked."""
 
     runs: list[Run]
-    paper: dict[str, dict[str, float]]  # "model/task" → a figure of the paper
+    paper: dict[str, Any]  # "model/task" → {"soft_size": …, "zero_error_epoch": …}, the paper's
     arrays: dict[str, np.ndarray]  # "model/task/seed/field"; epochs first
 
     @property
@@ -180,14 +179,15 @@ def _read_summary(file: Path) -> dict[str, Any]:
         raise _unfit(file, f"is of the experiment {summary['experiment']!r}; figures are drawn for {EXPERIMENT!r}")
     if not isinstance(summary["runs"], list) or not summary["runs"] or not all(isinstance(r, dict) for r in summary["runs"]):
         raise _unfit(file, "holds no runs")
-    _lacking(file, [f"runs[{i}].{key}" for i, run in enumerate(summary["runs"]) for key in RUN_KEYS if key not in run])
+    known = [{key for key, value in run.items() if value is not None or key == "zero_error_epoch"} for run in summary["runs"]]
+    _lacking(file, [f"runs[{i}].{key}" for i, keys in enumerate(known) for key in RUN_KEYS if key not in keys])
     return summary
 
 
 def _read_history(file: Path) -> dict[str, np.ndarray]:
     _present(file)
     try:
-        with np.load(file) as archive:
+        with file.open("rb") as handle, np.load(handle) as archive:
             return {key: archive[key] for key in archive.files}
     except Exception as error:  # zip, zlib, header and pickle errors have no common class
         raise _unfit(file, "is not a readable NumPy archive") from error
@@ -219,7 +219,11 @@ def _ordered(names: list[str], order: list[str]) -> list[str]:
 
 
 def _zero_epoch(run: Run) -> float:
-    return math.inf if run["zero_error_epoch"] is None else run["zero_error_epoch"]
+    return math.inf if run["zero_error_epoch"] is None else float(run["zero_error_epoch"])
+
+
+def _solved(run: Run) -> bool:
+    return run["zero_error_epoch"] is not None
 
 
 # ---- data and discriminants: pictures of the plane --------------------------------------------------------------------------
@@ -227,9 +231,10 @@ def _zero_epoch(run: Run) -> float:
 
 def _data(study: Study) -> Figure:
     """The spiral variants side by side."""
-    figure, axes = _grid(1, len(study.tasks), cell=(2.9, 2.9), sharex=True, sharey=True)
+    figure, axes = _grid(1, len(study.tasks), cell=(2.9, 3.1), sharex=True, sharey=True)
     for ax, task in zip(axes[0], study.tasks, strict=True):
-        _points(ax, study, task, size=13)
+        _points(ax, study, task, size=11.0)
+        ax.set(xticks=range(-6, 7, 3), yticks=range(-6, 7, 3))
         ax.set_title(task)
         ax.set_xlabel("$x_1$")
     axes[0, 0].set_ylabel("$x_2$")
@@ -242,15 +247,17 @@ def _data(study: Study) -> Figure:
 def _discriminants(study: Study) -> Figure:
     """Models × tasks: the probability of class 1, the boundary, the points."""
     models = study.pictured
-    figure, axes = _grid(len(models), len(study.tasks), cell=(2.5, 2.5), sharex=True, sharey=True)
+    figure, axes = _grid(len(models), len(study.tasks), cell=(2.5, 2.55), frame=0.6, sharex=True, sharey=True)
     shading = None
     for row, model in zip(axes, models, strict=True):
-        row[0].set_ylabel(NAMES.get(model, model).replace(" network", "").replace(" perceptron", ""), fontsize=11)
+        row[0].set_ylabel(NAMES.get(model, model), fontsize=11.0)
         for ax, task in zip(row, study.tasks, strict=True):
             shading = _discriminant(ax, study, model, task) or shading
     for ax, task in zip(axes[0], study.tasks, strict=True):
         ax.set_title(task)
-    bar = figure.colorbar(shading, ax=axes.ravel().tolist(), shrink=max(0.4, 1 / len(models)), aspect=18, ticks=[0, 0.5, 1])
+    bar = figure.colorbar(
+        shading, ax=axes.ravel().tolist(), shrink=max(0.4, 1 / len(models)), aspect=18, pad=0.02, ticks=[0, 0.5, 1]
+    )
     bar.set_label("probability of class 1")
     bar.outline.set_visible(False)
     figure.suptitle("What the networks learned")
@@ -280,7 +287,7 @@ def _discriminant(ax: Axes, study: Study, model: str, task: str) -> Any:
     if probability.min() < 0.5 < probability.max():
         along = np.linspace(-limit, limit, len(probability))
         ax.contour(along, along, probability, levels=[0.5], colors="black", linewidths=1.1)
-    _points(ax, study, task, size=6)
+    _points(ax, study, task, size=7.0)
     ax.set(xlim=(-limit, limit), ylim=(-limit, limit))
     ax.set_xlabel(f"seed {run['seed']}", fontsize=8.5, color=GREY, labelpad=3)
     return shading
@@ -290,7 +297,7 @@ def _points(ax: Axes, study: Study, task: str, size: float) -> None:
     x, y = (study.arrays[f"data/{task}/{name}"] for name in ("x", "y"))
     for label, color in enumerate(CLASSES):
         chosen = x[y == label]
-        ax.scatter(chosen[:, 0], chosen[:, 1], s=size, color=color, edgecolors="white", linewidths=0.3, label=f"class {label}")
+        ax.scatter(chosen[:, 0], chosen[:, 1], s=size, color=color, linewidths=0, label=f"class {label}")
     ax.set_aspect("equal")
 
 
@@ -298,7 +305,7 @@ def _class_map() -> Any:
     """Class 0's color → white → class 1's, pale enough for the points to stand out."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    pale = [tuple(0.35 + 0.65 * np.asarray(to_rgb(color))) for color in CLASSES]
+    pale = [tuple(0.5 + 0.5 * np.asarray(to_rgb(color))) for color in CLASSES]
     return LinearSegmentedColormap.from_list("classes", [pale[0], "white", pale[1]])
 
 
@@ -312,8 +319,7 @@ def _training(study: Study, model: str) -> Figure:
     for column, task in zip(axes.T, tasks, strict=True):
         runs = study.of(model, task)
         drawn = middle(runs)
-        column[0].set_title(task if len(runs) == 1 else f"{task} (seed {drawn['seed']})")
-        _verdict(column[0], runs, drawn)
+        _heading(column[0], task, runs, drawn)
         for ax, (paint, _) in zip(column, _rows(model), strict=True):
             paint(ax, study, runs, drawn)
             _rate_cuts(ax, study, drawn)
@@ -321,12 +327,11 @@ def _training(study: Study, model: str) -> Figure:
         column[-1].set_xlabel("epoch")
     for ax, (_, label) in zip(axes[:, 0], _rows(model), strict=True):
         ax.set_ylabel(label)
-        ax.set_ylim(bottom=0)
+        _from_zero(ax)
     if model != "budding":
-        _layer_bar(
-            figure, axes[1], max(study.series(run, "layer_sizes").shape[1] for task in tasks for run in study.of(model, task))
-        )
-    figure.suptitle(f"{NAMES[model].capitalize()} on two spirals")
+        layers = max(study.series(run, "layer_sizes").shape[1] for task in tasks for run in study.of(model, task))
+        _layer_bar(figure, axes[1], layers)
+    figure.suptitle(f"{NAMES[model].capitalize()} {'perceptron' if model == 'budding' else 'network'} on two spirals")
     _training_legend(figure, study, model, tasks)
     return figure
 
@@ -349,7 +354,8 @@ def _soft_size(ax: Axes, study: Study, runs: list[Run], drawn: Run) -> None:
 
 
 def _hard_size(ax: Axes, study: Study, runs: list[Run], drawn: Run) -> None:
-    _seeds(ax, runs, drawn, lambda run: study.series(run, "hard_size"), drawstyle="steps-post")
+    """The drawn seed alone: this size jumps, and several on top of one another cannot be told apart."""
+    _seeds(ax, [drawn], drawn, lambda run: study.series(run, "hard_size"), drawstyle="steps-post", linewidth=1.0)
 
 
 def _layer_sizes(ax: Axes, study: Study, runs: list[Run], drawn: Run) -> None:
@@ -371,14 +377,19 @@ def _seeds(ax: Axes, runs: list[Run], drawn: Run, values: Callable[[Run], np.nda
         ax.plot(epoch, shown[epoch - 1], **_zero_marker(color), zorder=4, clip_on=False)
 
 
-def _verdict(ax: Axes, runs: list[Run], drawn: Run) -> None:
-    """When the drawn seed got to zero error, and how many seeds did."""
-    reached = sum(run["zero_error_epoch"] is not None for run in runs)
-    epoch = drawn["zero_error_epoch"]
-    text = "never at zero" if epoch is None else f"zero at epoch {epoch}"
-    if len(runs) > 1:
-        text += f"\n{reached} of {len(runs)} seeds reach it"
-    ax.text(0.98, 0.97, text, transform=ax.transAxes, ha="right", va="top", fontsize=8.5, color="#333333", linespacing=1.35)
+def _heading(ax: Axes, task: str, runs: list[Run], drawn: Run) -> None:
+    """The task, and below it which seed is drawn, when it got to zero error, and how many seeds did."""
+    epoch, solved = drawn["zero_error_epoch"], sum(_solved(run) for run in runs)
+    text = f"seed {drawn['seed']}: " + ("never at zero error" if epoch is None else f"zero at epoch {epoch}")
+    text += f"  ({solved}/{len(runs)} solved)" if len(runs) > 1 else ""
+    ax.set_title(task, pad=20)
+    ax.text(0.5, 1.03, text, transform=ax.transAxes, ha="center", va="bottom", fontsize=8.5, color=GREY)
+
+
+def _from_zero(ax: Axes) -> None:
+    """The axis begins a little below 0, so that a line at 0 is seen, and reaches 0.5 at least: noise must not look large."""
+    top = max(0.5, ax.get_ylim()[1])
+    ax.set_ylim(-0.025 * top, 1.02 * top)
 
 
 def _rate_cuts(ax: Axes, study: Study, run: Run) -> None:
@@ -413,9 +424,14 @@ def _layer_bar(figure: Figure, row: Any, layers: int) -> None:
     norm = BoundaryNorm(np.arange(layers + 1) + 0.5, layers)
     ticks = np.arange(1, layers + 1, max(1, math.ceil((layers - 1) / 9)))
     bar = figure.colorbar(
-        ScalarMappable(norm, ListedColormap(_layer_colors(layers))), ax=row.tolist(), ticks=ticks, label="layer", aspect=14
+        ScalarMappable(norm, ListedColormap(_layer_colors(layers))),
+        ax=row.tolist(),
+        ticks=ticks,
+        label="layer",
+        aspect=14,
+        pad=0.01,
     )
-    bar.ax.tick_params(length=0, labelsize=8)
+    bar.ax.tick_params(which="both", length=0, labelsize=8)
     bar.ax.invert_yaxis()
     bar.outline.set_visible(False)
 
@@ -426,12 +442,11 @@ def _training_legend(figure: Figure, study: Study, model: str, tasks: list[str])
 
     groups = [study.of(model, task) for task in tasks]
     drawn = [middle(runs) for runs in groups]
-    handles = [Line2D([], [], color=COLORS[model], label="seed with the median zero-error epoch")]
+    handles = []
     if any(len(runs) > 1 for runs in groups):
+        handles.append(Line2D([], [], color=COLORS[model], label="seed with the median zero-error epoch"))
         handles.append(Line2D([], [], color=OTHER, linewidth=1, label="other seeds"))
-    else:
-        handles.clear()
-    if any(run["zero_error_epoch"] is not None for run in drawn):
+    if any(_solved(run) for run in drawn):
         handles.append(Line2D([], [], linestyle="", label="first epoch without error", **_zero_marker(COLORS[model])))
     if any(_cuts(study, run).size for run in drawn):
         handles.append(Line2D([], [], color=GREY, linestyle=(0, (4, 3)), linewidth=0.9, label="learning rate shrinks"))
@@ -446,22 +461,23 @@ def _overview(study: Study) -> Figure:
     """Final sizes (units and tree nodes are different things: a panel each) and epochs to zero error."""
     models = [model for model in study.models if model in NAMES]
     stacks = [model for model in models if model != "budding"]
-    panels = [(stacks, "soft_size", "Final size in units")] if stacks else []
-    panels += [(["budding"], "soft_size", "Final size in tree nodes")] if "budding" in models else []
-    panels += [(models, "zero_error_epoch", "Epochs to zero error")]
-    widths = [1.0 + 0.8 * len(shown) for shown, _, _ in panels]
+    panels = [(stacks, "soft_size", "Final soft size, in units", "units")] if stacks else []
+    panels += [(["budding"], "soft_size", "Final soft size, in tree nodes", "nodes")] if "budding" in models else []
+    panels += [(models, "zero_error_epoch", "Epochs to zero error", "epoch")]
+    widths = [2.0 + 0.4 * len(shown) for shown, *_ in panels]
     figure, axes = _grid(1, len(panels), cell=(3.4, 3.3), width_ratios=widths)
-    for ax, (shown, field, title) in zip(axes[0], panels, strict=True):
+    for ax, (shown, field, title, label) in zip(axes[0], panels, strict=True):
         _panel(ax, study, shown, field)
         ax.set_title(title)
-    figure.suptitle("Size and training time follow the difficulty of the task")
+        ax.set_ylabel(label)
+    figure.suptitle("Final size and training time on two spirals")
     _overview_legend(figure, study, models)
     return figure
 
 
 def _panel(ax: Axes, study: Study, models: list[str], field: str) -> None:
     """Tasks along the axis, the models of a task beside one another."""
-    width = 0.8 / len(models)
+    width = min(0.5, 0.76 / len(models))
     for place, model in enumerate(models):
         for position, task in enumerate(study.tasks):
             center = position + width * (place - (len(models) - 1) / 2)
@@ -469,26 +485,34 @@ def _panel(ax: Axes, study: Study, models: list[str], field: str) -> None:
     ax.set_xticks(range(len(study.tasks)), study.tasks)
     ax.set_xlim(-0.55, len(study.tasks) - 0.45)
     ax.tick_params(axis="x", length=0)
+    for border in range(1, len(study.tasks)):
+        ax.axvline(border - 0.5, color="#D9D9D9", linewidth=0.8, zorder=0.5)
     ax.grid(axis="y")
     if field == "zero_error_epoch":
         _epoch_axis(ax, study, models)
     else:
-        ax.set_ylim(bottom=0)
+        _from_zero(ax)
+        ax.yaxis.get_major_locator().set_params(integer=True)
 
 
 def _dots(ax: Axes, study: Study, model: str, task: str, field: str, center: float, width: float) -> None:
-    """All seeds as dots, their median as a bar, the paper's figure as a hollow diamond."""
-    never = _never(study)
-    color = COLORS[model]
-    values = [math.inf if run[field] is None else run[field] for run in study.of(model, task)]
-    if values:
-        at = center + 0.5 * width * (np.arange(len(values)) - (len(values) - 1) / 2) / len(values)
-        ax.scatter(at, np.minimum(values, never), s=16, color=color, alpha=0.55, linewidths=0, zorder=3)
-        half, level = 0.36 * width, min(statistics.median(values), never)
-        ax.plot([center - half, center + half], [level, level], color=color, linewidth=2.6, solid_capstyle="butt", zorder=4)
-    paper = study.paper.get(f"{model}/{task}", {}).get(field)
+    """All seeds as dots (crosses: never at zero error), their median as a bar, the paper's figure as a hollow diamond."""
+    color, never, runs = COLORS[model], _never(study), study.of(model, task)
+    values = [_zero_epoch(run) if field == "zero_error_epoch" else run[field] for run in runs]
+    for place, (run, value) in enumerate(zip(runs, values, strict=True)):
+        at = center + 0.55 * width * ((place + 0.5) / len(runs) - 0.5)
+        ax.plot(at, min(value, never), color=color, zorder=4, **(SEED_MARKER if _solved(run) else UNSOLVED_MARKER))
+    if len(runs) > 1:
+        ends, level = [center - 0.4 * width, center + 0.4 * width], min(statistics.median(values), never)
+        ax.plot(ends, [level, level], color=color, alpha=0.5, linewidth=3, solid_capstyle="butt", zorder=3)
+    paper = _paper(study, model, task, field)
     if paper is not None:
         ax.plot(center, paper, **PAPER_MARKER, zorder=5)
+
+
+def _paper(study: Study, model: str, task: str, field: str) -> Any:
+    """The paper's figure for something that was run here, or None."""
+    return study.paper.get(f"{model}/{task}", {}).get(field) if study.of(model, task) else None
 
 
 def _epoch_axis(ax: Axes, study: Study, models: list[str]) -> None:
@@ -496,42 +520,50 @@ def _epoch_axis(ax: Axes, study: Study, models: list[str]) -> None:
     from matplotlib.ticker import FixedLocator, NullLocator
 
     never = _never(study)
-    top = int(math.log10(never / 2)) + 1
-    ticks = [10.0**power for power in range(top)]
+    top = 1.6 * ax.get_ylim()[1]
+    ticks = [10.0**power for power in range(10) if 10.0**power < min(top, 0.6 * never)]
     labels = [f"{tick:.0f}" for tick in ticks]
-    if any(run["zero_error_epoch"] is None for run in study.runs if run["model"] in models):
+    if any(run["model"] in models and not _solved(run) for run in study.runs):
         ax.axhline(never, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-        ticks, labels = [*ticks, never], [*labels, "never"]
+        top, ticks, labels = 1.4 * never, [*ticks, never], [*labels, "never"]
     ax.set_yscale("log")
-    ax.set_ylim(0.8, never * 1.3)
+    ax.set_ylim(0.75, top)
     ax.yaxis.set_major_locator(FixedLocator(ticks))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.set_yticklabels(labels)
 
 
 def _never(study: Study) -> float:
-    """The height at which "never" is drawn: well above the longest training."""
-    return 2.5 * max(len(study.series(run, "error")) for run in study.runs)
+    """The height at which "never" is drawn: well above the longest training, the paper's included."""
+    paper = [_paper(study, run["model"], run["task"], "zero_error_epoch") or 0 for run in study.runs]
+    return 2.5 * max(*paper, *(len(study.series(run, "error")) for run in study.runs))
 
 
 def _overview_legend(figure: Figure, study: Study, models: list[str]) -> None:
+    """Names for the colors and for the kinds of marks that are there."""
     from matplotlib.lines import Line2D
 
+    cells = [(model, task) for model in models for task in study.tasks]
+    runs = [run for cell in cells for run in study.of(*cell)]
     handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in models]
-    handles.append(Line2D([], [], color=GREY, linestyle="", marker="o", markersize=4, alpha=0.7, label="one seed"))
-    handles.append(Line2D([], [], color=GREY, linewidth=2.6, label="median"))
-    if study.paper:
-        handles.append(Line2D([], [], linestyle="", label="the paper's figure", **PAPER_MARKER))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    if any(_solved(run) for run in runs):
+        handles.append(Line2D([], [], color=GREY, label="one seed", **SEED_MARKER))
+    if not all(_solved(run) for run in runs):
+        handles.append(Line2D([], [], color=GREY, label="never at zero error", **UNSOLVED_MARKER))
+    if any(len(study.of(*cell)) > 1 for cell in cells):
+        handles.append(Line2D([], [], color=GREY, alpha=0.5, linewidth=3, label="median"))
+    if any(_paper(study, *cell, field) is not None for cell in cells for field in ("soft_size", "zero_error_epoch")):
+        handles.append(Line2D([], [], label="paper", **PAPER_MARKER))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)
 
 
 # ---- the sheet --------------------------------------------------------------------------------------------------------------
 
 
-def _grid(rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
-    """A figure and its axes [rows, columns], `cell` inches each, with room for a title and a legend."""
+def _grid(rows: int, columns: int, *, cell: tuple[float, float], frame: float = 1.1, **options: Any) -> tuple[Figure, Any]:
+    """A figure and its axes [rows, columns], `cell` inches each, and `frame` inches for a title and a legend."""
     from matplotlib.figure import Figure
 
-    size = max(4.6, 0.9 + cell[0] * columns), 1.1 + cell[1] * rows
+    size = max(4.6, 0.9 + cell[0] * columns), frame + cell[1] * rows
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)

@@ -13,7 +13,7 @@ Each leaf keeps a bud, a dormant layer. At γ = 1 it does not change the output;
 it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. Growth is in growth.py; here the structure is only read.
 """
 
-from typing import Literal, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -54,7 +54,7 @@ class Budding(Body):
     leafness: Confined  # [2·capacity − 1]; 1: a leaf
     depth: Int[Array, " capacity"]
     activation: str = eqx.field(static=True)
-    probe: Literal["bud", "zero"] = eqx.field(static=True)
+    probe: str = eqx.field(static=True)  # what a leaf's γ sees in place of its right child: its "bud", or "zero"
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Budding(Body):
         *,
         capacity: int = 4,
         activation: str = "relu",
-        probe: Literal["bud", "zero"] = "bud",
+        probe: str = "bud",
         key: PRNGKeyArray,
     ):
         width, capacity = check_size("width", width), check_size("capacity", capacity)

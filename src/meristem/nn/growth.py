@@ -201,7 +201,7 @@ def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
 
 def n_leaves_of(body: Budding) -> np.ndarray:
     """The live leaves of a body, or of each member of a population of bodies. A host function."""
-    return 1 + (np.asarray(body.depth)[..., 1:] >= 0).sum(-1)
+    return np.asarray(1 + (np.asarray(body.depth)[..., 1:] >= 0).sum(-1))
 
 
 def _grow(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:

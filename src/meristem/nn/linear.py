@@ -24,12 +24,9 @@ def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
 def he_layer(key: PRNGKeyArray, shape: tuple[int, ...]) -> tuple[Float[Array, "*shape"], Float[Array, "..."]]:
     """Weight [..., out, in] and bias [..., out] of a layer with a nonlinearity."""
     limit = math.sqrt(6 / shape[-1])
-    weight_key, bias_key = jax.random.split(key)
-    dtype = jnp.result_type(float)
-    return (
-        jax.random.uniform(weight_key, shape, dtype, -limit, limit),
-        jax.random.uniform(bias_key, shape[:-1], dtype, -limit, limit),
-    )
+    # One draw for both: a random generator takes longer to compile than a layer.
+    draw = jax.random.uniform(key, (*shape[:-1], shape[-1] + 1), jnp.result_type(float), -limit, limit)
+    return draw[..., :-1], draw[..., -1]
 
 
 def check_size(name: str, value: int, least: int = 1) -> int:

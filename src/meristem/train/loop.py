@@ -14,14 +14,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Key
 
+from meristem.nn.linear import check_size
 from meristem.nn.network import Network
 from meristem.train import step
 from meristem.train.capacity import adapt, capacity_of, keep_best
 from meristem.train.step import Data, EpochInfo, Knobs, Recipe, TrainState
 
 MAX_EPOCHS = 2000
+MAX_CAPACITY = 16
 
 # Compiled once per shape and recipe, at module level, so that a second fit compiles nothing.
 _epoch = jax.jit(step.epoch, static_argnames="recipe")
@@ -64,14 +66,15 @@ def fit(
     *,
     learning_rate: Any,
     penalty: Any,
-    key: PRNGKeyArray,
+    key: Key[Array, "*members"],
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
+    max_capacity: int = MAX_CAPACITY,
     watch: Callable[[int, EpochInfo], bool | None] | None = None,
 ) -> Fit:
     """Train until every member has stopped. `key` of shape [] trains one network, of shape [members] a population, whose
     networks have a leading axis; rates and penalties may then be one number or one per member.
-    `watch(epoch, info)` is called after each epoch and may return True to stop.
+    A budding body may have `max_capacity` leaves; an opening beyond them waits. `watch(epoch, info)` is called after each epoch and may return True to stop.
 
     >>> import jax
     >>> from meristem.data.spirals import two_spirals
@@ -82,7 +85,12 @@ def fit(
     >>> result.history["loss"].shape
     (3,)
     """
+    data = on_device(data)
     check_data(data, recipe)
+    check_size("max_epochs", max_epochs)
+    check_size("max_capacity", max_capacity)
+    if data.x.shape[1] != network.embed.weight.shape[-1]:
+        raise ValueError(f"x has {data.x.shape[1]} features, but the network takes {network.embed.weight.shape[-1]}.")
     members = jnp.shape(key)
     knobs = Knobs(
         *(_per_member(name, value, members) for name, value in [("learning_rate", learning_rate), ("penalty", penalty)])
@@ -103,15 +111,27 @@ def fit(
         stopped = host.stopped
         if (watch is not None and watch(epoch, host)) or stopped.all():
             break
-        state = adapt(state, host, least, recipe.max_capacity)
+        state = adapt(state, host, least, max_capacity)
 
     history = _history(infos)
     alive = ~np.concatenate([np.zeros((1, *members), bool), history["stopped"][:-1]])
-    result = Fit(best, state.network, history, best_epoch, alive.sum(0), history["diverged"][-1])
+    result = Fit(best, state.network, history, best_epoch, np.asarray(alive.sum(0)), np.asarray(history["diverged"][-1]))
     if not members and result.diverged:
         scale = recipe.scales[int(history["stage"][-1])]
         raise DivergedError(len(infos), float(knobs.learning_rate) * scale, result)
     return result
+
+
+def on_device(data: Data) -> Data:
+    """The samples as JAX arrays of one float type; bytes and integers stay what they are."""
+
+    def strong(values: Any) -> jax.Array | None:
+        if values is None:
+            return None
+        array = np.asarray(values)
+        return jnp.asarray(array, jnp.result_type(float) if array.dtype.kind == "f" else array.dtype)
+
+    return Data(*map(strong, data))
 
 
 def check_data(data: Data, recipe: Recipe) -> None:

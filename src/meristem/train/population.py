@@ -8,17 +8,17 @@ A member trained alone and the same member in a population differ in their last 
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Key
 
 from meristem.nn.network import Network
-from meristem.train.loop import MAX_EPOCHS, DivergedError, Fit, fit
+from meristem.train.loop import MAX_CAPACITY, MAX_EPOCHS, DivergedError, Fit, fit
 from meristem.train.step import Data, EpochInfo, Recipe
 
 Watch = Callable[[int, int, EpochInfo], bool | None]
@@ -30,9 +30,10 @@ def fit_each(
     *,
     learning_rate: Any,
     penalty: Any,
-    keys: PRNGKeyArray,
+    keys: Key[Array, " members"],
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
+    max_capacity: int = MAX_CAPACITY,
     together: bool | None = None,
     watch: Watch | None = None,
 ) -> list[Fit]:
@@ -51,7 +52,7 @@ def fit_each(
     """
     members = keys.shape[0]
     together = jax.default_backend() != "cpu" if together is None else together
-    options: dict[str, Any] = {"recipe": recipe, "max_epochs": max_epochs}
+    options: dict[str, Any] = {"recipe": recipe, "max_epochs": max_epochs, "max_capacity": max_capacity}
 
     if together:
 
@@ -93,9 +94,9 @@ def member_of(fit: Fit, member: int) -> Fit:
         best=_member(fit.best, member),
         last=_member(fit.last, member),
         history={name: values[:epochs, member] for name, values in fit.history.items()},
-        best_epoch=fit.best_epoch[member],
-        epochs=fit.epochs[member],
-        diverged=fit.diverged[member],
+        best_epoch=np.asarray(fit.best_epoch[member]),
+        epochs=np.asarray(fit.epochs[member]),
+        diverged=np.asarray(fit.diverged[member]),
     )
 
 
@@ -103,11 +104,6 @@ def _member(tree: Any, member: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[member], tree)
 
 
-def stack(keys: PRNGKeyArray, create: Callable[[PRNGKeyArray], Network]) -> Network:
-    """A population of fresh networks, one per key."""
-    return jax.vmap(create)(keys)
-
-
-def seed_keys(seeds: list[int], purpose: int) -> Array:
+def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:
     """One key per seed; keys of different purposes (weights, training) do not overlap."""
     return jnp.stack([jax.random.fold_in(jax.random.key(seed), purpose) for seed in seeds])

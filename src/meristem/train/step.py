@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Num, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, Num, PRNGKeyArray, PyTree
 
 from meristem.complexity import hard_size, layer_sizes
 from meristem.nn.activation import unknown
@@ -39,14 +39,13 @@ class Recipe:
     select: str = "error"  # the development measure of the best model; ties go to the lower loss
     patience: int = 20
     scales: tuple[float, ...] = (1.0, 0.3, 0.1)
-    max_capacity: int = 16  # leaves that a budding body may have; an opening beyond waits
 
     def __post_init__(self) -> None:
         objective.objective(self.objective)
         for name in ("watch", "select"):
             if getattr(self, name) not in MEASURES:
                 raise unknown(name, getattr(self, name), MEASURES)
-        for name in ("batch_size", "patience", "max_capacity"):
+        for name in ("batch_size", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
         if not 0 <= self.input_dropout < 1:
@@ -162,7 +161,7 @@ def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[
     return after, info
 
 
-def select(first: Bool[Array, ""], one: PyTree, other: PyTree) -> PyTree:
+def select(first: Bool[Array, "*members"], one: PyTree, other: PyTree) -> PyTree:
     """`one` where `first`, else `other`; keys included. A [population] of flags chooses member by member."""
 
     def pick(a: Array, b: Array) -> Array:
@@ -177,19 +176,17 @@ def _descend(
     network: Network, opt_state: PyTree, data: Data, rate: Array, penalty: Array, recipe: Recipe, key: PRNGKeyArray
 ) -> tuple[Network, PyTree, dict[str, Array]]:
     """All minibatch steps of an epoch."""
-    shuffle_key, step_key = jax.random.split(key)
-    batches = _batches(data, recipe.batch_size, shuffle_key)
+    batches = _batches(data, recipe.batch_size, key)
     chain = optimizer.adam(recipe.depth_decay)
     grows = isinstance(network.body, Budding)
     zero = jnp.zeros((), jnp.int32)
 
-    def step(carry: PyTree, batch: tuple[Array, Array, Array, Array | None]) -> tuple[PyTree, None]:
+    def step(carry: PyTree, batch: tuple[PRNGKeyArray, Array, Array, Array | None]) -> tuple[PyTree, None]:
         network, opt_state, (opened, closed, waited, most) = unpack(carry)
-        index, x, y, weight = batch
-        key = jax.random.fold_in(step_key, index)
+        key, x, y, weight = batch
         x = to_float(x)
         if recipe.input_dropout:
-            kept = jax.random.bernoulli(jax.random.fold_in(key, 1), 1 - recipe.input_dropout, x.shape)
+            kept = jax.random.bernoulli(key, 1 - recipe.input_dropout, x.shape)
             x = jnp.where(kept, x / (1 - recipe.input_dropout), 0)
         grads = eqx.filter_grad(objective.total)(
             network, x, y, kind=recipe.objective, penalty=penalty, l2=recipe.l2, weight=weight
@@ -225,19 +222,20 @@ def _rows_of(tree: PyTree) -> tuple[Any, Any]:
     return pack, unpack
 
 
-def _batches(data: Data, batch_size: int, key: PRNGKeyArray) -> tuple[Array, Array, Array, Array | None]:
-    """Shuffled minibatches [steps, batch, …]. A last one that is not full is filled up with samples of weight 0."""
+def _batches(data: Data, batch_size: int, key: PRNGKeyArray) -> tuple[Key[Array, " steps"], Array, Array, Array | None]:
+    """A key and a shuffled minibatch for each step. A last one that is not full is filled up with samples of weight 0."""
     n = data.x.shape[0]
     size = min(batch_size, n)
     steps = -(-n // size)
-    order = jax.random.permutation(key, n)
+    keys = jax.random.split(key, steps + 1)
+    order = jax.random.permutation(keys[0], n)
     weight = None
     if steps * size != n:
         order = jnp.concatenate([order, jnp.zeros(steps * size - n, order.dtype)])
         real = (jnp.arange(steps * size) < n).reshape(steps, size).astype(jnp.result_type(float))
         weight = real / real.sum(1, keepdims=True)
     x, y = (a[order].reshape(steps, size, *a.shape[1:]) for a in (data.x, data.y))
-    return jnp.arange(steps), x, y, weight
+    return keys[1:], x, y, weight
 
 
 def to_float(x: Num[Array, "..."]) -> Float[Array, "..."]:

@@ -1,0 +1,128 @@
+"""The contract of every body: what all of them promise, checked over all of them."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from meristem import hard_size, layer_sizes, soft_size, trainable
+from meristem.nn import Budding, Highway, Network, Plain, Residual, Tunnel
+from meristem.nn.network import BODIES
+from meristem.train import objective
+
+OPTIONS = {"budding": {"capacity": 3}}
+KEY = jax.random.key(0)
+
+
+def network(body: str, **more: object) -> Network:
+    return Network.create(body, 4, 2, width=5, key=KEY, **(OPTIONS.get(body, {"depth": 3}) | more))
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_one_sample_in_one_out_and_batches_by_vmap(body):
+    net = network(body)
+    x = jax.random.normal(jax.random.key(1), (7, 4))
+    alone = jnp.stack([net(sample) for sample in x])
+    assert alone.shape == (7, 2)
+    np.testing.assert_allclose(jax.jit(jax.vmap(net))(x), alone, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_gradients_reach_every_trainable_parameter(body):
+    net = network(body, activation="tanh")
+    if isinstance(net.body, Tunnel):  # a closed unit's weights see no error, by design
+        net = eqx.tree_at(lambda n: n.body.gate.value, net, jnp.full_like(net.body.gate.value, 0.5))
+    if isinstance(net.body, Budding):  # all three leaves live
+        grown = Budding(5, capacity=3, activation="tanh", key=jax.random.key(9))
+        weight = jax.random.normal(jax.random.key(8), grown.weight.shape)
+        grown = eqx.tree_at(
+            lambda b: (b.depth, b.weight, b.leafness.value),
+            grown,
+            (jnp.array([-1, 1, 0], jnp.int32), weight, jnp.array([1, 0.3, 1, 0.6, 1])),
+        )
+        net = eqx.tree_at(lambda n: n.body, net, grown)
+    x, y = jax.random.normal(jax.random.key(1), (6, 4)), jnp.array([0, 1, 0, 1, 1, 0])
+    grads = eqx.filter_grad(objective.total)(net, x, y, kind="multiclass", penalty=1e-3, l2=1e-5)
+    for path, leaf in jax.tree.leaves_with_path(eqx.filter(grads, trainable(net))):
+        assert (leaf != 0).all(), f"no gradient in {jax.tree_util.keystr(path)}"
+    frozen = jax.tree.leaves(eqx.filter(grads, trainable(net), inverse=True))
+    assert all((leaf == 0).all() for leaf in frozen)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_depths_are_prefixes_of_the_parameters_shapes(body):
+    part = network(body).body
+    for value, depth in zip(jax.tree.leaves(part), jax.tree.leaves(part.depths()), strict=True):
+        assert value.shape[: depth.ndim] == depth.shape
+
+
+def test_at_rest_a_tunnel_is_the_identity_and_costs_nothing():
+    tunnel = Tunnel(5, 3, key=KEY)
+    x = jax.random.normal(KEY, (5,))
+    y, price = tunnel.priced(x)
+    assert (y == x).all() and price == 0
+    assert soft_size(tunnel, x[None]) == 0 and hard_size(tunnel) == 0
+
+
+def test_the_limits_of_equation_1():
+    """g = 1 everywhere is the plain stack; a residual layer adds the input to it."""
+    tunnel = Tunnel(5, 1, key=KEY)
+    full = eqx.tree_at(lambda t: t.gate.value, tunnel, jnp.ones((1, 5)))
+    plain, residual = Plain(5, 1, key=KEY), Residual(5, 1, key=KEY)
+    x = jax.random.normal(jax.random.key(2), (5,))
+    np.testing.assert_array_equal(full(x), plain(x))
+    np.testing.assert_allclose(residual(x), plain(x) + x, rtol=1e-6)
+    assert soft_size(plain, x[None]) == 5 and layer_sizes(full, x[None]).tolist() == [5.0]
+
+
+def test_a_highway_starts_near_the_identity():
+    highway = Highway(5, 2, gate_bias=-30.0, key=KEY)
+    x = jax.random.normal(KEY, (5,))
+    np.testing.assert_allclose(highway(x), x, atol=1e-6)
+    gates = Highway(5, 2, key=KEY).gates(x)
+    assert ((gates > 0) & (gates < 1)).all()
+
+
+def test_l2_spares_closed_units_and_free_places():
+    tunnel = Tunnel(5, 2, key=KEY)
+    assert tunnel.half_norm() == 0
+    opened = eqx.tree_at(lambda t: t.gate.value, tunnel, tunnel.gate.value.at[0, 3].set(0.1))
+    np.testing.assert_allclose(opened.half_norm(), 0.5 * (opened.weight[0, 3] ** 2).sum(), rtol=1e-6)
+    budding = Budding(5, capacity=3, key=KEY)
+    np.testing.assert_allclose(budding.half_norm(), 0.5 * (budding.weight[0] ** 2).sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "outputs", "target", "loss", "error"),
+    [
+        ("binary", [2.0], 0.0, np.log1p(np.exp(2.0)), 1),
+        ("binary", [-700.0], 0.0, 0.0, 0),
+        ("multiclass", [1.0, 3.0, 2.0], 1, -np.log(np.exp(3) / np.exp([1, 3, 2]).sum()), 0),
+        ("multiclass", [1.0, 3.0, 2.0], 2, -np.log(np.exp(2) / np.exp([1, 3, 2]).sum()), 1),
+        ("multilabel", [1.0, -1.0, 2.0], [1, 1, 0], np.log1p(np.exp([-1, 1, 2])).sum(), 2),
+        ("squared", [1.0, 3.0], [0.0, 1.0], 2.5, 5),
+    ],
+)
+def test_objectives(kind, outputs, target, loss, error):
+    one = objective.objective(kind)
+    np.testing.assert_allclose(one.loss(jnp.array(outputs), jnp.asarray(target)), loss, rtol=1e-6)
+    np.testing.assert_allclose(one.error(jnp.array(outputs), jnp.asarray(target)), error)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: Tunnel(0, 2, key=KEY), "width=0 must be an integer of at least 1"),
+        (lambda: Tunnel(3, True, key=KEY), "depth=True must be an integer"),
+        (lambda: Budding(3, capacity=0, key=KEY), "capacity=0"),
+        (lambda: Tunnel(3, 2, activation="rleu", key=KEY), "Did you mean 'relu'"),
+        (lambda: Budding(3, probe="buds", key=KEY), "Did you mean 'bud'"),
+        (lambda: Network.create("tunel", 2, 1, key=KEY), "Did you mean 'tunnel'"),
+        (lambda: objective.objective("binry"), "Did you mean 'binary'"),
+        (lambda: Network.create("tunnel", 0, 1, depth=1, key=KEY), "n_in=0"),
+    ],
+)
+def test_bad_arguments_are_named(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
