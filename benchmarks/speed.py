@@ -52,6 +52,7 @@ class Result:
 
 def main() -> int:
     options = _options()
+    load = _load()
     compiled = [
         _compile("tunnel", "tunnel, 10 layers × 10 units", 3, options.compile_repeats),
         _compile("budding", "budding, capacity 8", 10, options.compile_repeats),
@@ -76,6 +77,7 @@ def main() -> int:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         **{name: version(name) for name in ("jax", "jaxlib", "torch")},  # XLA is part of jaxlib
+        "load": load,  # before this run: what others did on the machine
         "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
     }
     _print(results, machine, core, options)
@@ -90,7 +92,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Times meristem and PyTorch side by side. Takes about two minutes; --quick about one.",
+        description="Times meristem and PyTorch side by side. Takes two to three minutes; --quick about one.",
         epilog="example: python benchmarks/speed.py --repeats 21 --out speed.json",
     )
     parser.add_argument("--repeats", type=int, default=15, metavar="N", help="timings of each side; medians count (default 15)")
@@ -132,6 +134,11 @@ def _take_one_core() -> int | None:
     return core
 
 
+def _load() -> float:
+    """Runnable processes over the last minute; 0 where it is not known."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
+
+
 def _cpu() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -157,6 +164,10 @@ Compiling an epoch: seconds, the first epoch less the next one. Fresh processes,
 def _print(results: list[Result], machine: dict, core: int | None, options: argparse.Namespace) -> None:
     print(", ".join(f"{name} {value}" for name, value in machine.items() if value != ""))
     print(f"{options.repeats} timings of each side, in turns, one thread{'' if core is None else f' on core {core}'}")
+    if machine["load"] > 0.5:
+        print(
+            f"Others use the machine (load {machine['load']:.1f} before this run): times, compilation above all, are too long."
+        )
     for block, heading in HEADINGS.items():
         rows = [r for r in results if r.block == block]
         sides = list(rows[0].seconds)

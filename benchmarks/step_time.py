@@ -63,16 +63,16 @@ def budding(repeats: int) -> dict[str, list[float]]:
 def live_size(repeats: int) -> dict[str, list[float]]:
     """Two live leaves: in a network that never had more, and in one that had 16 and shrank as `fit` lets it shrink."""
     ordinary = full_tree(height=1, capacity=4)
-    peaked = full_tree(height=4)
-    # Both children of the root reach γ = 1: the next step closes them, and what is left are two leaves.
-    closed = eqx.tree_at(lambda n: n.body.leafness.value, peaked, peaked.body.leafness.value.at[jnp.array([7, 23])].set(1))
-    state, leaves = _start(closed, recipe=RECIPE, key=jax.random.key(2)), []
-    while not leaves or state.network.body.capacity < leaves[-1][0]:
-        capacity = state.network.body.capacity
-        state, info = _epoch(state, DATA, _knobs(RESTING_RATE), recipe=RECIPE)
-        leaves.append((capacity, int(info.most_leaves)))
+    state, knobs, path = _start(full_tree(height=4), recipe=RECIPE, key=jax.random.key(2)), _knobs(RESTING_RATE), []
+    while not path or state.network.body.capacity < path[-1][0] or path[-1][1] == 16:
+        state, info = _epoch(state, DATA, knobs, recipe=RECIPE)
+        path.append((state.network.body.capacity, int(info.most_leaves)))
+        if len(path) == 1:
+            # Both children of the root reach γ = 1: the next step closes them, and what is left are two leaves.
+            gamma = state.network.body.leafness.value.at[jnp.array([7, 23])].set(1)
+            state = eqx.tree_at(lambda s: s.network.body.leafness.value, state, gamma)
         state = adapt(state, jax.device_get(info), ordinary.body.capacity, RECIPE.max_capacity)
-    _must(leaves[0][0] == 16 and int(state.network.body.n_leaves) == 2, f"it should have shrunk from 16 to 2 leaves: {leaves}")
+    _must(path[0] == (16, 16) and path[-1] == (4, 2), f"it should shrink from 16 leaves to 2, (capacity, leaves) was {path}")
     fresh = _start(ordinary, recipe=RECIPE, key=jax.random.key(2))
     sides = {"never larger": fresh, "shrunk from 16": state}
     return _in_turns({name: _ours(s, RESTING_RATE, leaves=2) for name, s in sides.items()}, repeats)

@@ -94,7 +94,7 @@ def test_capacity_doubles_when_an_opening_waited_and_halves_when_half_is_idle():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "adapt", spy)
-        train("budding", 60, learning_rate=1e-3, max_capacity=8)
+        train("budding", 40, task="easy", learning_rate=1e-3, max_capacity=8)
     assert any(after == 2 * before for before, waited, _, after in seen if waited)
     assert any(2 * after == before for before, waited, _, after in seen if not waited)
     for before, waited, most, after in seen:

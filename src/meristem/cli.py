@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
     """Errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -142,6 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"meristem: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("meristem: interrupted; nothing was written", file=sys.stderr)
-        return 130
+        print("meristem: interrupted; nothing was written", file=sys.stderr, flush=True)
+        # At once: tearing the interpreter down while XLA still computes in a thread of its own can end in a crash.
+        os._exit(130)
     return 0

@@ -21,7 +21,11 @@ Key = tuple[str, str]
 
 
 def have_rich() -> bool:
-    return importlib.util.find_spec("rich") is not None
+    """Whether rich is installed."""
+    try:
+        return importlib.util.find_spec("rich") is not None
+    except ValueError:  # blocked on purpose, as sys.modules["rich"] = None does
+        return False
 
 
 class Progress:

@@ -59,6 +59,8 @@ class Study:
 
     def __post_init__(self) -> None:
         for name, values, known in (("models", self.models, list(MODELS)), ("tasks", self.tasks, TASKS)):
+            if not values:
+                raise ValueError(f"--{name} is empty; choose of: {', '.join(known)}.")
             for value in values:
                 if value not in known:
                     raise unknown(f"--{name}", value, known)

@@ -8,6 +8,7 @@ A member trained alone and the same member in a population differ in their last 
 """
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -73,8 +74,12 @@ def fit_each(
 
     rates, penalties = (np.broadcast_to(np.asarray(v), members) for v in (learning_rate, penalty))
 
+    over = threading.Event()  # an interrupt: the threads end after their epoch
+
     def alone(m: int) -> Fit:
-        tell = None if watch is None else lambda epoch, info: watch(m, epoch, info)
+        def tell(epoch: int, info: EpochInfo) -> bool:
+            return over.is_set() or bool(watch is not None and watch(m, epoch, info))
+
         try:
             return fit(
                 _member(networks, m), data, learning_rate=rates[m], penalty=penalties[m], key=keys[m], watch=tell, **options
@@ -83,8 +88,12 @@ def fit_each(
             return error.fit
 
     first = alone(0)  # it compiles; the others find the program ready
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
         return [first, *pool.map(alone, range(1, members))]
+    finally:
+        over.set()
+        pool.shutdown(cancel_futures=True)
 
 
 def member_of(fit: Fit, member: int) -> Fit:
