@@ -91,13 +91,17 @@ class Budding(Body):
         bud = jax.lax.stop_gradient(self.bud)
         stacks = (self.weight, self.bias, bud.weight, bud.bias)
         outputs: list[Array] = []
+        hidden: list[Array] = []
         for j, (weight, bias, bud_weight, bud_bias) in enumerate(zip(*map(jnp.unstack, stacks), strict=True)):
             p = sigma(weight @ x + bias)
             child = sigma(bud_weight @ p + bud_bias) if self.probe == "bud" else jnp.zeros_like(p)
-            outputs.append(p + openness[j] * jax.lax.stop_gradient(child - p))
-            x = _combine(mix[j], outputs)
+            # The leaf's output carries its probe; what the nodes that start here mix in later is the bare layer.
+            leaf = p + openness[j] * jax.lax.stop_gradient(child - p)
+            x = _combine(mix[j], [*outputs, leaf])
+            outputs.append(p)
+            hidden.append(x)
         last = jnp.arange(self.capacity) == n_leaves(self.depth) - 1
-        y = _combine(jnp.where(last[:, None], jnp.stack(mix), 0).sum(0), outputs)
+        y = jnp.where(last[:, None], jnp.stack(hidden), 0).sum(0)
         alive = living(self.depth)
         return y, jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
 

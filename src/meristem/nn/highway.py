@@ -36,7 +36,7 @@ class Highway(Body):
         weight_key, gate_key = jax.random.split(key)
         self.weight, self.bias = he_layer(weight_key, (depth, width, width))
         self.gate_weight = glorot(gate_key, (depth, width, width))
-        self.gate_bias = jnp.full((depth, width), float(gate_bias))
+        self.gate_bias = jnp.full((depth, width), gate_bias, jnp.result_type(float))
         self.activation = check_activation(activation)
 
     def _run(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], list[Float[Array, " width"]]]:

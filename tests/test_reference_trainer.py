@@ -1,0 +1,118 @@
+"""The compiled trainer against the plain one, step by step: the same tree after every step, the same weights."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from meristem import reference as ref
+from meristem.data.spirals import two_spirals
+from meristem.nn import Network
+from meristem.nn.growth import grow
+from meristem.reference_trainer import ReferenceTrainer
+from meristem.train import objective, optimizer, step
+from meristem.train.step import Data, Knobs, Recipe
+
+RECIPE = Recipe()
+TOLERANCE = 1e-9  # float64; rounding differs, and Adam divides by small numbers
+
+
+class Setting(NamedTuple):
+    capacity: int
+    rate: float
+    penalty: float
+    probe: str
+    epochs: int
+
+
+@partial(jax.jit, static_argnames="recipe")
+def fast_step(network: Network, opt_state: Any, x: Any, y: Any, rate: Any, penalty: Any, key: Any, recipe: Recipe) -> Any:
+    """What one turn of the scan in train/step.py does, from its public parts."""
+    grads = eqx.filter_grad(objective.total)(network, x[None], y[None], kind=recipe.objective, penalty=penalty, l2=recipe.l2)
+    updates, opt_state = optimizer.adam(recipe.depth_decay).update(grads, opt_state, network, learning_rate=rate)
+    return grow(eqx.apply_updates(network, updates), opt_state, key=key)
+
+
+def assert_same(network: Network, opt_state: Any, trainer: ReferenceTrainer, tolerance: float) -> None:
+    """Structure, parameters, buds, moments and ages."""
+    body, adam = network.body, opt_state[0]
+    assert body.depth.tolist() == trainer.structure()
+    leaves, nodes = ref.leaves(trainer.root), ref.nodes(trainer.root)
+    n = len(leaves)
+    close = partial(np.testing.assert_allclose, rtol=tolerance, atol=tolerance)
+    close(body.bud.weight[:n], np.stack([leaf.bud.weight for leaf in leaves]))
+    close(body.bud.bias[:n], np.stack([leaf.bud.bias for leaf in leaves]))
+    plain = [trainer.embed, *trainer.head]
+    fast = [lambda t: t.embed.weight, lambda t: t.head.weight, lambda t: t.head.bias]
+    rows: list[tuple[Callable[[Any], Any], list[Any]]] = [
+        (lambda t: t.body.weight, [leaf.layer.weight for leaf in leaves]),
+        (lambda t: t.body.bias, [leaf.layer.bias for leaf in leaves]),
+        (lambda t: t.body.leafness.value, [node.gamma for node in nodes]),
+    ]
+    rows += [(lambda t, get=get: get(t)[None], [parameter]) for get, parameter in zip(fast, plain, strict=True)]
+    for get, parameters in rows:
+        count = len(parameters)
+        close(get(network)[:count], np.stack([p.value for p in parameters]))
+        close(get(adam.mu)[:count], np.stack([np.broadcast_to(p.m, np.shape(p.value)) for p in parameters]))
+        close(get(adam.nu)[:count], np.stack([np.broadcast_to(p.v, np.shape(p.value)) for p in parameters]))
+        assert get(adam.age)[:count].tolist() == [p.age for p in parameters]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(Setting(capacity=8, rate=3e-3, penalty=3e-2, probe="bud", epochs=2), id="roomy"),
+        pytest.param(Setting(capacity=3, rate=3e-3, penalty=1e-3, probe="bud", epochs=2), id="crowded"),
+        pytest.param(Setting(capacity=4, rate=3e-3, penalty=3e-2, probe="zero", epochs=2), id="zero"),
+    ],
+)
+def test_the_plain_trainer_follows_the_compiled_one(setting: Setting) -> None:
+    with jax.enable_x64(True):
+        x, y = two_spirals("medium")
+        network = Network.create(
+            "budding", 2, 1, width=4, capacity=setting.capacity, probe=setting.probe, key=jax.random.key(3)
+        )
+        trainer = ReferenceTrainer.of(network, rate=setting.rate, penalty=setting.penalty, l2=RECIPE.l2, decay=RECIPE.depth_decay)
+        rate, penalty = jnp.asarray(setting.rate), jnp.asarray(setting.penalty)
+        data, knobs = Data(x, y), Knobs(rate, penalty)
+        state = step.start(network, RECIPE, key=jax.random.key(4))
+        opt_state = state.opt_state
+        whole_epoch = jax.jit(step.epoch, static_argnames="recipe")
+        openings = closings = waits = 0
+        structures = set()
+
+        for epoch in range(setting.epochs):
+            shuffle_key, step_key = jax.random.split(jax.random.fold_in(state.key, epoch))
+            keys = jax.vmap(partial(jax.random.fold_in, step_key))(jnp.arange(len(x)))
+            order = np.asarray(jax.random.permutation(shuffle_key, len(x)))
+            counts = np.zeros(3, int)
+            most = 0
+            for index, sample in enumerate(order):
+                one = x[sample], y[sample]
+                network, opt_state, info = fast_step(network, opt_state, *one, rate, penalty, keys[index], RECIPE)
+                growth = trainer.step(np.asarray(one[0]), float(one[1]), keys[index])
+                assert network.body.depth.tolist() == trainer.structure(), (epoch, index)
+                assert tuple(map(int, info)) == (growth.opened, growth.closed, growth.waited), (epoch, index)
+                counts += [growth.opened, growth.closed, growth.waited]
+                most = max(most, len(ref.leaves(trainer.root)))
+                structures.add(tuple(trainer.structure()))
+                if index % 20 == 0 or any(info):
+                    assert_same(network, opt_state, trainer, TOLERANCE)
+            openings, closings, waits = np.add((openings, closings, waits), counts)
+
+            # The scan of a whole epoch goes the same way as its steps.
+            state, told = whole_epoch(state, data, knobs, recipe=RECIPE)
+            assert [int(told.opened), int(told.closed), int(told.waited)] == counts.tolist()
+            assert int(told.most_leaves) == most
+            assert_same(state.network, state.opt_state, trainer, TOLERANCE)
+
+        print(setting, openings, closings, waits, len(structures))
+        assert openings >= 5
+        assert closings >= 3
+        assert len(structures) >= 4
+        assert (waits > 0) == (setting.capacity == 3)
