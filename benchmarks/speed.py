@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from meristem.cpu import fuse_small_loops
+
 HERE = Path(__file__).parent
 
 
@@ -53,6 +55,8 @@ class Result:
 def main() -> int:
     options = _options()
     load = _load()
+    if not options.default_xla:
+        fuse_small_loops()  # as the command line does; the children inherit it
     compiled = [
         _compile("tunnel", "tunnel, 10 layers × 10 units", 3, options.compile_repeats),
         _compile("budding", "budding, capacity 8", 10, options.compile_repeats),
@@ -97,6 +101,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--repeats", type=int, default=15, metavar="N", help="timings of each side; medians count (default 15)")
     parser.add_argument("--quick", action="store_true", help="three timings of each side and one compilation of each model")
+    parser.add_argument("--default-xla", action="store_true", help="without the command line's setting (meristem.cpu)")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="write every timing here")
     options = parser.parse_args()
     if options.repeats < 1:

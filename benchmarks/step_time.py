@@ -24,7 +24,7 @@ from meristem.nn import Network
 from meristem.nn.linear import he_layer
 from meristem.train import objective
 from meristem.train.capacity import adapt
-from meristem.train.loop import _epoch, _start
+from meristem.train.loop import MAX_CAPACITY, _epoch, _start
 from meristem.train.optimizer import layer_depths
 from meristem.train.step import Data, EpochInfo, Knobs, Recipe, TrainState
 
@@ -71,7 +71,7 @@ def live_size(repeats: int) -> dict[str, list[float]]:
             # Both children of the root reach γ = 1: the next step closes them, and what is left are two leaves.
             gamma = state.network.body.leafness.value.at[jnp.array([7, 23])].set(1)
             state = eqx.tree_at(lambda s: s.network.body.leafness.value, state, gamma)
-        state = adapt(state, jax.device_get(info), ordinary.body.capacity, RECIPE.max_capacity)
+        state = adapt(state, jax.device_get(info), ordinary.body.capacity, MAX_CAPACITY)
     _must(path[0] == (16, 16) and path[-1] == (4, 2), f"it should shrink from 16 leaves to 2, (capacity, leaves) was {path}")
     fresh = _start(ordinary, recipe=RECIPE, key=jax.random.key(2))
     sides = {"never larger": fresh, "shrunk from 16": state}

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--tasks", "easy", "--seeds", "2", "--max-epochs", "4"]
-WITHOUT_EXTRAS = "import sys; sys.modules.update(matplotlib=None, rich=None); from meristem.cli import main; sys.exit(main(sys.argv[1:]))"
+WITHOUT_EXTRAS = (
+    "import sys; sys.modules.update(matplotlib=None, rich=None); from meristem.cli import main; sys.exit(main(sys.argv[1:]))"
+)
 
 
 def meristem(*args: object, code: str | None = None, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -126,7 +128,19 @@ def test_help_has_an_example():
 
 def test_an_interrupt_leaves_nothing_half_written(tmp_path, cache):
     out = tmp_path / "out"
-    start = [sys.executable, "-m", "meristem", "reproduce", "two-spirals", "--models", "tunnel", "--tasks", "difficult", "--out", str(out)]
+    start = [
+        sys.executable,
+        "-m",
+        "meristem",
+        "reproduce",
+        "two-spirals",
+        "--models",
+        "tunnel",
+        "--tasks",
+        "difficult",
+        "--out",
+        str(out),
+    ]
     with subprocess.Popen(start, stderr=subprocess.PIPE, text=True, env=os.environ | {"XDG_CACHE_HOME": str(cache)}) as process:
         deadline = time.monotonic() + 120
         while not out.exists() and time.monotonic() < deadline:

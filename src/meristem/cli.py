@@ -12,6 +12,7 @@ import jax
 
 import meristem
 from meristem import figures
+from meristem.cpu import fuse_small_loops
 from meristem.experiments import summary, two_spirals
 from meristem.progress import Progress, print_table
 
@@ -98,6 +99,7 @@ def reproduce_two_spirals(args: argparse.Namespace) -> None:
     fields = ("models", "tasks", "seeds", "penalty", "equal_rates", "select_rate", "max_epochs")
     study = two_spirals.Study(**{name: getattr(args, name) for name in fields})
     out = summary.check_out(args.out)
+    fuse_small_loops()
     begin = time.perf_counter()
     with Progress() as progress:
         result = two_spirals.run(study, progress)

@@ -11,6 +11,7 @@ The promise: what train/ and nn/growth.py do to arrays of fixed capacity, this d
 buds from the same keys, so the two can be followed side by side, step by step.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,11 @@ from meristem.nn.linear import he_layer
 from meristem.nn.network import Network
 from meristem.reference import Layer, Node, leaves, nodes, to_tree
 
-SLOPES = {"relu": (lambda a: np.maximum(a, 0), lambda a: (a > 0) * 1.0), "tanh": (np.tanh, lambda a: 1 - np.tanh(a) ** 2)}
+# σ and its derivative
+SIGMAS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "relu": (lambda a: np.maximum(a, 0), lambda a: (a > 0) * 1.0),
+    "tanh": (np.tanh, lambda a: 1 - np.tanh(a) ** 2),
+}
 
 
 @dataclass
@@ -73,6 +78,7 @@ class ReferenceTrainer:
         """The trainer of a fresh network (all moments zero), of the same capacity."""
         body = network.body
         assert isinstance(body, Budding)
+        assert network.head.bias is not None
         return cls(
             embed=Parameter(_numpy(network.embed.weight)),
             root=_with_parameters(to_tree(body), None, 0),
@@ -135,13 +141,13 @@ class ReferenceTrainer:
         if self.probe == "zero":
             return np.zeros_like(own)
         assert node.bud is not None
-        return SLOPES[self.activation][0](node.bud.weight @ own + node.bud.bias)
+        return SIGMAS[self.activation][0](node.bud.weight @ own + node.bud.bias)
 
     def backward(self, node: Node, x: np.ndarray, d_y: np.ndarray) -> np.ndarray:
-        """∂E/∂x from ∂E/∂y of equation 4; adds to the `grad` of what is below. At a leaf γ = 1: no way leads through the bud."""
+        """∂E/∂x from ∂E/∂y of equation 4; adds to the `grad` of all below. A leaf has γ = 1: no way leads through its bud."""
         gamma = node.gamma.value
         node.gamma.grad += d_y @ (self._perceptron(node.layer, x) - self._child(node, x))
-        d_a = gamma * d_y * SLOPES[self.activation][1](node.layer.weight.value @ x + node.layer.bias.value)
+        d_a = gamma * d_y * SIGMAS[self.activation][1](node.layer.weight.value @ x + node.layer.bias.value)
         node.layer.weight.grad += d_a[:, None] * x[None, :]
         node.layer.bias.grad += d_a
         d_x = node.layer.weight.value.T @ d_a
@@ -152,7 +158,7 @@ class ReferenceTrainer:
         return d_x + self.backward(node.left, x, d_middle)
 
     def _perceptron(self, layer: Layer, x: np.ndarray) -> np.ndarray:
-        return SLOPES[self.activation][0](layer.weight.value @ x + layer.bias.value)
+        return SIGMAS[self.activation][0](layer.weight.value @ x + layer.bias.value)
 
     def _adam(self, p: Parameter) -> None:
         b1, b2 = self.betas
@@ -193,7 +199,7 @@ class ReferenceTrainer:
 
     def _open(self, growth: Growth) -> list[Node]:
         room = self.capacity - len(leaves(self.root))
-        opened = []
+        opened: list[Node] = []
         for leaf in leaves(self.root):
             if leaf.gamma.value == 1:
                 continue
