@@ -48,11 +48,35 @@ def test_the_summary_has_the_agreed_schema(study):
     assert summary["paper"]["tunnel/difficult"] == {"zero_error_epoch": 91, "soft_size": 15}
     assert summary["command"].startswith("meristem reproduce two-spirals --models tunnel")
     run = summary["runs"][1]
-    for name in (
-        "model task features split seed penalty paper_penalty learning_rate epochs zero_error_epoch best_epoch train_error dev_error "
-        "test_error train_macro_f1 dev_macro_f1 test_macro_f1 soft_size peak_soft_size best_soft_size layer_sizes peak_layer_sizes "
-        "hard_size peak_hard_size parameters live_parameters seconds"
-    ).split():
+    for name in [
+        "model",
+        "task",
+        "features",
+        "split",
+        "seed",
+        "penalty",
+        "paper_penalty",
+        "learning_rate",
+        "epochs",
+        "zero_error_epoch",
+        "best_epoch",
+        "train_error",
+        "dev_error",
+        "test_error",
+        "train_macro_f1",
+        "dev_macro_f1",
+        "test_macro_f1",
+        "soft_size",
+        "peak_soft_size",
+        "best_soft_size",
+        "layer_sizes",
+        "peak_layer_sizes",
+        "hard_size",
+        "peak_hard_size",
+        "parameters",
+        "live_parameters",
+        "seconds",
+    ]:
         assert name in run, name
     assert (run["seed"], run["epochs"], run["parameters"], run["hard_size"]) == (1, 4, 1231, None)
     assert len(run["layer_sizes"]) == 10 and run["peak_soft_size"] >= run["soft_size"]

@@ -66,7 +66,7 @@ def test_at_rest_a_tunnel_is_the_identity_and_costs_nothing():
 
 
 def test_the_limits_of_equation_1():
-    """g = 1 everywhere is the plain stack; a residual layer adds the input to it."""
+    """G = 1 everywhere is the plain stack; a residual layer adds the input to it."""
     tunnel = Tunnel(5, 1, key=KEY)
     full = eqx.tree_at(lambda t: t.gate.value, tunnel, jnp.ones((1, 5)))
     plain, residual = Plain(5, 1, key=KEY), Residual(5, 1, key=KEY)

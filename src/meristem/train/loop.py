@@ -72,9 +72,11 @@ def fit(
     max_capacity: int = MAX_CAPACITY,
     watch: Callable[[int, EpochInfo], bool | None] | None = None,
 ) -> Fit:
-    """Train until every member has stopped. `key` of shape [] trains one network, of shape [members] a population, whose
-    networks have a leading axis; rates and penalties may then be one number or one per member.
-    A budding body may have `max_capacity` leaves; an opening beyond them waits. `watch(epoch, info)` is called after each epoch and may return True to stop.
+    """Train until every member has stopped.
+
+    A `key` of shape [] trains one network, of shape [members] a population, whose networks have a leading axis; rates and
+    penalties may then be one number or one per member. A budding body may have `max_capacity` leaves; an opening beyond
+    them waits. `watch(epoch, info)` is called after each epoch and may return True to stop.
 
     >>> import jax
     >>> from meristem.data.spirals import two_spirals
@@ -125,7 +127,7 @@ def fit(
 def on_device(data: Data) -> Data:
     """The samples as JAX arrays of one float type; bytes and integers stay what they are."""
 
-    def strong(values: Any) -> jax.Array | None:
+    def strong(values: Any) -> Any:
         if values is None:
             return None
         array = np.asarray(values)

@@ -1,0 +1,63 @@
+"""What the documentation shows runs: doctests of every module, the code blocks and commands of the README."""
+
+import doctest
+import importlib
+import json
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import meristem
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages(meristem.__path__, "meristem.") if not module.name.endswith("__main__")
+)
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_show_calls_that_run(name):
+    outcome = doctest.testmod(importlib.import_module(name))
+    assert outcome.failed == 0
+
+
+def test_every_public_name_shows_a_call():
+    shown = ""
+    for name in MODULES:
+        module = importlib.import_module(name)
+        shown += "".join(example.source for test in doctest.DocTestFinder().find(module) for example in test.examples)
+    public = [name for name in vars(meristem) if not name.startswith("_") and name not in {"nn", "DivergedError", "Fit"}]
+    functions = [name for name in public if callable(getattr(meristem, name))]
+    assert [name for name in functions if f"{name}(" not in shown and f"{name}." not in shown] == []
+
+
+@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, re.DOTALL), ids=["fit", "own-optimizer"])
+def test_the_readmes_code_runs(block, capsys):
+    exec(compile(block, "README.md", "exec"), {})
+    assert "print(" not in block or capsys.readouterr().out
+
+
+def test_the_readmes_commands_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", README, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_links_and_pictures_are_there():
+    for page in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("results/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_results_table_is_that_of_the_recorded_study():
+    """The README's numbers are the recorded run's, not typed in."""
+    from meristem.experiments.two_spirals import table
+
+    summary = json.loads((ROOT / "results" / "two-spirals" / "summary.json").read_text())
+    _, rows = table(summary["runs"])
+    for row in rows:
+        assert f"| {' | '.join(row)} |" in README
