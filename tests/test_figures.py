@@ -38,8 +38,12 @@ def train(model: str, task: str, history: dict[str, np.ndarray]) -> list[dict[st
     for seed in SEEDS:
         start, key = jax.random.split(jax.random.key(seed))
         network = Network.create(model, 2, 1, width=4, key=start, **({"capacity": 4} if model == "budding" else {"depth": 3}))
-        recipe = Recipe(patience=3, batch_size=2, max_capacity=4)  # no more room: one compilation
-        result = fit(network, Data(*two_spirals(task)), learning_rate=3e-3, penalty=1e-3, key=key, recipe=recipe, max_epochs=30)
+        options = {
+            "recipe": Recipe(patience=3, batch_size=2),
+            "max_epochs": 30,
+            "max_capacity": 4,
+        }  # no more room: one compilation
+        result = fit(network, Data(*two_spirals(task)), learning_rate=3e-3, penalty=1e-3, key=key, **options)
         fields = {name: result.history[name] for name in ("error", "loss", "layer_sizes", "hard_size", "stage")}
         fields |= {"discriminant": discriminant(result.best), "discriminant_limit": np.asarray(7.0)}
         history.update({f"{model}/{task}/{seed}/{name}": values for name, values in fields.items()})

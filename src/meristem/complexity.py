@@ -61,7 +61,12 @@ def _(body: Budding, inputs: Array) -> Array:
 
 
 def soft_size(body: Body, inputs: Float[Array, "n width"]) -> Float[Array, ""]:
-    """S = Σ_l s_l."""
+    """The sum over all layers: s = Σ_l s_l.
+
+    >>> import jax, jax.numpy as jnp
+    >>> soft_size(Budding(width=3, key=jax.random.key(0)), jnp.ones((1, 3))).item()
+    1.0
+    """
     return layer_sizes(body, inputs).sum()
 
 

@@ -159,6 +159,7 @@ def to_layers(weight: Float[Array, "depth width width"], bias: Float[Array, "dep
 def to_tree(body: Budding) -> Node:
     """The tree of a `Budding`; differentiable by the body's arrays (its `depth` must be concrete).
 
+    >>> import jax
     >>> body = Budding(width=3, key=jax.random.key(0))
     >>> to_tree(body).is_leaf
     True

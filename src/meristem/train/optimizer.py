@@ -34,7 +34,14 @@ class AdamState(NamedTuple):
 
 
 def trainable(model: PyTree) -> PyTree:
-    """True for every array that training may change: floats outside dormant buds."""
+    """True for every array that training may change: floats outside dormant buds.
+
+    >>> import jax
+    >>> from meristem.nn import Budding
+    >>> mask = trainable(Budding(width=3, key=jax.random.key(0)))
+    >>> mask.weight, mask.bud.weight, mask.depth
+    (True, False, False)
+    """
     return jax.tree.map(
         lambda node: jax.tree.map(lambda _: False, node) if isinstance(node, Bud) else eqx.is_inexact_array(node),
         model,
