@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.train.loop import _epoch, _start
-from meristem.train.step import Data, Knobs, Recipe
+from meristem.train.samples import Data
+from meristem.train.step import Knobs, Recipe
 
 OPTIONS = {"tunnel": {"depth": 10}, "budding": {"capacity": 8}}
 

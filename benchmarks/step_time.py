@@ -26,7 +26,8 @@ from meristem.train import objective
 from meristem.train.capacity import adapt
 from meristem.train.loop import MAX_CAPACITY, _epoch, _start
 from meristem.train.optimizer import layer_depths
-from meristem.train.step import Data, EpochInfo, Knobs, Recipe, TrainState
+from meristem.train.samples import Data
+from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState
 
 T = TypeVar("T")
 DATA = Data(*two_spirals("difficult"))

@@ -14,6 +14,7 @@ import pytest
 
 from meristem import Data, Recipe, figures, fit
 from meristem.data.spirals import two_spirals
+from meristem.figures import files, training
 from meristem.nn import Network
 
 pytestmark = pytest.mark.skipif(
@@ -121,12 +122,12 @@ def test_four_tasks_the_penalized_highway_and_no_discriminants(tmp_path: Path, s
         for run in summary["runs"]:
             if (run["model"], run["task"]) == ("highway", source):
                 runs.append(run | {"model": "highway-penalized", "task": task})
-                for field in figures.RANKS:
+                for field in files.RANKS:
                     key = f"{task}/{run['seed']}/{field}"
                     arrays[f"highway-penalized/{key}"] = history[f"highway/{source}/{run['seed']}/{field}"]
     paths = figures.draw(write(tmp_path, (summary | {"runs": runs}, arrays)))
     assert [path.name for path in paths] == ["data.png", "highway-penalized.png", "sizes.png"]
-    assert figures.load(tmp_path).tasks == ["easy", "medium", "difficult", "classic"]
+    assert files.load(tmp_path).tasks == ["easy", "medium", "difficult", "classic"]
 
 
 def test_redrawing_gives_the_same_pictures_and_leaves_matplotlib_as_it_was(tmp_path: Path, study: Study) -> None:
@@ -144,16 +145,16 @@ def test_redrawing_gives_the_same_pictures_and_leaves_matplotlib_as_it_was(tmp_p
 
 def test_the_middle_seed_is_the_lower_median_and_never_is_last() -> None:
     runs = [{"seed": seed, "zero_error_epoch": epoch} for seed, epoch in enumerate([None, 30, 10, None])]
-    assert figures.middle(runs)["seed"] == 1
-    assert figures.middle(runs[:1])["seed"] == 0
-    assert figures.middle(runs[:3])["seed"] == 1
-    assert figures.middle([runs[0], runs[3], runs[1]])["seed"] == 0
+    assert files.middle(runs)["seed"] == 1
+    assert files.middle(runs[:1])["seed"] == 0
+    assert files.middle(runs[:3])["seed"] == 1
+    assert files.middle([runs[0], runs[3], runs[1]])["seed"] == 0
 
 
 def test_a_cut_of_the_rate_lies_between_two_epochs(study: Study) -> None:
     run = study[0]["runs"][0]
     arrays = {"tunnel/easy/0/stage": np.asarray([0, 0, 1, 1, 2])}
-    assert figures._cuts(figures.Study([run], {}, arrays), run).tolist() == [2.5, 4.5]
+    assert training._cuts(files.Study([run], {}, arrays), run).tolist() == [2.5, 4.5]
 
 
 def test_importing_the_package_does_not_import_matplotlib() -> None:

@@ -16,7 +16,8 @@ from meristem.nn import Network
 from meristem.nn.growth import grow
 from meristem.reference_trainer import ReferenceTrainer
 from meristem.train import objective, optimizer, step
-from meristem.train.step import Data, Knobs, Recipe
+from meristem.train.samples import Data
+from meristem.train.step import Knobs, Recipe
 
 RECIPE = Recipe()
 TOLERANCE = 1e-9  # float64; rounding differs, and Adam divides by small numbers

@@ -10,6 +10,7 @@ from meristem.nn import grow as grow, resize as resize
 from meristem.train.loop import DivergedError as DivergedError, Fit as Fit, fit as fit
 from meristem.train.optimizer import adam as adam, decay_mask as decay_mask, trainable as trainable
 from meristem.train.population import fit_each as fit_each
-from meristem.train.step import Data as Data, Recipe as Recipe
+from meristem.train.samples import Data as Data
+from meristem.train.step import Recipe as Recipe
 
 __version__ = "0.1.0"

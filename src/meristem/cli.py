@@ -107,7 +107,8 @@ def reproduce_two_spirals(args: argparse.Namespace) -> None:
     if result.rates:
         head["rates"] = result.rates
     written = summary.write(out, head, result.history)
-    print_table(*two_spirals.table(result.runs), title=f"Two spirals, {study.seeds} seeds: median (range), beside the paper")
+    seeds = "1 seed" if study.seeds == 1 else f"{study.seeds} seeds"
+    print_table(*two_spirals.table(result.runs), title=f"Two spirals, {seeds}: median (range), beside the paper")
     written += draw_figures(out)
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
 

@@ -19,7 +19,8 @@ from meristem.nn.activation import unknown
 from meristem.progress import Progress
 from meristem.train.loop import MAX_EPOCHS, Fit
 from meristem.train.population import fit_each, seed_keys
-from meristem.train.step import Data, Recipe
+from meristem.train.samples import Data
+from meristem.train.step import Recipe
 
 WIDTH, DEPTH = 10, 10
 PENALTY = 0.001

@@ -20,7 +20,8 @@ from meristem.nn.linear import check_size
 from meristem.nn.network import Network
 from meristem.train import step
 from meristem.train.capacity import adapt, capacity_of, keep_best
-from meristem.train.step import Data, EpochInfo, Knobs, Recipe, TrainState
+from meristem.train.samples import Data, prepared
+from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState
 
 MAX_EPOCHS = 2000
 MAX_CAPACITY = 16
@@ -87,12 +88,9 @@ def fit(
     >>> result.history["loss"].shape
     (3,)
     """
-    data = on_device(data)
-    check_data(data, recipe)
+    data = prepared(data, network, recipe.objective)
     check_size("max_epochs", max_epochs)
     check_size("max_capacity", max_capacity)
-    if data.x.shape[1] != network.embed.weight.shape[-1]:
-        raise ValueError(f"x has {data.x.shape[1]} features, but the network takes {network.embed.weight.shape[-1]}.")
     members = jnp.shape(key)
     knobs = Knobs(
         *(_per_member(name, value, members) for name, value in [("learning_rate", learning_rate), ("penalty", penalty)])
@@ -102,7 +100,6 @@ def fit(
     least = capacity_of(network)
 
     best, best_epoch, infos = state.network, np.zeros(members, int), []
-    stopped = np.zeros(members, bool)
     for epoch in range(1, max_epochs + 1):
         state, info = run(state, data, knobs, recipe=recipe)
         host = jax.device_get(info)
@@ -110,8 +107,7 @@ def fit(
         if host.improved.any():
             best = keep_best(host.improved, state.network, best)
             best_epoch = np.where(host.improved, epoch, best_epoch)
-        stopped = host.stopped
-        if (watch is not None and watch(epoch, host)) or stopped.all():
+        if (watch is not None and watch(epoch, host)) or host.stopped.all():
             break
         state = adapt(state, host, least, max_capacity)
 
@@ -124,43 +120,11 @@ def fit(
     return result
 
 
-def on_device(data: Data) -> Data:
-    """The samples as JAX arrays of one float type; bytes and integers stay what they are."""
-
-    def strong(values: Any) -> Any:
-        if values is None:
-            return None
-        array = np.asarray(values)
-        return jnp.asarray(array, jnp.result_type(float) if array.dtype.kind == "f" else array.dtype)
-
-    return Data(*map(strong, data))
-
-
-def check_data(data: Data, recipe: Recipe) -> None:
-    """Shapes that fit and numbers that are numbers; raises ValueError."""
-    pairs = [("x", data.x, "y", data.y), ("dev_x", data.dev_x, "dev_y", data.dev_y)]
-    for x_name, x, y_name, y in pairs:
-        if x is None and y is None:
-            continue
-        if x is None or y is None:
-            raise ValueError(f"{x_name} and {y_name} must be given together.")
-        if x.ndim != 2 or x.shape[0] == 0:
-            raise ValueError(f"{x_name} has shape {x.shape}; it must be [samples, features] with at least one sample.")
-        if y.shape[:1] != x.shape[:1]:
-            raise ValueError(
-                f"{y_name} has {y.shape[0] if y.ndim else 0} rows but {x_name} has {x.shape[0]}; they must be equal."
-            )
-        rank = 1 if recipe.objective in ("binary", "multiclass") else 2
-        if y.ndim != rank:
-            wanted = "[samples]" if rank == 1 else "[samples, outputs]"
-            raise ValueError(f"{y_name} has shape {y.shape}; objective={recipe.objective!r} needs {wanted}.")
-        for name, values in ((x_name, x), (y_name, y)):
-            if jnp.issubdtype(values.dtype, jnp.inexact) and not np.isfinite(np.asarray(values)).all():
-                raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
-
-
 def _per_member(name: str, value: Any, members: tuple[int, ...]) -> jax.Array:
-    array = np.asarray(value, np.result_type(float))
+    try:
+        array = np.asarray(value, np.result_type(float))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r} must be a number.") from None
     if not np.isfinite(array).all() or (array < 0).any() or (name == "learning_rate" and (array == 0).any()):
         raise ValueError(f"{name}={value!r} must be a finite number {'above' if name == 'learning_rate' else 'of at least'} 0.")
     if array.shape not in ((), members):

@@ -20,9 +20,11 @@ from jaxtyping import Array, Key
 
 from meristem.nn.network import Network
 from meristem.train.loop import MAX_CAPACITY, MAX_EPOCHS, DivergedError, Fit, fit
-from meristem.train.step import Data, EpochInfo, Recipe
+from meristem.train.samples import Data
+from meristem.train.step import EpochInfo, Recipe
 
 Watch = Callable[[int, int, EpochInfo], bool | None]
+Options = dict[str, Any]
 
 
 def fit_each(
@@ -51,46 +53,52 @@ def fit_each(
     >>> [len(fit.history["loss"]) for fit in fits]
     [2, 2]
     """
-    members = keys.shape[0]
     together = jax.default_backend() != "cpu" if together is None else together
-    options: dict[str, Any] = {"recipe": recipe, "max_epochs": max_epochs, "max_capacity": max_capacity}
+    train = _together if together else _alone
+    options = {"recipe": recipe, "max_epochs": max_epochs, "max_capacity": max_capacity}
+    knobs = {"learning_rate": learning_rate, "penalty": penalty}
+    return train(networks, data, keys, knobs, options, watch or (lambda member, epoch, info: None))
 
-    if together:
 
+def _together(networks: Network, data: Data, keys: Array, knobs: Options, options: Options, watch: Watch) -> list[Fit]:
+    """One program for all members."""
+    members = range(keys.shape[0])
+    running = dict.fromkeys(members, True)
+
+    def tell(epoch: int, info: EpochInfo) -> bool:
+        ends = []
+        for m in members:
+            if running[m]:
+                ends.append(watch(m, epoch, _member(info, m)))
+                running[m] = not info.stopped[m]
+        return bool(ends) and all(ends)
+
+    whole = fit(networks, data, key=keys, watch=tell, **knobs, **options)
+    return [member_of(whole, m) for m in members]
+
+
+def _alone(networks: Network, data: Data, keys: Array, knobs: Options, options: Options, watch: Watch) -> list[Fit]:
+    """Each member by itself, a thread per core."""
+    members = keys.shape[0]
+    over = threading.Event()  # after an interrupt the threads end with their epoch
+
+    def one(m: int) -> Fit:
         def tell(epoch: int, info: EpochInfo) -> bool:
-            told = [watch(m, epoch, _member(info, m)) for m in range(members) if watch and not _over(info, m, epoch)]
-            return bool(told) and all(told)
+            return over.is_set() or bool(watch(m, epoch, info))
 
-        ended = np.full(members, max_epochs)
-
-        def _over(info: EpochInfo, member: int, epoch: int) -> bool:
-            over = bool(ended[member] < epoch)
-            if info.stopped[member]:
-                ended[member] = min(ended[member], epoch)
-            return over
-
-        whole = fit(networks, data, learning_rate=learning_rate, penalty=penalty, key=keys, watch=tell, **options)
-        return [member_of(whole, m) for m in range(members)]
-
-    rates, penalties = (np.broadcast_to(np.asarray(v), members) for v in (learning_rate, penalty))
-
-    over = threading.Event()  # an interrupt: the threads end after their epoch
-
-    def alone(m: int) -> Fit:
-        def tell(epoch: int, info: EpochInfo) -> bool:
-            return over.is_set() or bool(watch is not None and watch(m, epoch, info))
-
+        mine = {name: value if np.ndim(value) == 0 else value[m] for name, value in knobs.items()}
         try:
-            return fit(
-                _member(networks, m), data, learning_rate=rates[m], penalty=penalties[m], key=keys[m], watch=tell, **options
-            )
+            return fit(_member(networks, m), data, key=keys[m], watch=tell, **mine, **options)
         except DivergedError as error:
             return error.fit
 
-    first = alone(0)  # it compiles; the others find the program ready
+    for name, value in knobs.items():
+        if np.shape(value) not in ((), (members,)):
+            raise ValueError(f"{name} has shape {np.shape(value)}; give one number, or one for each of the {members} members.")
+    first = one(0)  # it compiles; the others find the program ready
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
-        return [first, *pool.map(alone, range(1, members))]
+        return [first, *pool.map(one, range(1, members))]
     finally:
         over.set()
         pool.shutdown(cancel_futures=True)

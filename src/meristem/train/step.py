@@ -21,6 +21,7 @@ from meristem.nn.budding import Budding
 from meristem.nn.growth import grow
 from meristem.nn.network import Network
 from meristem.train import objective, optimizer, schedule
+from meristem.train.samples import Data
 
 MEASURES = ["loss", "error"]
 EVALUATION_ROWS = 2048  # measures of a large set are computed in pieces of this many samples
@@ -56,15 +57,6 @@ class Recipe:
             raise ValueError(f"input_dropout={self.input_dropout!r} must be at least 0 and below 1.")
         if self.l2 < 0:
             raise ValueError(f"l2={self.l2!r} must not be negative.")
-
-
-class Data(NamedTuple):
-    """Training and development samples; a development set of None is the training set."""
-
-    x: Num[Array, "n in"]
-    y: Num[Array, "n ..."]
-    dev_x: Num[Array, "m in"] | None = None
-    dev_y: Num[Array, "m ..."] | None = None
 
 
 class Knobs(NamedTuple):

@@ -1,0 +1,93 @@
+"""What is learned from: samples and targets, checked before anything is compiled.
+
+    binary      y [n] of 0 and 1                    multilabel  y [n, outputs] of 0 and 1
+    multiclass  y [n] of 0 … outputs − 1            squared     y [n, outputs] of numbers
+Whatever does not fit is a ValueError of one line that names the array, what it holds, and what to do.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Num
+
+from meristem.nn.network import Network
+
+
+class Data(NamedTuple):
+    """Training and development samples, as NumPy or JAX arrays; a development set of None is the training set.
+
+    >>> import numpy as np
+    >>> Data(np.zeros((4, 2)), np.array([0, 1, 1, 0])).x.shape
+    (4, 2)
+    """
+
+    x: Num[Array, "n in"]
+    y: Num[Array, "n ..."]
+    dev_x: Num[Array, "m in"] | None = None
+    dev_y: Num[Array, "m ..."] | None = None
+
+
+def prepared(data: Data, network: Network, objective: str) -> Data:
+    """The samples on the device, checked against the network and the objective. Bytes stay bytes."""
+    n_out, n_in = network.head.weight.shape[-2], network.embed.weight.shape[-1]
+    if objective == "binary" and n_out != 1:
+        raise ValueError(f"objective='binary' needs a network with n_out=1; this one has {n_out}. For classes: 'multiclass'.")
+    pairs = [("x", data.x, "y", data.y)]
+    if data.dev_x is not None or data.dev_y is not None:
+        if data.dev_x is None or data.dev_y is None:
+            raise ValueError("dev_x and dev_y must be given together.")
+        pairs.append(("dev_x", data.dev_x, "dev_y", data.dev_y))
+    ready: list[Any] = []
+    for x_name, x, y_name, y in pairs:
+        samples, targets = _numbers(x_name, x), _numbers(y_name, y)
+        _check_samples(x_name, samples, n_in)
+        if targets.shape[:1] != samples.shape[:1]:
+            rows = targets.shape[0] if targets.ndim else 0
+            raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
+        _check_targets(y_name, targets, objective, n_out)
+        ready += [_on_device(samples), _on_device(targets, as_class=objective == "multiclass")]
+    return Data(*ready)
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} has dtype {array.dtype}; it must hold numbers. Encode text and categories first.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
+    return array
+
+
+def _check_samples(name: str, x: np.ndarray, n_in: int) -> None:
+    if x.ndim != 2 or 0 in x.shape:
+        raise ValueError(f"{name} has shape {x.shape}; it must be [samples, features] with at least one sample.")
+    if x.shape[1] != n_in:
+        raise ValueError(f"{name} has {x.shape[1]} features, but the network takes {n_in}; create it with n_in={x.shape[1]}.")
+
+
+def _check_targets(name: str, y: np.ndarray, objective: str, n_out: int) -> None:
+    if objective in ("binary", "multiclass"):
+        if y.ndim != 1:
+            raise ValueError(f"{name} has shape {y.shape}; objective={objective!r} needs [samples]. Try {name}.reshape(-1).")
+    elif y.ndim != 2 or y.shape[1] != n_out:
+        raise ValueError(f"{name} has shape {y.shape}; objective={objective!r} needs [samples, {n_out}], a column per output.")
+    if objective in ("binary", "multilabel") and not np.isin(y, (0, 1)).all():
+        raise ValueError(f"{name} holds {_stranger(y, np.isin(y, (0, 1)))}; objective={objective!r} needs 0 and 1 alone.")
+    if objective == "multiclass":
+        fine = (y == np.floor(y)) & (y >= 0) & (y < n_out)
+        if not fine.all():
+            raise ValueError(
+                f"{name} holds {_stranger(y, fine)}; with n_out={n_out} classes must be whole numbers from 0 to {n_out - 1}."
+            )
+
+
+def _stranger(values: np.ndarray, fine: np.ndarray) -> str:
+    return str(values[~fine].flat[0])
+
+
+def _on_device(array: np.ndarray, *, as_class: bool = False) -> Array:
+    """One float type, strongly typed, so that the same shape is the same program."""
+    if as_class:
+        return jnp.asarray(array, jnp.int32)
+    return jnp.asarray(array, array.dtype if array.dtype == np.uint8 else jnp.result_type(float))
