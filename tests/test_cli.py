@@ -119,6 +119,7 @@ def test_without_matplotlib_and_rich_it_still_runs(tmp_path, cache):
         (["--penalty", "nan"], "--penalty=nan"),
         (["--max-epochs", "0"], "--max-epochs=0"),
         (["--sedes", "3"], "unrecognized arguments: --sedes"),
+        (["--seed", "3"], "unrecognized arguments: --seed"),
     ],
 )
 def test_mistakes_get_one_clear_line_and_nothing_is_written(args, says, tmp_path):
@@ -134,7 +135,10 @@ def test_a_folder_that_cannot_be_written_to_is_named_before_anything_runs(tmp_pa
     begin = time.monotonic()
     done = meristem(*STUDY, "--out", tmp_path / "file")
     assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1
-    assert "--out=" in done.stderr and "choose another folder" in done.stderr
+    assert "is a file, not a folder" in done.stderr
+    assert "--out names no folder" in meristem(*STUDY, "--out", "").stderr
+    nowhere = meristem(*STUDY, "--out", "/proc/nowhere")
+    assert nowhere.returncode == 2 and "cannot be written to" in nowhere.stderr
     assert time.monotonic() - begin < 60
 
 

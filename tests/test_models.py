@@ -76,6 +76,14 @@ def test_the_limits_of_equation_1():
     assert soft_size(plain, x[None]) == 5 and layer_sizes(full, x[None]).tolist() == [5.0]
 
 
+def test_sizes_of_a_network_are_those_of_its_body():
+    for body in BODIES:
+        net = network(body)
+        x = jax.random.normal(KEY, (7, 4))
+        np.testing.assert_allclose(soft_size(net, x), soft_size(net.body, jax.vmap(net.embed)(x)), rtol=1e-6)
+        assert hard_size(net) == hard_size(net.body)
+
+
 def test_a_highway_starts_near_the_identity():
     highway = Highway(5, 2, gate_bias=-30.0, key=KEY)
     x = jax.random.normal(KEY, (5,))
@@ -121,6 +129,11 @@ def test_objectives(kind, outputs, target, loss, error):
         (lambda: Network.create("tunel", 2, 1, key=KEY), "Did you mean 'tunnel'"),
         (lambda: objective.objective("binry"), "Did you mean 'binary'"),
         (lambda: Network.create("tunnel", 0, 1, depth=1, key=KEY), "n_in=0"),
+        (lambda: Network.create("tunnel", 2, 1, key=KEY), "body='tunnel' needs its number of layers"),
+        (lambda: Network.create("tunnel", 2, 1, depht=3, key=KEY), "Did you mean 'depth'"),
+        (lambda: Network.create("budding", 2, 1, depth=3, key=KEY), "option of body='budding'='depth' is not known"),
+        (lambda: Network.create("tunnel", 2, 1, depth=3, key=0), "key=0 is not a random key"),
+        (lambda: network("tunnel")(jnp.ones((7, 4))), r"use jax.vmap\(network\)\(x\)"),
     ],
 )
 def test_bad_arguments_are_named(call, says):

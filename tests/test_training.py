@@ -280,6 +280,23 @@ def test_a_loss_that_turns_non_finite_stops_the_run_and_keeps_the_last_good_mode
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(eqx.filter(fits[1].last, eqx.is_inexact_array)))
 
 
+def test_keys_of_the_old_style_and_lists_are_welcome():
+    x, y = two_spirals("easy")
+    options = {"learning_rate": 1e-3, "penalty": 0.0, "max_epochs": 1}
+    new = fit(network("tunnel"), Data(x.tolist(), y.tolist()), key=jax.random.key(3), **options)
+    old = fit(network("tunnel"), Data(np.asarray(x, np.float64), np.asarray(y, np.int64)), key=jax.random.PRNGKey(3), **options)
+    assert same(new.last, old.last)
+
+
+def test_a_population_needs_as_many_keys_as_networks():
+    keys = seed_keys([0, 1, 2], 0)
+    networks = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=4, depth=1, key=key))(keys)
+    options = {"learning_rate": 1e-3, "max_epochs": 1}
+    for wrong in ({"keys": keys[:2], "penalty": 0.0}, {"keys": keys[0], "penalty": 0.0}, {"keys": keys, "penalty": [0.1, 0.2]}):
+        with pytest.raises(ValueError, match="members"):
+            fit_each(networks, Data(*two_spirals("easy")), **options, **wrong)
+
+
 X, Y = two_spirals("easy")
 
 
@@ -303,6 +320,10 @@ X, Y = two_spirals("easy")
         ({"penalty": float("nan")}, "penalty=nan"),
         ({"learning_rate": 0}, "learning_rate=0 must be a finite number above 0"),
         ({"learning_rate": np.ones(3)}, r"learning_rate has shape \(3,\)"),
+        ({"learning_rate": "0.003"}, "learning_rate='0.003' must be a number"),
+        ({"key": 0}, r"key=0 is not a random key; use jax.random.key\(0\)"),
+        ({"key": jax.random.split(jax.random.key(0), 3)}, "one key for one network"),
+        ({"data": Data(X, Y, X[:, :1], Y)}, "dev_x has 1 features, but the network takes 2"),
         ({"max_epochs": 0}, "max_epochs=0"),
     ],
 )
@@ -321,6 +342,9 @@ def test_bad_input_is_named_in_one_line(change, says):
         ({"input_dropout": 1.0}, "input_dropout=1.0"),
         ({"l2": -1.0}, "l2=-1.0"),
         ({"objective": "hinge"}, "objective='hinge'"),
+        ({"scales": ()}, "at least one number"),
+        ({"scales": (1.0, -1.0)}, "scales=-1.0"),
+        ({"depth_decay": 0.0}, "depth_decay=0.0"),
     ],
 )
 def test_bad_recipes_are_named(options, says):

@@ -2,11 +2,14 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from types import FrameType
+from typing import Any, NoReturn
 
 import jax
 
@@ -18,14 +21,17 @@ from meristem.progress import Progress, print_table
 
 TWO_SPIRALS_HELP = """\
 example:
-  meristem reproduce two-spirals --seeds 10 --models tunnel,budding,highway,highway-penalized --out results/two-spirals
+  meristem reproduce two-spirals --seeds 10 --models tunnel,budding,highway,highway-penalized --out out/all
 
 writes summary.json, history.npz and the figures into --out; `meristem figures OUT` redraws the figures from the files.
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line."""
+    """Errors in one line; options by their full names (--seed is not --seeds)."""
+
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(*args, **{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
@@ -101,7 +107,7 @@ def reproduce_two_spirals(args: argparse.Namespace) -> None:
     out = summary.check_out(args.out)
     fuse_small_loops()
     begin = time.perf_counter()
-    with Progress() as progress:
+    with Progress() as progress, ends_at_once(progress):
         result = two_spirals.run(study, progress)
     head = summary.header("two-spirals", two_spirals.PAPER, time.perf_counter() - begin, result.runs)
     if result.rates:
@@ -129,6 +135,22 @@ def draw_figures(out: Path) -> list[Path]:
     return []
 
 
+@contextmanager
+def ends_at_once(progress: Progress) -> Iterator[None]:
+    """Ctrl-C ends the process itself: an exception can get lost inside JAX, and leaving Python while XLA computes can crash."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        progress.close()
+        print("\nmeristem: interrupted; no results were written", file=sys.stderr, flush=True)
+        os._exit(130)
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def keep_compiled_programs() -> None:
     """A second run finds its programs compiled. Only here: a library must not change JAX's settings."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "meristem" / "jax"
@@ -145,7 +167,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"meristem: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("meristem: interrupted; nothing was written", file=sys.stderr, flush=True)
-        # At once: tearing the interpreter down while XLA still computes in a thread of its own can end in a crash.
-        os._exit(130)
+        print("meristem: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0

@@ -4,7 +4,7 @@
     budding           s_m = 1 + (1 − γ_m)(s_left + s_right), s = s_root; hard: the number of nodes
                       written without recursion: s = Σ_m Π (1 − γ_a) over the ancestors a of m
     plain, residual   every unit counts 1
-Pure functions of a body; inputs [n, width] are those that reach the body.
+Pure functions of a network and its inputs [n, features], or of a body and the inputs [n, width] that reach it.
 """
 
 from functools import singledispatch
@@ -16,13 +16,14 @@ from jaxtyping import Array, Float, Int
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
 from meristem.nn.highway import Highway
+from meristem.nn.network import Network
 from meristem.nn.stack import Plain
 from meristem.nn.tree import inner_of, living, n_leaves, spans
 from meristem.nn.tunnel import Tunnel
 
 
 @singledispatch
-def layer_sizes(body: Body, inputs: Float[Array, "n width"]) -> Float[Array, " layers"]:
+def layer_sizes(body: Body | Network, inputs: Float[Array, "n features"]) -> Float[Array, " layers"]:
     """The soft size of each layer; for a budding tree one number, the soft size of the tree.
 
     >>> import jax, jax.numpy as jnp
@@ -30,6 +31,11 @@ def layer_sizes(body: Body, inputs: Float[Array, "n width"]) -> Float[Array, " l
     [0.0, 0.0]
     """
     raise TypeError(f"No measure of complexity is known for a {type(body).__name__}.")
+
+
+@layer_sizes.register
+def _(body: Network, inputs: Array) -> Array:
+    return layer_sizes(body.body, jax.vmap(body.embed)(inputs))
 
 
 @layer_sizes.register
@@ -60,7 +66,7 @@ def _(body: Budding, inputs: Array) -> Array:
     return (jnp.where(alive, leaves, 0) + jnp.where(inner, inners, 0)).sum()[None]
 
 
-def soft_size(body: Body, inputs: Float[Array, "n width"]) -> Float[Array, ""]:
+def soft_size(body: Body | Network, inputs: Float[Array, "n features"]) -> Float[Array, ""]:
     """The sum over all layers: s = Σ_l s_l.
 
     >>> import jax, jax.numpy as jnp
@@ -71,14 +77,24 @@ def soft_size(body: Body, inputs: Float[Array, "n width"]) -> Float[Array, ""]:
 
 
 @singledispatch
-def hard_size(body: Body) -> Int[Array, ""]:
+def hard_size(body: Body | Network) -> Int[Array, ""]:
     """The nodes of a budding tree, leaves and inner ones; the units of a stack that are not exact copies.
 
     >>> import jax
     >>> int(hard_size(Budding(width=3, key=jax.random.key(0))))
     1
     """
-    return jnp.asarray(body.bias.size, jnp.int32)  # type: ignore[attr-defined]
+    raise TypeError(f"No measure of complexity is known for a {type(body).__name__}.")
+
+
+@hard_size.register
+def _(body: Highway | Plain) -> Array:
+    return jnp.asarray(body.bias.size, jnp.int32)
+
+
+@hard_size.register
+def _(body: Network) -> Array:
+    return hard_size(body.body)
 
 
 @hard_size.register

@@ -5,6 +5,7 @@ for each finished group of runs. Only this file imports rich. Calls may come fro
 """
 
 import importlib.util
+import shutil
 import sys
 import threading
 import time
@@ -60,6 +61,10 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the live display away."""
         if self._display is not None:
             self._display.stop()
             self._display = None
@@ -81,10 +86,10 @@ class Progress:
                 self._status[member] = (epoch, info)
                 epochs = sum(e for e, _ in self._status.values())
                 self._done[key] = before + min(epochs, 0.98 * usual)
-                self._now = f"{model:>17} {task:9} {self._describe(rate, scales)}"
+                self._now = f"{model}, {task}: {self._describe(rate, scales)}"
                 if not self._is_live and time.monotonic() - self._told > PLAIN_SECONDS:
                     self._told = time.monotonic()
-                    self._write(f"{self._now}  {self.time_left()}")
+                    self._write(f"{self._now}, {self.time_left()}")
 
         yield watch
         with self._lock:
@@ -96,7 +101,7 @@ class Progress:
         size = np.median([float(info.layer_sizes.sum()) for info in infos])
         stage = int(np.median([int(info.stage) for info in infos]))
         rate *= scales[min(stage, len(scales) - 1)]
-        return f"epoch {max(epochs):4d}  error {error:6.1%}  soft size {size:5.1f}  rate {rate:.1e}"
+        return f"epoch {max(epochs)}, error {error:.1%}, soft size {size:.1f}, rate {rate:.0e}"
 
     def fraction(self) -> float:
         total = sum(self._plan.values())
@@ -106,7 +111,7 @@ class Progress:
         """An estimate in words, from the share of the planned epochs that are done."""
         elapsed, share = time.monotonic() - self._begin, self.fraction()
         if share < 0.01:
-            return "compiling, time left not known yet"
+            return "time left not known yet"
         left = elapsed * (1 - share) / share
         return f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left"
 
@@ -136,18 +141,25 @@ class Progress:
 
 
 def print_table(columns: list[str], rows: list[list[str]], title: str, stream: TextIO | None = None) -> None:
-    """A table for people: with rich where it is installed, aligned text elsewhere."""
+    """A table for people, as wide as the terminal allows: further columns follow below, beside the first two again."""
     stream = stream or sys.stdout
-    if have_rich() and stream.isatty():
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(*columns, title=title, title_justify="left")
-        for row in rows:
-            table.add_row(*row)
-        Console(file=stream).print(table)
-        return
+    room = shutil.get_terminal_size((160, 24)).columns if stream.isatty() else 160
     widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
     print(title, file=stream)
-    for line in [columns, ["-" * width for width in widths], *rows]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip(), file=stream)
+    for chosen in _pages(widths, room):
+        for line in [columns, ["-" * width for width in widths], *rows]:
+            print("  ".join(line[i].ljust(widths[i]) for i in chosen).rstrip(), file=stream)
+
+
+def _pages(widths: list[int], room: int, repeated: int = 2) -> list[list[int]]:
+    """Columns that fit beside one another, the first `repeated` on every page.
+
+    >>> _pages([5, 5, 10, 10, 10], 40)
+    [[0, 1, 2, 3], [0, 1, 4]]
+    """
+    pages = [list(range(repeated))]
+    for column in range(repeated, len(widths)):
+        if sum(widths[i] + 2 for i in [*pages[-1], column]) - 2 > room and len(pages[-1]) > repeated:
+            pages.append(list(range(repeated)))
+        pages[-1].append(column)
+    return pages

@@ -83,6 +83,10 @@ def header(experiment: str, paper: dict[str, Any], wall_seconds: float, runs: li
 
 def check_out(out: Path) -> Path:
     """A folder that can be written to, made if need be; raises ValueError with advice."""
+    if str(out) in ("", "."):
+        raise ValueError("--out names no folder of its own; give one, such as out/two-spirals.")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out={str(out)!r} is a file, not a folder; choose another folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -122,7 +126,10 @@ def spread(values: Sequence[float | None], digits: int = 0) -> str:
     numbers = sorted(float("inf") if value is None else value for value in values)
 
     def show(number: float) -> str:
-        return "∞" if number == float("inf") else f"{number:.{digits}f}"
+        if number == float("inf"):
+            return "∞"
+        # A median of whole numbers may lie half-way: then it is shown so.
+        return f"{number:.{digits if digits or number == int(number) else 1}f}"
 
     middle, least, most = show(statistics.median(numbers)), show(numbers[0]), show(numbers[-1])
     return middle if least == most else f"{middle} ({least}–{most})"

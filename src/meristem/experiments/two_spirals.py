@@ -60,6 +60,7 @@ class Study:
 
     def __post_init__(self) -> None:
         for name, values, known in (("models", self.models, list(MODELS)), ("tasks", self.tasks, TASKS)):
+            object.__setattr__(self, name, tuple(dict.fromkeys(values)))  # each once
             if not values:
                 raise ValueError(f"--{name} is empty; choose of: {', '.join(known)}.")
             for value in values:

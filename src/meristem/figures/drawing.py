@@ -27,7 +27,7 @@ def have_matplotlib() -> bool:
 
 
 def draw(out: Path) -> list[Path]:
-    """Draw every picture that the files in `out` hold; the paths of the PNGs, in reading order.
+    """Draw every picture that the files in `out` hold; the paths of the PNGs, in reading order. Those of an earlier study go.
 
     ValueError, in one line, where `summary.json` or `history.npz` is missing or does not hold a two-spirals study.
     """
@@ -37,7 +37,11 @@ def draw(out: Path) -> list[Path]:
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
-        return [_save(figure(study), out / f"{name}.png") for name, figure in _pictures(study).items()]
+        drawn = [_save(figure(study), out / f"{name}.png") for name, figure in _pictures(study).items()]
+    for name in ("data", *NAMES, "discriminants", "sizes"):
+        if (stale := out / f"{name}.png") not in drawn:
+            stale.unlink(missing_ok=True)
+    return drawn
 
 
 def _pictures(study: Study) -> dict[str, Callable[[Study], Figure]]:

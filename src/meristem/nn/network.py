@@ -1,16 +1,17 @@
 """Network = embed → body → head: a linear projection without bias, a body of equal width, a linear output."""
 
-from typing import Self
+import inspect
+from typing import Any, Self
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from meristem.nn.activation import unknown
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
 from meristem.nn.highway import Highway
-from meristem.nn.linear import Linear, check_size
+from meristem.nn.linear import Linear, as_key, check_size
 from meristem.nn.stack import Plain, Residual
 from meristem.nn.tunnel import Tunnel
 
@@ -31,11 +32,21 @@ class Network(eqx.Module):
     head: Linear
 
     @classmethod
-    def create(cls, body: str, n_in: int, n_out: int, *, width: int = 10, key: PRNGKeyArray, **options: object) -> Self:
-        """A fresh network with a body by name; `options` go to the body (`depth`, `capacity`, `activation`, …)."""
+    def create(cls, body: str, n_in: int, n_out: int, *, width: int = 10, key: Any, **options: Any) -> Self:
+        """A fresh network with a body by name.
+
+        `options` go to the body: `activation`; `depth` of a tunnel, highway, plain or residual body, which needs it;
+        `gate_bias` of a highway; `capacity` and `probe` of a budding body.
+        """
         if body not in BODIES:
             raise unknown("body", body, list(BODIES))
-        embed_key, body_key, head_key = jax.random.split(key, 3)
+        known = list(inspect.signature(BODIES[body]).parameters)
+        for option in options:
+            if option not in known or option == "width":
+                raise unknown(f"option of body={body!r}", option, [name for name in known if name not in ("width", "key")])
+        if "depth" in known and "depth" not in options:
+            raise ValueError(f"body={body!r} needs its number of layers: Network.create({body!r}, …, depth=10).")
+        embed_key, body_key, head_key = jax.random.split(as_key("key", key), 3)
         width = check_size("width", width)
         return cls(
             Linear(n_in, width, use_bias=False, key=embed_key),
@@ -43,7 +54,9 @@ class Network(eqx.Module):
             Linear(width, n_out, key=head_key),
         )
 
-    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+    def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
+        if x.ndim != 1:
+            raise ValueError(f"A network takes one sample [features], got shape {x.shape}; use jax.vmap(network)(x).")
         return self.priced(x)[0]
 
     def priced(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:

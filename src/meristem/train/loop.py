@@ -14,9 +14,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
 
-from meristem.nn.linear import check_size
+from meristem.nn.linear import as_key, check_size
 from meristem.nn.network import Network
 from meristem.train import step
 from meristem.train.capacity import adapt, capacity_of, keep_best
@@ -40,14 +39,23 @@ _start_population = jax.jit(
 
 @dataclass(frozen=True)
 class Fit:
-    """What training leaves behind. Histories are [epochs], for a population [epochs, members]."""
+    """What training leaves behind.
 
-    best: Network  # at the best epoch
-    last: Network  # at the last epoch
-    history: dict[str, np.ndarray]  # a field of EpochInfo → its values
-    best_epoch: np.ndarray  # counted from 1; 0: no epoch was finite
-    epochs: np.ndarray  # how many were trained until the member stopped
-    diverged: np.ndarray  # whether the loss turned non-finite
+    best, last      the network of the best epoch (lowest selection measure) and of the last one
+    history         name → [epochs], for a population [epochs, members]: loss, error, dev_loss, dev_error, soft_size,
+                    layer_sizes [epochs, layers], hard_size, stage (how often the rate had shrunk), improved (best so far),
+                    stopped, diverged, opened, closed, waited (openings without a place), most_leaves
+    best_epoch      counted from 1; 0 if no epoch was finite
+    epochs          how many were trained until the member stopped
+    diverged        whether the loss turned non-finite
+    """
+
+    best: Network
+    last: Network
+    history: dict[str, np.ndarray]
+    best_epoch: np.ndarray
+    epochs: np.ndarray
+    diverged: np.ndarray
 
 
 class DivergedError(ArithmeticError):
@@ -67,7 +75,7 @@ def fit(
     *,
     learning_rate: Any,
     penalty: Any,
-    key: Key[Array, "*members"],
+    key: Any,
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
     max_capacity: int = MAX_CAPACITY,
@@ -88,6 +96,15 @@ def fit(
     >>> result.history["loss"].shape
     (3,)
     """
+    if not isinstance(network, Network) or not isinstance(recipe, Recipe):
+        wrong = ("network", network, "Network.create(…)") if isinstance(recipe, Recipe) else ("recipe", recipe, "Recipe(…)")
+        raise ValueError(f"{wrong[0]} is a {type(wrong[1]).__name__}; make it with {wrong[2]}.")
+    key = as_key("key", key)
+    if jnp.shape(key) != network.embed.weight.shape[:-2]:
+        raise ValueError(
+            f"key has shape {jnp.shape(key)} but the network has members {network.embed.weight.shape[:-2]}: give one key for "
+            "one network, or as many keys as there are networks, stacked: jax.vmap(create)(keys)."
+        )
     data = prepared(data, network, recipe.objective)
     check_size("max_epochs", max_epochs)
     check_size("max_capacity", max_capacity)
@@ -121,16 +138,17 @@ def fit(
 
 
 def _per_member(name: str, value: Any, members: tuple[int, ...]) -> jax.Array:
-    try:
-        array = np.asarray(value, np.result_type(float))
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r} must be a number.") from None
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name}={value!r} must be a number.")
     if not np.isfinite(array).all() or (array < 0).any() or (name == "learning_rate" and (array == 0).any()):
         raise ValueError(f"{name}={value!r} must be a finite number {'above' if name == 'learning_rate' else 'of at least'} 0.")
     if array.shape not in ((), members):
-        raise ValueError(f"{name} has shape {array.shape}; give one number, or one for each of the {members} members.")
+        many = f", or one for each of the {members[0]} members" if members else ""
+        raise ValueError(f"{name} has shape {array.shape}; give one number{many}.")
     return jnp.asarray(np.broadcast_to(array, members), jnp.result_type(float))
 
 
 def _history(infos: list[EpochInfo]) -> dict[str, np.ndarray]:
-    return {name: np.stack([getattr(info, name) for info in infos]) for name in EpochInfo._fields}
+    history = {name: np.stack([getattr(info, name) for info in infos]) for name in EpochInfo._fields}
+    return history | {"soft_size": history["layer_sizes"].sum(-1)}

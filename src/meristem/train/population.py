@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
+from meristem.nn.linear import as_key
 from meristem.nn.network import Network
 from meristem.train.loop import MAX_CAPACITY, MAX_EPOCHS, DivergedError, Fit, fit
 from meristem.train.samples import Data
@@ -33,7 +34,7 @@ def fit_each(
     *,
     learning_rate: Any,
     penalty: Any,
-    keys: Key[Array, " members"],
+    keys: Any,
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
     max_capacity: int = MAX_CAPACITY,
@@ -53,6 +54,11 @@ def fit_each(
     >>> [len(fit.history["loss"]) for fit in fits]
     [2, 2]
     """
+    keys = as_key("keys", keys)
+    if not isinstance(networks, Network) or networks.embed.weight.shape[:-2] != keys.shape or keys.ndim != 1:
+        raise ValueError(
+            f"keys has shape {keys.shape}; it must be [members], with as many networks, stacked: jax.vmap(create)(keys)."
+        )
     together = jax.default_backend() != "cpu" if together is None else together
     train = _together if together else _alone
     options = {"recipe": recipe, "max_epochs": max_epochs, "max_capacity": max_capacity}

@@ -7,6 +7,8 @@ schedule and the news whether this is the best model so far. `TrainState` must b
 Everything that differs between the members of a population is an array (state, knobs); everything else is the `Recipe`.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from meristem.complexity import hard_size, layer_sizes
 from meristem.nn.activation import unknown
 from meristem.nn.budding import Budding
 from meristem.nn.growth import grow
+from meristem.nn.linear import check_size
 from meristem.nn.network import Network
 from meristem.train import objective, optimizer, schedule
 from meristem.train.samples import Data
@@ -31,6 +34,17 @@ EVALUATION_ROWS = 2048  # measures of a large set are computed in pieces of this
 class Recipe:
     """The settings that shape the program; the defaults are the paper's for two spirals.
 
+    objective       "binary" (y of 0 and 1), "multiclass" (y of 0 … n_out − 1), "multilabel" (y [n, n_out] of 0 and 1) or
+                    "squared" (y [n, n_out] of numbers)
+    batch_size      samples a step; 1 is online
+    l2              the factor of ½ ‖W‖² over the weights that live, relative to the mean loss
+    input_dropout   the share of inputs set to 0 in each step
+    depth_decay     a layer's rate relative to the one before it
+    watch           the development measure of the plateau schedule, "loss" or "error"
+    select          that of the best model; ties go to the lower loss
+    patience        epochs without improvement after which the rate shrinks, at last the training ends
+    scales          the factors of the rate, one after the other
+
     >>> Recipe(objective="multiclass", batch_size=32, input_dropout=0.25, watch="error").patience
     20
     """
@@ -39,9 +53,9 @@ class Recipe:
     batch_size: int = 1
     l2: float = 1e-5
     input_dropout: float = 0.0
-    depth_decay: float = 0.75  # a layer's rate relative to the one before it
-    watch: str = "loss"  # the development measure of the plateau schedule
-    select: str = "error"  # the development measure of the best model; ties go to the lower loss
+    depth_decay: float = 0.75
+    watch: str = "loss"
+    select: str = "error"
     patience: int = 20
     scales: tuple[float, ...] = (1.0, 0.3, 0.1)
 
@@ -51,12 +65,21 @@ class Recipe:
             if getattr(self, name) not in MEASURES:
                 raise unknown(name, getattr(self, name), MEASURES)
         for name in ("batch_size", "patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
-        if not 0 <= self.input_dropout < 1:
-            raise ValueError(f"input_dropout={self.input_dropout!r} must be at least 0 and below 1.")
-        if self.l2 < 0:
-            raise ValueError(f"l2={self.l2!r} must not be negative.")
+            check_size(name, getattr(self, name))
+        check_number("input_dropout", self.input_dropout, "at least 0 and below 1", lambda v: 0 <= v < 1)
+        check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
+        check_number("l2", self.l2, "at least 0", lambda v: 0 <= v < math.inf)
+        object.__setattr__(self, "scales", tuple(self.scales) if isinstance(self.scales, tuple | list) else (self.scales,))
+        if not self.scales:
+            raise ValueError("scales=() must hold at least one number: the factors of the rate, one after the other.")
+        for value in self.scales:
+            check_number("scales", value, "above 0", lambda v: 0 < v < math.inf)
+
+
+def check_number(name: str, value: Any, wanted: str, fits: Callable[[float], bool]) -> None:
+    """A number given by a person, in its range."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
+        raise ValueError(f"{name}={value!r} must be a number {wanted}.")
 
 
 class Knobs(NamedTuple):
