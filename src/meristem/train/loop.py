@@ -96,9 +96,8 @@ def fit(
     >>> result.history["loss"].shape
     (3,)
     """
-    if not isinstance(network, Network) or not isinstance(recipe, Recipe):
-        wrong = ("network", network, "Network.create(…)") if isinstance(recipe, Recipe) else ("recipe", recipe, "Recipe(…)")
-        raise ValueError(f"{wrong[0]} is a {type(wrong[1]).__name__}; make it with {wrong[2]}.")
+    _check_kind("network", network, Network, "Network.create(…)")
+    _check_kind("recipe", recipe, Recipe, "Recipe(…)")
     key = as_key("key", key)
     if jnp.shape(key) != network.embed.weight.shape[:-2]:
         raise ValueError(
@@ -135,6 +134,11 @@ def fit(
         scale = recipe.scales[int(history["stage"][-1])]
         raise DivergedError(len(infos), float(knobs.learning_rate) * scale, result)
     return result
+
+
+def _check_kind(name: str, value: Any, kind: type, made: str) -> None:
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is a {type(value).__name__}; make it with {made}.")
 
 
 def _per_member(name: str, value: Any, members: tuple[int, ...]) -> jax.Array:
