@@ -23,6 +23,7 @@ def training(study: Study, model: str) -> Figure:
             _rate_cuts(ax, study, drawn)
             ax.grid(axis="y")
         column[-1].set_xlabel("epoch")
+        column[-1].xaxis.get_major_locator().set_params(integer=True)
     for ax, (_, label) in zip(axes[:, 0], _rows(model), strict=True):
         ax.set_ylabel(label)
         from_zero(ax)
@@ -54,22 +55,28 @@ def _soft_size(ax: Axes, study: Study, runs: list[Run], drawn: Run) -> None:
 def _hard_size(ax: Axes, study: Study, runs: list[Run], drawn: Run) -> None:
     """The drawn seed alone: this size jumps, and several on top of one another cannot be told apart."""
     _seeds(ax, [drawn], drawn, lambda run: study.series(run, "hard_size"), drawstyle="steps-post", linewidth=1.0)
+    ax.yaxis.get_major_locator().set_params(integer=True)
 
 
 def _layer_sizes(ax: Axes, study: Study, runs: list[Run], drawn: Run) -> None:
     """One line per layer, the first on top."""
     sizes = study.series(drawn, "layer_sizes")
     for layer, color in reversed(list(enumerate(_layer_colors(sizes.shape[1])))):
-        ax.plot(_epochs(sizes), sizes[:, layer], color=color, linewidth=1.4)
+        _line(ax, sizes[:, layer], color=color, linewidth=1.4)
+
+
+def _line(ax: Axes, values: np.ndarray, **options: Any) -> None:
+    """Values against their epoch; a single one is a dot, for a line of one point is nothing."""
+    ax.plot(_epochs(values), values, marker="." if len(values) == 1 else "", **({"linewidth": 1.6} | options))
 
 
 def _seeds(ax: Axes, runs: list[Run], drawn: Run, values: Callable[[Run], np.ndarray], **options: Any) -> None:
     """The drawn seed in color, marked at its zero-error epoch; the others behind it in grey."""
     for run in runs:
         if run is not drawn:
-            ax.plot(_epochs(values(run)), values(run), color=OTHER, linewidth=0.8, zorder=1.5, **options)
+            _line(ax, values(run), color=OTHER, linewidth=0.8, zorder=1.5, **options)
     color, shown = COLORS[drawn["model"]], values(drawn)
-    ax.plot(_epochs(shown), shown, color=color, **options)
+    _line(ax, shown, color=color, **options)
     epoch = drawn["zero_error_epoch"]
     if epoch is not None and epoch <= len(shown):
         ax.plot(epoch, shown[epoch - 1], **_zero_marker(color), zorder=4, clip_on=False)
