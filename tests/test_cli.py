@@ -132,14 +132,12 @@ def test_mistakes_get_one_clear_line_and_nothing_is_written(args, says, tmp_path
 
 def test_a_folder_that_cannot_be_written_to_is_named_before_anything_runs(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    begin = time.monotonic()
     done = meristem(*STUDY, "--out", tmp_path / "file")
     assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1
     assert "is a file, not a folder" in done.stderr
     assert "--out names no folder" in meristem(*STUDY, "--out", "").stderr
     nowhere = meristem(*STUDY, "--out", "/proc/nowhere")
     assert nowhere.returncode == 2 and "cannot be written to" in nowhere.stderr
-    assert time.monotonic() - begin < 60
 
 
 def test_figures_of_a_folder_without_a_study(tmp_path):
