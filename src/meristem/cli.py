@@ -17,7 +17,8 @@ import meristem
 from meristem import figures
 from meristem.cpu import fuse_small_loops
 from meristem.experiments import summary, two_spirals
-from meristem.progress import Progress, print_table
+from meristem.progress import Progress
+from meristem.table import print_table
 
 TWO_SPIRALS_HELP = """\
 example:

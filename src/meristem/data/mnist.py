@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
+from meristem.check import unknown
 from meristem.data.files import find
-from meristem.nn.activation import unknown
 
 URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 FILES = {

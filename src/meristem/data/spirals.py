@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from meristem.nn.activation import unknown
+from meristem.check import unknown
 
 POINTS, RADIUS = 97, 6.5
 TURNS_AND_RHO = {"easy": (0.25, 0.1), "medium": (1.0, 0.05), "difficult": (1.5, 0.05)}

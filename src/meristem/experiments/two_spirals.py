@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from meristem.check import unknown
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record, spread
 from meristem.nn import Network
-from meristem.nn.activation import unknown
 from meristem.progress import Progress
 from meristem.train.loop import MAX_EPOCHS, Fit
 from meristem.train.population import fit_each, seed_keys

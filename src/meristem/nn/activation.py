@@ -1,10 +1,11 @@
 """Activations by name. A name hashes, prints, saves and compares; a lambda does none of these."""
 
-import difflib
 from collections.abc import Callable
 
 import jax
 from jaxtyping import Array, Float
+
+from meristem.check import unknown
 
 ACTIVATIONS: dict[str, Callable[[Float[Array, "..."]], Float[Array, "..."]]] = {
     "relu": jax.nn.relu,
@@ -15,13 +16,6 @@ ACTIVATIONS: dict[str, Callable[[Float[Array, "..."]], Float[Array, "..."]]] = {
     "silu": jax.nn.silu,
     "elu": jax.nn.elu,
 }
-
-
-def unknown(what: str, got: object, known: list[str]) -> ValueError:
-    """An error for a name outside a list, with a guess at what was meant."""
-    guess = difflib.get_close_matches(str(got), known, n=1)
-    hint = f" Did you mean {guess[0]!r}?" if guess else ""
-    return ValueError(f"{what}={got!r} is not known.{hint} Choose one of: {', '.join(known)}.")
 
 
 def check_activation(name: str) -> str:

@@ -20,10 +20,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from meristem.check import check_size, unknown
 from meristem.gate import Confined
-from meristem.nn.activation import ACTIVATIONS, check_activation, unknown
+from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body
-from meristem.nn.linear import check_size, he_layer
+from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, seedling, spans
 
 PROBES = ["bud", "zero"]

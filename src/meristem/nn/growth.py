@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.nn.budding import Bud, Budding
-from meristem.nn.linear import check_size, he_layer
+from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, spans
 
 M = TypeVar("M")

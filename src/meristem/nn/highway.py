@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from meristem.check import check_size
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, by_layer
-from meristem.nn.linear import check_size, glorot, he_layer
+from meristem.nn.linear import glorot, he_layer
 
 
 class Highway(Body):

@@ -8,12 +8,13 @@ the difficult spiral is learned in half the epochs (results/LOG.md).
 """
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
+
+from meristem.check import check_size
 
 
 def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
@@ -28,22 +29,6 @@ def he_layer(key: PRNGKeyArray, shape: tuple[int, ...]) -> tuple[Float[Array, "*
     # One draw for both: a random generator takes longer to compile than a layer.
     draw = jax.random.uniform(key, (*shape[:-1], shape[-1] + 1), jnp.result_type(float), -limit, limit)
     return draw[..., :-1], draw[..., -1]
-
-
-def as_key(name: str, key: Any) -> Array:
-    """A random key or an array of them; keys of the old style (`jax.random.PRNGKey`) are wrapped."""
-    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        return key
-    if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.ndim > 0:
-        return jax.random.wrap_key_data(key)
-    raise ValueError(f"{name}={key!r} is not a random key; use jax.random.key(0), or jax.random.split(key, n) for n of them.")
-
-
-def check_size(name: str, value: int, least: int = 1) -> int:
-    """A size given by a person: an integer of at least `least`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
-        raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
-    return value.__index__()
 
 
 class Linear(eqx.Module):

@@ -7,11 +7,11 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from meristem.nn.activation import unknown
+from meristem.check import as_key, check_size, unknown
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
 from meristem.nn.highway import Highway
-from meristem.nn.linear import Linear, as_key, check_size
+from meristem.nn.linear import Linear
 from meristem.nn.stack import Plain, Residual
 from meristem.nn.tunnel import Tunnel
 

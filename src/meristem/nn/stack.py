@@ -11,9 +11,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from meristem.check import check_size
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, by_layer
-from meristem.nn.linear import check_size, he_layer
+from meristem.nn.linear import he_layer
 
 
 class Plain(Body):

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.nn.linear import as_key, check_size
+from meristem.check import as_key, check_size
 from meristem.nn.network import Network
 from meristem.train import step
 from meristem.train.capacity import adapt, capacity_of, keep_best

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from meristem.nn.activation import unknown
+from meristem.check import unknown
 from meristem.nn.network import Network
 
 

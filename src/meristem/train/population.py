@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from meristem.nn.linear import as_key
+from meristem.check import as_key
 from meristem.nn.network import Network
 from meristem.train.loop import MAX_CAPACITY, MAX_EPOCHS, DivergedError, Fit, fit
 from meristem.train.samples import Data

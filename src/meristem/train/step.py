@@ -8,7 +8,6 @@ Everything that differs between the members of a population is an array (state, 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,11 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num, PRNGKeyArray, PyTree
 
+from meristem.check import check_number, check_size, unknown
 from meristem.complexity import hard_size, layer_sizes
-from meristem.nn.activation import unknown
 from meristem.nn.budding import Budding
 from meristem.nn.growth import grow
-from meristem.nn.linear import check_size
 from meristem.nn.network import Network
 from meristem.train import objective, optimizer, schedule
 from meristem.train.samples import Data
@@ -74,12 +72,6 @@ class Recipe:
             raise ValueError("scales=() must hold at least one number: the factors of the rate, one after the other.")
         for value in self.scales:
             check_number("scales", value, "above 0", lambda v: 0 < v < math.inf)
-
-
-def check_number(name: str, value: Any, wanted: str, fits: Callable[[float], bool]) -> None:
-    """A number given by a person, in its range."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
-        raise ValueError(f"{name}={value!r} must be a number {wanted}.")
 
 
 class Knobs(NamedTuple):
