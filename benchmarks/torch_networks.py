@@ -2,7 +2,7 @@
 
 Modules with parameters of their own, one parameter group per depth (rate · 0.75^depth), `Adam(fused=True)`, L2 as the
 groups' weight decay, the penalty in the loss, gates clamped after each step. Wherever there is a choice the faster way is
-taken: `lerp` for the mixtures, nothing computed twice, samples split beforehand, no test for growth. A model tells its
+taken: `lerp` for the mixtures, nothing computed twice, all gates clamped at once, no test for growth. A model tells its
 tensors by meristem's names, so that weights can be copied over and gradients compared.
 """
 
@@ -13,6 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 DEPTH_DECAY, L2 = 0.75, 1e-5
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "binary": lambda outputs, y: functional.binary_cross_entropy_with_logits(outputs[:, 0], y),
+    "multiclass": functional.cross_entropy,
+}
 
 
 class TunnelLayer(nn.Module):
@@ -30,10 +34,19 @@ class TunnelLayer(nn.Module):
 class Network(nn.Module):
     """embed → body → head. `layers` and `gates` are those of the body, in meristem's order, each with its depth."""
 
-    def __init__(self, body: nn.Module, n_in: int, width: int, layers: list[tuple[nn.Linear, int]], gates: list):
+    def __init__(
+        self,
+        body: nn.Module,
+        n_in: int,
+        n_out: int,
+        width: int,
+        layers: list[tuple[nn.Linear, int]],
+        gates: list[tuple[nn.Parameter, int]],
+        price: Callable[[list[Tensor]], Tensor],
+    ):
         super().__init__()
-        self.embed, self.body, self.head = nn.Linear(n_in, width, bias=False), body, nn.Linear(width, 1)
-        self.layers, self.gates = layers, [gate for gate, _ in gates]
+        self.embed, self.body, self.head = nn.Linear(n_in, width, bias=False), body, nn.Linear(width, n_out)
+        self.layers, self.gates, self.price_of = layers, [gate for gate, _ in gates], price
         self.by_depth = {
             **dict.fromkeys([self.embed.weight, self.head.weight, self.head.bias], 0),
             **{p: depth for layer, depth in layers for p in layer.parameters()},
@@ -42,6 +55,9 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.body(self.embed(x)))
+
+    def price(self) -> Tensor:
+        return self.price_of(self.gates)
 
     def named(self) -> dict[str, list[Tensor]]:
         """The trained tensors by meristem's names; of stacked arrays the rows."""
@@ -55,14 +71,11 @@ class Network(nn.Module):
         }
 
 
-def tunnel(n_in: int, width: int, depth: int) -> tuple[Network, Callable[[], Tensor]]:
-    """A tunnel network and its price, Σ g."""
+def tunnel(n_in: int, n_out: int, *, width: int, depth: int) -> Network:
+    """A tunnel network; its price is Σ g."""
     layers = [TunnelLayer(width) for _ in range(depth)]
-    numbered = list(zip(layers, range(depth), strict=True))
-    network = Network(
-        nn.Sequential(*layers), n_in, width, [(a.linear, d) for a, d in numbered], [(a.gate, d) for a, d in numbered]
-    )
-    return network, lambda: torch.cat(network.gates).sum()
+    linears, gates = ([(getattr(layer, name), d) for d, layer in enumerate(layers)] for name in ("linear", "gate"))
+    return Network(nn.Sequential(*layers), n_in, n_out, width, linears, gates, lambda g: torch.cat(g).sum())
 
 
 class Node(nn.Module):
@@ -91,22 +104,22 @@ class Node(nn.Module):
         return [self] if self.bud is not None else [*self.left.in_order(), self, *self.right.in_order()]
 
 
-def budding(n_in: int, width: int, height: int) -> tuple[Network, Callable[[], Tensor]]:
-    """A full tree with 2^height leaves, and its price, Σ 1 − γ."""
+def budding(n_in: int, n_out: int, *, width: int, height: int) -> Network:
+    """A full tree with 2^height leaves; its price is Σ 1 − γ."""
     root = Node(width, 0, height)
     nodes = root.in_order()
     # A layer has the depth at which it was created: that of the highest node that uses it.
     created = {node.layer: node.depth for node in nodes if node.layer_is_new}
     layers = [(node.layer, created[node.layer]) for node in nodes if node.bud is not None]
-    network = Network(root, n_in, width, layers, [(node.leafness, node.depth) for node in nodes])
-    return network, lambda: len(nodes) - torch.stack(network.gates).sum()
+    gates = [(node.leafness, node.depth) for node in nodes]
+    return Network(root, n_in, n_out, width, layers, gates, lambda g: len(g) - torch.stack(g).sum())
 
 
 def buds(network: Network) -> list[nn.Linear]:
     return [node.bud for node in network.body.in_order() if node.bud is not None]
 
 
-def adam(network: Network, rate: float) -> torch.optim.Adam:
+def adam(network: Network, rate: float, **options: bool) -> torch.optim.Adam:
     """One group per depth and kind; weights decay, biases and gates do not."""
     groups: dict[tuple[int, bool], list[Tensor]] = {}
     for parameter, depth in network.by_depth.items():
@@ -114,26 +127,20 @@ def adam(network: Network, rate: float) -> torch.optim.Adam:
     return torch.optim.Adam(
         [{"params": p, "lr": rate * DEPTH_DECAY**depth, "weight_decay": L2 * decays} for (depth, decays), p in groups.items()],
         fused=True,
+        **options,
     )
 
 
-def epoch(network: Network, price: Callable, optimizer: torch.optim.Adam, penalty: float, x: Tensor, y: Tensor) -> tuple:
-    """Online training over shuffled samples, then the mean loss and error over all of them."""
-    samples = list(zip(x.split(1), y.split(1), strict=True))
-    for index in torch.randperm(len(samples)).tolist():
-        sample, target = samples[index]
-        optimizer.zero_grad()
-        objective(network, price, penalty, sample, target).backward()
-        optimizer.step()
-        with torch.no_grad():
-            for gate in network.gates:
-                gate.clamp_(0, 1)
-    with torch.no_grad():
-        outputs = network(x)[:, 0]
-        loss = functional.binary_cross_entropy_with_logits(outputs, y)
-        return loss.item(), ((outputs > 0) != (y > 0)).float().mean().item()
-
-
-def objective(network: Network, price: Callable, penalty: float, x: Tensor, y: Tensor) -> Tensor:
+def objective(network: Network, penalty: float, x: Tensor, y: Tensor, kind: str) -> Tensor:
     """J without L2, which is in the optimiser."""
-    return functional.binary_cross_entropy_with_logits(network(x)[:, 0], y) + penalty * price()
+    return LOSSES[kind](network(x), y) + penalty * network.price()
+
+
+def step(network: Network, optimizer: torch.optim.Adam, penalty: float, x: Tensor, y: Tensor, kind: str) -> None:
+    """One step on a batch."""
+    optimizer.zero_grad()
+    objective(network, penalty, x, y, kind).backward()
+    optimizer.step()
+    with torch.no_grad():
+        torch._foreach_clamp_min_(network.gates, 0)
+        torch._foreach_clamp_max_(network.gates, 1)

@@ -14,7 +14,9 @@ import pytest
 
 from meristem import Data, Recipe, figures, fit
 from meristem.data.spirals import two_spirals
-from meristem.figures import files, training
+from meristem.figures import curves, files
+from meristem.figures.catalog import EXPERIMENTS
+from meristem.figures.study import Study as Loaded, middle
 from meristem.nn import Network
 
 pytestmark = pytest.mark.skipif(
@@ -122,12 +124,12 @@ def test_four_tasks_the_penalized_highway_and_no_discriminants(tmp_path: Path, s
         for run in summary["runs"]:
             if (run["model"], run["task"]) == ("highway", source):
                 runs.append(run | {"model": "highway-penalized", "task": task})
-                for field in files.RANKS:
+                for field in EXPERIMENTS["two-spirals"].arrays:
                     key = f"{task}/{run['seed']}/{field}"
                     arrays[f"highway-penalized/{key}"] = history[f"highway/{source}/{run['seed']}/{field}"]
     paths = figures.draw(write(tmp_path, (summary | {"runs": runs}, arrays)))
     assert [path.name for path in paths] == ["data.png", "highway-penalized.png", "sizes.png"]
-    assert files.load(tmp_path).tasks == ["easy", "medium", "difficult", "classic"]
+    assert files.load(tmp_path, EXPERIMENTS).tasks == ["easy", "medium", "difficult", "classic"]
 
 
 def test_redrawing_gives_the_same_pictures_and_leaves_matplotlib_as_it_was(tmp_path: Path, study: Study) -> None:
@@ -145,16 +147,17 @@ def test_redrawing_gives_the_same_pictures_and_leaves_matplotlib_as_it_was(tmp_p
 
 def test_the_middle_seed_is_the_lower_median_and_never_is_last() -> None:
     runs = [{"seed": seed, "zero_error_epoch": epoch} for seed, epoch in enumerate([None, 30, 10, None])]
-    assert files.middle(runs)["seed"] == 1
-    assert files.middle(runs[:1])["seed"] == 0
-    assert files.middle(runs[:3])["seed"] == 1
-    assert files.middle([runs[0], runs[3], runs[1]])["seed"] == 0
+    rank = EXPERIMENTS["two-spirals"].rank
+    assert middle(runs, rank)["seed"] == 1
+    assert middle(runs[:1], rank)["seed"] == 0
+    assert middle(runs[:3], rank)["seed"] == 1
+    assert middle([runs[0], runs[3], runs[1]], rank)["seed"] == 0
 
 
 def test_a_cut_of_the_rate_lies_between_two_epochs(study: Study) -> None:
     run = study[0]["runs"][0]
     arrays = {"tunnel/easy/0/stage": np.asarray([0, 0, 1, 1, 2])}
-    assert training._cuts(files.Study([run], {}, arrays), run).tolist() == [2.5, 4.5]
+    assert curves.cuts(Loaded(EXPERIMENTS["two-spirals"], [run], {}, arrays), run).tolist() == [2.5, 4.5]
 
 
 def test_importing_the_package_does_not_import_matplotlib() -> None:
@@ -194,7 +197,6 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a JSON list": (lambda out: (out / "summary.json").write_text("[]"), "summary.json is not a JSON object"),
     "no experiment": (lambda out: (out / "summary.json").write_text("{}"), "summary.json lacks 'experiment' and 1 more"),
-    "another experiment": (summary_of(experiment="mnist"), "summary.json is of the experiment 'mnist'"),
     "no runs": (summary_of(runs=[]), "summary.json holds no runs"),
     "a run without a seed": (
         summary_of(runs=[{"model": "tunnel", "task": "easy", "zero_error_epoch": 1, "soft_size": 1.0}]),
@@ -220,6 +222,15 @@ def test_bad_files_are_named_in_one_line_with_advice(tmp_path: Path, study: Stud
     assert "\n" not in str(caught.value)
     assert f"run `meristem reproduce two-spirals --out {tmp_path}` first" in str(caught.value)
     assert not list(tmp_path.glob("*.png"))
+
+
+@pytest.mark.parametrize("name", ["mnits", ["mnist"], None])
+def test_an_unknown_experiment_is_one_line_with_the_known_ones(tmp_path: Path, study: Study, name: Any) -> None:
+    summary_of(experiment=name)(write(tmp_path, study))
+    with pytest.raises(ValueError, match="drawn for: two-spirals, mnist, mirflickr, tagging") as caught:
+        figures.draw(tmp_path)
+    assert f"summary.json is of the experiment {name!r}" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_an_array_of_the_wrong_rank_is_named(tmp_path: Path, study: Study) -> None:

@@ -107,6 +107,7 @@ def test_without_a_network_one_line_says_what_to_do_and_nothing_is_cached(small,
         (gzip.compress(b""), "not an IDX file"),
         (gzip.compress(b"\x00\x00\x08\x01\x00\x00\x00\x07abc"), r"holds 3 values, but its header says \(7,\)"),
     ],
+    ids=["cut", "no gzip", "floats", "empty", "short"],  # the bytes hold the time of day; workers must agree on names
 )
 def test_broken_idx_files_are_named(content, says, tmp_path):
     path = tmp_path / "file.gz"

@@ -92,7 +92,9 @@ def test_the_plain_trainer_follows_the_compiled_one(setting: Setting) -> None:
 
         for epoch in range(setting.epochs):
             # The shuffled samples and the key of each step, as the compiled epoch has them.
-            keys, xs, ys, _ = step._batches(data, RECIPE.batch_size, jax.random.fold_in(state.key, epoch))
+            keys, xs, ys, *_ = step._batches(
+                data, RECIPE.batch_size, jax.random.fold_in(state.key, epoch), jnp.zeros((), int), 1
+            )
             counts = np.zeros(3, int)
             most = 0
             for index in range(len(x)):

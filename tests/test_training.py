@@ -179,10 +179,14 @@ def test_minibatches_that_do_not_divide_the_data_count_every_sample_once():
     assert x.shape[0] % 4
     from meristem.train.step import _batches
 
-    _, batch_x, _, weight = _batches(Data(x, y), 4, jax.random.key(0))
-    used = np.asarray(batch_x).reshape(-1, 2)[np.asarray(weight).reshape(-1) > 0]
-    np.testing.assert_array_equal(np.sort(used, 0), np.sort(np.asarray(x), 0))
-    np.testing.assert_allclose(weight.sum(1), 1, rtol=1e-6)
+    for parts in (1, 2, 3):  # three batches: in three parts all count, in two the last part has one that does not
+        pieces = [_batches(Data(x, y), 4, jax.random.key(0), jnp.asarray(part), parts) for part in range(parts)]
+        batch_x, weight = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("x", "weight"))
+        used = batch_x.reshape(-1, 2)[weight.reshape(-1) > 0]
+        np.testing.assert_array_equal(np.sort(used, 0), np.sort(np.asarray(x), 0))
+        is_real = np.concatenate([piece.is_real for piece in pieces]) if parts == 2 else np.ones(3, bool)
+        assert is_real.sum() == 3
+        np.testing.assert_allclose(weight.sum(1), is_real, rtol=1e-6)
     result = fit(
         network("tunnel"),
         Data(x, y),

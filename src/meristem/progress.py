@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -28,12 +28,19 @@ def have_rich() -> bool:
         return False
 
 
+class Shown(NamedTuple):
+    """What `fit_each` calls: after each epoch of each member, and within long ones."""
+
+    watch: Callable[[int, int, EpochInfo], None]
+    pulse: Callable[[int, int, float], None]
+
+
 class Progress:
     """Counts epochs against a plan and shows where things stand.
 
     with Progress() as progress:
         progress.plan({("tunnel", "easy"): 450})
-        with progress.group("tunnel", "easy", 0.003, (1.0, 0.3, 0.1), 450) as watch: ...   # watch(member, epoch, info)
+        with progress.group("tunnel", "easy", 0.003, (1.0, 0.3, 0.1), 450) as shown: ...   # fit_each(…, *shown)
     """
 
     def __init__(self, stream: TextIO | None = None, live: bool | None = None):
@@ -42,7 +49,6 @@ class Progress:
         self._lock = threading.Lock()
         self._plan: dict[Key, float] = {}
         self._done: dict[Key, float] = {}
-        self._status: dict[int, tuple[int, EpochInfo]] = {}
         self._now = ""
         self._begin = self._told = time.monotonic()
         self._console: Any = None
@@ -73,34 +79,34 @@ class Progress:
         self._plan, self._done = dict(epochs), dict.fromkeys(epochs, 0.0)
 
     @contextmanager
-    def group(
-        self, model: str, task: str, rate: float, scales: tuple[float, ...], usual: float
-    ) -> Iterator[Callable[[int, int, EpochInfo], None]]:
-        """The runs of one model on one task, `usual` epochs in all; gives the function to call after each of their epochs."""
+    def group(self, model: str, task: str, rate: float, scales: tuple[float, ...], usual: float) -> Iterator[Shown]:
+        """The runs of one model on one task, `usual` epochs in all."""
         key, before = (model, task), self._done.get((model, task), 0.0)
-        self._status.clear()
+        infos: dict[int, EpochInfo] = {}
+        epochs: dict[int, float] = {}  # member → those that are done, with the share of the present one
 
         def watch(member: int, epoch: int, info: EpochInfo) -> None:
+            infos[member] = info
+            show(member, epoch, 0.0)
+
+        def pulse(member: int, epoch: int, share: float) -> None:
+            show(member, epoch - 1, share)
+
+        def show(member: int, epoch: int, share: float) -> None:
             with self._lock:
-                self._status[member] = (epoch, info)
-                epochs = sum(e for e, _ in self._status.values())
-                self._done[key] = before + min(epochs, 0.98 * usual)
-                self._now = f"{model}, {task}: {self._describe(rate, scales)}"
-                if not self._is_live and time.monotonic() - self._told > PLAIN_SECONDS:
+                is_first = not epochs
+                epochs[member] = epoch + share
+                self._done[key] = before + min(sum(epochs.values()), 0.98 * usual)
+                where = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {max(map(int, epochs.values()))}"
+                self._now = f"{model}, {task}: {where}{_describe(infos, rate, scales)}"
+                waited = time.monotonic() - self._told
+                if not self._is_live and (waited > PLAIN_SECONDS or (is_first and share)):
                     self._told = time.monotonic()
                     self._write(f"{self._now}, {self.time_left()}")
 
-        yield watch
+        yield Shown(watch, pulse)
         with self._lock:
             self._done[key] = before + usual
-
-    def _describe(self, rate: float, scales: tuple[float, ...]) -> str:
-        epochs, infos = zip(*self._status.values(), strict=True)
-        error = np.median([float(info.dev_error) for info in infos])
-        size = np.median([float(info.layer_sizes.sum()) for info in infos])
-        stage = int(np.median([int(info.stage) for info in infos]))
-        rate *= scales[min(stage, len(scales) - 1)]
-        return f"epoch {max(epochs)}, error {error:.1%}, soft size {size:.1f}, rate {rate:.0e}"
 
     def fraction(self) -> float:
         total = sum(self._plan.values())
@@ -137,3 +143,15 @@ class Progress:
             ProgressBar(total=1.0, completed=self.fraction(), width=40), Text(f"{self.fraction():4.0%}  {self.time_left()}")
         )
         return Group(Text(self._now or "compiling …"), bar)
+
+
+def _describe(infos: Mapping[int, EpochInfo], rate: float, scales: tuple[float, ...]) -> str:
+    """The members' middle: how good, how large, how fast they learn; nothing before the first epoch is over."""
+    if not infos:
+        return ""
+    known = list(infos.values())
+    f1 = [float(info.dev_macro_f1) for info in known if info.dev_macro_f1 is not None]
+    good = f"macro-F1 {np.median(f1):.1%}" if f1 else f"error {np.median([float(info.dev_error) for info in known]):.1%}"
+    size = np.median([float(info.layer_sizes.sum()) for info in known])
+    stage = int(np.median([int(info.stage) for info in known]))
+    return f", {good}, soft size {size:.1f}, rate {rate * scales[min(stage, len(scales) - 1)]:.0e}"

@@ -1,6 +1,7 @@
 """Where a data set's files are found: a folder one names, MERISTEM_DATA, the user's cache, or else the network.
 
     find("mnist", {"train-images-idx3-ubyte.gz": md5, …}, url, folder) → the folder that holds them, checked
+    find_local("mirflickr", ["labels.npy", …], …)                     → the same without a checksum, and never a download
 
 A file counts when its checksum is right. What is downloaded is checked before it is put in the cache, whole. Only this file
 imports pooch, and only to download.
@@ -8,7 +9,7 @@ imports pooch, and only to download.
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,33 +19,53 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "meristem" / "data"
 
 
-def find(name: str, files: Mapping[str, str], url: str, folder: Path | None = None) -> Path:
-    """The folder with all `files` (name → md5) of the data set `name`.
+def places(name: str, folder: Path | None = None) -> tuple[str | None, list[Path]]:
+    """Where the data set `name` is looked for, and who named it: `folder`, else MERISTEM_DATA, else nobody and the cache.
 
-    A folder that is named (`folder`, then MERISTEM_DATA) is looked into, and into its subfolder `name`; a file there with a
-    wrong checksum is an error, not a reason to go on. Then the cache; then a download from `url`.
+    A folder that is named is looked into, and into its subfolder `name`; it is meant, so there is no going on from it.
     """
     for source, place in (("--data", folder), ("MERISTEM_DATA", os.environ.get("MERISTEM_DATA"))):
         if place:
-            return _named(name, files, url, source, Path(place))
-    cached = cache_folder() / name
-    if all((cached / file).is_file() for file in files):
-        for file, md5 in files.items():
-            _check(cached / file, md5, "delete it; it will be fetched again")
-        return cached
-    return _download(name, files, url, cached)
+            return f"{source}={str(place)!r}", [Path(place), Path(place) / name]
+    return None, [cache_folder() / name]
 
 
-def _named(name: str, files: Mapping[str, str], url: str, source: str, place: Path) -> Path:
-    for candidate in (place, place / name):
-        if any((candidate / file).is_file() for file in files):
-            missing = [file for file in files if not (candidate / file).is_file()]
-            if missing:
-                raise ValueError(f"{source}={str(place)!r}: {candidate} lacks {', '.join(missing)}; get it from {url}")
-            for file, md5 in files.items():
-                _check(candidate / file, md5, f"get it again from {url}")
-            return candidate
-    raise ValueError(f"{source}={str(place)!r} holds no {name} files ({', '.join(files)}); get them from {url}")
+def find(name: str, files: Mapping[str, str], url: str, folder: Path | None = None) -> Path:
+    """The folder with all `files` (name → md5) of the data set `name`: one of its places, or else the cache after a download.
+
+    A file with a wrong checksum is an error, not a reason to go on.
+    """
+    named, folders = places(name, folder)
+    if not named and not all((folders[0] / file).is_file() for file in files):
+        return _download(name, files, url, folders[0])
+    place = _holder(f"{named} holds no {name} files ({', '.join(files)}); get them from {url}", folders, files)
+    _check_all_there(place, files, named, f"get it from {url}")
+    for file, md5 in files.items():
+        _check(place / file, md5, f"get it again from {url}" if named else "delete it; it will be fetched again")
+    return place
+
+
+def find_local(name: str, files: Sequence[str], layout: str, advice: str, folder: Path | None = None) -> Path:
+    """The folder with all `files` of the data set `name`, which has no download: `advice` says where to get and to put it."""
+    named, folders = places(name, folder)
+    lacks = f"{named} holds no {name} files ({layout})" if named else f"{name} ({layout}) is not on this machine"
+    place = _holder(f"{lacks}: {advice}", folders, files)
+    _check_all_there(place, files, named, advice)
+    return place
+
+
+def _holder(otherwise: str, folders: Sequence[Path], files: Iterable[str]) -> Path:
+    """The first folder that holds some of the files."""
+    for place in folders:
+        if any((place / file).is_file() for file in files):
+            return place
+    raise ValueError(otherwise)
+
+
+def _check_all_there(place: Path, files: Iterable[str], named: str | None, advice: str) -> None:
+    missing = [file for file in files if not (place / file).is_file()]
+    if missing:
+        raise ValueError(f"{f'{named}: ' if named else ''}{place} lacks {', '.join(missing)}; {advice}")
 
 
 def _check(path: Path, md5: str, advice: str) -> None:

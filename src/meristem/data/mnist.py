@@ -6,13 +6,12 @@ An IDX file is a magic number (0, 0, 8 for bytes, the rank), the sizes as big-en
 import gzip
 import zlib
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import UInt8
 
 from meristem.check import unknown
 from meristem.data.files import find
+from meristem.data.parts import Part, Parts
 
 URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 FILES = {
@@ -24,22 +23,7 @@ FILES = {
 TASKS = ["ten", "two"]
 
 
-class Part(NamedTuple):
-    """Images as bytes and their digits."""
-
-    x: UInt8[np.ndarray, "n 784"]
-    y: UInt8[np.ndarray, " n"]
-
-
-class Mnist(NamedTuple):
-    """The paper's three parts."""
-
-    train: Part
-    dev: Part
-    test: Part
-
-
-def mnist(task: str = "ten", folder: Path | None = None, *, split: int = 0) -> Mnist:
+def mnist(task: str = "ten", folder: Path | None = None, *, split: int = 0) -> Parts:
     """50,000 / 10,000 / 10,000 digits, split 5:1 at random by the seed `split`; "two" keeps the zeros and ones of each part."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
@@ -47,12 +31,12 @@ def mnist(task: str = "ten", folder: Path | None = None, *, split: int = 0) -> M
     images, labels, test_images, test_labels = (read_idx(place / file) for file in FILES)
     order = np.random.default_rng(split).permutation(len(labels))
     train, dev = np.split(order, [len(labels) * 5 // 6])
-    parts = Mnist(
+    parts = Parts(
         train=Part(images[train].reshape(len(train), -1), labels[train]),
         dev=Part(images[dev].reshape(len(dev), -1), labels[dev]),
         test=Part(test_images.reshape(len(test_labels), -1), test_labels),
     )
-    return parts if task == "ten" else Mnist(*map(_zeros_and_ones, parts))
+    return parts if task == "ten" else Parts(*map(_zeros_and_ones, parts))
 
 
 def _zeros_and_ones(part: Part) -> Part:

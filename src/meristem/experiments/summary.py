@@ -21,19 +21,33 @@ import meristem
 from meristem.complexity import live_parameters
 from meristem.nn import Budding, Network
 from meristem.train.loop import Fit
+from meristem.train.measure import Measures
 from meristem.train.optimizer import trainable
 
 Record = dict[str, Any]
-HISTORY_FIELDS = ["error", "loss", "dev_error", "dev_loss", "layer_sizes", "hard_size", "stage", "waited"]
+HISTORY_FIELDS = [
+    "error",
+    "loss",
+    "macro_f1",
+    "dev_error",
+    "dev_loss",
+    "dev_macro_f1",
+    "layer_sizes",
+    "hard_size",
+    "stage",
+    "waited",
+]
 
 
-def record(fit: Fit, **known: Any) -> Record:
-    """One run as it goes into summary.json. `known`: model, task, seed, penalty, … Errors are those of the best model."""
+def record(fit: Fit, test: Measures | None, **known: Any) -> Record:
+    """One run as it goes into summary.json. `known`: model, task, seed, penalty, … Measures are those of the best model."""
     best, history = int(fit.best_epoch), fit.history
     zero = np.flatnonzero(history["error"] == 0)
     sizes = history["layer_sizes"]
     is_tree = isinstance(fit.last.body, Budding)
-    at_best = {name: float(history[name][best - 1]) if best else None for name in ("error", "dev_error")}
+    measured = [name for name in ("error", "dev_error", "macro_f1", "dev_macro_f1") if best and name in history]
+    at_best = {name: float(history[name][best - 1]) for name in measured}
+    tested = {} if test is None else {name: float(value) for name, value in test._asdict().items() if value is not None}
     return {
         "features": None,
         "split": None,
@@ -41,12 +55,12 @@ def record(fit: Fit, **known: Any) -> Record:
         "epochs": int(fit.epochs),
         "zero_error_epoch": int(zero[0]) + 1 if zero.size else None,
         "best_epoch": best,
-        "train_error": at_best["error"],
-        "dev_error": at_best["dev_error"],
-        "test_error": None,
-        "train_macro_f1": None,
-        "dev_macro_f1": None,
-        "test_macro_f1": None,
+        "train_error": at_best.get("error"),
+        "dev_error": at_best.get("dev_error"),
+        "test_error": tested.get("error"),
+        "train_macro_f1": at_best.get("macro_f1"),
+        "dev_macro_f1": at_best.get("dev_macro_f1"),
+        "test_macro_f1": tested.get("macro_f1"),
         "soft_size": float(sizes[-1].sum()),
         "peak_soft_size": float(sizes.sum(1).max()),
         "best_soft_size": float(sizes[max(best, 1) - 1].sum()),
@@ -74,6 +88,7 @@ def header(experiment: str, paper: dict[str, Any], wall_seconds: float, runs: li
         "meristem": meristem.__version__,
         "jax": jax.__version__,
         "device": jax.default_backend(),
+        "device_name": jax.devices()[0].device_kind,
         "command": shlex.join(["meristem", *sys.argv[1:]]),
         "wall_seconds": round(wall_seconds, 1),
         "runs": runs,
@@ -133,3 +148,33 @@ def spread(values: Sequence[float | None], digits: int = 0) -> str:
 
     middle, least, most = show(statistics.median(numbers)), show(numbers[0]), show(numbers[-1])
     return middle if least == most else f"{middle} ({least}–{most})"
+
+
+def mean_and_sd(values: Sequence[float | None], digits: int, factor: float = 1.0) -> str:
+    """Mean ± standard deviation of the values that there are.
+
+    >>> mean_and_sd([0.0150, 0.0160, None], 2, factor=100)
+    '1.55 ± 0.07'
+    """
+    numbers = [factor * value for value in values if value is not None]
+    if not numbers:
+        return "–"
+    mean = f"{statistics.mean(numbers):.{digits}f}"
+    return mean if len(numbers) == 1 else f"{mean} ± {statistics.stdev(numbers):.{digits}f}"
+
+
+def number(value: float | None, digits: int | None = None, factor: float = 1.0) -> str:
+    """One of the paper's values, or a dash.
+
+    >>> number(0.0167, 2, factor=100), number(None), number(23)
+    ('1.67', '–', '23')
+    """
+    if value is None:
+        return "–"
+    return f"{factor * value:g}" if digits is None else f"{factor * value:.{digits}f}"
+
+
+def groups(runs: list[Record]) -> list[tuple[str, str, list[Record]]]:
+    """The runs of each model on each task, in the order in which they were trained."""
+    cells = dict.fromkeys((one["model"], one["task"]) for one in runs)
+    return [(model, task, [one for one in runs if (one["model"], one["task"]) == (model, task)]) for model, task in cells]

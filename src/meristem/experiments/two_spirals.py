@@ -4,21 +4,18 @@ Online Adam, ten units a layer, ten layers (tunnel, highway), λ = 0.001, L2 = 1
 the training cross-entropy. The paper's constants and results stand here at the top; ours are measured beside them.
 """
 
-import time
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.check import unknown
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
-from meristem.experiments.summary import HISTORY_FIELDS, Record, record, spread
+from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train
+from meristem.experiments.summary import Record, groups, number, spread
 from meristem.nn import Network
 from meristem.progress import Progress
-from meristem.train.loop import MAX_EPOCHS, Fit
-from meristem.train.population import fit_each, seed_keys
+from meristem.train.loop import MAX_EPOCHS
 from meristem.train.samples import Data
 from meristem.train.step import Recipe
 
@@ -27,13 +24,7 @@ PENALTY = 0.001
 RATES = [0.0001, 0.0003, 0.001, 0.003]  # the paper takes the smallest that reaches zero error
 DISCRIMINANT = 80  # the grid's points along each axis
 
-# model → (body, learning rate, whether λ applies)
-MODELS: dict[str, tuple[str, float, bool]] = {
-    "tunnel": ("tunnel", 0.003, True),
-    "budding": ("budding", 0.001, True),
-    "highway": ("highway", 0.003, False),
-    "highway-penalized": ("highway", 0.003, True),
-}
+LEARNING_RATES = {"tunnel": 0.003, "budding": 0.001, "highway": 0.003, "highway-penalized": 0.003}
 PAPER: dict[str, dict[str, float]] = {
     "tunnel/easy": {"zero_error_epoch": 2, "soft_size": 2},
     "tunnel/medium": {"zero_error_epoch": 23, "soft_size": 10},
@@ -59,32 +50,15 @@ class Study:
     max_epochs: int = MAX_EPOCHS
 
     def __post_init__(self) -> None:
-        for name, values, known in (("models", self.models, list(MODELS)), ("tasks", self.tasks, TASKS)):
-            object.__setattr__(self, name, tuple(dict.fromkeys(values)))  # each once
-            if not values:
-                raise ValueError(f"--{name} is empty; choose of: {', '.join(known)}.")
-            for value in values:
-                if value not in known:
-                    raise unknown(f"--{name}", value, known)
-        for name in ("seeds", "max_epochs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')}={getattr(self, name)} must be at least 1.")
-        if not (np.isfinite(self.penalty) and self.penalty >= 0):
-            raise ValueError(f"--penalty={self.penalty} must be a finite number of at least 0.")
-
-
-@dataclass
-class Result:
-    """Records for summary.json, arrays for history.npz, and how the rates were chosen."""
-
-    runs: list[Record]
-    history: dict[str, np.ndarray]
-    rates: list[Record]
+        for name in ("models", "tasks"):
+            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))  # each once
+        named = {"models": (self.models, list(MODELS)), "tasks": (self.tasks, TASKS)}
+        check_study(named, {"seeds": self.seeds, "max-epochs": self.max_epochs}, self.penalty)
 
 
 def run(study: Study, progress: Progress) -> Result:
     """Train everything the study asks for."""
-    result = Result([], {}, [])
+    result = Result()
     candidates = len(RATES) if study.select_rate else 1
     progress.plan({(m, t): study.seeds * USUAL_EPOCHS[t] * candidates for m in study.models for t in study.tasks})
     for task in study.tasks:
@@ -94,19 +68,20 @@ def run(study: Study, progress: Progress) -> Result:
         if study.select_rate:
             _select_rate(model, study, progress, result)
         else:
-            _train_all(model, MODELS[model][1], study, progress, result)
+            _train_all(model, LEARNING_RATES[model], study, progress, result)
     return result
 
 
 def _select_rate(model: str, study: Study, progress: Progress, result: Result) -> None:
     """The smallest of the paper's rates at which the median seed reaches zero error on every task; else the largest."""
+    tried = result.more.setdefault("rates", [])
     for rate in RATES:
-        trial = Result([], {}, [])
+        trial = Result()
         _train_all(model, rate, study, progress, trial)
         solved = {
             task: sum(one["zero_error_epoch"] is not None for one in trial.runs if one["task"] == task) for task in study.tasks
         }
-        result.rates += [
+        tried += [
             {"model": model, "task": task, "learning_rate": rate, "solved": count, "seeds": study.seeds}
             for task, count in solved.items()
         ]
@@ -118,63 +93,19 @@ def _select_rate(model: str, study: Study, progress: Progress, result: Result) -
 
 
 def _train_all(model: str, rate: float, study: Study, progress: Progress, result: Result) -> None:
-    for task in study.tasks:
-        _train(model, task, rate, study, progress, result)
-
-
-def _train(model: str, task: str, rate: float, study: Study, progress: Progress, result: Result) -> None:
-    body, _, penalized = MODELS[model]
-    penalty = study.penalty if penalized else 0.0
     recipe = Recipe(depth_decay=1.0) if study.equal_rates else Recipe()
-    seeds = list(range(study.seeds))
-    options: dict[str, Any] = {} if body == "budding" else {"depth": DEPTH}
-    networks = jax.vmap(lambda key: Network.create(body, 2, 1, width=WIDTH, key=key, **options))(seed_keys(seeds, 0))
-    begin = time.perf_counter()
-    with progress.group(model, task, rate, recipe.scales, study.seeds * USUAL_EPOCHS[task]) as watch:
-        fits = fit_each(
-            networks,
-            Data(*two_spirals(task)),
-            learning_rate=rate,
-            penalty=penalty,
-            keys=seed_keys(seeds, 1),
-            recipe=recipe,
-            max_epochs=study.max_epochs,
-            watch=watch,
-        )
-    seconds = (time.perf_counter() - begin) / len(seeds)
-    runs = [
-        record(
-            fit,
-            model=model,
-            task=task,
-            seed=seed,
-            penalty=penalty,
-            paper_penalty=penalty * recipe.batch_size,
-            learning_rate=rate,
-        )
-        for seed, fit in zip(seeds, fits, strict=True)
-    ]
-    for one, fit in zip(runs, fits, strict=True):
-        one["seconds"] = round(seconds, 2)
-        result.history |= {f"{model}/{task}/{one['seed']}/{name}": values for name, values in _histories(fit).items()}
-    result.runs += runs
-    zero = spread([one["zero_error_epoch"] for one in runs])
-    size = spread([one["soft_size"] for one in runs], 1)
-    progress.say(f"{model}, {task}: zero error at epoch {zero}, soft size {size}, {seconds * len(seeds):.1f} s")
-    for one in runs:
-        if one["diverged"]:
-            progress.say(
-                f"{model}, {task}, seed {one['seed']}: the loss turned non-finite in epoch {one['epochs']}, rate {rate:g}; "
-                "its last good model is kept. Try a smaller rate."
-            )
-
-
-def _histories(fit: Fit) -> dict[str, np.ndarray]:
-    return {
-        **{name: fit.history[name] for name in HISTORY_FIELDS},
-        "discriminant": discriminant(fit.best),
-        "discriminant_limit": np.asarray(discriminant_limit()),
-    }
+    setting = Setting(rate, study.penalty, study.seeds, study.max_epochs)
+    for name in study.tasks:
+        task = Task(name, Data(*two_spirals(name)), 1, recipe, WIDTH, DEPTH, USUAL_EPOCHS[name])
+        trained = train(model, task, setting, progress)
+        result.add(trained)
+        for one, fit in trained:
+            place = f"{model}/{name}/{one['seed']}/discriminant"
+            result.history |= {place: discriminant(fit.best), f"{place}_limit": np.asarray(discriminant_limit())}
+        runs = [one for one, _ in trained]
+        zero, size = spread([one["zero_error_epoch"] for one in runs]), spread([one["soft_size"] for one in runs], 1)
+        seconds = sum(one["seconds"] for one in runs)
+        progress.say(f"{model}, {name}: zero error at epoch {zero}, soft size {size}, {seconds:.1f} s")
 
 
 def discriminant_limit() -> float:
@@ -209,8 +140,7 @@ def table(runs: list[Record]) -> tuple[list[str], list[list[str]]]:
         "live parameters",
     ]
     rows = []
-    for model, task in dict.fromkeys((one["model"], one["task"]) for one in runs):
-        group = [one for one in runs if (one["model"], one["task"]) == (model, task)]
+    for model, task, group in groups(runs):
         paper = PAPER.get(f"{model}/{task}", {})
         solved = [one["zero_error_epoch"] for one in group]
         hard = [one["hard_size"] for one in group if one["hard_size"] is not None]
@@ -220,16 +150,12 @@ def table(runs: list[Record]) -> tuple[list[str], list[list[str]]]:
                 task,
                 f"{len(solved) - solved.count(None)}/{len(solved)}",
                 spread(solved),
-                _number(paper.get("zero_error_epoch")),
+                number(paper.get("zero_error_epoch")),
                 spread([one["soft_size"] for one in group], 1),
-                _number(paper.get("soft_size")),
+                number(paper.get("soft_size")),
                 spread([one["peak_soft_size"] for one in group], 1),
                 spread(hard) if hard else "–",
                 spread([one["live_parameters"] for one in group]),
             ]
         )
     return columns, rows
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:g}"

@@ -1,118 +1,126 @@
-"""The overview: final sizes and epochs to zero error of all seeds and models, beside the paper's."""
+"""The overview: panels of final figures, all seeds and models of a task beside one another, and the paper's among them."""
 
-import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from meristem.figures.files import Study, solved, zero_epoch
-from meristem.figures.sheet import (
-    COLORS,
-    GREY,
-    NAMES,
-    PAPER_MARKER,
-    SEED_MARKER,
-    UNSOLVED_MARKER,
-    Axes,
-    Figure,
-    from_zero,
-    grid,
-)
+from meristem.figures.sheet import COLORS, GREY, NAMES, PAPER_MARKER, Axes, Figure, from_zero, grid
+from meristem.figures.study import Run, Study
+
+Settle = Callable[[Axes], None]  # an axis, once everything is painted
 
 
-def overview(study: Study) -> Figure:
-    """Final sizes (units and tree nodes are different things: a panel each) and epochs to zero error."""
-    models = [model for model in study.models if model in NAMES]
-    stacks = [model for model in models if model != "budding"]
-    panels = [(stacks, "soft_size", "Final soft size, in units", "units")] if stacks else []
-    panels += [(["budding"], "soft_size", "Final soft size, in tree nodes", "nodes")] if "budding" in models else []
-    panels += [(models, "zero_error_epoch", "Epochs to zero error", "epoch")]
-    widths = [2.0 + 0.4 * len(shown) for shown, *_ in panels]
-    figure, axes = grid(1, len(panels), cell=(3.4, 3.3), width_ratios=widths)
-    for ax, (shown, field, title, label) in zip(axes[0], panels, strict=True):
-        _panel(ax, study, shown, field)
-        ax.set_title(title)
-        ax.set_ylabel(label)
-    figure.suptitle("Final size and training time on two spirals")
-    _overview_legend(figure, study, models)
+@dataclass(frozen=True)
+class Panel:
+    """One figure of every run; `value` is None where a run has none, and what is above `ceiling` is drawn there."""
+
+    title: str
+    label: str
+    field: str  # what the paper's values call it
+    value: Callable[[Run], float | None]
+    models: list[str]
+    tasks: list[str]
+    settle: Settle
+    ceiling: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A kind of dot."""
+
+    label: str
+    marker: dict[str, Any]
+    fits: Callable[[Run], bool] = lambda run: True  # the first that fits is a run's
+
+
+@dataclass(frozen=True)
+class Average:
+    """The bar among the dots."""
+
+    label: str
+    of: Callable[[Sequence[float]], float]
+
+
+def overview(study: Study, title: str, panels: list[Panel], marks: list[Mark], average: Average) -> Figure:
+    """All panels in a row; four of them two by two."""
+    columns = 2 if len(panels) == 4 else len(panels)
+    widths = [2.0 + 0.4 * len(panel.models) for panel in panels]
+    figure, axes = grid(len(panels) // columns, columns, cell=(3.4, 3.3), width_ratios=widths[:columns])
+    for ax, panel in zip(axes.ravel(), panels, strict=True):
+        _panel(ax, study, panel, marks, average)
+        ax.set_title(panel.title)
+        ax.set_ylabel(panel.label)
+    figure.suptitle(title)
+    _legend(figure, study, panels, marks, average)
     return figure
 
 
-def _panel(ax: Axes, study: Study, models: list[str], field: str) -> None:
+def size_panels(study: Study, axes: dict[str, Settle]) -> list[Panel]:
+    """Final sizes; units and tree nodes are different things: a panel each. `axes` are their labels and scales."""
+    stacks = [model for model in study.named if model != "budding"]
+    trees = [model for model in study.named if model == "budding"]
+    return [
+        Panel(f"Final soft size, in {name}", label, "soft_size", lambda run: run["soft_size"], models, study.tasks, settle)
+        for (name, models), (label, settle) in zip([("units", stacks), ("tree nodes", trees)], axes.items(), strict=True)
+        if models
+    ]
+
+
+def whole_sizes(ax: Axes) -> None:
+    """From zero, with whole numbers."""
+    from_zero(ax)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _panel(ax: Axes, study: Study, panel: Panel, marks: list[Mark], average: Average) -> None:
     """Tasks along the axis, the models of a task beside one another."""
-    width = min(0.5, 0.76 / len(models))
-    for place, model in enumerate(models):
-        for position, task in enumerate(study.tasks):
-            center = position + width * (place - (len(models) - 1) / 2)
-            _dots(ax, study, model, task, field, center, width)
-    ax.set_xticks(range(len(study.tasks)), study.tasks)
-    ax.set_xlim(-0.55, len(study.tasks) - 0.45)
+    width = min(0.5, 0.76 / len(panel.models))
+    for place, model in enumerate(panel.models):
+        for position, task in enumerate(panel.tasks):
+            center = position + width * (place - (len(panel.models) - 1) / 2)
+            _dots(ax, panel, study.of(model, task), marks, average, center, width)
+            paper = study.paper_value(model, task, panel.field)
+            if paper is not None:
+                ax.plot(center, paper, **PAPER_MARKER, zorder=5)
+    ax.set_xticks(range(len(panel.tasks)), [study.label(task) for task in panel.tasks])
+    ax.set_xlim(-0.55, len(panel.tasks) - 0.45)
     ax.tick_params(axis="x", length=0)
-    for border in range(1, len(study.tasks)):
+    for border in range(1, len(panel.tasks)):
         ax.axvline(border - 0.5, color="#D9D9D9", linewidth=0.8, zorder=0.5)
     ax.grid(axis="y")
-    if field == "zero_error_epoch":
-        _epoch_axis(ax, study, models)
-    else:
-        from_zero(ax)
-        ax.yaxis.get_major_locator().set_params(integer=True)
+    panel.settle(ax)
 
 
-def _dots(ax: Axes, study: Study, model: str, task: str, field: str, center: float, width: float) -> None:
-    """All seeds as dots (crosses: never at zero error), their median as a bar, the paper's figure as a hollow diamond."""
-    color, never, runs = COLORS[model], _never(study), study.of(model, task)
-    values = [zero_epoch(run) if field == "zero_error_epoch" else run[field] for run in runs]
-    for place, (run, value) in enumerate(zip(runs, values, strict=True)):
-        at = center + 0.55 * width * ((place + 0.5) / len(runs) - 0.5)
-        ax.plot(at, min(value, never), color=color, zorder=4, **(SEED_MARKER if solved(run) else UNSOLVED_MARKER))
-    if len(runs) > 1:
-        ends, level = [center - 0.4 * width, center + 0.4 * width], min(statistics.median(values), never)
+def _dots(ax: Axes, panel: Panel, runs: list[Run], marks: list[Mark], average: Average, center: float, width: float) -> None:
+    """All seeds as dots, their average as a bar."""
+    valued = [(run, value) for run in runs if (value := panel.value(run)) is not None]
+    for place, (run, value) in enumerate(valued):
+        at = center + 0.55 * width * ((place + 0.5) / len(valued) - 0.5)
+        ax.plot(at, min(value, panel.ceiling), color=COLORS[run["model"]], zorder=4, **_mark(run, marks).marker)
+    if len(valued) > 1:
+        ends, level = (
+            [center - 0.4 * width, center + 0.4 * width],
+            min(average.of([value for _, value in valued]), panel.ceiling),
+        )
+        color = COLORS[runs[0]["model"]]
         ax.plot(ends, [level, level], color=color, alpha=0.5, linewidth=3, solid_capstyle="butt", zorder=3)
-    paper = _paper(study, model, task, field)
-    if paper is not None:
-        ax.plot(center, paper, **PAPER_MARKER, zorder=5)
 
 
-def _paper(study: Study, model: str, task: str, field: str) -> Any:
-    """The paper's figure for something that was run here, or None."""
-    return study.paper.get(f"{model}/{task}", {}).get(field) if study.of(model, task) else None
+def _mark(run: Run, marks: list[Mark]) -> Mark:
+    return next(mark for mark in marks if mark.fits(run))
 
 
-def _epoch_axis(ax: Axes, study: Study, models: list[str]) -> None:
-    """A log axis, with a level of its own for seeds that never reach zero error."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    never = _never(study)
-    top = 1.6 * ax.get_ylim()[1]
-    ticks = [10.0**power for power in range(10) if 10.0**power < min(top, 0.6 * never)]
-    labels = [f"{tick:.0f}" for tick in ticks]
-    if any(run["model"] in models and not solved(run) for run in study.runs):
-        ax.axhline(never, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-        top, ticks, labels = 1.4 * never, [*ticks, never], [*labels, "never"]
-    ax.set_yscale("log")
-    ax.set_ylim(0.75, top)
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.set_yticklabels(labels)
-
-
-def _never(study: Study) -> float:
-    """The height at which "never" is drawn: well above the longest training, the paper's included."""
-    paper = [_paper(study, run["model"], run["task"], "zero_error_epoch") or 0 for run in study.runs]
-    return 2.5 * max(*paper, *(len(study.series(run, "error")) for run in study.runs))
-
-
-def _overview_legend(figure: Figure, study: Study, models: list[str]) -> None:
+def _legend(figure: Figure, study: Study, panels: list[Panel], marks: list[Mark], average: Average) -> None:
     """Names for the colors and for the kinds of marks that are there."""
     from matplotlib.lines import Line2D
 
-    cells = [(model, task) for model in models for task in study.tasks]
-    runs = [run for cell in cells for run in study.of(*cell)]
-    handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in models]
-    if any(solved(run) for run in runs):
-        handles.append(Line2D([], [], color=GREY, label="one seed", **SEED_MARKER))
-    if not all(solved(run) for run in runs):
-        handles.append(Line2D([], [], color=GREY, label="never at zero error", **UNSOLVED_MARKER))
-    if any(len(study.of(*cell)) > 1 for cell in cells):
-        handles.append(Line2D([], [], color=GREY, alpha=0.5, linewidth=3, label="median"))
-    if any(_paper(study, *cell, field) is not None for cell in cells for field in ("soft_size", "zero_error_epoch")):
+    groups = [study.of(model, task) for model in study.named for task in study.tasks]
+    there = [_mark(run, marks) for runs in groups for run in runs]
+    cells = [(model, task, panel.field) for panel in panels for model in panel.models for task in panel.tasks]
+    handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in study.named]
+    handles += [Line2D([], [], color=GREY, label=mark.label, **mark.marker) for mark in marks if mark in there]
+    if any(len(runs) > 1 for runs in groups):
+        handles.append(Line2D([], [], color=GREY, alpha=0.5, linewidth=3, label=average.label))
+    if any(study.paper_value(*cell) is not None for cell in cells):
         handles.append(Line2D([], [], label="paper", **PAPER_MARKER))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from meristem.figures.files import Study
 from meristem.figures.sheet import CLASSES, GREY, NAMES, Axes, Figure, grid
+from meristem.figures.study import Study
 
 
 def data(study: Study) -> Figure:

@@ -52,7 +52,7 @@ def grid(rows: int, columns: int, *, cell: tuple[float, float], frame: float = 1
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def from_zero(ax: Axes) -> None:
-    """The axis begins a little below 0, so that a line at 0 is seen, and reaches 0.5 at least: noise must not look large."""
-    top = max(0.5, ax.get_ylim()[1])
-    ax.set_ylim(-0.025 * top, 1.02 * top)
+def from_zero(ax: Axes, least: float = 0.5, zero: float = 0) -> None:
+    """The axis begins a little below `zero`, so that a line there is seen, and spans `least`: noise must not look large."""
+    span = max(least, ax.get_ylim()[1] - zero)
+    ax.set_ylim(zero - 0.025 * span, zero + 1.02 * span)

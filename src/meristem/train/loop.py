@@ -17,24 +17,14 @@ import numpy as np
 
 from meristem.check import as_key, check_size
 from meristem.nn.network import Network
-from meristem.train import step
 from meristem.train.capacity import adapt, capacity_of, keep_best
+from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.samples import Data, prepared
-from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState
+from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState, steps_of, still
 
 MAX_EPOCHS = 2000
 MAX_CAPACITY = 16
-
-# Compiled once per shape and recipe, at module level, so that a second fit compiles nothing.
-_epoch = jax.jit(step.epoch, static_argnames="recipe")
-_epoch_population = jax.jit(
-    lambda state, data, knobs, recipe: jax.vmap(partial(step.epoch, recipe=recipe), in_axes=(0, None, 0))(state, data, knobs),
-    static_argnames="recipe",
-)
-_start = jax.jit(step.start, static_argnames="recipe")
-_start_population = jax.jit(
-    lambda network, recipe, key: jax.vmap(lambda n, k: step.start(n, recipe, key=k))(network, key), static_argnames="recipe"
-)
+STEPS_AT_ONCE = 640  # an epoch of more steps is asked for in parts, so that a person sees it move
 
 
 @dataclass(frozen=True)
@@ -42,8 +32,9 @@ class Fit:
     """What training leaves behind.
 
     best, last      the network of the best epoch (lowest selection measure) and of the last one
-    history         name → [epochs], for a population [epochs, members]: loss, error, dev_loss, dev_error, soft_size,
-                    layer_sizes [epochs, layers], hard_size, stage (how often the rate had shrunk), improved (best so far),
+    history         name → [epochs], for a population [epochs, members]: loss, error, dev_loss, dev_error, for labels macro_f1
+                    and dev_macro_f1, soft_size, layer_sizes [epochs, layers], hard_size, stage (how often the rate had
+                    shrunk), improved (best so far),
                     stopped, diverged, opened, closed, waited (openings without a place), most_leaves
     best_epoch      counted from 1; 0 if no epoch was finite
     epochs          how many were trained until the member stopped
@@ -80,12 +71,14 @@ def fit(
     max_epochs: int = MAX_EPOCHS,
     max_capacity: int = MAX_CAPACITY,
     watch: Callable[[int, EpochInfo], bool | None] | None = None,
+    pulse: Callable[[int, float], None] | None = None,
 ) -> Fit:
     """Train until every member has stopped.
 
     A `key` of shape [] trains one network, of shape [members] a population, whose networks have a leading axis; rates and
     penalties may then be one number or one per member. A budding body may have `max_capacity` leaves; an opening beyond
-    them waits. `watch(epoch, info)` is called after each epoch and may return True to stop.
+    them waits. `watch(epoch, info)` is called after each epoch and may return True to stop; `pulse(epoch, share)` within long
+    ones, with the share of their steps that is done.
 
     >>> import jax
     >>> from meristem.data.spirals import two_spirals
@@ -111,13 +104,13 @@ def fit(
     knobs = Knobs(
         *(_per_member(name, value, members) for name, value in [("learning_rate", learning_rate), ("penalty", penalty)])
     )
-    begin, run = (_start_population, _epoch_population) if members else (_start, _epoch)
-    state: TrainState = begin(network, recipe=recipe, key=key)
+    programs = TOGETHER if members else ALONE
+    state: TrainState = programs.start(network, key, recipe=recipe)
     least = capacity_of(network)
 
     best, best_epoch, infos = state.network, np.zeros(members, int), []
     for epoch in range(1, max_epochs + 1):
-        state, info = run(state, data, knobs, recipe=recipe)
+        state, info = _epoch(programs, state, data, knobs, recipe, partial(pulse, epoch) if pulse else None)
         host = jax.device_get(info)
         infos.append(host)
         if host.improved.any():
@@ -134,6 +127,32 @@ def fit(
         scale = recipe.scales[int(history["stage"][-1])]
         raise DivergedError(len(infos), float(knobs.learning_rate) * scale, result)
     return result
+
+
+def _epoch(
+    programs: Programs, state: TrainState, data: Data, knobs: Knobs, recipe: Recipe, pulse: Callable[[float], None] | None
+) -> tuple[TrainState, EpochInfo]:
+    """One program; a long epoch in equal parts, with a sign of life after each."""
+    parts = parts_of(steps_of(data.x.shape[0], recipe.batch_size))
+    if parts == 1:
+        return programs.epoch(state, data, knobs, recipe=recipe)
+    after, growth = state, jax.tree.map(lambda a: jnp.zeros(jnp.shape(knobs.penalty), a.dtype), still())
+    for part in range(parts):
+        after, growth = programs.descend(after, growth, data, knobs, jnp.asarray(part, jnp.int32), recipe=recipe, parts=parts)
+        if pulse is not None:
+            jax.block_until_ready(growth)
+            pulse((part + 1) / parts)
+    return programs.finish(state, after, growth, data, recipe=recipe)
+
+
+def parts_of(steps: int) -> int:
+    """In how many parts an epoch is asked for: as few as may be, or a few more if these divide it without a rest.
+
+    >>> parts_of(500), parts_of(1563), parts_of(1301)
+    (1, 3, 3)
+    """
+    fewest = -(-steps // STEPS_AT_ONCE)
+    return next((parts for parts in range(fewest, 2 * fewest) if steps % parts == 0), fewest)
 
 
 def _check_kind(name: str, value: Any, kind: type, made: str) -> None:
@@ -154,5 +173,6 @@ def _per_member(name: str, value: Any, members: tuple[int, ...]) -> jax.Array:
 
 
 def _history(infos: list[EpochInfo]) -> dict[str, np.ndarray]:
-    history = {name: np.stack([getattr(info, name) for info in infos]) for name in EpochInfo._fields}
+    known = [name for name, value in infos[0]._asdict().items() if value is not None]
+    history = {name: np.stack([getattr(info, name) for info in infos]) for name in known}
     return history | {"soft_size": history["layer_sizes"].sum(-1)}

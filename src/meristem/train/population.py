@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,6 +26,7 @@ from meristem.train.samples import Data
 from meristem.train.step import EpochInfo, Recipe
 
 Watch = Callable[[int, int, EpochInfo], bool | None]
+Pulse = Callable[[int, int, float], None]
 Options = dict[str, Any]
 
 
@@ -40,11 +42,13 @@ def fit_each(
     max_capacity: int = MAX_CAPACITY,
     together: bool | None = None,
     watch: Watch | None = None,
+    pulse: Pulse | None = None,
 ) -> list[Fit]:
     """Train every member of a population (arrays with a leading axis, as `jax.vmap` makes them).
 
-    `together=None` decides by the device. `watch(member, epoch, info)` is called after each epoch of each member. A member
-    whose loss turns non-finite ends with its last good model and `diverged` set; the others go on.
+    `together=None` decides by the device. `watch(member, epoch, info)` is called after each epoch of each member,
+    `pulse(member, epoch, share)` within long ones. A member whose loss turns non-finite ends with its last good model and
+    `diverged` set; the others go on.
 
     >>> import jax
     >>> from meristem.data.spirals import two_spirals
@@ -63,10 +67,12 @@ def fit_each(
     train = _together if together else _alone
     options = {"recipe": recipe, "max_epochs": max_epochs, "max_capacity": max_capacity}
     knobs = {"learning_rate": learning_rate, "penalty": penalty}
-    return train(networks, data, keys, knobs, options, watch or (lambda member, epoch, info: None))
+    return train(networks, data, keys, knobs, options, watch or (lambda member, epoch, info: None), pulse)
 
 
-def _together(networks: Network, data: Data, keys: Array, knobs: Options, options: Options, watch: Watch) -> list[Fit]:
+def _together(
+    networks: Network, data: Data, keys: Array, knobs: Options, options: Options, watch: Watch, pulse: Pulse | None
+) -> list[Fit]:
     """One program for all members."""
     members = range(keys.shape[0])
     running = dict.fromkeys(members, True)
@@ -79,11 +85,18 @@ def _together(networks: Network, data: Data, keys: Array, knobs: Options, option
                 running[m] = not info.stopped[m]
         return bool(ends) and all(ends)
 
-    whole = fit(networks, data, key=keys, watch=tell, **knobs, **options)
+    def beat(epoch: int, share: float) -> None:
+        for m in members:
+            if pulse is not None and running[m]:
+                pulse(m, epoch, share)
+
+    whole = fit(networks, data, key=keys, watch=tell, pulse=beat if pulse else None, **knobs, **options)
     return [member_of(whole, m) for m in members]
 
 
-def _alone(networks: Network, data: Data, keys: Array, knobs: Options, options: Options, watch: Watch) -> list[Fit]:
+def _alone(
+    networks: Network, data: Data, keys: Array, knobs: Options, options: Options, watch: Watch, pulse: Pulse | None
+) -> list[Fit]:
     """Each member by itself, a thread per core."""
     members = keys.shape[0]
     over = threading.Event()  # after an interrupt the threads end with their epoch
@@ -94,7 +107,8 @@ def _alone(networks: Network, data: Data, keys: Array, knobs: Options, options: 
 
         mine = {name: value if np.ndim(value) == 0 else value[m] for name, value in knobs.items()}
         try:
-            return fit(_member(networks, m), data, key=keys[m], watch=tell, **mine, **options)
+            beat = None if pulse is None else partial(pulse, m)
+            return fit(_member(networks, m), data, key=keys[m], watch=tell, pulse=beat, **mine, **options)
         except DivergedError as error:
             return error.fit
 

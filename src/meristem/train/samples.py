@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Num
+from jaxtyping import Array, Float, Num
 
 from meristem.nn.network import Network
 
@@ -22,10 +22,10 @@ class Data(NamedTuple):
     (4, 2)
     """
 
-    x: Num[Array, "n in"]
-    y: Num[Array, "n ..."]
-    dev_x: Num[Array, "m in"] | None = None
-    dev_y: Num[Array, "m ..."] | None = None
+    x: Num[Array | np.ndarray, "n in"]
+    y: Num[Array | np.ndarray, "n ..."]
+    dev_x: Num[Array | np.ndarray, "m in"] | None = None
+    dev_y: Num[Array | np.ndarray, "m ..."] | None = None
 
 
 def prepared(data: Data, network: Network, objective: str) -> Data:
@@ -91,3 +91,9 @@ def _on_device(array: np.ndarray, *, as_class: bool = False) -> Array:
     if as_class:
         return jnp.asarray(array, jnp.int32)
     return jnp.asarray(array, array.dtype if array.dtype == np.uint8 else jnp.result_type(float))
+
+
+def to_float(x: Num[Array, "..."]) -> Float[Array, "..."]:
+    """Inputs for the network; bytes stay bytes until here and are then scaled to [0, 1]."""
+    dtype = jnp.result_type(float)
+    return x.astype(dtype) / 255 if x.dtype == jnp.uint8 else x.astype(dtype)

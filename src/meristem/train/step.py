@@ -4,6 +4,7 @@
 
 A scan over shuffled minibatches (gradient of J, Adam, projection, growth), then the measures of the epoch, the plateau
 schedule and the news whether this is the best model so far. `TrainState` must be carried; `EpochInfo` may be dropped.
+`epoch` is `descend`, then `finish`; of a long epoch the host may ask for the steps in equal parts, and for the end by itself.
 Everything that differs between the members of a population is an array (state, knobs); everything else is the `Recipe`.
 """
 
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, Num, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from meristem.check import check_number, check_size, unknown
 from meristem.complexity import hard_size, layer_sizes
@@ -22,10 +23,10 @@ from meristem.nn.budding import Budding
 from meristem.nn.growth import grow
 from meristem.nn.network import Network
 from meristem.train import objective, optimizer, schedule
-from meristem.train.samples import Data
+from meristem.train.measure import Measures, measure
+from meristem.train.samples import Data, to_float
 
-MEASURES = ["loss", "error"]
-EVALUATION_ROWS = 2048  # measures of a large set are computed in pieces of this many samples
+MEASURES = ["loss", "error", "macro_f1"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Recipe:
     l2              the factor of ½ ‖W‖² over the weights that live, relative to the mean loss
     input_dropout   the share of inputs set to 0 in each step
     depth_decay     a layer's rate relative to the one before it
-    watch           the development measure of the plateau schedule, "loss" or "error"
+    watch           the development measure of the plateau schedule: "loss", "error" or, for "multilabel", "macro_f1"
     select          that of the best model; ties go to the lower loss
     patience        epochs without improvement after which the rate shrinks, at last the training ends
     scales          the factors of the rate, one after the other
@@ -62,6 +63,10 @@ class Recipe:
         for name in ("watch", "select"):
             if getattr(self, name) not in MEASURES:
                 raise unknown(name, getattr(self, name), MEASURES)
+            if getattr(self, name) == "macro_f1" and self.objective != "multilabel":
+                raise ValueError(
+                    f"{name}='macro_f1' needs objective='multilabel'; for {self.objective!r} choose loss or error."
+                )
         for name in ("batch_size", "patience"):
             check_size(name, getattr(self, name))
         check_number("input_dropout", self.input_dropout, "at least 0 and below 1", lambda v: 0 <= v < 1)
@@ -93,13 +98,24 @@ class TrainState(eqx.Module):
     diverged: Bool[Array, ""]
 
 
+class Growth(NamedTuple):
+    """What happened to the structure in the steps of an epoch so far; all 0 where nothing buds."""
+
+    opened: Int[Array, ""]
+    closed: Int[Array, ""]
+    waited: Int[Array, ""]  # openings that found no free place
+    most_leaves: Int[Array, ""]  # at any step of the epoch
+
+
 class EpochInfo(NamedTuple):
-    """What happened in an epoch; measured after it, dropout off."""
+    """What happened in an epoch; measured after it, dropout off. The macro-F1 is None where there are no labels."""
 
     loss: Float[Array, ""]
     error: Float[Array, ""]
+    macro_f1: Float[Array, ""] | None
     dev_loss: Float[Array, ""]
     dev_error: Float[Array, ""]
+    dev_macro_f1: Float[Array, ""] | None
     layer_sizes: Float[Array, " layers"]
     hard_size: Int[Array, ""]
     stage: Int[Array, ""]  # of the rate this epoch was trained with
@@ -128,48 +144,100 @@ def start(network: Network, recipe: Recipe, *, key: PRNGKeyArray) -> TrainState:
 
 def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, EpochInfo]:
     """One epoch later. A member that has stopped or diverges keeps its state."""
-    stages = len(recipe.scales)
+    return finish(state, *descend(state, still(), data, knobs, jnp.zeros((), jnp.int32), recipe, parts=1), data, recipe)
+
+
+def still() -> Growth:
+    """Nothing has grown yet."""
+    return Growth(*(jnp.zeros((), jnp.int32) for _ in Growth._fields))
+
+
+def descend(
+    state: TrainState, growth: Growth, data: Data, knobs: Knobs, part: Int[Array, ""], recipe: Recipe, parts: int
+) -> tuple[TrainState, Growth]:
+    """The minibatch steps of one of the equal `parts` of an epoch."""
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    key = jax.random.fold_in(state.key, state.epoch)
-    network, opt_state, growth = _descend(state.network, state.opt_state, data, rate, knobs.penalty, recipe, key)
+    batches = _batches(data, recipe.batch_size, jax.random.fold_in(state.key, state.epoch), part, parts)
+    chain = optimizer.adam(recipe.depth_decay)
+    grows = isinstance(state.network.body, Budding)
 
-    loss, error, hidden = _measure(network, data.x, data.y, recipe)
-    dev_loss, dev_error, dev_hidden = loss, error, hidden
+    def step(carry: PyTree, batch: Batch) -> tuple[PyTree, None]:
+        network, opt_state, growth = unpack(carry)
+        x = to_float(batch.x)
+        if recipe.input_dropout:
+            kept = jax.random.bernoulli(batch.key, 1 - recipe.input_dropout, x.shape)
+            x = jnp.where(kept, x / (1 - recipe.input_dropout), 0)
+        grads = eqx.filter_grad(objective.total)(
+            network, x, batch.y, kind=recipe.objective, penalty=knobs.penalty, l2=recipe.l2, weight=batch.weight
+        )
+        updates, opt_state = chain.update(grads, opt_state, network, learning_rate=rate)
+        network = eqx.apply_updates(network, updates)
+        if grows:
+            network, opt_state, info = grow(network, opt_state, key=batch.key)
+            growth = Growth(
+                growth.opened + info.opened,
+                growth.closed + info.closed,
+                growth.waited + info.waited,
+                jnp.maximum(growth.most_leaves, network.body.n_leaves),
+            )
+        after = pack((network, opt_state, growth))
+        return (after if batch.is_real is None else select(batch.is_real, after, carry)), None
+
+    first = (state.network, state.opt_state, growth)
+    pack, unpack = _rows_of(first)
+    carry, _ = jax.lax.scan(step, pack(first), batches)
+    network, opt_state, growth = unpack(carry)
+    return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state)), growth
+
+
+def finish(before: TrainState, state: TrainState, growth: Growth, data: Data, recipe: Recipe) -> tuple[TrainState, EpochInfo]:
+    """The measures after the last step, the schedule, and whether this is the best model; `before`: as the epoch began."""
+    stages = len(recipe.scales)
+    network = state.network
+    train, hidden = measure(network, data.x, data.y, recipe.objective)
+    dev = train
     if data.dev_x is not None and data.dev_y is not None:
-        dev_loss, dev_error, dev_hidden = _measure(network, data.dev_x, data.dev_y, recipe)
-    measures = {"loss": dev_loss, "error": dev_error}
-    plateau = schedule.step(state.plateau, measures[recipe.watch], patience=recipe.patience, stages=stages)
-    chosen, (best, best_loss) = measures[recipe.select], state.best
-    better = (chosen < best) | ((chosen == best) & (dev_loss < best_loss))
+        dev, hidden = measure(network, data.dev_x, data.dev_y, recipe.objective)
+    plateau = schedule.step(before.plateau, _cost(dev, recipe.watch), patience=recipe.patience, stages=stages)
+    chosen, (best, best_loss) = _cost(dev, recipe.select), before.best
+    better = (chosen < best) | ((chosen == best) & (dev.loss < best_loss))
 
-    was_stopped = schedule.stopped(state.plateau, stages) | state.diverged
-    healthy = jnp.isfinite(loss) & jnp.isfinite(dev_loss)
+    was_stopped = schedule.stopped(before.plateau, stages) | before.diverged
+    healthy = jnp.isfinite(train.loss) & jnp.isfinite(dev.loss)
     improved = better & healthy & ~was_stopped
     after = TrainState(
         network=network,
-        opt_state=opt_state,
-        key=state.key,
+        opt_state=state.opt_state,
+        key=before.key,
         plateau=plateau,
-        best=(jnp.where(improved, chosen, best), jnp.where(improved, dev_loss, best_loss)),
-        epoch=state.epoch + 1,
-        diverged=state.diverged,
+        best=(jnp.where(improved, chosen, best), jnp.where(improved, dev.loss, best_loss)),
+        epoch=before.epoch + 1,
+        diverged=before.diverged,
     )
-    after = select(was_stopped | ~healthy, state, after)
-    after = eqx.tree_at(lambda s: s.diverged, after, state.diverged | (~healthy & ~was_stopped))
+    after = select(was_stopped | ~healthy, before, after)
+    after = eqx.tree_at(lambda s: s.diverged, after, before.diverged | (~healthy & ~was_stopped))
     info = EpochInfo(
-        loss=loss,
-        error=error,
-        dev_loss=dev_loss,
-        dev_error=dev_error,
-        layer_sizes=layer_sizes(network.body, dev_hidden),
+        loss=train.loss,
+        error=train.error,
+        macro_f1=train.macro_f1,
+        dev_loss=dev.loss,
+        dev_error=dev.error,
+        dev_macro_f1=dev.macro_f1,
+        layer_sizes=layer_sizes(network.body, hidden),
         hard_size=hard_size(network.body),
-        stage=state.plateau.stage,
+        stage=before.plateau.stage,
         improved=improved,
         stopped=schedule.stopped(after.plateau, stages) | after.diverged,
         diverged=after.diverged,
-        **growth,
+        **growth._asdict(),
     )
     return after, info
+
+
+def _cost(measures: Measures, name: str) -> Float[Array, ""]:
+    """A measure as something to make small."""
+    value = getattr(measures, name)
+    return -value if name == "macro_f1" else value
 
 
 def select(first: Bool[Array, "*members"], one: PyTree, other: PyTree) -> PyTree:
@@ -181,40 +249,6 @@ def select(first: Bool[Array, "*members"], one: PyTree, other: PyTree) -> PyTree
         return jnp.where(first.reshape(first.shape + (1,) * (a.ndim - first.ndim)), a, b)
 
     return jax.tree.map(pick, one, other)
-
-
-def _descend(
-    network: Network, opt_state: PyTree, data: Data, rate: Array, penalty: Array, recipe: Recipe, key: PRNGKeyArray
-) -> tuple[Network, PyTree, dict[str, Array]]:
-    """All minibatch steps of an epoch."""
-    batches = _batches(data, recipe.batch_size, key)
-    chain = optimizer.adam(recipe.depth_decay)
-    grows = isinstance(network.body, Budding)
-    zero = jnp.zeros((), jnp.int32)
-
-    def step(carry: PyTree, batch: tuple[PRNGKeyArray, Array, Array, Array | None]) -> tuple[PyTree, None]:
-        network, opt_state, (opened, closed, waited, most) = unpack(carry)
-        key, x, y, weight = batch
-        x = to_float(x)
-        if recipe.input_dropout:
-            kept = jax.random.bernoulli(key, 1 - recipe.input_dropout, x.shape)
-            x = jnp.where(kept, x / (1 - recipe.input_dropout), 0)
-        grads = eqx.filter_grad(objective.total)(
-            network, x, y, kind=recipe.objective, penalty=penalty, l2=recipe.l2, weight=weight
-        )
-        updates, opt_state = chain.update(grads, opt_state, network, learning_rate=rate)
-        network = eqx.apply_updates(network, updates)
-        if grows:
-            network, opt_state, info = grow(network, opt_state, key=key)
-            opened, closed, waited = opened + info.opened, closed + info.closed, waited + info.waited
-            most = jnp.maximum(most, network.body.n_leaves)
-        return pack((network, opt_state, (opened, closed, waited, most))), None
-
-    first = (network, opt_state, (zero, zero, zero, zero))
-    pack, unpack = _rows_of(first)
-    carry, _ = jax.lax.scan(step, pack(first), batches)
-    network, opt_state, counts = unpack(carry)
-    return network, opt_state, dict(zip(["opened", "closed", "waited", "most_leaves"], counts, strict=True))
 
 
 def _rows_of(tree: PyTree) -> tuple[Any, Any]:
@@ -233,39 +267,40 @@ def _rows_of(tree: PyTree) -> tuple[Any, Any]:
     return pack, unpack
 
 
-def _batches(data: Data, batch_size: int, key: PRNGKeyArray) -> tuple[Key[Array, " steps"], Array, Array, Array | None]:
-    """A key and a shuffled minibatch for each step. A last one that is not full is filled up with samples of weight 0."""
+class Batch(NamedTuple):
+    """What a step sees. Stacked, [steps, …], it is what an epoch or a part of it sees."""
+
+    key: PRNGKeyArray
+    x: Array
+    y: Array
+    weight: Array | None  # [batch], sums to 1; None: all alike
+    is_real: Array | None  # whether the step counts; None: all do
+
+
+def steps_of(n: int, batch_size: int) -> int:
+    """The steps of an epoch."""
+    return -(-n // min(batch_size, n))
+
+
+def _batches(data: Data, batch_size: int, key: PRNGKeyArray, part: Int[Array, ""], parts: int) -> Batch:
+    """The shuffled minibatches of a part of the epoch.
+
+    A last batch that is not full is filled up with samples of weight 0, a last part with steps that do not count.
+    """
     n = data.x.shape[0]
-    size = min(batch_size, n)
-    steps = -(-n // size)
-    keys = jax.random.split(key, steps + 1)
+    size, steps = min(batch_size, n), steps_of(n, batch_size)
+    length = -(-steps // parts)
+    keys = jax.random.split(key, parts * length + 1)
     order = jax.random.permutation(keys[0], n)
-    weight = None
-    if steps * size != n:
-        order = jnp.concatenate([order, jnp.zeros(steps * size - n, order.dtype)])
-        real = (jnp.arange(steps * size) < n).reshape(steps, size).astype(jnp.result_type(float))
-        weight = real / real.sum(1, keepdims=True)
-    x, y = (a[order].reshape(steps, size, *a.shape[1:]) for a in (data.x, data.y))
-    return keys[1:], x, y, weight
-
-
-def to_float(x: Num[Array, "..."]) -> Float[Array, "..."]:
-    """Inputs for the network; bytes stay bytes until here and are then scaled to [0, 1]."""
-    dtype = jnp.result_type(float)
-    return x.astype(dtype) / 255 if x.dtype == jnp.uint8 else x.astype(dtype)
-
-
-def _measure(network: Network, x: Array, y: Array, recipe: Recipe) -> tuple[Array, Array, Array]:
-    """Mean loss, mean error, and what reached the body [n, width]."""
-    kind = objective.objective(recipe.objective)
-
-    def one(sample: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-        hidden = network.embed(to_float(sample[0]))
-        outputs = network.head(network.body(hidden))
-        return kind.loss(outputs, sample[1]), kind.error(outputs, sample[1]), hidden
-
-    if x.shape[0] <= EVALUATION_ROWS:
-        loss, error, hidden = jax.vmap(one)((x, y))
-    else:
-        loss, error, hidden = jax.lax.map(one, (x, y), batch_size=EVALUATION_ROWS)
-    return loss.mean(), error.mean(), hidden
+    weight = is_real = None
+    room = parts * length * size
+    if room != n:
+        order = jnp.concatenate([order, jnp.zeros(room - n, order.dtype)])
+        real = (jnp.arange(room) < n).reshape(-1, size).astype(jnp.result_type(float))
+        weight = real / jnp.maximum(real.sum(1, keepdims=True), 1)
+        is_real = real.any(1) if parts * length != steps else None
+    keys, order, weight, is_real = jax.tree.map(
+        lambda a: a if parts == 1 else jax.lax.dynamic_slice_in_dim(a, part * length, length),
+        (keys[1:], order.reshape(-1, size), weight, is_real),
+    )
+    return Batch(keys, data.x[order], data.y[order], weight, is_real)

@@ -1,0 +1,33 @@
+"""Two numbers: the peak memory of a process in MiB with the data, and after training. A child of mnist.py.
+
+One tunnel network learns the ten digits for two epochs, as `meristem reproduce mnist` trains it; nothing is compiled yet.
+"""
+
+import io
+import resource
+import sys
+from pathlib import Path
+
+import jax
+
+from meristem.experiments.mnist import LEARNING_RATE, PENALTY, load
+from meristem.experiments.runs import Setting, train
+from meristem.progress import Progress
+
+
+def peak() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, KiB elsewhere
+
+
+def main(folder: str) -> None:
+    jax.config.update("jax_enable_compilation_cache", False)
+    task = load("ten", Path(folder))
+    with_data = peak()
+    with Progress(io.StringIO()) as progress:
+        train("tunnel", task, Setting(LEARNING_RATE, PENALTY, seeds=1, max_epochs=2), progress)
+    print([with_data, peak()])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

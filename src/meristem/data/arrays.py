@@ -1,0 +1,93 @@
+"""Arrays from .npy and .npz files: what is not what it should be is a ValueError of one line that names the file.
+
+Nothing is unpickled: a file can hold numbers and names, never code.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from tokenize import TokenError
+
+import numpy as np
+from jaxtyping import Num, Shaped, UInt8
+
+ROWS = 1024
+# What numpy and zipfile raise for bytes that are not what they should be; an absurd shape asks for absurd memory.
+UNREADABLE = (
+    ValueError,
+    EOFError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    MemoryError,
+    TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def read_npy(path: Path, again: str) -> Shaped[np.ndarray, "..."]:
+    """The array of a .npy file, left on the disk until its rows are asked for; `again` says where to get a whole one."""
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except UNREADABLE as error:
+        raise ValueError(f"{path} is truncated or not a .npy file of numbers ({_reason(error)}); {again}") from error
+
+
+def read_npz(path: Path, keys: Sequence[str]) -> list[Shaped[np.ndarray, "..."]]:
+    """The arrays of an .npz file under `keys`."""
+    wanted = f"an .npz file (np.savez) with {', '.join(keys)}"
+    if not path.is_file():
+        raise ValueError(f"{path} is not there; name {wanted}")
+    # Opened here, for np.load does not close a file that it cannot read.
+    with path.open("rb") as stream:
+        try:
+            file = np.load(stream, allow_pickle=False)
+        except UNREADABLE as error:
+            raise ValueError(f"{path} is truncated or not an .npz file ({_reason(error)}); name {wanted}") from error
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError(f"{path} is a single array, not an .npz file; name {wanted}")
+        missing = [key for key in keys if key not in file.files]
+        if missing:
+            held = ", ".join(map(repr, file.files)) or "nothing"
+            raise ValueError(f"{path} lacks {', '.join(missing)} (it holds {held}); name {wanted}")
+        return [_member(path, file, key) for key in keys]
+
+
+def _member(path: Path, file: np.lib.npyio.NpzFile, key: str) -> Shaped[np.ndarray, "..."]:
+    advice = "save it again as a plain array of numbers or names"
+    try:
+        array = file[key]
+    except UNREADABLE as error:
+        raise ValueError(f"{path}: {key} cannot be read ({_reason(error)}); {advice}") from error
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path}: {key} is not an array; {advice}")
+    return array
+
+
+def as_features(source: str, x: Shaped[np.ndarray, "..."]) -> Num[np.ndarray, "n in"]:
+    """A matrix of finite numbers; `source` names it in errors. An array on the disk stays there."""
+    if x.ndim != 2 or x.dtype.kind not in "biuf" or x.size == 0:
+        raise ValueError(f"{source} must be a matrix of numbers, samples × features, not {x.dtype} of shape {x.shape}.")
+    if x.dtype.kind == "f":
+        for start in range(0, len(x), ROWS):
+            with np.errstate(over="ignore"):
+                finite = np.isfinite(x[start : start + ROWS].astype(np.float32, copy=False)).all(1)
+            if not finite.all():
+                raise ValueError(f"{source} holds nan, inf or a number beyond float32 in row {start + finite.argmin()}.")
+    return x.view(np.uint8) if x.dtype == bool else x
+
+
+def as_labels(source: str, y: Shaped[np.ndarray, "..."]) -> UInt8[np.ndarray, "n labels"]:
+    """A matrix of zeros and ones, as bytes; `source` names it in errors."""
+    if y.ndim != 2 or y.dtype.kind not in "biuf" or y.size == 0:
+        raise ValueError(f"{source} must be a matrix of 0 and 1, samples × labels, not {y.dtype} of shape {y.shape}.")
+    other = ~((y == 0) | (y == 1))
+    if other.any():
+        raise ValueError(f"{source} must hold 0 and 1 alone, not {y[other][0]}.")
+    return y.astype(np.uint8)
+
+
+def _reason(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:120].rstrip(".")

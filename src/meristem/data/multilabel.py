@@ -1,0 +1,54 @@
+"""A data set of one's own with several labels per sample, from one .npz file with its training and its test part.
+
+    X_train [n, in], Y_train [n, labels] of 0 and 1, X_test, Y_test alike, labels [labels] the names
+
+A fifth of the training part, at random, is the development part.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from meristem.check import check_size
+from meristem.data.arrays import as_features, as_labels, read_npz
+from meristem.data.parts import Part, Parts, standardised
+
+KEYS = ["X_train", "Y_train", "X_test", "Y_test", "labels"]
+
+
+def multilabel(file: Path, *, split: int = 0) -> Parts:
+    """Four fifths to learn from, one to choose by (at random by the seed `split`), and the file's test part; standardised."""
+    check_size("split", split, 0)
+    *matrices, names = read_npz(file, KEYS)
+    _check_names(file, names)
+    train, test = (
+        Part(as_features(f"{file}: {x_key}", x), as_labels(f"{file}: {y_key}", y))
+        for x_key, y_key, x, y in zip(KEYS[:4:2], KEYS[1:4:2], matrices[::2], matrices[1::2], strict=True)
+    )
+    shapes = ", ".join(f"{key} {matrix.shape}" for key, matrix in zip(KEYS, matrices, strict=False))
+    for part in (train, test):
+        if len(part.x) != len(part.y):
+            raise ValueError(f"{file}: X and Y of a part must have a row for each sample, not {shapes}.")
+    if train.x.shape[1] != test.x.shape[1] or {train.y.shape[1], test.y.shape[1]} != {len(names)}:
+        raise ValueError(
+            f"{file}: both parts must have the same columns, and Y one for each of {len(names)} labels, not {shapes}."
+        )
+    n = len(train.y)
+    if n < 5:
+        raise ValueError(
+            f"{file} has {n} training samples; at least 5 are needed, for a fifth of them is the development part."
+        )
+    learned, chosen = np.split(np.random.default_rng(split).permutation(n), [n * 4 // 5])
+    return standardised(Parts(Part(train.x[learned], train.y[learned]), Part(train.x[chosen], train.y[chosen]), test))
+
+
+def label_names(file: Path) -> list[str]:
+    """The labels, in the order of Y's columns."""
+    (names,) = read_npz(file, ["labels"])
+    _check_names(file, names)
+    return names.tolist()
+
+
+def _check_names(file: Path, names: np.ndarray) -> None:
+    if names.ndim != 1 or names.dtype.kind != "U":
+        raise ValueError(f"{file}: labels must be a row of names, not {names.dtype} of shape {names.shape}.")

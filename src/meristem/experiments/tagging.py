@@ -1,0 +1,138 @@
+"""Several labels per instance, at the paper's settings for MIRFLICKR, on any set of features and labels.
+
+Three hundred units a layer, ten layers (tunnel, highway), Adam at 0.0003, batches of 32, a quarter of the inputs dropped, the
+sum of binary cross-entropies, λ = 0.1 relative to the sum over a batch, so λ / 32 on our scale. Schedule and choice of the
+model by validation macro-F1; test figures are those of the chosen model. Errors are wrong labels per instance.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from meristem.check import check_number
+from meristem.data.multilabel import multilabel
+from meristem.data.parts import Parts
+from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train
+from meristem.experiments.summary import Record, groups, mean_and_sd, number
+from meristem.progress import Progress
+from meristem.train.loop import MAX_EPOCHS
+from meristem.train.samples import Data
+from meristem.train.step import Recipe
+
+WIDTH, DEPTH = 300, 10
+BATCH = 32
+PENALTY = 0.1 / BATCH
+LEARNING_RATE = 0.0003
+INPUT_DROPOUT = 0.25
+USUAL_EPOCHS = 120  # of a run, roughly: for the estimate of the time left, nothing else
+Papers = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to run: every model on every file of the layout of `meristem.data.multilabel`."""
+
+    data: tuple[Path, ...]
+    models: tuple[str, ...] = ("tunnel", "budding", "highway")
+    seeds: int = 3
+    penalty: float = PENALTY
+    input_dropout: float = INPUT_DROPOUT
+    split: int = 0
+    max_epochs: int = MAX_EPOCHS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "models", tuple(dict.fromkeys(self.models)))  # each once
+        check_models(self)
+        names = [file.stem for file in self.data]
+        if len(set(names)) < len(names):
+            raise ValueError(f"--data holds two files of the same name ({', '.join(names)}); rename one of them.")
+
+
+def check_models(study: Any) -> None:
+    """What a person may choose for any of these studies."""
+    check_study({"models": (study.models, list(MODELS))}, {"seeds": study.seeds, "max-epochs": study.max_epochs}, study.penalty)
+    check_number("--input-dropout", study.input_dropout, "at least 0 and below 1", lambda v: 0 <= v < 1)
+
+
+def run(study: Study, progress: Progress) -> Result:
+    """Train everything the study asks for."""
+    tasks = [
+        task_of(file.stem, multilabel(file, split=study.split), study.input_dropout, split=study.split) for file in study.data
+    ]
+    return run_tasks(tasks, study.models, Setting(LEARNING_RATE, study.penalty, study.seeds, study.max_epochs), progress)
+
+
+def task_of(name: str, parts: Parts, input_dropout: float, **known: object) -> Task:
+    """Features and labels as a task; `known` goes into its records."""
+    recipe = Recipe(objective="multilabel", batch_size=BATCH, input_dropout=input_dropout, watch="macro_f1", select="macro_f1")
+    data, test = Data(*parts.train, *parts.dev), Data(*parts.test)
+    known = {"input_dropout": input_dropout} | known
+    return Task(name, data, parts.train.y.shape[1], recipe, WIDTH, DEPTH, USUAL_EPOCHS, test, known)
+
+
+def run_tasks(tasks: list[Task], models: tuple[str, ...], setting: Setting, progress: Progress) -> Result:
+    """Every model on every task."""
+    result = Result()
+    progress.plan({(m, t.name): setting.seeds * t.usual_epochs for m in models for t in tasks})
+    for model in models:
+        for task in tasks:
+            trained = train(model, task, setting, progress)
+            result.add(trained)
+            progress.say(_line([one for one, _ in trained]))
+    return result
+
+
+def _line(runs: list[Record]) -> str:
+    first, seconds = runs[0], sum(one["seconds"] for one in runs)
+    dev, test = (mean_and_sd([one[f"{part}_macro_f1"] for one in runs], 1, 100) for part in ("dev", "test"))
+    size = mean_and_sd([one["soft_size"] for one in runs], 1)
+    return (
+        f"{first['model']}, {first['task']}: macro-F1 {dev} % (validation), {test} % (test), soft size {size}, "
+        f"{seconds:.0f} s, {first['steps_per_second']:,} steps/s"
+    )
+
+
+def table(runs: list[Record], papers: Papers) -> tuple[list[str], list[list[str]]]:
+    """Ours, mean ± sd over seeds, beside the paper's; column names and rows."""
+    columns = [
+        "model",
+        "task",
+        "macro-F1, validation",
+        "paper",
+        "training",
+        "paper",
+        "test",
+        "errors per instance, validation",
+        "paper",
+        "test",
+        "epochs",
+        "final soft size",
+        "peak",
+        "hard size",
+        "live parameters",
+    ]
+    rows = []
+    for model, task, group in groups(runs):
+        paper = papers.get(f"{model}/{task}", {})
+        f1 = {part: mean_and_sd([one[f"{part}_macro_f1"] for one in group], 1, 100) for part in ("dev", "train", "test")}
+        errors = {part: mean_and_sd([one[f"{part}_error"] for one in group], 3) for part in ("dev", "test")}
+        rows.append(
+            [
+                model,
+                task,
+                f1["dev"],
+                number(paper.get("dev_macro_f1"), 1, 100),
+                f1["train"],
+                number(paper.get("train_macro_f1"), 1, 100),
+                f1["test"],
+                errors["dev"],
+                number(paper.get("dev_error")),
+                errors["test"],
+                mean_and_sd([one["epochs"] for one in group], 0),
+                mean_and_sd([one["soft_size"] for one in group], 1),
+                mean_and_sd([one["peak_soft_size"] for one in group], 1),
+                mean_and_sd([one["hard_size"] for one in group], 1),
+                mean_and_sd([one["live_parameters"] for one in group], 0),
+            ]
+        )
+    return columns, rows

@@ -1,0 +1,45 @@
+"""The compiled programs of training: for one network, and `vmap`ped for a population.
+
+Compiled once per shape and recipe, at module level, so that a second fit compiles nothing. A population's arrays have a
+leading axis of members; the data are shared.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+
+from meristem.train import step
+
+
+class Programs(NamedTuple):
+    start: Callable[..., Any]  # (network, key, recipe) → state
+    epoch: Callable[..., Any]  # (state, data, knobs, recipe) → state, info
+    descend: Callable[..., Any]  # (state, growth, data, knobs, part, recipe, parts) → state, growth
+    finish: Callable[..., Any]  # (before, state, growth, data, recipe) → state, info
+
+
+def _start(network: Any, key: Any, recipe: step.Recipe) -> Any:
+    return step.start(network, recipe, key=key)
+
+
+def _each(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
+    """The function for every member; `axes` are those of the arguments in front, the recipe and the like follow."""
+
+    def population(*args: Any, **static: Any) -> Any:
+        return jax.vmap(lambda *one: function(*one, **static), in_axes=axes)(*args)
+
+    return population
+
+
+_recipe = partial(jax.jit, static_argnames="recipe")
+_parts = partial(jax.jit, static_argnames=("recipe", "parts"))
+
+ALONE = Programs(_recipe(_start), _recipe(step.epoch), _parts(step.descend), _recipe(step.finish))
+TOGETHER = Programs(
+    _recipe(_each(_start, (0, 0))),
+    _recipe(_each(step.epoch, (0, None, 0))),
+    _parts(_each(step.descend, (0, 0, None, 0, None))),
+    _recipe(_each(step.finish, (0, 0, 0, None))),
+)

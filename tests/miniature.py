@@ -1,0 +1,47 @@
+"""Small data sets in the layout of the real ones, with labels that can be learned from the features."""
+
+from pathlib import Path
+
+import numpy as np
+
+from meristem.data import mirflickr
+
+
+def archive(folder: Path, rows: int = 250, features: int = 12) -> Path:
+    """MIRFLICKR's released archive: a label is where a direction of the features is high, its `_r1` where it is very high."""
+    random = np.random.default_rng(0)
+    z = random.standard_normal((rows, features))
+    direction = dict(zip(mirflickr.LABELS24, random.standard_normal((24, features)) / features**0.5, strict=True))
+    heights = np.stack([z @ direction[name.removesuffix("_r1")] for name in mirflickr.LABELS38], 1)
+    least = np.array([1.0 if name.endswith("_r1") else 0.5 for name in mirflickr.LABELS38])
+    x = (z * random.uniform(0.1, 10, features) + random.uniform(-100, 100, features)).astype(np.float32)
+    for sub in ("splits", "image/labelled"):
+        (folder / sub).mkdir(parents=True, exist_ok=True)
+    np.save(folder / "labels.npy", (heights > least).astype(np.uint8))
+    for name, shard in zip(mirflickr.SHARDS, np.split(x, [rows * 2 // 5, rows * 2 // 5 * 2]), strict=True):
+        np.save(folder / name, shard)
+    for split in mirflickr.SPLITS:
+        parts = np.split(random.permutation(rows), [rows * 2 // 5, rows * 3 // 5])
+        for name, part in zip(("train", "valid", "test"), parts, strict=True):
+            np.save(folder / f"splits/{name}_indices_{split}.npy", part)
+    return folder
+
+
+def tags(folder: Path, rows: int = 200, features: int = 30) -> Path:
+    """The tags' npz: a label is where one of two tags is."""
+    random = np.random.default_rng(0)
+    x = (random.random((rows, features)) < 0.2).astype(np.uint8)
+    pairs = random.integers(0, features, (24, 2))
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / mirflickr.TAGS, X=x, Y=x[:, pairs].max(2))
+    return folder
+
+
+def multilabel(file: Path, rows: int = 100, features: int = 8, labels: int = 4) -> Path:
+    """A set of one's own: a label is where a direction of the features is high."""
+    random = np.random.default_rng(0)
+    x = random.standard_normal((rows + rows // 2, features)) * 3 + 7
+    y = ((x - 7) @ random.standard_normal((features, labels)) > 1).astype(np.uint8)
+    names = np.array([f"label {k}" for k in range(labels)])
+    np.savez(file, X_train=x[:rows], Y_train=y[:rows], X_test=x[rows:], Y_test=y[rows:], labels=names)
+    return file

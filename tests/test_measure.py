@@ -1,0 +1,75 @@
+"""Measures against their plain definitions, and training that is steered by macro-F1."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from meristem import Data, Recipe, fit
+from meristem.nn import Network
+from meristem.train.measure import PIECE, evaluate, macro_f1
+
+
+def plain_macro_f1(predicted: np.ndarray, actual: np.ndarray) -> float:
+    scores = []
+    for p, a in zip(predicted.T, actual.T, strict=True):
+        if a.any():
+            hits, wrong, missed = (p & a).sum(), (p & ~a).sum(), (~p & a).sum()
+            scores.append(2 * hits / (2 * hits + wrong + missed))
+    return float(np.mean(scores)) if scores else 0.0
+
+
+@given(st.integers(0, 2**20 - 1), st.integers(0, 2**20 - 1))
+@settings(max_examples=60, deadline=None)
+def test_macro_f1_is_the_mean_over_labels_that_occur(first, second):
+    predicted, actual = (np.array([value >> i & 1 for i in range(20)], bool).reshape(5, 4) for value in (first, second))
+    found = float(macro_f1(jnp.asarray(predicted), jnp.asarray(actual)))
+    np.testing.assert_allclose(found, plain_macro_f1(predicted, actual), rtol=1e-6)
+
+
+def labelled(n: int) -> tuple[np.ndarray, np.ndarray]:
+    x = np.random.default_rng(0).standard_normal((n, 5)).astype(np.float32)
+    return x, (x[:, :3] + x[:, 1:4] > 0.8).astype(np.float32)
+
+
+def test_a_large_set_is_measured_in_pieces_and_counted_whole():
+    x, y = labelled(2 * PIECE + 77)
+    network = Network.create("highway", 5, 3, depth=2, key=jax.random.key(0))
+    measures = evaluate(network, x, y, "multilabel")
+    outputs = np.asarray(jax.vmap(network)(jnp.asarray(x)))
+    assert measures.macro_f1 is not None
+    np.testing.assert_allclose(measures.macro_f1, plain_macro_f1(outputs > 0, y > 0), rtol=1e-5)
+    np.testing.assert_allclose(measures.error, ((outputs > 0) != (y > 0)).sum(1).mean(), rtol=1e-5)
+    np.testing.assert_allclose(measures.loss, (np.logaddexp(0, outputs) - y * outputs).sum(1).mean(), rtol=1e-5)
+
+
+def test_macro_f1_steers_the_schedule_and_chooses_the_model():
+    x, y = labelled(160)
+    recipe = Recipe(objective="multilabel", batch_size=8, watch="macro_f1", select="macro_f1", patience=3)
+    result = fit(
+        Network.create("tunnel", 5, 3, depth=2, key=jax.random.key(0)),
+        Data(x[:100], y[:100], x[100:], y[100:]),
+        learning_rate=1e-2,
+        penalty=1e-3,
+        key=jax.random.key(1),
+        recipe=recipe,
+        max_epochs=60,
+    )
+    scores = result.history["dev_macro_f1"]
+    assert scores[result.best_epoch - 1] == scores.max() > scores[0]
+    found = evaluate(result.best, x[100:], y[100:], "multilabel").macro_f1
+    np.testing.assert_allclose(found, scores.max(), rtol=1e-6)
+    # The rate shrinks when the score has not risen for three epochs, no earlier.
+    cut = int(np.flatnonzero(np.diff(result.history["stage"]))[0]) + 1
+    assert scores[:cut].argmax() == cut - 1 - recipe.patience
+
+
+def test_there_is_no_macro_f1_without_labels():
+    network = Network.create("tunnel", 5, 1, depth=2, key=jax.random.key(0))
+    assert evaluate(network, labelled(9)[0], np.zeros(9), "binary").macro_f1 is None
+    for option in ("watch", "select"):
+        with pytest.raises(ValueError, match=f"{option}='macro_f1' needs objective='multilabel'"):
+            Recipe(**{option: "macro_f1"})
+    with pytest.raises(ValueError, match="Did you mean 'macro_f1'"):
+        Recipe(objective="multilabel", watch="macro_f")
