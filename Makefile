@@ -18,6 +18,7 @@ lint: .venv/installed-test
 
 bench: .venv/installed-bench
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/mnist.py
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'meristem needs Python 3.11 or newer; call make PYTHON=python3.11')"
@@ -30,7 +31,7 @@ bench: .venv/installed-bench
 	touch $@
 
 .venv/installed-bench: .venv/installed
-	$(PIP) --editable '.[bench]'
+	$(PIP) --editable '.[bench,data]'
 	touch $@
 
 clean:

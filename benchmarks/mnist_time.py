@@ -20,10 +20,11 @@ import torch_networks
 from fair import in_turns, match, must
 from meristem.experiments.mnist import DEPTH, LEARNING_RATE, PENALTY, WIDTH, load
 from meristem.nn import Network
+from meristem.train.batches import steps_of
 from meristem.train.loop import _epoch, parts_of
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.samples import Data, prepared, to_float
-from meristem.train.step import Knobs, steps_of, still
+from meristem.train.step import Knobs, still
 from networks import RESTING_RATE, full_tree, half_open_tunnel
 from torch_mnist import Trainer
 

@@ -4,34 +4,73 @@ import json
 import re
 import statistics
 from pathlib import Path
+from typing import Any
 
-from meristem.experiments.two_spirals import table
+from meristem.experiments import mnist, tagging, two_spirals
 
 ROOT = Path(__file__).parent.parent
+
+
+def recorded(name: str) -> Any:
+    return json.loads((ROOT / "results" / name).read_text())
 
 
 def markdown(columns: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [columns, ["---"] * len(columns), *rows])
 
 
-def study() -> str:
-    return markdown(*table(json.loads((ROOT / "results/two-spirals/summary.json").read_text())["runs"]))
+def without(names: set[str], columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out columns, each with the paper's beside it, and those of dashes alone."""
+    kept, measure = [], ""
+    for place, column in enumerate(columns):
+        measure = measure if column == "paper" else column
+        if measure not in names and any(row[place] != "–" for row in rows):
+            kept.append(place)
+    columns, *rows = [[line[place] for place in kept] for line in [columns, *rows]]
+    return columns, rows
+
+
+def spirals() -> str:
+    return markdown(*two_spirals.table(recorded("two-spirals/summary.json")["runs"]))
+
+
+def digits() -> str:
+    return markdown(*without({"validation", "training", "hard size"}, *mnist.table(recorded("mnist/summary.json")["runs"])))
+
+
+def labels() -> str:
+    return markdown(*without({"training", "epochs"}, *tagging.table(recorded("tagging/summary.json")["runs"], papers={})))
 
 
 def speed() -> str:
-    report = json.loads((ROOT / "results/speed.json").read_text())
     rows = []
-    for result in report["results"]:
+    for result in recorded("speed.json")["results"]:
         if result["block"] == "race":
             ours, theirs = (f"{1e6 * statistics.median(times):.1f} µs" for times in result["seconds"].values())
             rows.append([result["what"], ours, theirs, f"{result['value']:.0f} ×"])
     return markdown(["an online training step", "meristem", "PyTorch", "ratio"], rows)
 
 
+def gpu() -> str:
+    report = recorded("mnist-speed-gpu.json")
+    rows = []
+    for result in report["results"]:
+        if result["block"] == "steps":
+            rows.append([f"meristem: {result['what']}", f"{result['value']:.3g} µs"])
+        if result["block"] == "step race":
+            rows.append([result["what"], f"{1e6 * statistics.median(result['seconds']['PyTorch']):.0f} µs"])
+    return markdown([f"a training step of one network, {report['machine']['device']}", "time"], rows)
+
+
+def tables() -> dict[str, str]:
+    """The name in the README's comment → the table below it."""
+    return {"table": spirals(), "mnist": digits(), "tagging": labels(), "speed": speed(), "gpu": gpu()}
+
+
 def main() -> None:
     page = ROOT / "README.md"
     text = page.read_text()
-    for name, content in {"table": study(), "speed": speed()}.items():
+    for name, content in tables().items():
         text = re.sub(rf"<!-- {name} -->(\n\n\|.*?(?=\n\n))?", f"<!-- {name} -->\n\n{content}", text, flags=re.DOTALL)
     page.write_text(text)
 

@@ -90,7 +90,7 @@ def test_parts_are_compiled_once(monkeypatch):
 def test_a_step_that_does_not_count_changes_nothing():
     """The last of 24 places for 23 batches: descend the last part alone, with and without the empty place."""
     state = step.start(network("tunnel", jax.random.key(0)), RECIPE, key=jax.random.key(1))
-    data = Data(*map(jnp.asarray, digits()))
+    data = Data(*map(jnp.asarray, digits()[:4]))
     data = data._replace(y=data.y.astype(jnp.int32), dev_y=data.dev_y.astype(jnp.int32))
     knobs = step.Knobs(jnp.float32(1e-2), jnp.float32(1e-3))
     last = ALONE.descend(state, step.still(), data, knobs, jnp.int32(23), recipe=RECIPE, parts=24)[0]

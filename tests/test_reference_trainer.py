@@ -15,7 +15,7 @@ from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.nn.growth import grow
 from meristem.reference_trainer import ReferenceTrainer
-from meristem.train import objective, optimizer, step
+from meristem.train import batches, objective, optimizer, step
 from meristem.train.samples import Data
 from meristem.train.step import Knobs, Recipe
 
@@ -92,7 +92,7 @@ def test_the_plain_trainer_follows_the_compiled_one(setting: Setting) -> None:
 
         for epoch in range(setting.epochs):
             # The shuffled samples and the key of each step, as the compiled epoch has them.
-            keys, xs, ys, *_ = step._batches(
+            keys, xs, ys, *_ = batches._batches(
                 data, RECIPE.batch_size, jax.random.fold_in(state.key, epoch), jnp.zeros((), int), 1
             )
             counts = np.zeros(3, int)

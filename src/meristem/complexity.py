@@ -11,6 +11,7 @@ from functools import singledispatch
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from meristem.nn.body import Body
@@ -23,8 +24,10 @@ from meristem.nn.tunnel import Tunnel
 
 
 @singledispatch
-def layer_sizes(body: Body | Network, inputs: Float[Array, "n features"]) -> Float[Array, " layers"]:
-    """The soft size of each layer; for a budding tree one number, the soft size of the tree.
+def layer_sizes(
+    body: Body | Network, inputs: Float[Array, "n features"], weight: Float[Array | np.ndarray, " n"] | None = None
+) -> Float[Array, " layers"]:
+    """The soft size of each layer; for a budding tree one number, the soft size of the tree. Inputs count by their `weight`.
 
     >>> import jax, jax.numpy as jnp
     >>> layer_sizes(Tunnel(width=3, depth=2, key=jax.random.key(0)), jnp.ones((1, 3))).tolist()
@@ -34,27 +37,28 @@ def layer_sizes(body: Body | Network, inputs: Float[Array, "n features"]) -> Flo
 
 
 @layer_sizes.register
-def _(body: Network, inputs: Array) -> Array:
-    return layer_sizes(body.body, jax.vmap(body.embed)(inputs))
+def _(body: Network, inputs: Array, weight: Array | np.ndarray | None = None) -> Array:
+    return layer_sizes(body.body, jax.vmap(body.embed)(inputs), weight)
 
 
 @layer_sizes.register
-def _(body: Tunnel, inputs: Array) -> Array:
+def _(body: Tunnel, inputs: Array, weight: Array | np.ndarray | None = None) -> Array:
     return body.gate.value.sum(1)
 
 
 @layer_sizes.register
-def _(body: Highway, inputs: Array) -> Array:
-    return jax.vmap(lambda x: body.gates(x).sum(1))(inputs).mean(0)
+def _(body: Highway, inputs: Array, weight: Array | np.ndarray | None = None) -> Array:
+    sizes = jax.vmap(lambda x: body.gates(x).sum(1))(inputs)
+    return sizes.mean(0) if weight is None else (weight[:, None] * sizes).sum(0) / weight.sum()
 
 
 @layer_sizes.register
-def _(body: Plain, inputs: Array) -> Array:
+def _(body: Plain, inputs: Array, weight: Array | np.ndarray | None = None) -> Array:
     return jnp.full(body.bias.shape[0], float(body.bias.shape[1]))
 
 
 @layer_sizes.register
-def _(body: Budding, inputs: Array) -> Array:
+def _(body: Budding, inputs: Array, weight: Array | np.ndarray | None = None) -> Array:
     alive, inner = living(body.depth), body.depth >= 0
     index = jnp.arange(body.capacity, dtype=body.depth.dtype)
     first, last = spans(body.depth)

@@ -18,11 +18,12 @@ from meristem.check import unknown
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
 from meristem.progress import Progress
+from meristem.train.batches import steps_of
 from meristem.train.loop import Fit
 from meristem.train.measure import Measures, evaluate
 from meristem.train.population import fit_each, seed_keys
 from meristem.train.samples import Data, prepared
-from meristem.train.step import Recipe, steps_of
+from meristem.train.step import Recipe
 
 # model → (body, whether the penalty applies)
 MODELS: dict[str, tuple[str, bool]] = {

@@ -17,10 +17,11 @@ import numpy as np
 
 from meristem.check import as_key, check_size
 from meristem.nn.network import Network
+from meristem.train.batches import steps_of
 from meristem.train.capacity import adapt, capacity_of, keep_best
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.samples import Data, prepared
-from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState, steps_of, still
+from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState, still
 
 MAX_EPOCHS = 2000
 MAX_CAPACITY = 16
@@ -39,6 +40,7 @@ class Fit:
     best_epoch      counted from 1; 0 if no epoch was finite
     epochs          how many were trained until the member stopped
     diverged        whether the loss turned non-finite
+    state           the whole state after the last epoch; `fit(…, start=state)` goes on from it
     """
 
     best: Network
@@ -47,6 +49,7 @@ class Fit:
     best_epoch: np.ndarray
     epochs: np.ndarray
     diverged: np.ndarray
+    state: TrainState
 
 
 class DivergedError(ArithmeticError):
@@ -70,6 +73,7 @@ def fit(
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
     max_capacity: int = MAX_CAPACITY,
+    start: TrainState | None = None,
     watch: Callable[[int, EpochInfo], bool | None] | None = None,
     pulse: Callable[[int, float], None] | None = None,
 ) -> Fit:
@@ -78,7 +82,8 @@ def fit(
     A `key` of shape [] trains one network, of shape [members] a population, whose networks have a leading axis; rates and
     penalties may then be one number or one per member. A budding body may have `max_capacity` leaves; an opening beyond
     them waits. `watch(epoch, info)` is called after each epoch and may return True to stop; `pulse(epoch, share)` within long
-    ones, with the share of their steps that is done.
+    ones, with the share of their steps that is done. `start` is the state to go on from, of a network of the same kind; the
+    given network then only says what it should fit, and `key` is not used.
 
     >>> import jax
     >>> from meristem.data.spirals import two_spirals
@@ -105,7 +110,7 @@ def fit(
         *(_per_member(name, value, members) for name, value in [("learning_rate", learning_rate), ("penalty", penalty)])
     )
     programs = TOGETHER if members else ALONE
-    state: TrainState = programs.start(network, key, recipe=recipe)
+    state: TrainState = programs.start(network, key, recipe=recipe) if start is None else start
     least = capacity_of(network)
 
     best, best_epoch, infos = state.network, np.zeros(members, int), []
@@ -122,7 +127,7 @@ def fit(
 
     history = _history(infos)
     alive = ~np.concatenate([np.zeros((1, *members), bool), history["stopped"][:-1]])
-    result = Fit(best, state.network, history, best_epoch, np.asarray(alive.sum(0)), np.asarray(history["diverged"][-1]))
+    result = Fit(best, state.network, history, best_epoch, np.asarray(alive.sum(0)), np.asarray(history["diverged"][-1]), state)
     if not members and result.diverged:
         scale = recipe.scales[int(history["stage"][-1])]
         raise DivergedError(len(infos), float(knobs.learning_rate) * scale, result)

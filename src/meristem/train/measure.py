@@ -29,9 +29,13 @@ class Measures(NamedTuple):
 
 
 def measure(
-    network: Network, x: Num[Array | np.ndarray, "n in"], y: Num[Array | np.ndarray, "n ..."], kind: str
+    network: Network,
+    x: Num[Array | np.ndarray, "n in"],
+    y: Num[Array | np.ndarray, "n ..."],
+    kind: str,
+    weight: Float[Array | np.ndarray, " n"] | None = None,
 ) -> tuple[Measures, Float[Array, "n width"]]:
-    """The measures for an objective `kind`, and what reached the body.
+    """The measures for an objective `kind`, samples by their weight, and what reached the body.
 
     >>> network = Network.create("tunnel", 2, 3, depth=2, key=jax.random.key(0))
     >>> measures, hidden = measure(network, jnp.zeros((4, 2)), jnp.zeros((4, 3)), "multilabel")
@@ -50,7 +54,14 @@ def measure(
         loss, error, hidden, decided = jax.vmap(one)((x, y))
     else:
         loss, error, hidden, decided = jax.lax.map(one, (x, y), batch_size=PIECE)
-    return Measures(loss.mean(), error.mean(), None if decided is None else macro_f1(decided, jnp.asarray(y) > 0)), hidden
+    actual = jnp.asarray(y) > 0
+    if weight is None:
+        means = loss.mean(), error.mean()
+    else:
+        means = (weight * loss).sum() / weight.sum(), (weight * error).sum() / weight.sum()
+        if decided is not None:  # macro-F1 counts whoever is there
+            decided, actual = (flags & (weight > 0)[:, None] for flags in (decided, actual))
+    return Measures(*means, None if decided is None else macro_f1(decided, actual)), hidden
 
 
 def macro_f1(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]) -> Float[Array, ""]:

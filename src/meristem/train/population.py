@@ -134,6 +134,7 @@ def member_of(fit: Fit, member: int) -> Fit:
         best_epoch=np.asarray(fit.best_epoch[member]),
         epochs=np.asarray(fit.epochs[member]),
         diverged=np.asarray(fit.diverged[member]),
+        state=_member(fit.state, member),
     )
 
 

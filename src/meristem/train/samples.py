@@ -17,6 +17,9 @@ from meristem.nn.network import Network
 class Data(NamedTuple):
     """Training and development samples, as NumPy or JAX arrays; a development set of None is the training set.
 
+    A sample counts by its weight, relative to the others'; one of weight 0 is as good as not there, so arrays may be filled up
+    to a length that many data sets share. Weights of None are all alike.
+
     >>> import numpy as np
     >>> Data(np.zeros((4, 2)), np.array([0, 1, 1, 0])).x.shape
     (4, 2)
@@ -26,6 +29,8 @@ class Data(NamedTuple):
     y: Num[Array | np.ndarray, "n ..."]
     dev_x: Num[Array | np.ndarray, "m in"] | None = None
     dev_y: Num[Array | np.ndarray, "m ..."] | None = None
+    weight: Num[Array | np.ndarray, " n"] | None = None
+    dev_weight: Num[Array | np.ndarray, " m"] | None = None
 
 
 def prepared(data: Data, network: Network, objective: str) -> Data:
@@ -47,7 +52,22 @@ def prepared(data: Data, network: Network, objective: str) -> Data:
             raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
         _check_targets(y_name, targets, objective, n_out)
         ready += [_on_device(samples), _on_device(targets, as_class=objective == "multiclass")]
-    return Data(*ready)
+    whole = Data(*ready)
+    return whole._replace(
+        weight=_weights("weight", data.weight, len(whole.x)),
+        dev_weight=None if whole.dev_x is None else _weights("dev_weight", data.dev_weight, len(whole.dev_x)),
+    )
+
+
+def _weights(name: str, values: Any, rows: int) -> Array | None:
+    if values is None:
+        return None
+    weight = _numbers(name, values)
+    if weight.shape != (rows,):
+        raise ValueError(f"{name} has shape {weight.shape}; it must be [samples], here ({rows},).")
+    if (weight < 0).any() or not (weight > 0).any():
+        raise ValueError(f"{name} must hold no negative numbers, and at least one above 0.")
+    return _on_device(weight.astype(float))
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:

@@ -23,6 +23,7 @@ from meristem.nn.budding import Budding
 from meristem.nn.growth import grow
 from meristem.nn.network import Network
 from meristem.train import objective, optimizer, schedule
+from meristem.train.batches import Batch, through
 from meristem.train.measure import Measures, measure
 from meristem.train.samples import Data, to_float
 
@@ -157,11 +158,10 @@ def descend(
 ) -> tuple[TrainState, Growth]:
     """The minibatch steps of one of the equal `parts` of an epoch."""
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    batches = _batches(data, recipe.batch_size, jax.random.fold_in(state.key, state.epoch), part, parts)
     chain = optimizer.adam(recipe.depth_decay)
     grows = isinstance(state.network.body, Budding)
 
-    def step(carry: PyTree, batch: Batch) -> tuple[PyTree, None]:
+    def step(carry: PyTree, batch: Batch) -> PyTree:
         network, opt_state, growth = unpack(carry)
         x = to_float(batch.x)
         if recipe.input_dropout:
@@ -181,12 +181,12 @@ def descend(
                 jnp.maximum(growth.most_leaves, network.body.n_leaves),
             )
         after = pack((network, opt_state, growth))
-        return (after if batch.is_real is None else select(batch.is_real, after, carry)), None
+        return after if batch.is_real is None else select(batch.is_real, after, carry)
 
     first = (state.network, state.opt_state, growth)
     pack, unpack = _rows_of(first)
-    carry, _ = jax.lax.scan(step, pack(first), batches)
-    network, opt_state, growth = unpack(carry)
+    key = jax.random.fold_in(state.key, state.epoch)
+    network, opt_state, growth = unpack(through(step, pack(first), data, recipe.batch_size, key, part, parts))
     return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state)), growth
 
 
@@ -194,10 +194,11 @@ def finish(before: TrainState, state: TrainState, growth: Growth, data: Data, re
     """The measures after the last step, the schedule, and whether this is the best model; `before`: as the epoch began."""
     stages = len(recipe.scales)
     network = state.network
-    train, hidden = measure(network, data.x, data.y, recipe.objective)
-    dev = train
+    train, hidden = measure(network, data.x, data.y, recipe.objective, data.weight)
+    dev, weight = train, data.weight
     if data.dev_x is not None and data.dev_y is not None:
-        dev, hidden = measure(network, data.dev_x, data.dev_y, recipe.objective)
+        dev, hidden = measure(network, data.dev_x, data.dev_y, recipe.objective, data.dev_weight)
+        weight = data.dev_weight
     plateau = schedule.step(before.plateau, _cost(dev, recipe.watch), patience=recipe.patience, stages=stages)
     chosen, (best, best_loss) = _cost(dev, recipe.select), before.best
     better = (chosen < best) | ((chosen == best) & (dev.loss < best_loss))
@@ -223,7 +224,7 @@ def finish(before: TrainState, state: TrainState, growth: Growth, data: Data, re
         dev_loss=dev.loss,
         dev_error=dev.error,
         dev_macro_f1=dev.macro_f1,
-        layer_sizes=layer_sizes(network.body, hidden),
+        layer_sizes=layer_sizes(network.body, hidden, weight),
         hard_size=hard_size(network.body),
         stage=before.plateau.stage,
         improved=improved,
@@ -265,42 +266,3 @@ def _rows_of(tree: PyTree) -> tuple[Any, Any]:
         return jax.tree.map(lambda a, shape: a.reshape(shape), tree, shapes)
 
     return pack, unpack
-
-
-class Batch(NamedTuple):
-    """What a step sees. Stacked, [steps, …], it is what an epoch or a part of it sees."""
-
-    key: PRNGKeyArray
-    x: Array
-    y: Array
-    weight: Array | None  # [batch], sums to 1; None: all alike
-    is_real: Array | None  # whether the step counts; None: all do
-
-
-def steps_of(n: int, batch_size: int) -> int:
-    """The steps of an epoch."""
-    return -(-n // min(batch_size, n))
-
-
-def _batches(data: Data, batch_size: int, key: PRNGKeyArray, part: Int[Array, ""], parts: int) -> Batch:
-    """The shuffled minibatches of a part of the epoch.
-
-    A last batch that is not full is filled up with samples of weight 0, a last part with steps that do not count.
-    """
-    n = data.x.shape[0]
-    size, steps = min(batch_size, n), steps_of(n, batch_size)
-    length = -(-steps // parts)
-    keys = jax.random.split(key, parts * length + 1)
-    order = jax.random.permutation(keys[0], n)
-    weight = is_real = None
-    room = parts * length * size
-    if room != n:
-        order = jnp.concatenate([order, jnp.zeros(room - n, order.dtype)])
-        real = (jnp.arange(room) < n).reshape(-1, size).astype(jnp.result_type(float))
-        weight = real / jnp.maximum(real.sum(1, keepdims=True), 1)
-        is_real = real.any(1) if parts * length != steps else None
-    keys, order, weight, is_real = jax.tree.map(
-        lambda a: a if parts == 1 else jax.lax.dynamic_slice_in_dim(a, part * length, length),
-        (keys[1:], order.reshape(-1, size), weight, is_real),
-    )
-    return Batch(keys, data.x[order], data.y[order], weight, is_real)

@@ -1,0 +1,178 @@
+"""What compaction saves: parameters, multiply-adds and latency, of the full network, of the compact one, and of a plain one.
+
+parameters      the numbers that are stored; of the full network with all that is closed, dormant or free
+multiply-adds   those of the matrix products, for one sample, counted in the program itself
+latency         of a compiled call for a batch; a call of each in turn, the medians of many
+plain           the perceptrons one would have built had one known: live layer for live layer as many units as are open
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from meristem.check import check_size
+from meristem.compact.layers import Affine, Perceptron
+from meristem.compact.lower import check_concrete, compact
+from meristem.compact.network import CompactNetwork
+from meristem.compact.samples import check_samples, outputs
+from meristem.complexity import live_parameters
+from meristem.nn import Network
+
+BATCH = 1000
+REPEATS = 30
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a network costs."""
+
+    parameters: int
+    multiply_adds: int  # for one sample
+    seconds: float  # for the batch, median
+
+
+@dataclass(frozen=True)
+class Report:
+    """Before, after, and what a plain network with as many units in as many layers would cost. Prints as a table."""
+
+    full: Cost
+    compact: Cost
+    plain: Cost
+    units: tuple[int, ...]  # of each live layer
+    live_parameters: int  # those of the full network that its output depends on
+    samples: int  # in the batch
+    difference: float  # between the outputs before and after, relative to the largest
+    device: str
+
+    @property
+    def speedup(self) -> float:
+        """How many times faster the compact network is."""
+        return self.full.seconds / self.compact.seconds
+
+    def __str__(self) -> str:
+        rows = [["network", "parameters", "multiply-adds", f"{self.samples:,} samples", "of the compact time"]]
+        for name, cost in [("full", self.full), ("compact", self.compact), (f"plain, {_listed(self.units)}", self.plain)]:
+            times = f"{1e6 * cost.seconds:,.0f} µs", f"{cost.seconds / self.compact.seconds:.2g} ×"
+            rows.append([name, f"{cost.parameters:,}", f"{cost.multiply_adds:,}", *times])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        title = (
+            f"{self.live_parameters:,} of {self.full.parameters:,} parameters live; full and compact outputs differ by "
+            f"{self.difference:.0e} of the largest ({self.device})"
+        )
+        return "\n".join([title, *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)])
+
+
+def report(network: Network, x: Float[Array | np.ndarray, "n in"] | None = None, *, repeats: int = REPEATS) -> Report:
+    """What compaction saves, measured on the batch x [n, in]; without one, on 1,000 random samples.
+
+    >>> import jax
+    >>> from meristem.nn import Network
+    >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
+    >>> saved = report(network, repeats=3)
+    >>> saved.full.parameters, saved.compact.parameters, saved.full.multiply_adds, saved.compact.multiply_adds
+    (1231, 3, 1030, 2)
+    """
+    check_concrete("report()", network)
+    check_size("repeats", repeats)
+    if x is None:
+        x = np.random.default_rng(0).normal(size=(BATCH, network.embed.weight.shape[1]))
+    samples = check_samples(x, network)
+    small = compact(network)
+    sides = {"full": network, "compact": small, "plain": plain_of(network)}
+    calls = {name: compiled(side, samples) for name, side in sides.items()}
+    seconds = in_turns(calls, repeats)
+    costs = {
+        name: Cost(_size(side), multiply_adds(side, samples[0]), statistics.median(seconds[name]))
+        for name, side in sides.items()
+    }
+    before, after = outputs(network, samples), outputs(small, samples)
+    return Report(
+        **costs,
+        units=_units(small),
+        live_parameters=_size((network.embed, network.head)) + int(live_parameters(network.body)),
+        samples=samples.shape[0],
+        difference=float(np.abs(after - before).max() / max(np.abs(before).max(), np.finfo(before.dtype).tiny)),
+        device=jax.devices()[0].device_kind,
+    )
+
+
+def plain_of(network: Network) -> CompactNetwork:
+    """Perceptron layers with as many units as are open in each live layer, and random weights: only its cost is of interest."""
+    (n_out, _), (_, n_in) = network.head.weight.shape, network.embed.weight.shape
+    activation, dtype = getattr(network.body, "activation", "relu"), network.head.weight.dtype
+    rng = np.random.default_rng(0)
+    pairs = [
+        (jnp.asarray(rng.normal(size=(out, n)) / np.sqrt(n), dtype), jnp.zeros(out, dtype))
+        for n, out in pairwise((n_in, *_units(compact(network)), n_out))
+    ]
+    return CompactNetwork((*(Perceptron(*pair, activation) for pair in pairs[:-1]), Affine(*pairs[-1])))
+
+
+def multiply_adds(network: Any, x: Float[Array, " in"]) -> int:
+    """Those of all matrix products in the program for one sample.
+
+    >>> import jax, jax.numpy as jnp
+    >>> multiply_adds(lambda x: jnp.ones((3, 4)) @ x, jnp.ones(4))
+    12
+    """
+    return _products(jax.make_jaxpr(lambda x: network(x))(x).jaxpr)
+
+
+def _products(jaxpr: Any) -> int:
+    count = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            shape = equation.invars[0].aval.shape
+            count += equation.outvars[0].aval.size * int(np.prod([shape[axis] for axis in contracted]))
+        for value in equation.params.values():
+            inner = getattr(value, "jaxpr", value)
+            count += _products(inner) if hasattr(inner, "eqns") else 0
+    return count
+
+
+def compiled(network: Any, x: Float[Array, "n in"]) -> Callable[[], Array]:
+    """A call of the network for a batch, as one would deploy it; the weights are arguments, not constants to compute with."""
+    leaves, structure = jax.tree.flatten(network)
+    program = jax.jit(lambda leaves, x: jax.vmap(jax.tree.unflatten(structure, leaves))(x)).lower(leaves, x).compile()
+    return lambda: program(leaves, x)
+
+
+def in_turns(calls: dict[str, Callable[[], Array]], repeats: int) -> dict[str, list[float]]:
+    """The seconds of every call, `repeats` times, one after the other: a slow moment of the machine hits all."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for repeat in range(repeats + 1):
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            jax.block_until_ready(call())
+            if repeat:  # the first does not count
+                seconds[name].append(time.perf_counter() - begin)
+    return seconds
+
+
+def _units(network: CompactNetwork) -> tuple[int, ...]:
+    return tuple(n for layer in network.layers for n in layer.units)
+
+
+def _size(tree: Any) -> int:
+    """All numbers that are learned; a tree's structure is not."""
+    return sum(leaf.size for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact))
+
+
+def _listed(units: tuple[int, ...]) -> str:
+    """The layers in words.
+
+    >>> _listed((30, 8)), _listed((10, 10, 10)), _listed(())
+    ('30 + 8 units', '3 × 10 units', 'affine')
+    """
+    if len(units) > 1 and len(set(units)) == 1:
+        return f"{len(units)} × {units[0]} units"
+    return " + ".join(map(str, units)) + " units" if units else "affine"
