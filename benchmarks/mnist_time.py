@@ -21,7 +21,7 @@ from fair import in_turns, match, must
 from meristem.experiments.mnist import DEPTH, LEARNING_RATE, PENALTY, WIDTH, load
 from meristem.nn import Network
 from meristem.train.batches import steps_of
-from meristem.train.loop import _epoch, parts_of
+from meristem.train.epochs import epochs, parts_of
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.samples import Data, prepared, to_float
 from meristem.train.step import Knobs, still
@@ -100,7 +100,7 @@ class Digits:
 
     def _ask_epoch(self, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
         """As `fit` does for the command line, which waits for every part to show how far it is."""
-        state, info = _epoch(programs, state, self.data, knobs, self.recipe, pulse=lambda share: None)
+        state, info = epochs(programs, self.data, self.recipe, None)(state, knobs, lambda share: None)
         return state, jax.device_get(info)
 
     def _ask_part(self, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:

@@ -17,15 +17,14 @@ import numpy as np
 
 from meristem.check import as_key, check_size
 from meristem.nn.network import Network
-from meristem.train.batches import steps_of
 from meristem.train.capacity import adapt, capacity_of, keep_best
-from meristem.train.programs import ALONE, TOGETHER, Programs
+from meristem.train.epochs import epochs, rows_that_fit
+from meristem.train.programs import ALONE, TOGETHER
 from meristem.train.samples import Data, prepared
-from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState, still
+from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState
 
 MAX_EPOCHS = 2000
 MAX_CAPACITY = 16
-STEPS_AT_ONCE = 640  # an epoch of more steps is asked for in parts, so that a person sees it move
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,7 @@ def fit(
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
     max_capacity: int = MAX_CAPACITY,
+    rows_at_once: int | None = None,
     start: TrainState | None = None,
     watch: Callable[[int, EpochInfo], bool | None] | None = None,
     pulse: Callable[[int, float], None] | None = None,
@@ -83,7 +83,8 @@ def fit(
     penalties may then be one number or one per member. A budding body may have `max_capacity` leaves; an opening beyond
     them waits. `watch(epoch, info)` is called after each epoch and may return True to stop; `pulse(epoch, share)` within long
     ones, with the share of their steps that is done. `start` is the state to go on from, of a network of the same kind; the
-    given network then only says what it should fit, and `key` is not used.
+    given network then only says what it should fit, and `key` is not used. Data that do not fit the device stay with the host,
+    which sends `rows_at_once` of them at a time (None: as many as fit).
 
     >>> import jax
     >>> from meristem.data.spirals import two_spirals
@@ -102,7 +103,7 @@ def fit(
             f"key has shape {jnp.shape(key)} but the network has members {network.embed.weight.shape[:-2]}: give one key for "
             "one network, or as many keys as there are networks, stacked: jax.vmap(create)(keys)."
         )
-    data = prepared(data, network, recipe.objective)
+    data = prepared(data, network, recipe.objective, on_host=True)
     check_size("max_epochs", max_epochs)
     check_size("max_capacity", max_capacity)
     members = jnp.shape(key)
@@ -111,11 +112,11 @@ def fit(
     )
     programs = TOGETHER if members else ALONE
     state: TrainState = programs.start(network, key, recipe=recipe) if start is None else start
-    least = capacity_of(network)
+    run, least = epochs(programs, data, recipe, rows_at_once or rows_that_fit(data)), capacity_of(network)
 
     best, best_epoch, infos = state.network, np.zeros(members, int), []
     for epoch in range(1, max_epochs + 1):
-        state, info = _epoch(programs, state, data, knobs, recipe, partial(pulse, epoch) if pulse else None)
+        state, info = run(state, knobs, partial(pulse, epoch) if pulse else None)
         host = jax.device_get(info)
         infos.append(host)
         if host.improved.any():
@@ -132,32 +133,6 @@ def fit(
         scale = recipe.scales[int(history["stage"][-1])]
         raise DivergedError(len(infos), float(knobs.learning_rate) * scale, result)
     return result
-
-
-def _epoch(
-    programs: Programs, state: TrainState, data: Data, knobs: Knobs, recipe: Recipe, pulse: Callable[[float], None] | None
-) -> tuple[TrainState, EpochInfo]:
-    """One program; a long epoch in equal parts, with a sign of life after each."""
-    parts = parts_of(steps_of(data.x.shape[0], recipe.batch_size))
-    if parts == 1:
-        return programs.epoch(state, data, knobs, recipe=recipe)
-    after, growth = state, jax.tree.map(lambda a: jnp.zeros(jnp.shape(knobs.penalty), a.dtype), still())
-    for part in range(parts):
-        after, growth = programs.descend(after, growth, data, knobs, jnp.asarray(part, jnp.int32), recipe=recipe, parts=parts)
-        if pulse is not None:
-            jax.block_until_ready(growth)
-            pulse((part + 1) / parts)
-    return programs.finish(state, after, growth, data, recipe=recipe)
-
-
-def parts_of(steps: int) -> int:
-    """In how many parts an epoch is asked for: as few as may be, or a few more if these divide it without a rest.
-
-    >>> parts_of(500), parts_of(1563), parts_of(1301)
-    (1, 3, 3)
-    """
-    fewest = -(-steps // STEPS_AT_ONCE)
-    return next((parts for parts in range(fewest, 2 * fewest) if steps % parts == 0), fewest)
 
 
 def _check_kind(name: str, value: Any, kind: type, made: str) -> None:

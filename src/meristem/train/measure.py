@@ -28,6 +28,15 @@ class Measures(NamedTuple):
     macro_f1: Float[Array, ""] | None
 
 
+class Sums(NamedTuple):
+    """What measures are made of; those of two sets, added, are those of both."""
+
+    weight: Float[Array, ""]
+    loss: Float[Array, ""]
+    error: Float[Array, ""]
+    labels: Float[Array, "3 labels"] | None  # per label: rightly predicted, predicted, there
+
+
 def measure(
     network: Network,
     x: Num[Array | np.ndarray, "n in"],
@@ -42,6 +51,18 @@ def measure(
     >>> measures.error.item(), measures.macro_f1.item(), hidden.shape
     (0.0, 0.0, (4, 10))
     """
+    sums, hidden = sum_up(network, x, y, kind, weight)
+    return measures_of(sums), hidden
+
+
+def sum_up(
+    network: Network,
+    x: Num[Array | np.ndarray, "n in"],
+    y: Num[Array | np.ndarray, "n ..."],
+    kind: str,
+    weight: Float[Array | np.ndarray, " n"] | None = None,
+) -> tuple[Sums, Float[Array, "n width"]]:
+    """The sums over a set, and what reached the body."""
     task = objective(kind)
 
     def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None]:
@@ -54,14 +75,19 @@ def measure(
         loss, error, hidden, decided = jax.vmap(one)((x, y))
     else:
         loss, error, hidden, decided = jax.lax.map(one, (x, y), batch_size=PIECE)
-    actual = jnp.asarray(y) > 0
+    labels = None
+    if decided is not None:  # macro-F1 counts whoever is there, not by weight
+        here = jnp.ones(len(loss), bool) if weight is None else jnp.asarray(weight) > 0
+        labels = _count(decided & here[:, None], (jnp.asarray(y) > 0) & here[:, None])
     if weight is None:
-        means = loss.mean(), error.mean()
-    else:
-        means = (weight * loss).sum() / weight.sum(), (weight * error).sum() / weight.sum()
-        if decided is not None:  # macro-F1 counts whoever is there
-            decided, actual = (flags & (weight > 0)[:, None] for flags in (decided, actual))
-    return Measures(*means, None if decided is None else macro_f1(decided, actual)), hidden
+        return Sums(jnp.asarray(len(loss), loss.dtype), loss.sum(), error.sum(), labels), hidden
+    return Sums(jnp.asarray(weight).sum(), (weight * loss).sum(), (weight * error).sum(), labels), hidden
+
+
+def measures_of(sums: Sums) -> Measures:
+    """The measures that sums amount to."""
+    f1 = None if sums.labels is None else _macro_f1(sums.labels)
+    return Measures(sums.loss / sums.weight, sums.error / sums.weight, f1)
 
 
 def macro_f1(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]) -> Float[Array, ""]:
@@ -72,7 +98,15 @@ def macro_f1(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]
     >>> round(macro_f1(predicted, actual).item(), 3)  # both labels that occur have 2 · 1 / (2 · 1 + 1)
     0.667
     """
-    hits, claims, positives = (flags.sum(0).astype(jnp.result_type(float)) for flags in (predicted & actual, predicted, actual))
+    return _macro_f1(_count(predicted, actual))
+
+
+def _count(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]) -> Float[Array, "3 labels"]:
+    return jnp.stack([flags.sum(0) for flags in (predicted & actual, predicted, actual)]).astype(jnp.result_type(float))
+
+
+def _macro_f1(labels: Float[Array, "3 labels"]) -> Float[Array, ""]:
+    hits, claims, positives = labels
     occurs = positives > 0
     return jnp.where(occurs, 2 * hits / jnp.maximum(claims + positives, 1), 0).sum() / jnp.maximum(occurs.sum(), 1)
 

@@ -7,6 +7,7 @@ Whatever does not fit is a ValueError of one line that names the array, what it 
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
@@ -33,8 +34,8 @@ class Data(NamedTuple):
     dev_weight: Num[Array | np.ndarray, " m"] | None = None
 
 
-def prepared(data: Data, network: Network, objective: str) -> Data:
-    """The samples on the device, checked against the network and the objective. Bytes stay bytes."""
+def prepared(data: Data, network: Network, objective: str, *, on_host: bool = False) -> Data:
+    """The samples on the device, or ready for it, checked against the network and the objective. Bytes stay bytes."""
     n_out, n_in = network.head.weight.shape[-2], network.embed.weight.shape[-1]
     if objective == "binary" and n_out != 1:
         raise ValueError(f"objective='binary' needs a network with n_out=1; this one has {n_out}. For classes: 'multiclass'.")
@@ -51,15 +52,16 @@ def prepared(data: Data, network: Network, objective: str) -> Data:
             rows = targets.shape[0] if targets.ndim else 0
             raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
         _check_targets(y_name, targets, objective, n_out)
-        ready += [_on_device(samples), _on_device(targets, as_class=objective == "multiclass")]
+        ready += [_narrow(samples), _narrow(targets, as_class=objective == "multiclass")]
     whole = Data(*ready)
-    return whole._replace(
+    whole = whole._replace(
         weight=_weights("weight", data.weight, len(whole.x)),
         dev_weight=None if whole.dev_x is None else _weights("dev_weight", data.dev_weight, len(whole.dev_x)),
     )
+    return whole if on_host else jax.tree.map(jnp.asarray, whole)
 
 
-def _weights(name: str, values: Any, rows: int) -> Array | None:
+def _weights(name: str, values: Any, rows: int) -> np.ndarray | None:
     if values is None:
         return None
     weight = _numbers(name, values)
@@ -67,7 +69,7 @@ def _weights(name: str, values: Any, rows: int) -> Array | None:
         raise ValueError(f"{name} has shape {weight.shape}; it must be [samples], here ({rows},).")
     if (weight < 0).any() or not (weight > 0).any():
         raise ValueError(f"{name} must hold no negative numbers, and at least one above 0.")
-    return _on_device(weight.astype(float))
+    return _narrow(weight)
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:
@@ -106,11 +108,11 @@ def _stranger(values: np.ndarray, fine: np.ndarray) -> str:
     return str(values[~fine].flat[0])
 
 
-def _on_device(array: np.ndarray, *, as_class: bool = False) -> Array:
-    """One float type, strongly typed, so that the same shape is the same program."""
+def _narrow(array: np.ndarray, *, as_class: bool = False) -> np.ndarray:
+    """One float type, so that the same shape is the same program; bytes and classes as integers."""
     if as_class:
-        return jnp.asarray(array, jnp.int32)
-    return jnp.asarray(array, array.dtype if array.dtype == np.uint8 else jnp.result_type(float))
+        return array.astype(np.int32, copy=False)
+    return array if array.dtype == np.uint8 else array.astype(jnp.result_type(float), copy=False)
 
 
 def to_float(x: Num[Array, "..."]) -> Float[Array, "..."]:

@@ -191,14 +191,27 @@ def descend(
 
 
 def finish(before: TrainState, state: TrainState, growth: Growth, data: Data, recipe: Recipe) -> tuple[TrainState, EpochInfo]:
-    """The measures after the last step, the schedule, and whether this is the best model; `before`: as the epoch began."""
-    stages = len(recipe.scales)
+    """The measures after the last step, and the end of the epoch; `before`: as it began."""
     network = state.network
     train, hidden = measure(network, data.x, data.y, recipe.objective, data.weight)
     dev, weight = train, data.weight
     if data.dev_x is not None and data.dev_y is not None:
         dev, hidden = measure(network, data.dev_x, data.dev_y, recipe.objective, data.dev_weight)
         weight = data.dev_weight
+    return conclude(before, state, growth, train, dev, layer_sizes(network.body, hidden, weight), recipe)
+
+
+def conclude(
+    before: TrainState,
+    state: TrainState,
+    growth: Growth,
+    train: Measures,
+    dev: Measures,
+    sizes: Float[Array, " layers"],
+    recipe: Recipe,
+) -> tuple[TrainState, EpochInfo]:
+    """The schedule, and whether this is the best model."""
+    stages, network = len(recipe.scales), state.network
     plateau = schedule.step(before.plateau, _cost(dev, recipe.watch), patience=recipe.patience, stages=stages)
     chosen, (best, best_loss) = _cost(dev, recipe.select), before.best
     better = (chosen < best) | ((chosen == best) & (dev.loss < best_loss))
@@ -224,7 +237,7 @@ def finish(before: TrainState, state: TrainState, growth: Growth, data: Data, re
         dev_loss=dev.loss,
         dev_error=dev.error,
         dev_macro_f1=dev.macro_f1,
-        layer_sizes=layer_sizes(network.body, hidden, weight),
+        layer_sizes=sizes,
         hard_size=hard_size(network.body),
         stage=before.plateau.stage,
         improved=improved,

@@ -1,0 +1,13 @@
+"""scikit-learn estimators whose networks find their own size."""
+
+from meristem.estimators.advice import GrowthWarning as GrowthWarning
+from meristem.estimators.classifiers import (
+    BuddingClassifier as BuddingClassifier,
+    HighwayClassifier as HighwayClassifier,
+    TunnelClassifier as TunnelClassifier,
+)
+from meristem.estimators.regressors import (
+    BuddingRegressor as BuddingRegressor,
+    HighwayRegressor as HighwayRegressor,
+    TunnelRegressor as TunnelRegressor,
+)

@@ -1,0 +1,28 @@
+"""What estimators of one kind of body have in common: its own parameters."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from meristem.check import check_size
+from meristem.estimators.base import Growing
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Layered(Growing):
+    """A stack of layers: as many as there may be, for a tunnel; as many as there are, for a highway."""
+
+    depth: int = 5
+
+    def _body_options(self) -> dict[str, Any]:
+        return super()._body_options() | {"depth": check_size("depth", self.depth)}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Bud(Growing):
+    """A tree of layers with at most so many leaves."""
+
+    max_leaves: int = 8
+    _body = "budding"
+
+    def _max_leaves(self) -> int:
+        return check_size("max_leaves", self.max_leaves)

@@ -1,0 +1,111 @@
+"""Shapes that many data sets share: rows, features and outputs are filled up to the next of few sizes.
+
+    rows      256, 512, …, 2048, then four sizes between one power of two and the next
+    features  16, 32, 64, 128, 160, 192, 224, 256, 320, …
+    outputs   8, 16, 32, 64, 80, …
+
+A compiled program belongs to a shape; neighbouring shapes become one. Small shapes cost nothing, so there are few of them;
+of a large one at most a fifth is filling. Nothing changes but the shape: rows get weight 0, features are 0 in every sample,
+and outputs that nobody asked for are logits so low that their probability is exactly 0 (or values that are 0).
+"""
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from meristem.nn import Network
+from meristem.train.step import Recipe, TrainState, start
+
+ROWS, FEATURES, OUTPUTS = 256, 16, 8  # the smallest
+NEVER = -1e9  # a logit with probability 0
+
+
+def bucket(n: int, least: int) -> int:
+    """The next size.
+
+    >>> [bucket(n, 16) for n in (1, 16, 17, 100, 130, 784)]
+    [16, 16, 32, 128, 160, 896]
+    """
+    power = max(least, 1 << (n - 1).bit_length())
+    step = power if power <= 8 * least else power // 8
+    return -(-n // step) * step
+
+
+def filled(array: np.ndarray, *shape: int) -> np.ndarray:
+    """The array at the front of zeros.
+
+    >>> filled(np.array([1, 2]), 4).tolist()
+    [1, 2, 0, 0]
+    """
+    whole = np.zeros(shape, array.dtype)
+    whole[tuple(slice(n) for n in array.shape)] = array
+    return whole
+
+
+def begin(body: str, n_in: int, n_out: int, *, width: int, options: dict[str, Any], objective: str, seed: int) -> TrainState:
+    """The state before the first epoch of a network with room for more inputs and outputs than it has."""
+    is_binary, is_logit = objective == "binary", objective != "squared"
+    return _begin(
+        np.uint32(seed),
+        np.int32(n_in),
+        np.int32(n_out),
+        np.float32(NEVER if is_logit else 0),
+        body=body,
+        n_in=bucket(n_in, FEATURES),
+        n_out=n_out if is_binary else bucket(n_out, OUTPUTS),
+        width=width,
+        options=tuple(sorted(options.items())),
+    )
+
+
+@partial(jax.jit, static_argnames=("body", "n_in", "n_out", "width", "options"))
+def _begin(
+    seed: Any, used_in: Any, used_out: Any, rest: Any, *, body: str, n_in: int, n_out: int, width: int, options: tuple[Any, ...]
+) -> TrainState:
+    keys = jax.random.split(jax.random.key(seed))
+    network = Network.create(body, n_in, n_out, width=width, key=keys[0], **dict(options))
+    # What the state holds at first is the same for every recipe.
+    return start(spared(network, used_in, used_out, rest), Recipe(), key=keys[1])
+
+
+def spared(
+    network: Network, used_in: Int[Array, ""] | int, used_out: Int[Array, ""] | int, rest: Float[Array, ""] | float
+) -> Network:
+    """A fresh network that uses some of its inputs and outputs; the others do nothing, or always say `rest`.
+
+    Its weights are as large as if there were no others: uniform on ±√(6 / (fan_in + fan_out)).
+
+    >>> network = spared(Network.create("tunnel", 4, 3, depth=2, key=jax.random.key(0)), 2, 1, NEVER)
+    >>> network(jnp.array([0.0, 0.0, 5.0, 5.0])).tolist()
+    [0.0, -1000000000.0, -1000000000.0]
+    """
+    (width, n_in), n_out = network.embed.weight.shape, network.head.weight.shape[0]
+    assert network.head.bias is not None
+    reads, says = jnp.arange(n_in) < used_in, jnp.arange(n_out) < used_out
+    embed_scale, head_scale = (jnp.sqrt((n + width) / (used + width)) for n, used in ((n_in, used_in), (n_out, used_out)))
+    return eqx.tree_at(
+        lambda n: (n.embed.weight, n.head.weight, n.head.bias),
+        network,
+        (
+            jnp.where(reads[None, :], embed_scale * network.embed.weight, 0),
+            jnp.where(says[:, None], head_scale * network.head.weight, 0),
+            jnp.where(says, network.head.bias, rest),
+        ),
+    )
+
+
+def narrow(network: Network, n_in: int, n_out: int) -> Network:
+    """The network with the inputs and outputs that it uses, and no others."""
+    network = jax.device_get(network)
+    assert network.head.bias is not None
+    small = eqx.tree_at(
+        lambda n: (n.embed.weight, n.head.weight, n.head.bias),
+        network,
+        (network.embed.weight[:, :n_in], network.head.weight[:n_out], network.head.bias[:n_out]),
+    )
+    return jax.tree.map(jnp.asarray, small)

@@ -1,0 +1,39 @@
+"""Ctrl-C while training: the first one ends it kindly, at the end of the epoch; a second one raises KeyboardInterrupt."""
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupt:
+    """Whether someone asked to stop."""
+
+    asked = False
+
+
+@contextmanager
+def one_interrupt() -> Iterator[Interrupt]:
+    """Inside, SIGINT sets `asked`; the second one raises.
+
+    Nothing changes outside the main thread, which alone may handle signals, and where SIGINT is ignored or not Python's.
+    """
+    interrupt = Interrupt()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupt.asked:
+            raise KeyboardInterrupt
+        interrupt.asked = True
+        print("Ctrl-C: training ends with this epoch, the best model is kept. Once more to give up.", file=sys.stderr)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) in (None, signal.SIG_IGN):
+        yield interrupt
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,82 @@
+"""Columns to mean 0 and standard deviation 1, learned from the training rows; a constant column becomes 0.
+
+    Scaling.of(x) → scaling;  scaling(x) → float32;  scaling.inverse(z);  scaling.with_more(x) → scaling, for a stream
+
+Sparse matrices are made dense here, a block of rows at a time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+BLOCK = 4096  # rows
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """z = (x − mean) / scale, column by column.
+
+    Of rows whose weights sum to `total`; at 0 nothing was learned, and everything stays as it is.
+    """
+
+    total: float
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @classmethod
+    def none(cls, columns: int) -> Self:
+        """Leaves everything as it is."""
+        return cls(0.0, np.zeros(columns), np.ones(columns))
+
+    @classmethod
+    def of(cls, x: Any, weight: np.ndarray | None = None) -> Self:
+        """From dense or sparse rows; those of weight 0 do not count.
+
+        >>> Scaling.of(np.array([[1.0, 5.0], [3.0, 5.0]]))(np.array([[1.0, 6.0]])).tolist()
+        [[-1.0, 1.0]]
+        """
+        w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
+        total = w.sum()
+        mean = sum(w[rows] @ block for rows, block in _blocks(x)) / total
+        variance = sum(w[rows] @ (block - mean) ** 2 for rows, block in _blocks(x)) / total
+        return cls(float(total), mean, variance)
+
+    def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
+        """As if learned from all rows so far and these.
+
+        >>> x = np.array([[1.0], [2.0], [6.0]])
+        >>> Scaling.of(x[:1]).with_more(x[1:])(x).round(6).tolist() == Scaling.of(x)(x).round(6).tolist()
+        True
+        """
+        if not self.total:
+            return self
+        more = type(self).of(x, weight)
+        total = self.total + more.total
+        share = more.total / total
+        step = more.mean - self.mean
+        variance = (1 - share) * self.variance + share * more.variance + share * (1 - share) * step**2
+        return type(self)(total, self.mean + share * step, variance)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """The standard deviations; 1 where all that is left of a constant column are rounding errors."""
+        scale = np.sqrt(self.variance)
+        return np.where(scale <= 1e-12 * np.maximum(1, np.abs(self.mean)), 1.0, scale)
+
+    def __call__(self, x: Any) -> np.ndarray:
+        out, scale = np.empty(x.shape, np.float32), self.scale
+        for rows, block in _blocks(x):
+            out[rows] = (block - self.mean) / scale
+        return out
+
+    def inverse(self, z: np.ndarray) -> np.ndarray:
+        return z * self.scale + self.mean
+
+
+def _blocks(x: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    for start in range(0, x.shape[0], BLOCK):
+        rows = slice(start, start + BLOCK)
+        block = x[rows]
+        yield rows, np.asarray(block.toarray() if hasattr(block, "toarray") else block, float)

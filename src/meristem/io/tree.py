@@ -1,0 +1,87 @@
+"""A tree of arrays by path, such as "body.gate.value", and back into a tree of the same structure.
+
+The structure never comes from a file: `fill` takes it from a template (arrays or `jax.ShapeDtypeStruct`s) and checks every
+array against it. Random keys are stored as their data; who implements them is the template's business.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+T = TypeVar("T")
+KINDS = [jnp.floating, jnp.integer, jnp.bool_]
+
+
+def by_path(tree: PyTree) -> dict[str, np.ndarray]:
+    """Copies of a tree's arrays on the host.
+
+    >>> import jax
+    >>> from meristem.nn import Linear
+    >>> list(by_path({"first": Linear(2, 3, key=jax.random.key(0))}))
+    ['first.weight', 'first.bias']
+    """
+    return {name: np.array(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for name, leaf in _leaves(tree)}
+
+
+def check(template: PyTree, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise ValueError unless every array of the template is there, with its shape and kind of numbers, and no other."""
+    wanted = {name: jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf for name, leaf in _leaves(template)}
+    for what, off in (("lacks", set(wanted) - set(arrays)), ("has unknown", set(arrays) - set(wanted))):
+        if off:
+            raise ValueError(f"it {what} arrays: {', '.join(map(repr, sorted(off)[:3]))}{' …' * (len(off) > 3)}.")
+    for name, leaf in wanted.items():
+        shape, dtype = arrays[name].shape, arrays[name].dtype
+        if shape != leaf.shape:
+            raise ValueError(f"array {name!r} has shape {shape} where the structure has {leaf.shape}.")
+        if not any(jnp.issubdtype(dtype, kind) and jnp.issubdtype(leaf.dtype, kind) for kind in KINDS):
+            raise ValueError(f"array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
+
+
+def fill(template: T, arrays: Mapping[str, np.ndarray]) -> T:
+    """The template with the arrays in it, once `check` has passed them. Floats keep their own precision."""
+    check(template, arrays)
+    leaves = [_filled(name, leaf, arrays[name]) for name, leaf in _leaves(template)]
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)
+
+
+def under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays as part of a larger document.
+
+    >>> import numpy as np
+    >>> list(under("best", {"head.bias": np.zeros(1)}))
+    ['best.head.bias']
+    """
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def within(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A part of a larger document: `within(prefix, under(prefix, arrays))` are the arrays.
+
+    >>> import numpy as np
+    >>> list(within("best", {"best.head.bias": np.zeros(1), "mean": np.zeros(2)}))
+    ['head.bias']
+    """
+    start = f"{prefix}."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+
+
+def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
+    paths, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return [(jax.tree_util.keystr(path, simple=True, separator="."), leaf) for path, leaf in paths]
+
+
+def _is_key(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _filled(name: str, leaf: Any, array: np.ndarray) -> jax.Array:
+    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
+        advice = "call jax.config.update('jax_enable_x64', True) first"
+        raise ValueError(f"array {name!r} holds {array.dtype}, which JAX would shorten; {advice}.")
+    # A copy: JAX may take over a NumPy array's memory otherwise.
+    value = jnp.array(array)
+    return jax.random.wrap_key_data(value, impl=jax.random.key_impl(jnp.zeros((), leaf.dtype))) if _is_key(leaf) else value

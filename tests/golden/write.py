@@ -1,0 +1,46 @@
+"""How the golden files were made, by meristem 0.1.0. They stay as they are: a file written then must be loadable now.
+
+A change of the format adds files of its own beside them. Run with the path of a new folder.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from meristem.data.spirals import two_spirals
+from meristem.io import pack_state, save, write_document
+from meristem.nn import Network
+from meristem.train.programs import ALONE
+from meristem.train.samples import Data, prepared
+from meristem.train.step import Knobs, Recipe
+
+
+def main(folder: Path) -> None:
+    """A tunnel and a budding network, trained for a few epochs, their outputs, and a state in the middle of training."""
+    recipe = Recipe(batch_size=8)
+    inputs = np.linspace(-1, 1, 10, dtype=np.float32).reshape(5, 2)
+    outputs = {}
+    folder.mkdir()
+    for name, options in {"tunnel": {"depth": 3}, "budding": {"capacity": 16, "activation": "tanh"}}.items():
+        network = Network.create(name, 2, 1, width=5, key=jax.random.key(0), **options)
+        data = prepared(Data(*two_spirals("difficult")), network, recipe.objective)
+        state = ALONE.start(network, jax.random.key(1), recipe=recipe)
+        knobs = Knobs(jax.numpy.asarray(0.03), jax.numpy.asarray(1e-4))
+        for _ in range(30):
+            state, info = ALONE.epoch(state, data, knobs, recipe=recipe)
+        save(folder / f"{name}.safetensors", state.network)
+        structure, arrays = pack_state(state)
+        write_document(folder / f"{name}-state.safetensors", "state", arrays, structure)
+        outputs[name] = {
+            "hard_size": int(info.hard_size),
+            "soft_size": float(info.layer_sizes.sum()),
+            "outputs": jax.vmap(state.network)(inputs).tolist(),
+        }
+    (folder / "outputs.json").write_text(json.dumps({"inputs": inputs.tolist(), **outputs}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,89 @@
+"""Data that do not fit the device: blocks of rows from the host, the same training."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from meristem import Data, Recipe, fit, fit_each, layer_sizes
+from meristem.nn import Network
+from meristem.train.epochs import rows_that_fit
+from meristem.train.measure import evaluate
+from meristem.train.population import seed_keys
+
+RECIPE = Recipe(objective="multilabel", batch_size=8, watch="macro_f1", select="macro_f1")
+
+
+def data(n: int = 203) -> Data:
+    x = np.random.default_rng(0).standard_normal((n, 5)).astype(np.float32)
+    y = (x[:, :3] + x[:, 1:4] > 0.4).astype(np.float32)
+    return Data(x[:150], y[:150], x[150:], y[150:])
+
+
+def network(key: jax.Array, body: str = "highway") -> Network:
+    return Network.create(body, 5, 3, width=6, key=key, **({} if body == "budding" else {"depth": 2}))
+
+
+def train(rows: int | None, body: str = "highway", given: Data | None = None, **options):
+    knobs = {"learning_rate": 1e-2, "penalty": 1e-3, "recipe": RECIPE, "max_epochs": 12}
+    return fit(network(jax.random.key(0), body), given or data(), key=jax.random.key(1), rows_at_once=rows, **knobs | options)
+
+
+@pytest.mark.parametrize("body", ["highway", "budding"])
+def test_streamed_training_learns_the_same(body):
+    whole, streamed = train(None, body), train(40, body)
+    assert streamed.history["loss"][-1] < 0.7 * streamed.history["loss"][0]
+    np.testing.assert_allclose(streamed.history["loss"][-1], whole.history["loss"][-1], rtol=0.25)
+    again = train(40, body)
+    for name, values in streamed.history.items():
+        np.testing.assert_array_equal(values, again.history[name])
+
+
+def test_measures_are_those_of_the_whole_set():
+    result, (x, y, dev_x, dev_y, *_) = train(40), data()
+    for prefix, samples, targets in (("", x, y), ("dev_", dev_x, dev_y)):
+        measures = evaluate(result.last, samples, targets, "multilabel")
+        for name, value in measures._asdict().items():
+            np.testing.assert_allclose(result.history[prefix + name][-1], value, rtol=1e-5)
+    np.testing.assert_allclose(result.history["layer_sizes"][-1], layer_sizes(result.last, jnp.asarray(dev_x)), rtol=1e-5)
+
+
+def test_every_row_is_seen_once_and_those_without_weight_never():
+    """Adam's age counts the steps."""
+    x = np.ones((50, 5), np.float32)
+    weight = np.r_[np.ones(30), np.zeros(20)]
+    result = train(16, given=Data(x, np.ones((50, 3), np.float32), weight=weight), max_epochs=1)
+    steps = int(result.state.opt_state[0].age.embed.weight) if hasattr(result.state.opt_state, "__getitem__") else 0
+    assert steps == 4  # 16 rows, then 14: two batches of eight each
+
+
+def test_populations_stream_too():
+    keys = seed_keys([0, 1], 0)
+    fits = [
+        fit(
+            jax.vmap(network)(keys),
+            data(),
+            learning_rate=1e-2,
+            penalty=1e-3,
+            key=keys,
+            recipe=RECIPE,
+            max_epochs=2,
+            rows_at_once=n,
+        )
+        for n in (None, 40)
+    ]
+    assert fits[1].history["loss"].shape == (2, 2)
+    np.testing.assert_allclose(fits[0].history["loss"], fits[1].history["loss"], rtol=0.2)
+    assert (
+        len(fit_each(jax.vmap(network)(keys), data(), learning_rate=1e-2, penalty=1e-3, keys=keys, recipe=RECIPE, max_epochs=1))
+        == 2
+    )
+
+
+def test_what_fits_is_not_streamed():
+    assert rows_that_fit(data()) is None
+    given = data()
+    size = sum(a.nbytes for a in given if a is not None)
+    assert rows_that_fit(given, limit=3 * size) is None
+    rows = rows_that_fit(given, limit=size)
+    assert rows is not None and 20 <= rows <= 30  # an eighth of the 203
