@@ -25,23 +25,46 @@ if TYPE_CHECKING:
         TunnelClassifier as TunnelClassifier,
         TunnelRegressor as TunnelRegressor,
     )
+    from meristem.models import load as load, save as save
+    from meristem.plots import (
+        plot_decision_boundary as plot_decision_boundary,
+        plot_growth as plot_growth,
+        plot_structure as plot_structure,
+    )
 
 __version__ = "0.1.0"
-ESTIMATORS = [
-    "BuddingClassifier",
-    "BuddingRegressor",
-    "GrowthWarning",
-    "HighwayClassifier",
-    "HighwayRegressor",
-    "TunnelClassifier",
-    "TunnelRegressor",
-]
+
+# Names that need more than the core's five dependencies are looked up when they are asked for.
+LAZY = {
+    "BuddingClassifier": "estimators",
+    "BuddingRegressor": "estimators",
+    "GrowthWarning": "estimators",
+    "HighwayClassifier": "estimators",
+    "HighwayRegressor": "estimators",
+    "TunnelClassifier": "estimators",
+    "TunnelRegressor": "estimators",
+    "load": "models",
+    "save": "models",
+    "plot_decision_boundary": "plots",
+    "plot_growth": "plots",
+    "plot_structure": "plots",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """The estimators, for which scikit-learn must be installed; everything else does without."""
-    if name not in ESTIMATORS:
-        raise AttributeError(f"module 'meristem' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("meristem.estimators"), name)
+    if name in ("export", "plots"):
+        return import_module(f"meristem.{name}")
+    if name not in LAZY:
+        raise AttributeError(f"module 'meristem' has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"meristem.{LAZY[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("sklearn"):
+            raise
+        raise ImportError(f"meristem.{name} needs scikit-learn: pip install 'meristem[sklearn]'") from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LAZY})

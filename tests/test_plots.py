@@ -1,0 +1,448 @@
+"""Pictures of fitted estimators: what is drawn is what was trained, on any axes, and nothing else is touched."""
+
+import copy
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_friedman1, make_moons
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from meristem import hard_size, soft_size
+from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier
+from meristem.nn import Network
+from meristem.plots import plot_decision_boundary, plot_growth, plot_structure
+from meristem.plots.tree import nodes_of, shown
+
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem[cli]')")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+SMALL: dict[str, Any] = {"width": 6, "batch_size": 25, "random_state": 0}
+MOONS = make_moons(100, noise=0.2, random_state=0)
+IRIS = load_iris()
+FRIEDMAN = (lambda X, y: (X[:, :2], y))(*make_friedman1(100, random_state=0))
+
+
+@pytest.fixture(autouse=True)
+def tidy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is shown, settings are put back, figures are closed."""
+    monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("plt.show() was called"))
+    before = dict(matplotlib.rcParams)
+    yield
+    assert dict(matplotlib.rcParams) == before
+    plt.close("all")
+
+
+def fitted(model: Any, X: Any, y: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a few epochs are too few, and it says so
+        return model.fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def tunnel() -> TunnelClassifier:
+    options = {"depth": 3, "max_epochs": 40, "patience": 2, "early_stopping": True, "learning_rate": 0.03}
+    return fitted(TunnelClassifier(**SMALL, **options), *MOONS)
+
+
+@pytest.fixture(scope="module")
+def highway() -> HighwayClassifier:
+    return fitted(HighwayClassifier(**SMALL, depth=2, max_epochs=3), *MOONS)
+
+
+@pytest.fixture(scope="module")
+def budding() -> BuddingRegressor:
+    return fitted(BuddingRegressor(**SMALL, max_epochs=15, max_leaves=4, penalty=1e-6), *FRIEDMAN)
+
+
+@pytest.fixture(scope="module")
+def iris() -> TunnelClassifier:
+    return fitted(TunnelClassifier(**SMALL, depth=1, max_epochs=8), IRIS.data[:, 2:], IRIS.target_names[IRIS.target])
+
+
+def lines(ax: Any) -> dict[str, Any]:
+    return {line.get_label(): line for line in ax.lines}
+
+
+def curves(ax: Any, epochs: int) -> list[np.ndarray]:
+    """The lines over all epochs, as drawn."""
+    found = [line for line in ax.lines if np.array_equal(line.get_xdata(), np.arange(1, epochs + 1))]
+    return [line.get_ydata() for line in found]
+
+
+def dashed(ax: Any) -> list[float]:
+    return [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"]
+
+
+def texts(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+# Growth ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_growth_of_a_stack_is_its_history(tunnel):
+    losses, sizes = plot_growth(tunnel)
+    history, epochs = tunnel.history_, tunnel.n_iter_
+    assert np.array_equal(lines(losses)["training"].get_ydata(), history["loss"])
+    assert np.array_equal(lines(losses)["validation"].get_ydata(), history["dev_loss"])
+    total, *layers = curves(sizes, epochs)
+    assert np.array_equal(total, history["soft_size"])
+    assert np.array_equal(layers[::-1], history["layer_sizes"].T)
+    assert [ax.get_xlabel() for ax in (losses, sizes)] == ["", "epoch"]
+
+
+def test_growth_marks_rate_changes_and_the_kept_model(tunnel):
+    losses, sizes = plot_growth(tunnel)
+    changes = np.flatnonzero(np.diff(tunnel.history_["rate"])) + 1.5
+    assert changes.size
+    assert dashed(losses) == dashed(sizes) == changes.tolist()
+    assert texts(losses) == ["0.009", "0.003"][: changes.size]
+    ring = lines(losses)["kept model"]
+    kept = tunnel.best_epoch_
+    assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (kept, tunnel.history_["dev_loss"][kept - 1])
+    assert f"epoch {kept} of {tunnel.n_iter_}" in losses.get_title()
+    legend = [text.get_text() for text in losses.get_legend().get_texts()]
+    assert legend == ["training", "validation", "all layers", "kept model", "rate changes"]
+
+
+def test_growth_of_a_tree_is_its_history(budding):
+    losses, sizes = plot_growth(budding)
+    assert "validation" not in lines(losses)  # there was none
+    assert np.array_equal(lines(sizes)["hard size"].get_ydata(), budding.history_["hard_size"])
+    assert np.array_equal(lines(sizes)["soft size"].get_ydata(), budding.history_["soft_size"])
+    assert sizes.get_ylim()[0] <= 0
+
+
+def test_growth_shows_rates_that_rise_again(tunnel):
+    """As they do where fit() goes on from where it was."""
+    rate = np.repeat([0.03, 0.009, 0.03], [4, 2, tunnel.n_iter_ - 6])
+    losses, sizes = plot_growth(changed(tunnel, rate=rate))
+    assert dashed(losses) == dashed(sizes) == [4.5, 6.5]
+
+
+def test_growth_of_a_single_epoch_is_seen(tunnel):
+    model = changed(tunnel, **{name: values[:1] for name, values in tunnel.history_.items()})
+    model.best_epoch_ = 1
+    losses, sizes = plot_growth(model)
+    assert lines(losses)["training"].get_marker() == "."
+    assert losses.get_xlim() == sizes.get_xlim() == (0.5, 1.5)
+    assert [tick for tick in sizes.get_xticks() if 0.5 < tick < 1.5] == [1]
+
+
+def test_losses_of_different_magnitude_are_drawn_on_a_log_scale(tunnel):
+    for last, scale in [(1e-4, "log"), (0.2, "linear")]:
+        loss = np.geomspace(1, last, tunnel.n_iter_)
+        assert plot_growth(changed(tunnel, loss=loss, dev_loss=loss))[0].get_yscale() == scale
+
+
+def test_a_growth_without_a_finite_epoch_has_no_ring(tunnel):
+    nothing = np.full(tunnel.n_iter_, np.nan)
+    model = changed(tunnel, loss=nothing, dev_loss=nothing)
+    model.best_epoch_ = 0
+    losses, _ = plot_growth(model)
+    assert "kept model" not in lines(losses) and "no epoch was finite" in losses.get_title()
+
+
+def changed(model: Any, **history: np.ndarray) -> Any:
+    """An estimator with another past."""
+    other = copy.copy(model)
+    other.history_ = model.history_ | history
+    return other
+
+
+# Structure ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tunnel_is_a_heat_map_of_its_sorted_gates(tunnel):
+    ax = plot_structure(tunnel)
+    gates = np.asarray(tunnel.network_.body.gate.value)
+    assert np.allclose(ax.images[0].get_array().filled(0), np.sort(gates)[:, ::-1])
+    assert np.array_equal(ax.images[0].get_array().mask, np.sort(gates)[:, ::-1] == 0)  # closed ones have a color of their own
+    assert ax.images[0].get_clim() == (0, 1)
+    for gate in gates:
+        assert {f"{gate.sum():.2f}", str((gate > 0).sum())} <= set(texts(ax))
+    assert f"soft size {tunnel.soft_size_:.1f}, {tunnel.hard_size_} of {gates.size} units open" in ax.get_title()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["1", "2", "3"]
+
+
+def test_a_closed_layer_copies_its_input(tunnel):
+    network = eqx.tree_at(lambda n: n.body.gate.value, tunnel.network_, tunnel.network_.body.gate.value.at[1].set(0))
+    ax = plot_structure(network)
+    assert [text.get_position()[1] for text in ax.texts if text.get_text() == "copies its input"] == [1]
+
+
+def test_a_highways_gates_are_averaged_over_the_data_as_the_estimator_sees_them(highway):
+    ax = plot_structure(highway, X=MOONS[0])
+    assert ax.images[0].get_array().sum() == pytest.approx(highway.soft_size_, rel=1e-5)
+    body, x = highway.network_.body, highway._scaling_(MOONS[0])
+    mean = jax.vmap(body.gates)(jax.vmap(highway.network_.embed)(x)).mean(0)
+    assert np.allclose(ax.images[0].get_array(), np.sort(mean)[:, ::-1], atol=1e-6)
+    assert np.allclose(plot_structure(highway.network_, X=x).images[0].get_array(), ax.images[0].get_array(), atol=1e-6)
+
+
+def test_a_highway_without_data_shows_its_biases(highway):
+    ax = plot_structure(highway)
+    bias = np.asarray(jax.nn.sigmoid(highway.network_.body.gate_bias))
+    assert np.allclose(ax.images[0].get_array(), np.sort(bias)[:, ::-1])
+    assert "biases alone" in ax.get_title() and "soft size" not in ax.get_title()
+
+
+@pytest.mark.parametrize(("kind", "told"), [("plain", "3 × 4 units without gates"), ("residual", "each added to its input")])
+def test_networks_of_fixed_size_are_all_open(kind, told):
+    ax = plot_structure(Network.create(kind, 2, 1, width=4, depth=3, key=jax.random.key(0)))
+    assert (ax.images[0].get_array() == 1).all() and told in ax.get_title()
+
+
+def test_many_layers_are_numbered_sparsely():
+    ax = plot_structure(Network.create("tunnel", 2, 1, width=150, depth=60, key=jax.random.key(0)))
+    assert len(ax.get_yticks()) <= 25
+    assert ax.get_title() == "Tunnel network: no unit is open"
+
+
+def tree(capacity: int, leaves: int, seed: int) -> Network:
+    """A budding network with a random tree of that many leaves."""
+    rng = np.random.default_rng(seed)
+    depth, gamma = np.full(capacity, -1, np.int32), np.ones(2 * capacity - 1, np.float32)
+
+    def split(first: int, last: int, level: int) -> None:
+        if first < last:
+            middle = int(rng.integers(first + 1, last + 1))
+            depth[middle], gamma[2 * middle - 1] = level, rng.uniform()
+            split(first, middle - 1, level + 1)
+            split(middle, last, level + 1)
+
+    split(0, leaves - 1, 0)
+    network = Network.create("budding", 2, 1, width=3, capacity=capacity, key=jax.random.key(0))
+    return eqx.tree_at(
+        lambda n: (n.body.depth, n.body.leafness.value), network, (jnp.asarray(depth), jnp.asarray(gamma, jnp.float32))
+    )
+
+
+@pytest.mark.parametrize(("capacity", "leaves", "seed"), [(4, 1, 0), (4, 4, 1), (8, 5, 2), (8, 6, 3), (16, 16, 4)])
+def test_the_drawn_tree_is_the_tree(capacity, leaves, seed):
+    body = tree(capacity, leaves, seed).body
+    nodes = nodes_of(body)
+    assert [node.x for node in nodes] == list(range(2 * leaves - 1))
+    children = [child for node in nodes for child in node.children]
+    (root,) = set(range(len(nodes))) - set(children)  # everyone else is somebody's child
+    assert len(children) == len(set(children)) == len(nodes) - 1 and nodes[root].y == 0
+    for node in nodes:
+        assert bool(node.children) == (node.x % 2 == 1)
+        assert node.gamma == float(body.leafness.value[node.x])
+        if node.children:
+            left, right = (nodes[child] for child in node.children)
+            assert left.x < node.x < right.x and left.y == right.y == node.y - 1
+            assert node.layer == left.layer and right.layer == (node.x + 1) // 2  # tied weights, and its own
+
+    def size(place: int) -> float:
+        """Equation 8."""
+        node = nodes[place]
+        return 1 + (1 - node.gamma) * sum(map(size, node.children)) if node.children else 1.0
+
+    assert size(root) == pytest.approx(float(soft_size(body, jnp.zeros((1, 3)))), rel=1e-5)
+
+
+def test_every_node_is_drawn_once():
+    network = tree(8, 5, 0)
+    ax = plot_structure(network)
+    inner, leaves = (marks.get_offsets() for marks in ax.collections)
+    assert (len(inner), len(leaves)) == (4, 5) and len(inner) + len(leaves) == int(hard_size(network))
+    assert sorted([*inner[:, 0], *leaves[:, 0]]) == list(range(9))
+    nodes = nodes_of(network.body)
+    written = {text.get_position(): text.get_text() for text in ax.texts}
+    assert written == {(node.x, node.y): shown(node.gamma) if node.children else f"$W_{{{node.layer + 1}}}$" for node in nodes}
+    assert len(ax.lines) == 8
+    soft = float(soft_size(network, jnp.zeros((1, 2))))
+    assert ax.get_title() == f"Budding perceptron: 5 layers, soft size {soft:.2f}, hard size 9"
+
+
+def test_tied_weights_have_one_color_and_open_nodes_thick_lines():
+    network = tree(8, 5, 0)
+    ax = plot_structure(network)
+    colors = {tuple(place): tuple(color) for place, color in zip(*_leaf_colors(ax), strict=True)}
+    nodes = nodes_of(network.body)
+    for node in nodes:
+        below = [line for line in ax.lines if (line.get_xdata()[0], line.get_ydata()[0]) == (node.x, node.y)]
+        if node.children:
+            leaf = nodes[2 * node.layer]
+            assert tuple(below[0].get_color()) == colors[leaf.x, leaf.y]
+            assert below[0].get_linewidth() == pytest.approx(0.8 + 4 * (1 - node.gamma))
+
+
+def _leaf_colors(ax: Any) -> tuple[Any, Any]:
+    return ax.collections[1].get_offsets().tolist(), ax.collections[1].get_facecolors().tolist()
+
+
+def test_a_fitted_tree(budding):
+    ax = plot_structure(budding)
+    assert sum(len(marks.get_offsets()) for marks in ax.collections) == budding.hard_size_
+    assert f"hard size {budding.hard_size_}" in ax.get_title()
+
+
+def test_a_seedling_is_a_single_layer():
+    ax = plot_structure(Network.create("budding", 2, 1, key=jax.random.key(0)))
+    assert texts(ax) == ["$W_{1}$"] and not ax.lines
+    assert ax.get_title() == "Budding perceptron: a single layer, soft size 1, hard size 1"
+
+
+# The plane ------------------------------------------------------------------------------------------------------------------
+
+
+def plane(ax: Any) -> np.ndarray:
+    """The points that the pixels of the shading stand for."""
+    left, right, low, high = ax.images[0].get_extent()
+    n = ax.images[0].get_array().shape[0]
+    across, up = (np.linspace(a + (b - a) / (2 * n), b - (b - a) / (2 * n), n) for a, b in [(left, right), (low, high)])
+    return np.stack(np.meshgrid(across, up), -1).reshape(-1, 2)
+
+
+def points(ax: Any) -> np.ndarray:
+    """Those of the scattered samples, in their order."""
+    return np.concatenate([marks.get_offsets() for marks in ax.collections if type(marks).__name__ == "PathCollection"])
+
+
+def test_two_classes_are_shaded_by_probability(tunnel):
+    X, y = MOONS
+    ax = plot_decision_boundary(tunnel, X, y)
+    probability = tunnel.predict_proba(plane(ax))[:, 1]
+    assert np.allclose(ax.images[0].get_array().ravel(), probability, atol=1e-5)
+    assert ax.images[0].get_clim() == (0, 1)
+    assert np.allclose(points(ax), np.concatenate([X[y == 0], X[y == 1]]))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["class 0", "class 1"]
+    (contour,) = [found for found in ax.collections if type(found).__name__ == "QuadContourSet"]
+    edge = np.concatenate([path.vertices for path in contour.get_paths()])
+    assert np.abs(tunnel.predict_proba(edge)[:, 1] - 0.5).max() < 0.1
+    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    assert (low < X.min(0)).all() and (X.max(0) < high).all()
+
+
+def test_more_classes_are_regions(iris):
+    X, y = IRIS.data[:, 2:], IRIS.target_names[IRIS.target]
+    ax = plot_decision_boundary(iris, X, y)
+    region = iris.classes_[ax.images[0].get_array().ravel()]
+    assert (region == iris.predict(plane(ax))).mean() > 0.999  # rounding may decide on the border itself
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == list(IRIS.target_names)
+    assert len(points(ax)) == 150
+
+
+def test_a_regressor_is_shaded_by_its_value(budding):
+    X, y = FRIEDMAN
+    ax = plot_decision_boundary(budding, X, y)
+    assert np.allclose(ax.images[0].get_array().ravel(), budding.predict(plane(ax)), atol=1e-3)
+    assert ax.images[0].get_clim() == ax.collections[0].get_clim() == (y.min(), y.max())
+    assert np.array_equal(ax.collections[0].get_array(), y)
+
+
+def test_any_scikit_learn_estimator_will_do():
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(*MOONS)
+    ax = plot_decision_boundary(model, *MOONS)
+    assert np.allclose(ax.images[0].get_array().ravel(), model.predict_proba(plane(ax))[:, 1])
+
+
+def test_columns_keep_their_names():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(MOONS[0], columns=["east", "north"])
+    model = LogisticRegression().fit(X, MOONS[1])
+    ax = plot_decision_boundary(model, X, MOONS[1])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("east", "north")
+    with pytest.raises(ValueError, match=r"columns \['north', 'east'\]; the estimator was fitted to \['east', 'north'\]"):
+        plot_decision_boundary(model, X[["north", "east"]], MOONS[1])
+
+
+def test_a_constant_feature_is_no_trouble(tunnel):
+    X = np.stack([MOONS[0][:, 0], np.zeros(100)], 1)
+    assert plot_decision_boundary(tunnel, X, MOONS[1]).get_ylim() == (-1, 1)
+
+
+# Axes, errors, matplotlib ---------------------------------------------------------------------------------------------------
+
+
+def test_given_axes_are_drawn_on(tunnel, budding):
+    axes = plt.figure().subplots(2, 2)
+    assert plot_structure(tunnel, ax=axes[0, 0]) is axes[0, 0]
+    assert plot_structure(budding, ax=axes[0, 1]) is axes[0, 1]
+    assert plot_decision_boundary(tunnel, *MOONS, ax=axes[1, 0]) is axes[1, 0]
+    assert plt.get_fignums() == [1]
+    below = plt.figure().subplots(2, 1)
+    assert (plot_growth(tunnel, axes=below) == below).all()
+    assert plt.get_fignums() == [1, 2]
+
+
+def test_without_axes_a_figure_of_pyplots_is_made(tunnel):
+    for draw in (
+        lambda: plot_growth(tunnel)[0],
+        lambda: plot_structure(tunnel),
+        lambda: plot_decision_boundary(tunnel, *MOONS),
+    ):
+        assert draw().figure is plt.gcf()
+    assert len(plt.get_fignums()) == 3
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()  # no warning of a layout that does not fit
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda t: plot_growth(TunnelClassifier()), r"a TunnelClassifier that is not fitted; call fit\(X, y\) first"),
+        (lambda t: plot_growth(make_pipeline(t)), r"got a Pipeline; give it the last step: pipeline\[-1\]"),
+        (
+            lambda t: plot_growth(t, axes=plt.figure().subplots()),
+            r"axes holds 1 Axes; this picture has 2: plt.subplots\(2, 1\)",
+        ),
+        (lambda t: plot_growth(t, axes=[1, 2]), r"axes=\[1, 2\] must be matplotlib's Axes"),
+        (lambda t: plot_structure(TunnelClassifier()), r"a TunnelClassifier that is not fitted; call fit\(X, y\) first"),
+        (lambda t: plot_structure(GridSearchCV(LogisticRegression(), {}).fit(*MOONS)), r"search\.best_estimator_"),
+        (lambda t: plot_structure("tunnel"), r"or a Network, got a str\."),
+        (lambda t: plot_structure(jax.tree.map(lambda a: a[None], t.network_)), r"a population of 1; pick one"),
+        (lambda t: plot_decision_boundary(t, IRIS.data, IRIS.target), r"two features, got X of shape \(150, 4\)"),
+        (lambda t: plot_decision_boundary(t, MOONS[0], MOONS[1][:5]), r"y has shape \(5,\)"),
+        (lambda t: plot_decision_boundary(t, MOONS[0], MOONS[1] + 1), r"not among the estimator's classes \[0, 1\]"),
+        (lambda t: plot_decision_boundary(TunnelClassifier(), *MOONS), r"not fitted"),
+    ],
+)
+def test_errors_say_what_to_do(tunnel, call, told):
+    with pytest.raises(ValueError, match=told):
+        call(tunnel)
+
+
+def test_an_estimator_of_more_features_has_no_plane():
+    model = LogisticRegression(max_iter=1000).fit(IRIS.data, IRIS.target)
+    with pytest.raises(ValueError, match=r"an estimator fitted to 4; fit one to two columns"):
+        plot_decision_boundary(model, IRIS.data[:, :2], IRIS.target)
+
+
+def test_several_values_per_sample_have_no_plane():
+    model = LinearRegression().fit(MOONS[0], MOONS[0])
+    with pytest.raises(ValueError, match=r"one value per sample; this estimator predicts 2"):
+        plot_decision_boundary(model, MOONS[0], MOONS[0])
+
+
+@pytest.mark.parametrize("X", [np.ones((3, 5)), np.ones(2), np.empty((0, 2)), np.array([["a", "b"]])])
+def test_gates_need_data_of_the_right_shape(highway, X):
+    with pytest.raises(ValueError, match=r"it must be numbers \[samples, 2\]"):
+        plot_structure(highway, X=X)
+
+
+def test_without_matplotlib_one_line_says_so(tunnel, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for draw in (lambda: plot_growth(tunnel), lambda: plot_structure(tunnel), lambda: plot_decision_boundary(tunnel, *MOONS)):
+        with pytest.raises(ImportError, match=r"pip install 'meristem\[cli\]'"):
+            draw()
+
+
+def test_importing_the_pictures_imports_neither_matplotlib_nor_scikit_learn():
+    code = "import sys, meristem.plots; print([m for m in ('matplotlib', 'sklearn') if m in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
