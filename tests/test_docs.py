@@ -31,15 +31,36 @@ def test_every_public_name_shows_a_call():
     for name in MODULES:
         module = importlib.import_module(name)
         shown += "".join(example.source for test in doctest.DocTestFinder().find(module) for example in test.examples)
-    public = [name for name in vars(meristem) if not name.startswith("_") and name not in {"nn", "DivergedError", "Fit"}]
+    hidden = {"nn", "DivergedError", "Fit", "GrowthWarning", "Any", "TYPE_CHECKING"}
+    public = [name for name in dir(meristem) if not name.startswith("_") and name not in hidden]
     functions = [name for name in public if callable(getattr(meristem, name))]
     assert [name for name in functions if not re.search(rf"\b{name}\b", shown)] == []
 
 
-@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, re.DOTALL), ids=["fit", "own-optimizer"])
-def test_the_readmes_code_runs(block, capsys):
-    exec(compile(block, "README.md", "exec"), {})
+PAGES = [ROOT / "README.md", ROOT / "docs" / "estimators.md", ROOT / "docs" / "api.md"]
+BLOCKS = [
+    pytest.param(block, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_code_of_the_pages_runs(block, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    exec(compile(block, "a page", "exec"), {})
     assert "print(" not in block or capsys.readouterr().out
+
+
+def test_every_parameter_is_explained_with_its_default():
+    from meristem import BuddingClassifier, TunnelClassifier, TunnelRegressor
+
+    page = (ROOT / "docs" / "estimators.md").read_text()
+    explained = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", page.split("<!-- parameters -->")[1], re.MULTILINE))
+    for kind in (TunnelClassifier, BuddingClassifier, TunnelRegressor):
+        for name, value in kind().get_params().items():
+            assert repr(value) in explained[name], (kind.__name__, name, value)
 
 
 def test_the_readmes_commands_exist():

@@ -1,0 +1,120 @@
+"""What stands around an exported network: features are standardized before it, and its outputs become y behind it.
+
+    Standardization    z = ((x − mean) − rest) / scale
+    Raw                the outputs as they are: logits, or numbers in the units the network learned
+    OneOf(classes)     one class per row: softmax(z), or softmax([0, z]) where two classes share one logit
+    AnyOf()            labels, each there or not: sigmoid(z)
+    Numbers            y = z · scale + mean
+
+`mean` and `rest` are the mean in two floats. With the mean in one, a feature that hardly varies about a large value (a year, a
+temperature in kelvin) loses as many digits as the mean has more than the deviation; x − mean is exact where that happens,
+and the rest then takes off what the float had no room for. Double precision would do the same, but few accelerators have it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from meristem.compact import CompactNetwork
+from meristem.compact.layers import Tree
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The network's outputs, as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """One of these classes: integers, numbers, booleans or texts, in the order of the outputs. Two of them may share one.
+
+    >>> OneOf(np.array(["no", "yes"], object)).classes.dtype.kind
+    'U'
+    """
+
+    classes: Any  # [classes]
+
+    def __post_init__(self) -> None:
+        classes = np.asarray(self.classes)
+        if classes.dtype == object:
+            classes = np.array(classes.tolist())
+        if classes.ndim != 1 or len(classes) == 0 or classes.dtype.kind not in "biufU":
+            raise ValueError(f"classes={self.classes!r} must be a list of numbers, booleans or texts, all of one kind.")
+        object.__setattr__(self, "classes", classes)
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Any number of labels at once; one output for each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Numbers that were standardized to be learned; one per row and no second axis if `is_flat`."""
+
+    mean: Any  # [n_out]
+    scale: Any  # [n_out]
+    is_flat: bool = False
+
+
+Ending = Raw | OneOf | AnyOf | Numbers
+
+
+class Standardization(NamedTuple):
+    """z = ((x − mean) − rest) / scale; see the module's header."""
+
+    mean: np.ndarray  # [n_in]
+    rest: np.ndarray  # [n_in]
+    scale: np.ndarray  # [n_in]
+
+
+def standardization(scaling: tuple[Any, Any], n_in: int, dtype: Any) -> Standardization:
+    """(mean, scale) for inputs of this type.
+
+    >>> mean, rest, _ = standardization((np.array([2000.1]), np.ones(1)), 1, np.float32)
+    >>> abs(mean.item() - 2000.1) > 1e-5, abs(mean.item() + rest.item() - 2000.1) < 1e-11
+    (True, True)
+    """
+    mean, scale = (_vector(f"scaling's {name}", values, n_in) for name, values in zip(("mean", "scale"), scaling, strict=True))
+    if not (scale != 0).all():
+        raise ValueError(f"scaling's scale is 0 for feature {np.flatnonzero(scale == 0)[0]}; give 1 for a constant feature.")
+    high = mean.astype(dtype)
+    return Standardization(high, (mean - high).astype(dtype), scale.astype(dtype))
+
+
+def sizes(network: CompactNetwork) -> tuple[int, int]:
+    """How many features go in and how many outputs come out.
+
+    >>> import jax
+    >>> from meristem.compact import compact
+    >>> from meristem.nn import Network
+    >>> sizes(compact(Network.create("budding", n_in=2, n_out=3, key=jax.random.key(0))))
+    (2, 3)
+    """
+    first: Any = network.layers[0]
+    n_in = (first.leaves[0] if isinstance(first, Tree) else first).weight.shape[1]
+    return n_in, jax.eval_shape(network.columns, jax.ShapeDtypeStruct((n_in,), jnp.float32)).shape[0]
+
+
+def check_ending(ending: Ending, n_out: int) -> Ending:
+    """The ending, if it fits a network with that many outputs."""
+    if isinstance(ending, OneOf):
+        n = len(ending.classes)
+        if n != n_out and (n, n_out) != (2, 1):
+            raise ValueError(f"ending has {n} classes, the network {n_out} outputs; give {2 if n_out == 1 else n_out} classes.")
+    if isinstance(ending, Numbers):
+        mean, scale = (_vector(f"ending's {name}", getattr(ending, name), n_out) for name in ("mean", "scale"))
+        if ending.is_flat and n_out != 1:
+            raise ValueError(f"is_flat=True is for a network with one output, this one has {n_out}; give is_flat=False.")
+        return Numbers(mean, scale, ending.is_flat)
+    return ending
+
+
+def _vector(name: str, values: Any, n: int) -> np.ndarray:
+    vector = np.asarray(values, np.float64)
+    if vector.shape != (n,) or not np.isfinite(vector).all():
+        raise ValueError(f"{name} has shape {vector.shape}; it must be {n} finite number{'s' * (n != 1)}.")
+    return vector

@@ -1,0 +1,506 @@
+"""Export: onnxruntime and PyTorch say what `predict` and `predict_proba` say, without meristem; what is wrong is one line.
+
+Whatever is drawn at random is compared with the NumPy form, which is what `predict` computes, and each kind of layer with JAX.
+"""
+
+import functools
+import importlib.util
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+from hypothesis import given, settings, strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, make_multilabel_classification
+from sklearn.exceptions import NotFittedError
+
+from meristem.compact import CompactNetwork, compact
+from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Residual, Tree
+from meristem.estimators import BuddingClassifier, HighwayRegressor, TunnelClassifier, TunnelRegressor
+from meristem.estimators.forward import as_numpy, outputs
+from meristem.estimators.scaling import Scaling
+from meristem.estimators.targets import Classes
+from meristem.export import AnyOf, Numbers, OneOf, Raw, onnx_of, to_onnx, to_torch, torch_of
+from meristem.export.onnx import SIGMA as ONNX_SIGMA, build
+from meristem.export.torch import SIGMA as TORCH_SIGMA
+from meristem.nn import Network
+from meristem.nn.activation import ACTIVATIONS
+from test_compact import around
+from test_reference import DEPTH, WIDTH, make_budding, make_highway, make_tunnel, many, seeds, trees, unit
+
+TOLERANCE = 1e-5
+ROWS = 20
+KINDS = {Affine, Perceptron, Residual, Gated, Cascade, Highway, Tree}
+PAIR = CompactNetwork((Affine(np.ones((2, 3), np.float32), np.array([0, 1], np.float32)),))  # one with two outputs
+activations = st.sampled_from(list(ACTIVATIONS))
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    return pytest.importorskip("torch", reason="PyTorch is an extra that the tests' extra does not hold")
+
+
+def session(model: Any) -> onnxruntime.InferenceSession:
+    """Of a path, or of a model."""
+    source = str(model) if not hasattr(model, "SerializeToString") else model.SerializeToString()
+    return onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+
+
+def run(model: Any, x: Any) -> dict[str, np.ndarray]:
+    opened = model if isinstance(model, onnxruntime.InferenceSession) else session(model)
+    names = [output.name for output in opened.get_outputs()]
+    return dict(zip(names, opened.run(None, {"X": np.asarray(x, np.float32)}), strict=True))
+
+
+def run_torch(torch: Any, module: Any, x: Any) -> np.ndarray:
+    with torch.no_grad():
+        return module(torch.tensor(np.asarray(x))).numpy()
+
+
+def everywhere(network: Any, x: np.ndarray, **options: Any) -> Iterator[np.ndarray]:
+    """Its last output in onnxruntime, and its output in PyTorch where that is installed."""
+    yield list(run(build(network, **options), x).values())[-1]
+    if importlib.util.find_spec("torch"):
+        yield run_torch(importlib.import_module("torch"), to_torch(network, **options), x)
+
+
+def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
+    """Within 1e-5 of the largest, or of 1."""
+    assert got.shape == expected.shape
+    assert np.abs(got - expected).max() <= TOLERANCE * max(1, np.abs(expected).max())
+
+
+def some_x(n_in: int, n: int = ROWS) -> np.ndarray:
+    return np.random.default_rng(5).normal(size=(n, n_in)).astype(np.float32)
+
+
+def random_layer(kind: type[Layer], activation: str, rng: np.random.Generator, rows: tuple[int, ...] = (1, 3)) -> Layer:
+    """Of width 5."""
+
+    def draw(*shape: int) -> np.ndarray:
+        return rng.normal(size=shape).astype(np.float32)
+
+    if kind is Affine:
+        return Affine(draw(5, 5), None)
+    if kind is Gated:
+        gate = rng.uniform(size=len(rows)).astype(np.float32)
+        return Gated(draw(len(rows), 5), draw(len(rows)), gate, rows, activation)
+    if kind is Cascade:
+        return Cascade(draw(2 + 3 + 1 + 5, 5), draw(11), (draw(3, 2), draw(1, 5), draw(5, 6)), activation)
+    if kind is Highway:
+        return Highway(draw(5, 5), draw(5), draw(5, 5), draw(5), activation)
+    if kind is Tree:
+        reads = [(0,), (0, 1), (1, 2)]
+        return Tree(tuple(Leaf(draw(5, 5), draw(5), draw(len(r)), r) for r in reads), activation)
+    return kind(draw(5, 5), draw(5), activation)  # type: ignore[call-arg]
+
+
+# ---- networks: every layer, every activation, random structures
+
+
+def test_the_lists_are_complete():
+    assert set(Layer.__subclasses__()) == KINDS
+    assert ONNX_SIGMA.keys() == ACTIVATIONS.keys() == TORCH_SIGMA.keys()
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS, key=str), ids=lambda kind: kind.__name__)
+def test_every_kind_of_layer(kind):
+    layer = random_layer(kind, "gelu", np.random.default_rng(0))
+    network, x = CompactNetwork((layer, random_layer(Affine, "", np.random.default_rng(1)))), some_x(5)
+    for got in everywhere(network, x):
+        assert_close(got, np.asarray(jax.vmap(network)(jnp.asarray(x))))
+
+
+@pytest.mark.parametrize("rows", [(2,), (1, 3), (0, 3, 4), (0, 1, 2, 3), (0, 1, 2, 3, 4)])
+def test_units_that_copy_are_copied_exactly(rows):
+    """However many are open; also with an activation that is not 0 at 0."""
+    network = CompactNetwork((random_layer(Gated, "softplus", np.random.default_rng(0), rows),))
+    x = 100 * some_x(5)
+    closed = [unit for unit in range(5) if unit not in rows]
+    for got in everywhere(network, x):
+        np.testing.assert_array_equal(got[:, closed], x[:, closed])
+        assert_close(got, outputs(network, x))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_activation_far_out_too(activation):
+    eye = np.eye(1, dtype=np.float32)
+    network = CompactNetwork((Perceptron(eye, np.zeros(1, np.float32), activation),))
+    x = np.concatenate([np.linspace(-6, 6, 200), [-100, -30, 0, 30, 100]]).astype(np.float32)[:, None]
+    expected = np.asarray(ACTIVATIONS[activation](jnp.asarray(x)))
+    for got in everywhere(network, x):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def tunnels(gates: list[float], activation: str, rng: np.random.Generator, seed: int) -> Network:
+    some_open = np.where(rng.uniform(size=len(gates)) < rng.choice([0.2, 0.8]), gates, 0).tolist()
+    return around(make_tunnel(some_open, rng, activation), int(rng.choice([2, 40])), seed)
+
+
+def buddings(tree: dict[str, Any], activation: str, rng: np.random.Generator, seed: int) -> Network:
+    return around(make_budding(tree, activation), 4, seed, n_out=1)
+
+
+def highways(_: None, activation: str, rng: np.random.Generator, seed: int) -> Network:
+    return around(make_highway(rng, activation), 4, seed)
+
+
+def plains(kinds: list[type[Layer]], activation: str, rng: np.random.Generator, seed: int) -> CompactNetwork:
+    return CompactNetwork(tuple(random_layer(kind, activation, rng) for kind in [*kinds, Affine]))
+
+
+gate_lists = st.lists(unit, min_size=DEPTH * WIDTH, max_size=DEPTH * WIDTH)
+plain_lists = st.lists(st.sampled_from([Perceptron, Residual]), min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize(
+    ("make", "drawn", "kinds"),
+    [
+        (tunnels, gate_lists, {Affine, Gated, Cascade}),
+        (buddings, trees(), {Affine, Perceptron, Tree}),
+        (highways, st.none(), {Affine, Highway}),
+        (plains, plain_lists, {Affine, Perceptron, Residual}),
+    ],
+)
+def test_random_structures(make, drawn, kinds):
+    seen = set()
+
+    @settings(many, max_examples=20)
+    @given(drawn=drawn, activation=activations, seed=seeds)
+    def check(drawn, activation, seed):
+        network = as_numpy(compact(make(drawn, activation, np.random.default_rng(seed), seed)))
+        seen.update(map(type, network.layers))
+        first = network.layers[0]
+        x = some_x((first.leaves[0] if isinstance(first, Tree) else first).weight.shape[1])
+        for got in everywhere(network, x):
+            assert_close(got, outputs(network, x))
+
+    check()
+    assert seen >= kinds
+
+
+def test_a_network_that_is_not_compact_yet_is_made_so():
+    network = around(make_tunnel([0.0] * DEPTH * WIDTH, np.random.default_rng(0), "relu"), 4, 0)
+    assert [node.op_type for node in build(network).graph.node] == ["Gemm", "Identity"]
+    assert_close(run(build(network), some_x(4))["outputs"], outputs(as_numpy(compact(network)), some_x(4)))
+
+
+def test_double_precision():
+    """ONNX files are float32; a module has the type of its network."""
+    layers = [random_layer(kind, "gelu", np.random.default_rng(0)) for kind in (Highway, Gated, Tree)]
+    network = jax.tree.map(lambda a: a.astype(np.float64), CompactNetwork(tuple(layers)))
+    x = np.random.default_rng(0).normal(size=(ROWS, 5))
+    for got, dtype in zip(everywhere(network, x), (np.float32, np.float64), strict=False):
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, outputs(network, x), rtol=1e-5, atol=1e-5)
+
+
+# ---- what stands around
+
+
+@pytest.mark.parametrize("offset", [0, 1e3, 1e6, 1e9])
+def test_a_large_mean_costs_no_precision(offset):
+    """Features as they arrive, in float32; those of a deviation far below a float's last digit say nothing to anyone."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(offset + 0.123, max(1, 1e-7 * offset * 10), (200, 5)).astype(np.float32)
+    scaling = Scaling.of(x.astype(float))
+    network = CompactNetwork((random_layer(Perceptron, "tanh", rng), random_layer(Affine, "", rng)))
+    expected, pair = outputs(network, scaling(x)), (scaling.mean, scaling.scale)
+    for given_x in (x, x.astype(np.float64)):
+        for got in everywhere(network, given_x, scaling=pair):
+            assert_close(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("classes", "dtype"),
+    [
+        ([3, 7], np.int64),
+        (np.array([1, 2, 200], np.uint8), np.int64),
+        ([False, True], np.bool_),
+        ([0.0, 1.0, 2.0], np.float64),
+        (["ja", "nein"], object),
+        (np.array(["a", "é", "日本"], object), object),
+        ([5], np.int64),
+    ],
+    ids=["two", "bytes", "booleans", "floats", "texts", "objects", "one"],
+)
+def test_classes_of_every_type(classes, dtype):
+    n = len(classes)
+    network = CompactNetwork((Affine(some_x(3, 1 if n == 2 else n), None),))
+    got = run(build(network, ending=OneOf(classes)), some_x(3))
+    targets, z = Classes(np.array(classes)), outputs(network, some_x(3))
+    assert list(got) == ["label", "probabilities"] and got["label"].dtype == dtype
+    assert got["label"].tolist() == targets.decode(z).tolist()
+    assert n == 1 or len(set(got["label"].tolist())) > 1
+    for probabilities in everywhere(network, some_x(3), ending=OneOf(classes)):
+        assert_close(probabilities, targets.probabilities(z))
+
+
+def test_two_classes_of_two_outputs():
+    """The second logit of PAIR is the first plus 1."""
+    assert run(build(PAIR, ending=OneOf([3, 7])), some_x(3, 1))["label"].tolist() == [7]
+    for probabilities in everywhere(PAIR, some_x(3, 1), ending=OneOf([3, 7])):
+        assert_close(probabilities, np.array([[1, np.e]]) / (1 + np.e))
+
+
+def test_on_the_fence_it_is_the_first_class():
+    network = CompactNetwork((Affine(np.zeros((1, 2), np.float32), None),))
+    got = run(build(network, ending=OneOf([3, 7])), some_x(2, 1))
+    assert got["label"].tolist() == [3] and got["probabilities"].tolist() == [[0.5, 0.5]]
+
+
+def test_small_probabilities_keep_their_digits():
+    network = CompactNetwork((Affine(np.array([[15.0]], np.float32), None),))
+    (first, _), (_, second) = run(build(network, ending=OneOf([0, 1])), np.array([[1.0], [-1.0]]))["probabilities"]
+    assert first == pytest.approx(3.059e-7, rel=1e-2) and second == pytest.approx(3.059e-7, rel=1e-2)
+
+
+# ---- trained estimators
+
+
+@functools.cache
+def iris() -> tuple[pd.DataFrame, np.ndarray]:
+    data = load_iris(as_frame=True)
+    return data.data, data.target_names[data.target]
+
+
+def two_targets() -> tuple[np.ndarray, np.ndarray]:
+    x, y = load_diabetes(return_X_y=True, scaled=False)
+    return x, np.stack([y, 1e4 + 1e3 * x[:, 2]], 1)
+
+
+CASES: dict[str, tuple[Any, Any]] = {
+    "iris": (BuddingClassifier(width=8, max_leaves=2, activation="gelu"), iris),
+    "breast-cancer": (TunnelClassifier(width=8, depth=2), lambda: load_breast_cancer(return_X_y=True)),
+    "digits": (TunnelClassifier(width=32, depth=2, max_epochs=5), lambda: load_digits(return_X_y=True)),
+    "multi-label": (TunnelClassifier(width=8, depth=2), lambda: make_multilabel_classification(random_state=0)),
+    "diabetes": (TunnelRegressor(width=8, depth=2), lambda: load_diabetes(return_X_y=True, scaled=False)),
+    "two-targets": (HighwayRegressor(width=8, depth=2), two_targets),
+}
+
+
+@functools.cache
+def trained(name: str) -> tuple[Any, Any]:
+    """The estimator and its X."""
+    estimator, load = CASES[name]
+    x, y = load()
+    jax.config.update("jax_disable_most_optimizations", True)  # compiles in less than half the time
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so few epochs are not meant to be enough
+            return estimator.set_params(random_state=0, max_epochs=min(estimator.max_epochs, 10)).fit(x, y), x
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
+
+
+def batch(x: Any, n: int) -> Any:
+    rows = np.random.default_rng(n).integers(len(x), size=n)
+    return x.iloc[rows] if isinstance(x, pd.DataFrame) else x[rows]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_onnxruntime_says_what_the_estimator_says(name, tmp_path):
+    estimator, x = trained(name)
+    path = onnx_of(estimator, tmp_path / "model.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
+    opened = session(path)
+    assert [(i.name, i.type, i.shape) for i in opened.get_inputs()] == [("X", "tensor(float)", ["N", x.shape[1]])]
+    for n in (1, 7, 1000):
+        some = batch(x, n)
+        got, expected = run(opened, some), estimator.predict(some)
+        if not hasattr(estimator, "predict_proba"):
+            assert list(got) == ["predictions"]
+            assert_close(got["predictions"], expected)
+            continue
+        label = "labels" if name == "multi-label" else "label"
+        assert list(got) == [label, "probabilities"]
+        assert got[label].tolist() == expected.tolist()
+        assert got[label].dtype == (object if name == "iris" else np.int64)
+        assert got["probabilities"].shape == (n, len(estimator.classes_))
+        assert np.abs(got["probabilities"] - estimator.predict_proba(some)).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_torch_says_what_the_estimator_says(name, torch):
+    estimator, x = trained(name)
+    module, raw = torch_of(estimator), torch_of(estimator, raw=True)
+    for n in (1, 7, 1000):
+        some = batch(x, n)
+        expected = (estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.predict)(some)
+        for dtype in (np.float32, np.float64):
+            assert_close(run_torch(torch, module, np.asarray(some, dtype)), expected)
+        if hasattr(estimator, "decision_function"):
+            assert_close(run_torch(torch, raw, some).reshape(n, -1), estimator.decision_function(some).reshape(n, -1))
+    if name == "iris":
+        assert module.classes == ["setosa", "versicolor", "virginica"]
+
+
+def test_the_file_says_what_it_is(tmp_path):
+    estimator, x = trained("iris")
+    path = onnx_of(estimator, str(tmp_path / "iris.onnx"))
+    about = session(path).get_modelmeta()
+    assert about.producer_name == "meristem" and about.graph_name == "meristem"
+    assert json.loads(about.custom_metadata_map["feature_names"]) == list(x.columns)
+    assert json.loads(about.custom_metadata_map["versions"]).keys() == {"meristem", "jax", "numpy", "onnx"}
+    assert about.custom_metadata_map["estimator"] == "BuddingClassifier"
+    assert "feature_names" not in session(onnx_of(trained("digits")[0], path)).get_modelmeta().custom_metadata_map
+
+
+def test_the_same_network_gives_the_same_bytes(tmp_path):
+    first, second = (onnx_of(trained("iris")[0], tmp_path / name).read_bytes() for name in ("a", "b"))
+    assert first == second
+
+
+def fresh(code: str, *arguments: Any) -> None:
+    """Run it in a process that has neither meristem nor jax."""
+    block = "import sys; sys.modules.update(dict.fromkeys(['meristem', 'jax', 'equinox']))\n"
+    subprocess.run([sys.executable, "-c", block + code, *map(str, arguments)], check=True)
+
+
+def test_the_file_opens_in_a_fresh_process(tmp_path):
+    estimator, x = trained("iris")
+    path = onnx_of(estimator, tmp_path / "iris.onnx")
+    np.savez(tmp_path / "is.npz", x=np.asarray(x, np.float32), p=estimator.predict_proba(x), y=estimator.predict(x).astype(str))
+    code = """
+import numpy as np, onnxruntime
+data = np.load(sys.argv[2])
+label, p = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"]).run(None, {"X": data["x"]})
+assert (label == data["y"]).all() and abs(p - data["p"]).max() < 1e-5
+"""
+    fresh(code, path, tmp_path / "is.npz")
+
+
+# ---- a module is one like any other
+
+
+def test_a_pickled_module_opens_without_meristem(torch, tmp_path):
+    estimator, x = trained("iris")
+    some = np.asarray(x, np.float32)
+    (tmp_path / "module").write_bytes(pickle.dumps(torch_of(estimator)))
+    np.savez(tmp_path / "is.npz", x=some, p=estimator.predict_proba(x))
+    code = """
+import numpy as np, pickle, torch
+data, module = np.load(sys.argv[2]), pickle.load(open(sys.argv[1], "rb"))
+assert abs(module(torch.tensor(data["x"])).detach().numpy() - data["p"]).max() < 1e-5
+assert module.classes == ["setosa", "versicolor", "virginica"]
+"""
+    fresh(code, tmp_path / "module", tmp_path / "is.npz")
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS, key=str), ids=lambda kind: kind.__name__)
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore:`torch.jit:FutureWarning")
+def test_a_module_can_be_scripted_and_exported(kind, torch):
+    rng = np.random.default_rng(0)
+    network = CompactNetwork((random_layer(kind, "gelu", rng), Affine(some_x(5, 1), None)))
+    scaling = np.full(5, 0.1), np.full(5, 2.0)
+    for ending in (OneOf(["no", "yes"]), Numbers(np.ones(1), np.ones(1), is_flat=True)):
+        module = to_torch(network, scaling=scaling, ending=ending)
+        x = torch.tensor(some_x(5))
+        scripted = torch.jit.script(module)
+        assert torch.allclose(scripted(x), module(x), atol=1e-6)
+    exported = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("N")},))
+    assert torch.allclose(exported.module()(x[:7]), module(x[:7]), atol=1e-6)
+
+
+def test_a_module_can_be_trained_further(torch):
+    layers = [random_layer(kind, "tanh", np.random.default_rng(0)) for kind in KINDS]
+    module = to_torch(CompactNetwork(tuple(layers)))
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
+    module(torch.tensor(some_x(5))).square().mean().backward()
+    optimizer.step()
+    moved = {name for name, value in module.state_dict().items() if not torch.equal(value, before[name])}
+    assert moved == {name for name, _ in module.named_parameters()}
+    assert {name.split(".")[-1] for name, _ in module.named_buffers()} == {"gate", "rows", "shares_0", "shares_1", "shares_2"}
+
+
+def test_a_module_draws_no_random_numbers_and_shares_no_memory(torch):
+    network = CompactNetwork((Affine(np.ones((1, 2), np.float32), np.zeros(1, np.float32)),))
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    module = to_torch(network)
+    assert torch.equal(torch.get_rng_state(), before)
+    with torch.no_grad():
+        module.layer_0.linear.weight.zero_()
+    assert network.layers[0].weight.tolist() == [[1, 1]]
+
+
+# ---- what is wrong is said in one line
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ending": OneOf([1])}, "ending has 1 classes, the network 2 outputs; give 2 classes."),
+        ({"ending": OneOf([1, 2, 3])}, "ending has 3 classes, the network 2 outputs; give 2 classes."),
+        ({"ending": Numbers(np.zeros(1), np.ones(2))}, r"ending's mean has shape \(1,\); it must be 2 finite numbers."),
+        ({"ending": Numbers(np.zeros(2), np.ones(2), True)}, "is_flat=True is for a network with one output, this one has 2"),
+        ({"scaling": (np.zeros(3), np.ones(2))}, r"scaling's scale has shape \(2,\); it must be 3 finite numbers."),
+        ({"scaling": (np.zeros(3), np.array([1, 0, 1]))}, "scaling's scale is 0 for feature 1; give 1"),
+    ],
+)
+def test_what_does_not_fit(options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        to_onnx(tmp_path / "x.onnx", PAIR, **options)
+    assert list(tmp_path.iterdir()) == []
+    if importlib.util.find_spec("torch"):
+        with pytest.raises(ValueError, match=message):
+            to_torch(PAIR, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"feature_names": ["a"]}, "feature_names has 1 names, the network takes 3 features; give one for each."),
+        ({"metadata": {"versions": "mine"}}, "metadata's name 'versions' is taken; choose another."),
+    ],
+)
+def test_what_does_not_fit_a_file(options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        to_onnx(tmp_path / "x.onnx", PAIR, **options)
+
+
+def test_classes_must_be_of_one_kind():
+    for classes in ([], [[1, 2]], np.array([1, None], object)):
+        with pytest.raises(ValueError, match="must be a list of numbers, booleans or texts"):
+            OneOf(classes)
+
+
+@pytest.mark.parametrize(("where", "message"), [("", "is a folder"), ("no/where.onnx", "is no folder")])
+def test_a_bad_path_is_one_clear_line(where, message, tmp_path):
+    with pytest.raises(ValueError, match=message) as caught:
+        to_onnx(tmp_path / where, PAIR)
+    assert "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    path = to_onnx(tmp_path / "x.onnx", PAIR, ending=AnyOf(), metadata={"note": "first"})
+    with pytest.raises(ValueError, match="feature_names"):
+        to_onnx(path, PAIR, feature_names=[])
+    assert session(path).get_modelmeta().custom_metadata_map["note"] == "first"
+    to_onnx(path, PAIR, ending=Raw())
+    assert list(run(path, some_x(3))) == ["outputs"]
+    assert onnx.load(path).opset_import[0].version == 17
+
+
+@pytest.mark.parametrize("extra", ["onnx", "torch"])
+def test_a_missing_extra_says_what_to_install(extra, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, extra, None)
+    with pytest.raises(ImportError, match=rf"pip install 'meristem\[{extra}\]'"):
+        to_onnx(tmp_path / "x.onnx", PAIR) if extra == "onnx" else to_torch(PAIR)
+
+
+def test_an_estimator_must_be_fitted(tmp_path):
+    for export in (torch_of, lambda estimator: onnx_of(estimator, tmp_path / "x.onnx")):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            export(TunnelClassifier())
