@@ -20,7 +20,7 @@ def unknown(what: str, got: object, known: list[str]) -> ValueError:
     return ValueError(f"{what}={got!r} is not known.{hint} Choose one of: {', '.join(known)}.")
 
 
-def check_size(name: str, value: int, least: int = 1) -> int:
+def check_size(name: str, value: Any, least: int = 1) -> int:
     """A size given by a person: an integer of at least `least`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
         raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")

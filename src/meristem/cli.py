@@ -16,8 +16,10 @@ from typing import Any, NoReturn
 import jax
 
 import meristem
-from meristem import figures
+from meristem import figures, models
+from meristem.compact import compact
 from meristem.cpu import fuse_small_loops
+from meristem.describe import describe
 from meristem.experiments import mirflickr, mnist, summary, tagging, two_spirals
 from meristem.experiments.runs import MODELS, device
 from meristem.gpu import be_repeatable
@@ -63,7 +65,35 @@ def parser() -> argparse.ArgumentParser:
     )
     draw.add_argument("out", type=Path, metavar="OUT", help="the folder that a study wrote")
     draw.set_defaults(run=redraw)
+    add_show(commands)
+    add_export(commands)
     return main
+
+
+def add_show(commands: Any) -> None:
+    show = commands.add_parser(
+        "show",
+        help="what a model file holds: layers, open units, sizes, parameters",
+        description="Print the structure of a model file and draw it beside the file.",
+        epilog="example:\n  meristem show digits.safetensors\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    show.add_argument("model", type=Path, metavar="MODEL", help="a file that save() wrote")
+    show.add_argument("--png", type=Path, metavar="FILE", help="where the picture goes (default: MODEL with .png)")
+    show.set_defaults(run=show_model)
+
+
+def add_export(commands: Any) -> None:
+    export = commands.add_parser(
+        "export",
+        help="a model file for other programs",
+        description="Write the compact form of a model file, with standardization and probabilities, for other programs.",
+        epilog="example:\n  meristem export digits.safetensors --onnx digits.onnx\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    export.add_argument("model", type=Path, metavar="MODEL", help="a file that save() wrote")
+    export.add_argument("--onnx", type=Path, required=True, metavar="FILE", help="the ONNX file to write")
+    export.set_defaults(run=export_model)
 
 
 def add_study(studies: Any, name: str, *, example: str, run: Callable[..., None], **texts: str) -> argparse.ArgumentParser:
@@ -266,6 +296,45 @@ def redraw(args: argparse.Namespace) -> None:
     if not figures.have_matplotlib():
         raise ValueError("Figures need matplotlib: pip install 'meristem[cli]'")
     print("\n".join(str(path) for path in figures.draw(args.out)))
+
+
+def show_model(args: argparse.Namespace) -> None:
+    model = models.load(args.model)
+    network = getattr(model, "network_", model)
+    if model is not network:
+        print(f"{type(model).__name__}: {model.n_iter_} epochs, the best one {model.best_epoch_}, penalty {model.penalty:g}")
+    lines, columns, rows = describe(network)
+    print("\n".join(lines))
+    print_table(columns, rows, title="")
+    if not figures.have_matplotlib():
+        print("No picture: matplotlib is not installed (pip install 'meristem[cli]').", file=sys.stderr)
+        return
+    path = args.png or args.model.with_suffix(".png")
+    draw_structure(model, path)
+    print(f"\nDrawn: {path}")
+
+
+def draw_structure(model: Any, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    from meristem.plots import plot_structure
+
+    try:
+        plot_structure(model).figure.savefig(path, dpi=150, bbox_inches="tight")
+    except OSError as error:
+        raise ValueError(f"--png={str(path)!r} cannot be written ({error.strerror}); choose another place.") from error
+
+
+def export_model(args: argparse.Namespace) -> None:
+    model = models.load(args.model)
+    from meristem import export
+
+    if hasattr(model, "network_"):
+        path = export.onnx_of(model, args.onnx)
+    else:
+        path = export.to_onnx(args.onnx, compact(model))
+    print(f"{path}: {path.stat().st_size:,} bytes")
 
 
 def draw_figures(out: Path) -> list[Path]:

@@ -13,7 +13,6 @@ from functools import singledispatch
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Residual, Tree
@@ -44,7 +43,7 @@ def compact(network: Network | CompactNetwork) -> CompactNetwork:
     head, dtype = network.head, network.embed.weight.dtype
     bias = np.zeros(head.weight.shape[0]) if head.bias is None else _host(head.bias)
     ends = Ends(_host(network.embed.weight), _host(head.weight), bias)
-    return CompactNetwork(jax.tree.map(lambda a: jnp.asarray(a, dtype), tuple(lower(network.body, ends))))
+    return CompactNetwork(jax.device_put(jax.tree.map(lambda a: a.astype(dtype), tuple(lower(network.body, ends)))))
 
 
 def check_concrete(what: str, network: Network) -> None:

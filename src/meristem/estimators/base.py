@@ -2,42 +2,32 @@
 
     fit: check → encode y → standardize → fill up to shared shapes → train → cut back → compact → say what grew
 
-Parameters are the fields of a dataclass, stored as given and looked at in `fit`. Everything learned ends in an underscore.
-Only this package imports scikit-learn.
+Parameters are the fields of a dataclass, stored as given and looked at in `fit`. Everything learned ends in an underscore
+and is set at the end: a fit that fails or is given up leaves what was there. Only this package imports scikit-learn.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from meristem.check import check_number, check_size
 from meristem.compact import CompactNetwork, compact
-from meristem.complexity import hard_size, soft_size
 from meristem.estimators import buckets
 from meristem.estimators.advice import GrowthWarning, advice
+from meristem.estimators.device import on
 from meristem.estimators.forward import as_numpy, outputs
-from meristem.estimators.interrupt import one_interrupt
+from meristem.estimators.parameters import callbacks_of, check_parameters, seed_of
 from meristem.estimators.scaling import Scaling
-from meristem.nn import Network
-from meristem.progress import Progress
-from meristem.train import schedule
-from meristem.train.loop import DivergedError, Fit, fit
-from meristem.train.samples import Data
-from meristem.train.step import EpochInfo, Recipe, TrainState, start
+from meristem.estimators.targets import Targets
+from meristem.estimators.training import Rows, Trained, resumed, train
+from meristem.estimators.watching import SCALES, Callback, watched
+from meristem.train.step import Recipe, TrainState
 
-SCALES = (1.0, 0.3, 0.1)
-Callback = Callable[[dict[str, float]], bool | None]
+MANY_FEATURES = 16  # from here on some of them are dropped in each step, unless one says how many
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -58,223 +48,206 @@ class Growing(BaseEstimator):
     validation_fraction: float = 0.1
     standardize: bool = True
     warm_start: bool = False
-    random_state: Any = None
+    random_state: int | None = None
     device: str | None = None
-    callbacks: Callback | Sequence[Callback] | None = None
-    verbose: bool | int = False
+    callbacks: Callback | list[Callback] | None = None
+    verbose: bool = False
 
     _body: ClassVar[str]
+    # A constructor stores what it is given, `fit` says whether it is any good: the suite's type checker has to wait, too.
+    __no_type_check__: ClassVar[bool] = True
 
-    # What classifiers and regressors differ in ------------------------------------------------------------------------------
-
-    def _targets(self, y: Any) -> Any:
-        """What y means."""
-        raise NotImplementedError
-
-    def _split(self, indices: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
-        """Training and validation rows."""
-        return train_test_split(indices, test_size=self.validation_fraction, random_state=seed)
-
-    def _sample_weight(self, y: Any, weight: np.ndarray) -> np.ndarray:
-        return weight
+    # What bodies, classifiers and regressors differ in ----------------------------------------------------------------------
 
     def _body_options(self) -> dict[str, Any]:
         """Options of the network's body."""
         return {"activation": self.activation}
 
-    def _max_leaves(self) -> int | None:
-        return None
+    def _max_leaves(self) -> int:
+        return 1
+
+    def _targets(self, y: Any, weight: np.ndarray) -> Targets:
+        """What y means."""
+        raise NotImplementedError
+
+    def _targets_with_more(self, y: Any, weight: np.ndarray) -> Targets:
+        """What y means after more rows of a stream."""
+        return self._targets_
+
+    def _split(self, rows: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
+        """Training and validation rows."""
+        return train_test_split(rows, test_size=self.validation_fraction, random_state=seed)
+
+    def _weights(self, y: Any, weight: np.ndarray) -> np.ndarray:
+        """How much each row counts."""
+        return weight
 
     # fit --------------------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: tuple[Any, Any] | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: Any = None) -> Self:
         """Train on X [samples, features] and y; `validation=(X, y)` is a validation set of one's own.
 
         With one, or with `early_stopping`, the model of the best validation loss is kept, else that of the best training loss.
         """
-        self._check_parameters()
+        check_parameters(self.get_params(deep=False))
         goes_on = self.warm_start and hasattr(self, "network_")
-        X, y = self._validated(X, y, reset=not goes_on)
-        if not goes_on:
-            self._forget()
-            self._targets_ = self._targets(y)
-        weight = self._sample_weight(y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+        X, y, weight = self._validated(X, y, sample_weight, reset=not goes_on)
+        targets = self._targets_ if goes_on else self._targets(y, weight)
+        seed = seed_of(self.random_state)
+        rows, dev = self._parts(Rows(X, targets.encode(y), weight), targets, validation, seed)
+        scaling = self._scaling_ if goes_on else self._scaling(rows)
+        self._train(rows, dev, targets, scaling, seed, goes_on=goes_on)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        """One epoch over these rows."""
+        check_parameters(self.get_params(deep=False))
+        goes_on = hasattr(self, "network_")
+        X, y, weight = self._validated(X, y, sample_weight, reset=not goes_on)
+        meaning = y if classes is None else classes
+        targets = self._targets_with_more(y, weight) if goes_on else self._targets(meaning, weight)
+        rows = Rows(X, targets.encode(y), weight)
+        scaling = self._scaling_.with_more(X, weight) if goes_on else self._scaling(rows)
+        self._train(rows, None, targets, scaling, seed_of(self.random_state), goes_on=goes_on, is_stream=True)
+        return self
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool) -> tuple[Any, Any, np.ndarray]:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, reset=reset)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        y = self._validated_target(y)
+        weight = self._weights(y, weight)
         if not (weight > 0).any():
-            raise ValueError("sample_weight is 0 for every sample; at least one must count.")
-        encoded = self._targets_.encode(y)
-        seed = self._seed()
-        train, dev = self._parts(X, encoded, weight, validation, seed)
-        if not goes_on:
-            self._scaling_ = Scaling.of(train[0], train[2]) if self.standardize else Scaling.none(X.shape[1])
-        begin = _fresh(self._state_) if goes_on else None
-        self._train(train, dev, seed, self.max_epochs, begin, self._recipe(self.patience))
-        return self
+            raise ValueError("sample_weight, times class_weight, is 0 for every sample; at least one must count.")
+        return X, y, weight
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One epoch over these rows; the first call decides what y means and how features are scaled."""
-        self._check_parameters()
-        is_first = not hasattr(self, "network_")
-        X, y = self._validated(X, y, reset=is_first)
-        if is_first:
-            self._forget()
-            self._targets_ = self._targets(y if classes is None else np.asarray(classes))
-            self._scaling_ = Scaling.of(X) if self.standardize else Scaling.none(X.shape[1])
-        elif classes is not None and not np.array_equal(np.asarray(classes), self._targets_.classes):
-            raise ValueError(
-                f"classes={classes!r} is not the same as on the first call of partial_fit: {self._targets_.classes!r}."
-            )
-        weight = self._sample_weight(y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
-        begin = None if is_first else _fresh(self._state_)
-        rows = X, self._targets_.encode(y), weight
-        self._train(rows, None, self._seed(), 1, begin, self._recipe(patience=2**30), keeps_last=True)
-        return self
+    def _validated_target(self, y: Any) -> np.ndarray:
+        return np.asarray(y)
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, reset=reset)
+    def _scaling(self, rows: Rows) -> Scaling:
+        return Scaling.of(rows.x, rows.weight) if self.standardize else Scaling.none(rows.x.shape[1])
 
-    def _forget(self) -> None:
-        for name in [name for name in vars(self) if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_")]:
-            delattr(self, name)
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _parts(self, X: Any, y: np.ndarray, weight: np.ndarray, validation: Any, seed: int) -> tuple[Any, Any]:
-        """(x, y, weight) to learn from, and (x, y, weight) to choose by or None."""
+    def _parts(self, rows: Rows, targets: Targets, validation: Any, seed: int) -> tuple[Rows, Rows | None]:
+        """What to learn from, and what to choose by."""
         if validation is not None:
-            dev_x, dev_y = self._validated(*validation, reset=False)
-            return (X, y, weight), (dev_x, self._targets_.encode(dev_y), np.ones(dev_x.shape[0]))
+            if not isinstance(validation, tuple | list) or len(validation) != 2:
+                raise ValueError(f"validation is a {type(validation).__name__}; it must be a pair (X, y).")
+            try:
+                X, y, weight = self._validated(*validation, reset=False)
+                return rows, Rows(X, targets.encode(y), weight)
+            except ValueError as error:
+                raise ValueError(f"validation=(X, y) does not fit: {error}") from error
         if not self.early_stopping:
-            return (X, y, weight), None
-        train, dev = self._split(np.arange(X.shape[0]), y, seed)
-        return tuple((X[rows], y[rows], weight[rows]) for rows in (train, dev))  # type: ignore[return-value]
+            return rows, None
+        counted = np.flatnonzero(rows.weight > 0)
+        learned, chosen = self._split(counted, rows.y[counted], seed)
+        return rows.at(learned), rows.at(chosen)
 
-    def _recipe(self, patience: int) -> Recipe:
-        dropout = self.input_dropout
-        if dropout == "auto":
-            dropout = 0.25 if self.n_features_in_ >= 16 else 0.0
+    def _recipe(self, objective: str) -> Recipe:
+        is_auto = isinstance(self.input_dropout, str)
+        dropout = (0.25 if self.n_features_in_ >= MANY_FEATURES else 0.0) if is_auto else self.input_dropout
         return Recipe(
-            objective=self._targets_.objective,
-            batch_size=self.batch_size,
-            l2=float(self.l2),
+            objective=buckets.shared(objective),
+            batch_size=int(self.batch_size),
             input_dropout=float(dropout),
             depth_decay=float(self.depth_decay),
             watch="loss",
             select="loss",
-            patience=patience,
+            patience=int(self.patience),
             scales=SCALES,
         )
 
+    def _begin(self, targets: Targets, seed: int, *, goes_on: bool) -> TrainState:
+        if goes_on:
+            self._check_unchanged()
+            return resumed(self._state_)
+        return buckets.begin(
+            self._body,
+            self.n_features_in_,
+            targets.n_out,
+            width=int(self.width),
+            options=self._body_options(),
+            objective=targets.objective,
+            seed=seed,
+        )
+
+    def _check_unchanged(self) -> None:
+        """A network that goes on learning is as wide and as deep as it was made."""
+        body: Any = self.network_.body
+        made = {"width": body.bias.shape[1], "depth": body.bias.shape[0], "activation": body.activation}
+        for name, value in {"width": int(self.width), **self._body_options()}.items():
+            if name in made and value != made[name]:
+                raise ValueError(
+                    f"{name}={value!r}, but the network that is to learn more was made with {made[name]!r}; "
+                    "set it back, or begin anew: clone(estimator).fit(X, y)."
+                )
+
     def _train(
         self,
-        train: tuple[Any, np.ndarray, np.ndarray],
-        dev: tuple[Any, np.ndarray, np.ndarray] | None,
+        rows: Rows,
+        dev: Rows | None,
+        targets: Targets,
+        scaling: Scaling,
         seed: int,
-        epochs: int,
-        begin: TrainState | None,
-        recipe: Recipe,
         *,
-        keeps_last: bool = False,
+        goes_on: bool,
+        is_stream: bool = False,
     ) -> None:
-        with jax.default_device(jax.devices(self.device)[0]) if self.device else nullcontext():
-            n_in, n_out, is_logit = self.n_features_in_, self._targets_.n_out, recipe.objective != "squared"
-            keys = jax.random.split(jax.random.key(seed), 2)
-            if begin is None:
-                network = Network.create(self._body, n_in, n_out, width=self.width, key=keys[0], **self._body_options())
-                shapes = buckets.bucket(n_in), n_out if recipe.objective == "binary" else buckets.bucket(n_out)
-                begin = start(buckets.widen(network, *shapes, is_logit=is_logit), recipe, key=keys[1])
-            data = Data(*self._filled(train, begin.network)[:2])
-            if dev is not None:
-                x, y, w = self._filled(dev, begin.network)
-                data = data._replace(dev_x=x, dev_y=y, dev_weight=w)
-            data = data._replace(weight=self._filled_weight(train))
-            result = self._run(begin, data, epochs, recipe)
-            self._state_ = result.state
-            self._learn(result, n_in, n_out, train, recipe, keeps_last=keeps_last)
-
-    def _filled(self, rows: tuple[Any, np.ndarray, np.ndarray], network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows in the shape that many data sets share."""
-        x, y, _ = rows
-        n, n_out = buckets.bucket(len(y)), network.head.weight.shape[0]
-        x = buckets.filled(self._scaling_(x), n, network.embed.weight.shape[1])
-        y = buckets.filled(y, n, n_out) if y.ndim == 2 else buckets.filled(y, n)
-        return x, y, self._filled_weight(rows)
-
-    def _filled_weight(self, rows: tuple[Any, np.ndarray, np.ndarray]) -> np.ndarray:
-        return buckets.filled(rows[2], buckets.bucket(len(rows[2])))
-
-    def _run(self, begin: TrainState, data: Data, epochs: int, recipe: Recipe) -> Fit:
-        """Training, watched: history for callbacks, progress for people, one Ctrl-C to end it."""
-        callbacks = [self.callbacks] if callable(self.callbacks) else list(self.callbacks or [])
-        before = len(self.history_["loss"]) if hasattr(self, "history_") else 0
-        progress = Progress() if self.verbose else None
-        with one_interrupt() as interrupt, progress or nullcontext():
-            group = progress.group(type(self).__name__, "fit", self.learning_rate, SCALES, epochs) if progress else None
-            if progress:
-                progress.plan({(type(self).__name__, "fit"): epochs})
-            with group or nullcontext() as shown:
-
-                def watch(epoch: int, info: EpochInfo) -> bool:
-                    if shown is not None:
-                        shown.watch(0, epoch, info)
-                    told = self._told(before + epoch, info)
-                    stops = [bool(callback(told)) for callback in callbacks]
-                    return interrupt.asked or any(stops)
-
-                try:
-                    return fit(
-                        begin.network,
-                        data,
-                        learning_rate=float(self.learning_rate),
-                        penalty=float(self.penalty),
-                        key=begin.key,
-                        recipe=recipe,
-                        max_epochs=epochs,
-                        max_capacity=self._max_leaves() or 1,
-                        start=begin,
-                        watch=watch,
-                    )
-                except DivergedError as error:
-                    warnings.warn(str(error), GrowthWarning, stacklevel=4)
-                    return error.fit
-
-    def _told(self, epoch: int, info: EpochInfo) -> dict[str, float]:
-        names = ["loss", "error", "dev_loss", "dev_error"]
-        rate = float(self.learning_rate) * SCALES[min(int(info.stage), len(SCALES) - 1)]
-        sizes = {"soft_size": float(info.layer_sizes.sum()), "hard_size": int(info.hard_size)}
-        return {"epoch": epoch, **{name: float(getattr(info, name)) for name in names}, **sizes, "rate": rate}
-
-    def _learn(
-        self, result: Fit, n_in: int, n_out: int, train: tuple[Any, np.ndarray, np.ndarray], recipe: Recipe, *, keeps_last: bool
-    ) -> None:
-        """Everything that ends in an underscore."""
-        history = {
-            name: result.history[name]
-            for name in ("loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size", "stage")
-        }
-        history["rate"] = float(self.learning_rate) * np.asarray(SCALES)[np.minimum(history["stage"], len(SCALES) - 1)]
-        earlier = getattr(self, "history_", None)
-        before = 0 if earlier is None else len(earlier["loss"])
-        self.history_ = history if earlier is None else {k: np.concatenate([earlier[k], v]) for k, v in history.items()}
-        best = int(result.best_epoch)
-        self.n_iter_ = before + int(result.epochs)
-        self.best_epoch_ = before + (int(result.epochs) if keeps_last else best)
-        kept = result.last if keeps_last or not best else result.best
-        self.network_ = buckets.narrow(kept, n_in, n_out)
-        self._compact_ = as_numpy(compact(self.network_))
-        sample = jnp.asarray(self._scaling_(train[0][:1000]))
-        self.soft_size_, self.hard_size_ = float(soft_size(self.network_, sample)), int(hard_size(self.network_))
-        self.n_live_units_ = sum(sum(layer.units) for layer in self._compact_.layers)
-        at = (int(result.epochs) if keeps_last else max(best, 1)) - 1
-        text = advice(
-            self.network_,
-            float(result.history["error"][at]),
-            _constant_error(train[1], train[2], recipe.objective),
-            waited=int(result.history["waited"][-1]),
-            max_leaves=self._max_leaves(),
+        epochs, rate = 1 if is_stream else int(self.max_epochs), float(self.learning_rate)
+        before = self.n_iter_ if goes_on else 0
+        look = watched(
+            type(self).__name__,
+            epochs,
+            rate,
+            callbacks=callbacks_of(self.callbacks),
+            verbose=bool(self.verbose),
+            before=before,
         )
-        if text and not keeps_last:
-            warnings.warn(text, GrowthWarning, stacklevel=5)
+        with on(self.device), look as (watch, pulse):
+            trained = train(
+                rows,
+                dev,
+                scaling,
+                self._begin(targets, seed, goes_on=goes_on),
+                self._recipe(targets.objective),
+                learning_rate=rate,
+                penalty=float(self.penalty),
+                l2=float(self.l2),
+                max_epochs=epochs,
+                max_leaves=self._max_leaves(),
+                n_out=targets.n_out,
+                keeps_last=is_stream,
+                watch=watch,
+                pulse=pulse,
+            )
+            small = as_numpy(compact(trained.network))
+        self._keep(trained, small, targets, scaling, goes_on=goes_on)
+        if not is_stream:
+            self._advise(trained, rows, targets)
+
+    def _keep(self, trained: Trained, small: CompactNetwork, targets: Any, scaling: Scaling, *, goes_on: bool) -> None:
+        """Everything that ends in an underscore."""
+        before = self.n_iter_ if goes_on else 0
+        history, at = trained.history, trained.kept - 1
+        self.soft_size_, self.hard_size_ = float(history["soft_size"][at]), int(history["hard_size"][at])
+        self.n_iter_: int = before + len(history["loss"])
+        self.best_epoch_ = before + trained.kept
+        self.history_: dict[str, np.ndarray] = (
+            {k: np.concatenate([self.history_[k], v]) for k, v in history.items()} if goes_on else history
+        )
+        self.network_, self._compact_ = trained.network, small
+        self.n_live_units_ = sum(sum(layer.units) for layer in small.layers)
+        self._targets_, self._scaling_, self._state_ = targets, scaling, trained.state
+
+    def _advise(self, trained: Trained, rows: Rows, targets: Targets) -> None:
+        text = advice(
+            trained.network,
+            float(trained.history["error"][trained.kept - 1]),
+            targets.constant_error(rows.y, rows.weight),
+            max_leaves=self._max_leaves(),
+            wanted_more=trained.wanted_more,
+        )
+        if text:
+            warnings.warn(text, GrowthWarning, stacklevel=4)
 
     # predict ----------------------------------------------------------------------------------------------------------------
 
@@ -285,12 +258,13 @@ class Growing(BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """What y is expected to be."""
-        return self._targets_.decode(self._outputs(X))
+        outputs = self._outputs(X)
+        return self._targets_.decode(outputs)
 
     def compact(self) -> CompactNetwork:
         """The network with nothing in it but what lives; it takes standardized features."""
         check_is_fitted(self)
-        return self._compact_
+        return compact(self.network_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
@@ -298,36 +272,5 @@ class Growing(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.non_deterministic = False
         tags.target_tags.multi_output = True
         return tags
-
-    def _check_parameters(self) -> None:
-        for name in ("width", "batch_size", "max_epochs", "patience"):
-            check_size(name, getattr(self, name))
-        check_number("penalty", self.penalty, "at least 0", lambda v: 0 <= v < np.inf)
-        check_number("learning_rate", self.learning_rate, "above 0", lambda v: 0 < v < np.inf)
-        check_number("l2", self.l2, "at least 0", lambda v: 0 <= v < np.inf)
-        check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
-        check_number("validation_fraction", self.validation_fraction, "between 0 and 1", lambda v: 0 < v < 1)
-        if self.input_dropout != "auto":
-            check_number("input_dropout", self.input_dropout, "at least 0 and below 1, or 'auto'", lambda v: 0 <= v < 1)
-
-
-def _fresh(state: TrainState) -> TrainState:
-    """The same network and moments; the schedule and the search for the best begin anew."""
-    inf = jnp.full_like(state.best[0], jnp.inf)
-    return eqx.tree_at(
-        lambda s: (s.plateau, s.best, s.diverged), state, (schedule.start(), (inf, inf), jnp.zeros_like(state.diverged))
-    )
-
-
-def _constant_error(y: np.ndarray, weight: np.ndarray, objective: str) -> float:
-    """The error of the best constant prediction, as training measures it."""
-    share = weight / weight.sum()
-    if objective == "squared":
-        return float((share[:, None] * (y - share @ y) ** 2).sum())
-    if objective == "multilabel":
-        positive = share @ y
-        return float(np.minimum(positive, 1 - positive).sum())
-    return float(1 - np.bincount(y.astype(int), share).max())

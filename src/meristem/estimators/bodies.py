@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from meristem.check import check_size
 from meristem.estimators.base import Growing
+
+FIRST_LEAVES = 4  # that there is room for at first
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -14,7 +15,7 @@ class Layered(Growing):
     depth: int = 5
 
     def _body_options(self) -> dict[str, Any]:
-        return super()._body_options() | {"depth": check_size("depth", self.depth)}
+        return super()._body_options() | {"depth": int(self.depth)}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -24,5 +25,8 @@ class Bud(Growing):
     max_leaves: int = 8
     _body = "budding"
 
+    def _body_options(self) -> dict[str, Any]:
+        return super()._body_options() | {"capacity": min(FIRST_LEAVES, self._max_leaves())}
+
     def _max_leaves(self) -> int:
-        return check_size("max_leaves", self.max_leaves)
+        return int(self.max_leaves)

@@ -1,8 +1,9 @@
 """Shapes that many data sets share: rows, features and outputs are filled up to the next of few sizes.
 
     rows      256, 512, …, 2048, then four sizes between one power of two and the next
-    features  16, 32, 64, 128, 160, 192, 224, 256, 320, …
+    features  32, 64, 128, 256, 320, 384, 448, 512, 640, …
     outputs   8, 16, 32, 64, 80, …
+    objective two classes are trained as one label, which is the same
 
 A compiled program belongs to a shape; neighbouring shapes become one. Small shapes cost nothing, so there are few of them;
 of a large one at most a fifth is filling. Nothing changes but the shape: rows get weight 0, features are 0 in every sample,
@@ -21,19 +22,24 @@ from jaxtyping import Array, Float, Int
 from meristem.nn import Network
 from meristem.train.step import Recipe, TrainState, start
 
-ROWS, FEATURES, OUTPUTS = 256, 16, 8  # the smallest
+ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest
 NEVER = -1e9  # a logit with probability 0
 
 
 def bucket(n: int, least: int) -> int:
     """The next size.
 
-    >>> [bucket(n, 16) for n in (1, 16, 17, 100, 130, 784)]
-    [16, 16, 32, 128, 160, 896]
+    >>> [bucket(n, 32) for n in (1, 32, 33, 100, 300, 784)]
+    [32, 32, 64, 128, 320, 896]
     """
     power = max(least, 1 << (n - 1).bit_length())
     step = power if power <= 8 * least else power // 8
     return -(-n // step) * step
+
+
+def shared(objective: str) -> str:
+    """The objective that does it, too."""
+    return "multilabel" if objective == "binary" else objective
 
 
 def filled(array: np.ndarray, *shape: int) -> np.ndarray:
@@ -49,15 +55,14 @@ def filled(array: np.ndarray, *shape: int) -> np.ndarray:
 
 def begin(body: str, n_in: int, n_out: int, *, width: int, options: dict[str, Any], objective: str, seed: int) -> TrainState:
     """The state before the first epoch of a network with room for more inputs and outputs than it has."""
-    is_binary, is_logit = objective == "binary", objective != "squared"
     return _begin(
         np.uint32(seed),
         np.int32(n_in),
         np.int32(n_out),
-        np.float32(NEVER if is_logit else 0),
+        np.float32(0 if objective == "squared" else NEVER),
         body=body,
         n_in=bucket(n_in, FEATURES),
-        n_out=n_out if is_binary else bucket(n_out, OUTPUTS),
+        n_out=bucket(n_out, OUTPUTS),
         width=width,
         options=tuple(sorted(options.items())),
     )
@@ -108,4 +113,4 @@ def narrow(network: Network, n_in: int, n_out: int) -> Network:
         network,
         (network.embed.weight[:, :n_in], network.head.weight[:n_out], network.head.bias[:n_out]),
     )
-    return jax.tree.map(jnp.asarray, small)
+    return jax.device_put(small)

@@ -1,51 +1,72 @@
 """The classifiers: one of several classes of any type, or any number of labels (an indicator matrix)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
 
+from meristem.compact import CompactNetwork
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
+from meristem.estimators.scaling import Scaling
 from meristem.estimators.targets import Classes, Labels
+from meristem.estimators.training import Trained
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, Growing):
     """What the three classifiers share."""
 
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
-    def _targets(self, y: Any) -> Classes | Labels:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One epoch over these rows, part of a stream.
+
+        The first call needs `classes`, all that will ever come (not for labels, which are columns of y). How features are
+        scaled is learned from all rows so far.
+        """
+        is_first = not hasattr(self, "network_")
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            raise ValueError(f"class_weight={self.class_weight!r} needs all of y; for partial_fit give {{class: weight}}.")
+        if type_of_target(y) == "multilabel-indicator":
+            classes = None
+        elif classes is not None:
+            classes = np.unique(np.asarray(classes))
+            if not is_first and not np.array_equal(classes, self.classes_):
+                raise ValueError(f"classes={classes.tolist()} were {self.classes_.tolist()} before; they cannot change.")
+        elif is_first:
+            raise ValueError("classes=None: the first partial_fit must be told all classes, partial_fit(X, y, classes=…).")
+        return self._partial_fit(X, y, sample_weight, classes)
+
+    def _targets(self, y: np.ndarray, weight: np.ndarray) -> Classes | Labels:
+        return Labels(y.shape[1]) if y.ndim == 2 else Classes(np.unique(y))
+
+    def _validated_target(self, y: Any) -> np.ndarray:
         check_classification_targets(y)
         if type_of_target(y) == "multilabel-indicator":
-            targets: Classes | Labels = Labels(y.shape[1])
-        elif np.ndim(y) == 2 and y.shape[1] > 1:
-            raise ValueError(f"y has shape {y.shape}: several classes at once are given as an indicator matrix of 0 and 1.")
-        else:
-            targets = Classes(np.unique(y))
-        self.classes_ = targets.classes
-        return targets
+            return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        if np.ndim(y) == 2 and y.shape[1] > 1:
+            raise ValueError(f"y has shape {y.shape}; several classes at once are given as an indicator matrix of 0 and 1.")
+        return column_or_1d(y, warn=True)
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        X, y = super()._validated(X, y, reset=reset)
-        if np.ndim(y) == 2 and y.shape[1] == 1 and type_of_target(y) != "multilabel-indicator":
-            from sklearn.utils.validation import column_or_1d
+    def _split(self, rows: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
+        """With as much of each class in both parts, if there is enough of each."""
+        counts = np.unique(y, return_counts=True)[1] if y.ndim == 1 else np.zeros(1)
+        n_dev = int(np.ceil(self.validation_fraction * len(y)))
+        can = counts.min() >= 2 and len(counts) <= min(n_dev, len(y) - n_dev)
+        return train_test_split(rows, test_size=self.validation_fraction, random_state=seed, stratify=y if can else None)
 
-            y = column_or_1d(y, warn=True)
-        return X, y
-
-    def _split(self, indices: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
-        counts = np.bincount(y.astype(int)) if y.ndim == 1 else np.zeros(1)
-        can = y.ndim == 1 and counts[counts > 0].min() >= 2 and self.validation_fraction * len(y) >= (counts > 0).sum()
-        return train_test_split(indices, test_size=self.validation_fraction, random_state=seed, stratify=y if can else None)
-
-    def _sample_weight(self, y: Any, weight: np.ndarray) -> np.ndarray:
+    def _weights(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weight if self.class_weight is None else weight * compute_sample_weight(self.class_weight, y)
+
+    def _keep(self, trained: Trained, small: CompactNetwork, targets: Any, scaling: Scaling, *, goes_on: bool) -> None:
+        super()._keep(trained, small, targets, scaling, goes_on=goes_on)
+        self.classes_ = targets.classes
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, or of each label."""

@@ -28,10 +28,11 @@ def found(name: Any) -> jax.Device:
     """The device of that name, or a ValueError of one line."""
     platform, _, place = name.partition(":") if isinstance(name, str) else ("", "", "")
     try:
-        devices = jax.devices(platform)
-        return devices[int(place or 0)]
+        if platform:
+            return jax.devices(platform)[int(place or 0)]
     except (RuntimeError, ValueError, IndexError):
-        raise unknown("device", name, known()) from None
+        pass
+    raise unknown("device", name, known())
 
 
 def known() -> list[str]:

@@ -73,7 +73,7 @@ def save(path: PATHS, estimator: Growing) -> None:
         "state": state,
         "targets": targets,
     }
-    scaling = {"mean": estimator._scaling_.mean, "scale": estimator._scaling_.scale}
+    scaling = _pack_scaling(estimator._scaling_)
     arrays = [("network", network_arrays), ("state", state_arrays), ("targets", target_arrays), ("scaling", scaling)]
     arrays.append(("history", estimator.history_))
     write_document(path, KIND, {name: a for prefix, part in arrays for name, a in under(prefix, part).items()}, header)
@@ -102,17 +102,26 @@ def _unpack(header: Any, arrays: dict[str, np.ndarray]) -> Growing:
     estimator._state_ = unpack_state(header["state"], within("state", arrays))
     estimator._compact_ = as_numpy(compact(estimator.network_))
     estimator._targets_ = _unpack_targets(header["targets"], within("targets", arrays))
-    estimator._scaling_ = Scaling(**{name: _row(within("scaling", arrays), name) for name in ("mean", "scale")})
+    estimator._scaling_ = _unpack_scaling(within("scaling", arrays))
     estimator.history_ = dict(within("history", arrays))
     for name in NUMBERS:
         setattr(estimator, name, header["learned"][name])
     if isinstance(estimator._targets_, Classes | Labels):
-        estimator.classes_ = estimator._targets_.classes  # type: ignore[attr-defined]
+        estimator.classes_ = estimator._targets_.classes
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     if not len(estimator._scaling_.mean) == estimator.n_features_in_ == estimator.network_.embed.weight.shape[1]:
         raise ValueError("its network, its scaling and its number of features do not fit together.")
     return estimator
+
+
+def _pack_scaling(scaling: Scaling) -> dict[str, np.ndarray]:
+    return {"total": np.array([scaling.total]), "mean": scaling.mean, "variance": scaling.variance}
+
+
+def _unpack_scaling(arrays: dict[str, np.ndarray]) -> Scaling:
+    (total,), mean, variance = (_row(arrays, name) for name in ("total", "mean", "variance"))
+    return Scaling(float(total), mean, variance)
 
 
 def _row(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
@@ -131,12 +140,12 @@ def _plain(value: Any) -> Any:
 
 
 def _unplain(value: Any) -> Any:
-    return {key: entry for key, entry in value["pairs"]} if isinstance(value, dict) else value
+    return dict(value["pairs"]) if isinstance(value, dict) else value
 
 
 def _pack_targets(targets: Classes | Labels | Numbers) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if isinstance(targets, Numbers):
-        return {"kind": "numbers", "is_flat": targets.is_flat}, {"mean": targets.scaling.mean, "scale": targets.scaling.scale}
+        return {"kind": "numbers", "is_flat": targets.is_flat}, _pack_scaling(targets.scaling)
     if isinstance(targets, Labels):
         return {"kind": "labels", "count": targets.count}, {}
     classes = targets.classes
@@ -150,7 +159,7 @@ def _pack_targets(targets: Classes | Labels | Numbers) -> tuple[dict[str, Any], 
 def _unpack_targets(header: Any, arrays: dict[str, np.ndarray]) -> Classes | Labels | Numbers:
     kind = header.get("kind") if isinstance(header, dict) else None
     if kind == "numbers":
-        return Numbers(Scaling(_row(arrays, "mean"), _row(arrays, "scale")), bool(header["is_flat"]))
+        return Numbers(_unpack_scaling(arrays), bool(header["is_flat"]))
     if kind == "labels":
         return Labels(int(header["count"]))
     if kind != "classes" or not ("names" in header or "classes" in arrays):

@@ -1,7 +1,7 @@
 """The regressors: one number per row, or several."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -16,14 +16,21 @@ from meristem.estimators.targets import Numbers
 class Regressor(RegressorMixin, Growing):
     """What the three regressors share."""
 
-    def _targets(self, y: Any) -> Numbers:
-        columns = np.asarray(y, float).reshape(len(y), -1)
-        scaling = Scaling.of(columns) if self.standardize else Scaling.none(columns.shape[1])
-        return Numbers(scaling, np.ndim(y) == 1)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """One epoch over these rows, part of a stream. How features and y are scaled is learned from all rows so far."""
+        return self._partial_fit(X, y, sample_weight)
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        X, y = super()._validated(X, y, reset=reset)
-        return X, np.asarray(y, float)
+    def _targets(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
+        columns = y.reshape(len(y), -1)
+        scaling = Scaling.of(columns, weight) if self.standardize else Scaling.none(columns.shape[1])
+        return Numbers(scaling, y.ndim == 1)
+
+    def _targets_with_more(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
+        self._targets_.encode(y)
+        return replace(self._targets_, scaling=self._targets_.scaling.with_more(y.reshape(len(y), -1), weight))
+
+    def _validated_target(self, y: Any) -> np.ndarray:
+        return np.asarray(y, float)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -4,6 +4,7 @@ binary      two classes, one logit              multilabel  an indicator matrix,
 multiclass  a logit per class                   squared     one or more numbers per row, standardized
 """
 
+import abc
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,35 @@ import numpy as np
 from meristem.estimators.scaling import Scaling
 
 
+class Targets(abc.ABC):
+    """A meaning of y."""
+
+    @property
+    @abc.abstractmethod
+    def objective(self) -> str:
+        """What training calls it."""
+
+    @property
+    @abc.abstractmethod
+    def n_out(self) -> int:
+        """How many outputs the network needs."""
+
+    @abc.abstractmethod
+    def encode(self, y: Any) -> np.ndarray:
+        """As training takes it."""
+
+    @abc.abstractmethod
+    def decode(self, outputs: np.ndarray) -> np.ndarray:
+        """What the outputs [n, n_out] say y is."""
+
+    @abc.abstractmethod
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """The error of the best constant prediction of the encoded y, as training measures it."""
+
+
 @dataclass(frozen=True)
-class Classes:
-    """One of several classes."""
+class Classes(Targets):
+    """One of several classes, ascending."""
 
     classes: np.ndarray
 
@@ -27,12 +54,20 @@ class Classes:
         return 1 if len(self.classes) <= 2 else len(self.classes)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        index = np.searchsorted(self.classes, y)
-        known = index < len(self.classes)
-        known[known] = self.classes[index[known]] == y[known]
+        """Indices of classes.
+
+        >>> Classes(np.array(["ash", "oak"])).encode(np.array(["oak", "ash"])).tolist()
+        [1, 0]
+        """
+        if y.ndim != 1:
+            raise ValueError(f"y has shape {y.shape}; it must be [samples], one of {len(self.classes)} classes each.")
+        known = np.isin(y, self.classes)
         if not known.all():
-            raise ValueError(f"y holds {y[~known][0]!r}, which is not among the classes {self.classes.tolist()}.")
-        return index
+            raise ValueError(
+                f"y holds {y[~known][0]!r}, which is not among the classes {self.classes.tolist()}; "
+                "they are those of the first fit, or of the first partial_fit(…, classes=…)."
+            )
+        return np.searchsorted(self.classes, y)
 
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
@@ -51,13 +86,19 @@ class Classes:
             return np.repeat(self.classes, len(outputs))
         return self.classes[(outputs[:, 0] > 0).astype(int) if self.objective == "binary" else outputs.argmax(1)]
 
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        return float(1 - np.bincount(y, weight).max() / weight.sum())
+
 
 @dataclass(frozen=True)
-class Labels:
+class Labels(Targets):
     """Any number of labels at once; columns of 0 and 1."""
 
     count: int
-    objective = "multilabel"
+
+    @property
+    def objective(self) -> str:
+        return "multilabel"
 
     @property
     def classes(self) -> np.ndarray:
@@ -67,10 +108,9 @@ class Labels:
     def n_out(self) -> int:
         return self.count
 
-    def encode(self, y: Any) -> np.ndarray:
-        y = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    def encode(self, y: np.ndarray) -> np.ndarray:
         if y.ndim != 2 or y.shape[1] != self.count:
-            raise ValueError(f"y has shape {y.shape}; the labels are a matrix of {self.count} columns.")
+            raise ValueError(f"y has shape {y.shape}; it must be [samples, {self.count}], a column of 0 and 1 per label.")
         return y.astype(np.float32)
 
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
@@ -82,28 +122,39 @@ class Labels:
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         return (outputs > 0).astype(int)
 
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        positive = weight @ y / weight.sum()
+        return float(np.minimum(positive, 1 - positive).sum())
+
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(Targets):
     """One number per row (`is_flat`) or several."""
 
     scaling: Scaling
     is_flat: bool
-    objective = "squared"
+
+    @property
+    def objective(self) -> str:
+        return "squared"
 
     @property
     def n_out(self) -> int:
         return len(self.scaling.mean)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        y = np.asarray(y, float).reshape(len(y), -1)
+        y = y.reshape(len(y), -1)
         if y.shape[1] != self.n_out:
-            raise ValueError(f"y has {y.shape[1]} columns; it was {self.n_out} before.")
+            raise ValueError(f"y has {y.shape[1]} columns; it must have {self.n_out}, as in the first fit.")
         return self.scaling(y)
 
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         y = self.scaling.inverse(outputs.astype(float))
         return y[:, 0] if self.is_flat else y
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        share = weight / weight.sum()
+        return float((share @ (y - share @ y) ** 2).sum())
 
 
 def sigmoid(z: np.ndarray) -> np.ndarray:

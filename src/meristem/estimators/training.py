@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from meristem.estimators import buckets
@@ -39,7 +38,7 @@ class Trained(NamedTuple):
     """What is kept of a training."""
 
     network: Network  # of the epoch that is kept, without what filled it up
-    state: TrainState  # after the last epoch, on the host
+    state: TrainState  # after the last epoch
     history: dict[str, np.ndarray]  # name → [epochs]
     kept: int  # the epoch that is kept, from 1
     wanted_more: bool  # whether an opening waited in vain at the largest number of leaves
@@ -54,6 +53,7 @@ def train(
     *,
     learning_rate: float,
     penalty: float,
+    l2: float,
     max_epochs: int,
     max_leaves: int,
     n_out: int,
@@ -62,16 +62,16 @@ def train(
     pulse: Pulse | None,
 ) -> Trained:
     """Train on the rows; keep the model of the best development loss, or the last one."""
-    head = begin.network.head.weight.shape[0]
-    n_in, room = rows.x.shape[1], begin.network.embed.weight.shape[1]
-    x, y, weight = _filled(rows, scaling, room, head)
-    dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _filled(dev, scaling, room, head)
+    room = recipe.objective, begin.network.embed.weight.shape[1], begin.network.head.weight.shape[0]
+    x, y, weight = _filled(rows, scaling, *room)
+    dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _filled(dev, scaling, *room)
     try:
         result = fit(
             begin.network,
             Data(x, y, dev_x, dev_y, weight, dev_weight),
             learning_rate=learning_rate,
             penalty=penalty,
+            l2=l2,
             key=begin.key,
             recipe=recipe,
             max_epochs=max_epochs,
@@ -89,20 +89,23 @@ def train(
     history["rate"] = learning_rate * np.asarray(SCALES)[np.minimum(result.history["stage"], len(SCALES) - 1)]
     kept = result.last if keeps_last else result.best
     return Trained(
-        network=buckets.narrow(kept, n_in, n_out),
-        state=_at_rest(result.state),
+        network=buckets.narrow(kept, rows.x.shape[1], n_out),
+        state=result.state,
         history=history,
         kept=int(result.epochs if keeps_last else result.best_epoch),
         wanted_more=_wanted_more(result, max_leaves),
     )
 
 
-def _filled(rows: Rows, scaling: Scaling, features: int, outputs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _filled(
+    rows: Rows, scaling: Scaling, objective: str, features: int, outputs: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows in the shape that many data sets share."""
     n = buckets.bucket(len(rows.y), buckets.ROWS)
+    y = rows.y if objective == "multiclass" else rows.y.reshape(len(rows.y), -1).astype(np.float32)
     return (
         buckets.filled(scaling(rows.x), n, features),
-        buckets.filled(rows.y, n, *[outputs] * (rows.y.ndim - 1)),
+        buckets.filled(y, n, *[outputs] * (y.ndim - 1)),
         buckets.filled(rows.weight, n),
     )
 
@@ -111,15 +114,7 @@ def _wanted_more(result: Fit, max_leaves: int) -> bool:
     return bool(((result.history["waited"] > 0) & (result.history["most_leaves"] >= max_leaves)).any())
 
 
-def _at_rest(state: TrainState) -> TrainState:
-    """The state as NumPy arrays, the random key as its data: something that can be pickled and copied."""
-    return jax.device_get(eqx.tree_at(lambda s: s.key, state, jax.random.key_data(state.key)))
-
-
 def resumed(state: TrainState) -> TrainState:
-    """A state at rest, ready to go on: same network and moments; the schedule and the search for the best begin anew."""
-    inf = np.full_like(state.best[0], np.inf)
-    plateau = schedule.Plateau(inf, np.zeros_like(state.plateau.since), np.zeros_like(state.plateau.stage))
-    fresh = eqx.tree_at(lambda s: (s.plateau, s.best, s.diverged), state, (plateau, (inf, inf), np.zeros_like(state.diverged)))
-    moved = jax.tree.map(jnp.asarray, fresh)
-    return eqx.tree_at(lambda s: s.key, moved, jax.random.wrap_key_data(moved.key))
+    """The same network and moments; the schedule and the search for the best begin anew."""
+    inf, zero, no = jax.device_put((np.full_like(state.best[0], np.inf), np.int32(0), np.False_))
+    return eqx.tree_at(lambda s: (s.plateau, s.best, s.diverged), state, (schedule.Plateau(inf, zero, zero), (inf, inf), no))

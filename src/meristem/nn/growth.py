@@ -178,9 +178,9 @@ def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
         def one(leaf: Array) -> Array:
             old = np.asarray(leaf)
             if old.shape[axis] >= rows:
-                return jnp.asarray(np.take(old, np.arange(rows), axis))
+                return jax.device_put(np.take(old, np.arange(rows), axis))
             shape = (*old.shape[:axis], rows - old.shape[axis], *old.shape[axis + 1 :])
-            return jnp.asarray(np.concatenate([old, np.full(shape, fill, old.dtype)], axis))
+            return jax.device_put(np.concatenate([old, np.full(shape, fill, old.dtype)], axis))
 
         return one
 

@@ -67,3 +67,15 @@ class Network(eqx.Module):
     def half_norm(self) -> Float[Array, ""]:
         """½ ‖W‖² over embed, body and head."""
         return 0.5 * ((self.embed.weight**2).sum() + (self.head.weight**2).sum()) + self.body.half_norm()
+
+    def compact(self) -> Any:
+        """Exactly the live network, as a `meristem.compact.CompactNetwork`.
+
+        >>> import jax
+        >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
+        >>> [type(layer).__name__ for layer in network.compact().layers]
+        ['Affine']
+        """
+        from meristem.compact import compact  # it knows all bodies, and so imports this file
+
+        return compact(self)

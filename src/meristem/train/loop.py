@@ -69,6 +69,7 @@ def fit(
     learning_rate: Any,
     penalty: Any,
     key: Any,
+    l2: Any = None,
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
     max_capacity: int = MAX_CAPACITY,
@@ -80,11 +81,12 @@ def fit(
     """Train until every member has stopped.
 
     A `key` of shape [] trains one network, of shape [members] a population, whose networks have a leading axis; rates and
-    penalties may then be one number or one per member. A budding body may have `max_capacity` leaves; an opening beyond
-    them waits. `watch(epoch, info)` is called after each epoch and may return True to stop; `pulse(epoch, share)` within long
-    ones, with the share of their steps that is done. `start` is the state to go on from, of a network of the same kind; the
-    given network then only says what it should fit, and `key` is not used. Data that do not fit the device stay with the host,
-    which sends `rows_at_once` of them at a time (None: as many as fit).
+    penalties may then be one number or one per member; so may `l2`, which, if given, takes the place of the recipe's. A
+    budding body may have `max_capacity` leaves; an opening beyond them waits. `watch(epoch, info)` is called after each epoch
+    and may return True to stop; `pulse(epoch, share)` within long ones, with the share of their steps that is done. `start` is
+    the state to go on from, of a network of the same kind; the given network then only says what it should fit, and `key` is
+    not used. Data that do not fit the device stay with the host, which sends `rows_at_once` of them at a time (None: as many
+    as fit).
 
     >>> import jax
     >>> from meristem.data.spirals import two_spirals
@@ -108,7 +110,9 @@ def fit(
     check_size("max_capacity", max_capacity)
     members = jnp.shape(key)
     knobs = Knobs(
-        *(_per_member(name, value, members) for name, value in [("learning_rate", learning_rate), ("penalty", penalty)])
+        learning_rate=_per_member("learning_rate", learning_rate, members),
+        penalty=_per_member("penalty", penalty, members),
+        l2=None if l2 is None else _per_member("l2", l2, members),
     )
     programs = TOGETHER if members else ALONE
     state: TrainState = programs.start(network, key, recipe=recipe) if start is None else start

@@ -65,7 +65,7 @@ def total(
     *,
     kind: str,
     penalty: Float[Array, ""] | float,
-    l2: float,
+    l2: Float[Array, ""] | float,
     weight: Float[Array, " batch"] | None = None,
 ) -> Float[Array, ""]:
     """J over a batch. `weight` sums to 1; None is the plain mean.

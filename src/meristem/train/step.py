@@ -85,6 +85,7 @@ class Knobs(NamedTuple):
 
     learning_rate: Float[Array, ""]
     penalty: Float[Array, ""]
+    l2: Float[Array, ""] | None = None  # None: the recipe's
 
 
 class TrainState(eqx.Module):
@@ -158,6 +159,7 @@ def descend(
 ) -> tuple[TrainState, Growth]:
     """The minibatch steps of one of the equal `parts` of an epoch."""
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
+    l2 = recipe.l2 if knobs.l2 is None else knobs.l2
     chain = optimizer.adam(recipe.depth_decay)
     grows = isinstance(state.network.body, Budding)
 
@@ -168,7 +170,7 @@ def descend(
             kept = jax.random.bernoulli(batch.key, 1 - recipe.input_dropout, x.shape)
             x = jnp.where(kept, x / (1 - recipe.input_dropout), 0)
         grads = eqx.filter_grad(objective.total)(
-            network, x, batch.y, kind=recipe.objective, penalty=knobs.penalty, l2=recipe.l2, weight=batch.weight
+            network, x, batch.y, kind=recipe.objective, penalty=knobs.penalty, l2=l2, weight=batch.weight
         )
         updates, opt_state = chain.update(grads, opt_state, network, learning_rate=rate)
         network = eqx.apply_updates(network, updates)

@@ -1,0 +1,49 @@
+"""Few programs: data sets of neighbouring shapes share them, a second fit compiles nothing, nor does a prediction."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from estimating import CLASSIFIERS, REGRESSORS, programs
+from meristem.estimators.buckets import bucket
+
+RNG = np.random.default_rng(0)
+
+
+def data(rows, features, classes):
+    X = RNG.normal(size=(rows, features))
+    return X, np.arange(rows) % classes if classes else X @ RNG.normal(size=features)
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # noise, and two epochs
+@pytest.mark.parametrize("model", [*CLASSIFIERS, REGRESSORS[0]], ids=lambda model: type(model).__name__)
+def test_neighbouring_shapes_share_their_programs(model):
+    is_classifier = model in CLASSIFIERS
+    model = clone(model).set_params(width=12, max_epochs=2, penalty=10.0)  # of a width that nobody else has
+    with programs() as first:
+        model.fit(*data(100, 5, 3 * is_classifier))
+    # A start (which classes and numbers share), an epoch, and what few small programs there are in all.
+    assert first.count("jit(epoch)") == 1 and first.count("jit(_begin)") <= 1 and len(first) <= 4
+    with programs() as others:
+        for rows, features, classes in [(100, 5, 3), (20, 15, 8), (255, 1, 4), (77, 8, 5)]:
+            again = clone(model).set_params(penalty=3.0, learning_rate=0.01, l2=1e-3, max_epochs=3, random_state=5)
+            X, y = data(rows, features, classes * is_classifier)
+            again.fit(X, y).predict(X)
+            again.fit(X, y, np.linspace(0, 1, rows))
+            again.partial_fit(X, y)
+    assert others == []
+    if is_classifier:
+        with programs() as labels:
+            clone(model).fit(*data(100, 5, 2))
+            X, y = data(30, 5, 2)
+            clone(model).fit(X, np.eye(4, dtype=int)[y])
+        assert labels == ["jit(epoch)"]  # two classes are one label
+
+
+@pytest.mark.parametrize("least", [8, 32, 256])
+def test_sizes_are_few_and_little_is_filled_up(least):
+    sizes = [bucket(n, least) for n in range(1, 200 * least)]
+    assert all(size >= n for n, size in enumerate(sizes, 1)) and sizes == sorted(sizes)
+    assert sizes[0] == least and len(set(sizes)) < 26
+    assert all(size <= 1.25 * n for n, size in enumerate(sizes, 1) if n > 8 * least)
+    assert all(bucket(size, least) == size for size in set(sizes))

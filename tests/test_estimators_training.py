@@ -1,0 +1,265 @@
+"""How estimators are trained: early stopping, callbacks, warm starts, streams, seeds, devices, progress and Ctrl-C."""
+
+import copy
+import io
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import jax
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+import meristem
+from estimating import iris, programs, split, tunnel, tunnel_regressor
+
+
+def test_early_stopping_sets_rows_aside():
+    X, X_test, y, y_test = split("wine")
+    model = tunnel(early_stopping=True, validation_fraction=0.25, patience=3, max_epochs=500).fit(X, y)
+    history = model.history_
+    assert (history["dev_loss"] != history["loss"]).all()
+    assert model.n_iter_ < 500 and model.best_epoch_ == history["dev_loss"].argmin() + 1
+    errors = history["dev_error"] * 31  # a quarter of 124
+    assert np.allclose(errors, errors.round(), atol=1e-4)
+    assert model.score(X_test, y_test) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # two epochs
+def test_early_stopping_counts_no_row_of_weight_zero():
+    X, y = iris()
+    weight = np.zeros(150)
+    weight[::10] = 1
+    model = tunnel(early_stopping=True, validation_fraction=0.4, max_epochs=2).fit(X, y, weight)
+    assert np.isfinite(model.history_["dev_loss"]).all()
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # the first epoch is kept
+@pytest.mark.parametrize("make", [tunnel, tunnel_regressor])
+def test_a_given_validation_set_decides_which_model_is_kept(make):
+    X, X_dev, y, y_dev = split("iris")
+    y_dev = (y_dev + 1) % 3  # nothing to learn from it
+    model = make(max_epochs=30, patience=30).fit(X, y, validation=(X_dev, y_dev))
+    history = model.history_
+    assert model.best_epoch_ == history["dev_loss"].argmin() + 1 < 30
+    assert history["error"][-1] < 0.2 < 0.5 < history["dev_error"][-1]
+    alone = make(max_epochs=30, patience=30).fit(X, y)
+    assert np.allclose(history["loss"], alone.history_["loss"], rtol=1e-3)  # it is looked at, and not learned from
+
+
+def test_callbacks_hear_of_every_epoch_and_may_stop():
+    X, y = iris()
+    heard, stopped = [], []
+    model = tunnel(max_epochs=50, callbacks=[heard.append, lambda info: info["epoch"] == 7 or None, stopped.append]).fit(X, y)
+    assert model.n_iter_ == 7 and [info["epoch"] for info in heard] == [1, 2, 3, 4, 5, 6, 7] and heard == stopped
+    assert set(heard[0]) == {"epoch", "loss", "error", "dev_loss", "dev_error", "soft_size", "hard_size", "rate"}
+    for name in set(heard[0]) - {"epoch"}:
+        assert np.allclose([info[name] for info in heard], model.history_[name])
+    assert tunnel(max_epochs=50, callbacks=lambda info: info["epoch"] >= 3).fit(X, y).n_iter_ == 3
+
+
+def test_an_error_in_a_callback_is_the_users():
+    def breaks(info):
+        raise LookupError("mine")
+
+    X, y = iris()
+    with pytest.raises(LookupError, match="mine"):
+        tunnel(callbacks=breaks).fit(X, y)
+
+
+def test_a_warm_start_goes_on():
+    X, y = iris()
+    model = tunnel(max_epochs=10, warm_start=True).fit(X, y)
+    first, size = model.history_, model.n_iter_
+    with programs() as compiled:
+        model.fit(X, y)
+    assert not compiled
+    assert size == 10 and model.n_iter_ == 20 and len(model.history_["loss"]) == 20
+    assert (model.history_["loss"][:10] == first["loss"]).all()
+    assert model.history_["loss"][10] < 1.1 * first["loss"][-1] and model.history_["loss"][-1] < first["loss"][-1]
+    assert 10 < model.best_epoch_ <= 20
+    told = []
+    model.set_params(callbacks=told.append).fit(X, y)
+    assert told[0]["epoch"] == 21
+    cold = model.set_params(warm_start=False, callbacks=None).fit(X, y)
+    assert cold.n_iter_ == 10 and (cold.history_["loss"] == first["loss"]).all()
+
+
+@pytest.mark.parametrize(("name", "value"), [("width", 8), ("depth", 3), ("activation", "tanh")])
+def test_a_warm_start_cannot_change_the_network(name, value):
+    X, y = iris()
+    model = tunnel(max_epochs=20, warm_start=True).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match=f"^{name}={value!r}, but the network that is to learn more was made with"):
+        model.set_params(**{name: value}).fit(X, y)
+    assert (model.predict_proba(X) == before).all()  # what fails changes nothing
+
+
+def test_a_warm_start_knows_its_classes():
+    X, y = iris()
+    model = tunnel(max_epochs=20, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match=r"^y holds .*7.*, which is not among the classes \[0, 1, 2\]"):
+        model.fit(X, np.where(y == 2, 7, y))
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # of two leaves more could be made
+def test_a_warm_start_may_have_more_leaves():
+    X, y = iris()
+    model = meristem.BuddingClassifier(width=16, max_leaves=1, max_epochs=3, warm_start=True, random_state=0).fit(X, y)
+    assert model.hard_size_ == 1
+    assert model.set_params(max_leaves=2).fit(X, y).n_iter_ == 6
+
+
+def test_a_stream_of_digits_is_learned_as_well_as_all_at_once():
+    X, X_test, y, y_test = split("digits")
+    whole = tunnel(max_epochs=15).fit(X, y)
+    stream, order = tunnel(), np.random.default_rng(0)
+    for _ in range(15):
+        for rows in np.array_split(order.permutation(len(X)), 8):
+            with programs() as compiled:
+                stream.partial_fit(X[rows], y[rows], classes=range(10))
+    assert compiled == []
+    assert stream.n_iter_ == stream.best_epoch_ == len(stream.history_["loss"]) == 120
+    assert stream.score(X_test, y_test) > whole.score(X_test, y_test) - 0.04 > 0.85
+    # The scale is that of all rows, each as often as it came.
+    assert np.allclose(stream._scaling_.mean, X.mean(0)) and np.allclose(stream._scaling_.variance, X.var(0))
+
+
+def test_a_stream_of_numbers():
+    X, X_test, y, y_test = split("friedman")
+    model = tunnel_regressor()
+    for _ in range(60):
+        for rows in np.array_split(np.arange(len(X)), 4):
+            model.partial_fit(X[rows], y[rows])
+    assert model.score(X_test, y_test) > 0.7
+    assert model._targets_.scaling.mean[0] == pytest.approx(y.mean())
+
+
+def test_a_stream_of_single_rows_finds_its_scale():
+    X, y = iris()
+    model = tunnel()
+    for row in np.random.default_rng(0).permutation(150):
+        model.partial_fit(1000 * X[row : row + 1], y[row : row + 1], classes=[0, 1, 2])
+    assert model.score(1000 * X, y) > 0.6
+    assert np.allclose(model._scaling_.scale, 1000 * X.std(0))
+
+
+def test_the_first_part_of_a_stream_says_which_classes_come():
+    X, y = iris()
+    with pytest.raises(ValueError, match="the first partial_fit must be told all classes"):
+        tunnel().partial_fit(X, y)
+    model = tunnel().partial_fit(X[:50], y[:50], classes=[2, 1, 0]).partial_fit(X[50:], y[50:])
+    assert model.classes_.tolist() == [0, 1, 2] and model.predict_proba(X).shape == (150, 3)
+    with pytest.raises(ValueError, match=r"^classes=\[0, 1\] were \[0, 1, 2\] before"):
+        model.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="which is not among the classes"):
+        model.partial_fit(X, y + 1)
+    with pytest.raises(ValueError, match=r"^class_weight='balanced' needs all of y"):
+        tunnel(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
+
+
+def test_labels_of_a_stream_need_no_classes():
+    X, y = iris()
+    labels = np.stack([y == 0, y > 0], 1).astype(int)
+    assert tunnel().partial_fit(X, labels).partial_fit(X, labels, classes=[0, 1]).predict(X).shape == (150, 2)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    X, y = iris()
+
+    def said(seed):
+        return tunnel(max_epochs=20, random_state=seed).fit(X, y).decision_function(X)
+
+    assert (said(0) == said(0)).all() and (said(np.random.RandomState(3)) == said(np.random.RandomState(3))).all()
+    assert not (said(0) == said(1)).any() and not (said(None) == said(None)).any()
+    generator = np.random.RandomState(0)
+    assert not (said(generator) == said(generator)).any()
+
+
+def test_training_runs_where_one_says():
+    X, y = iris()
+    for device in ("cpu", "cpu:0"):
+        model = tunnel(max_epochs=20, device=device).fit(X, y)
+        assert model.network_.embed.weight.devices() == {jax.devices("cpu")[0]}
+
+
+def test_progress_is_told_to_stderr(capsys):
+    X, y = iris()
+    tunnel(max_epochs=20).fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    model = tunnel(max_epochs=20, verbose=True).fit(X, y)
+    out, err = capsys.readouterr()
+    assert out == "" and "TunnelClassifier" in err and "20 epochs" in err and f"loss {model.history_['loss'][-1]:.4g}" in err
+
+
+def test_pipelines_searches_and_copies(tmp_path):
+    X, y = iris()
+    model = tunnel(max_epochs=20)
+    pipeline = make_pipeline(PolynomialFeatures(2), model).fit(X, y)
+    assert pipeline.score(X, y) > 0.9
+    assert clone(model).get_params() == model.get_params() and not hasattr(clone(pipeline[-1]), "network_")
+    model.fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), joblib.load(tmp_path / "model.joblib")):
+        assert (copied.predict_proba(X) == model.predict_proba(X)).all()
+        # Whoever was packed away learns on as if nothing had been.
+        onward = copy.copy(model).partial_fit(X, y)
+        assert (copied.partial_fit(X, y).predict_proba(X) == onward.predict_proba(X)).all()
+
+
+def test_two_processes_at_a_time():
+    X, y = iris()
+    model = tunnel(max_epochs=60)
+    scores = cross_val_score(model, X, y, cv=2, n_jobs=2)
+    assert (scores > 0.85).all() and (scores == cross_val_score(model, X, y, cv=2)).all()
+    search = GridSearchCV(model, {"penalty": [1e-4, 1e-3]}, cv=2, n_jobs=2).fit(X, y)
+    assert search.best_score_ > 0.85 and search.best_estimator_.n_iter_ <= 60
+
+
+INTERRUPTED = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, where the suite runs in the background
+from sklearn.datasets import load_iris
+import meristem
+
+def tell(info):
+    if info["epoch"] == 5:
+        print("five", flush=True)
+    if info["epoch"] >= 5:
+        time.sleep(float(sys.argv[1]))
+
+X, y = load_iris(return_X_y=True)
+model = meristem.TunnelClassifier(width=16, depth=2, max_epochs=10**6, patience=10**6, callbacks=tell, random_state=0)
+try:
+    model.fit(X, y)
+    assert model.best_epoch_ == model.history_["dev_loss"].argmin() + 1
+    print("kept", model.n_iter_, model.score(X, y) > 0.3, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+except KeyboardInterrupt:
+    print("raised", hasattr(model, "network_"))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@pytest.mark.parametrize(("seconds", "times", "wanted"), [(0.05, 1, "kept"), (60, 2, "raised False")])
+def test_one_interrupt_keeps_the_best_model_and_two_raise(seconds, times, wanted):
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert isinstance(child.stdout, io.TextIOBase) and isinstance(child.stderr, io.TextIOBase)
+        assert child.stdout.readline() == "five\n"
+        for _ in range(times):
+            child.send_signal(signal.SIGINT)
+            if not _:
+                assert child.stderr.readline().startswith("Ctrl-C: training ends with this epoch")
+        last = child.stdout.readline()
+    assert last.startswith(wanted) and child.returncode == 0
+    if times == 1:
+        _, epochs, fits, restored = last.split()
+        assert 5 <= int(epochs) < 1000 and fits == restored == "True"

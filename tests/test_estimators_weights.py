@@ -1,0 +1,90 @@
+"""Weights of rows and of classes. In the mean over seeds, a row of weight 2 is the row twice."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+import meristem
+from estimating import iris, split, tunnel, tunnel_regressor, two_irises
+
+SEEDS = range(6)
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_weight_is_a_number_of_rows(kind):
+    X, X_test, y, _ = split("diabetes")
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 4, len(X))
+    # Half of the rows say the contrary, so that it shows who counts.
+    contrary = rng.random(len(X)) < 0.5
+    weight[contrary] = np.minimum(weight[contrary], 1)
+    y = np.where(contrary, 300 - y, y)
+    if kind == "classes":
+        y = y > 150
+
+    def said(rows, **options):
+        make = tunnel if kind == "classes" else tunnel_regressor
+        # As many steps, whatever the number of rows.
+        epochs = int(40 * len(X) / len(rows))
+        models = [make(max_epochs=epochs, random_state=seed, penalty=3e-3).fit(X[rows], y[rows], **options) for seed in SEEDS]
+        return np.stack([m.predict_proba(X_test)[:, 1] if kind == "classes" else m.predict(X_test) for m in models])
+
+    everyone = np.arange(len(X))
+    weighted = said(everyone, sample_weight=weight)
+    repeated = said(np.repeat(everyone, weight))
+    plain = said(everyone)
+    apart = np.abs(weighted.mean(0) - repeated.mean(0)).mean()
+    by_chance = np.sqrt((weighted.var(0) + repeated.var(0)).mean() / len(SEEDS))
+    assert apart < 2 * by_chance
+    assert apart < 0.5 * np.abs(weighted.mean(0) - plain.mean(0)).mean()
+
+
+def test_only_the_proportions_of_weights_count():
+    X, y = iris()
+    plain = tunnel(max_epochs=20).fit(X, y)
+    assert (tunnel(max_epochs=20).fit(X, y, np.full(150, 1.0)).decision_function(X) == plain.decision_function(X)).all()
+    assert np.allclose(
+        tunnel(max_epochs=20).fit(X, y, np.full(150, 7.0)).decision_function(X), plain.decision_function(X), atol=1e-4
+    )
+
+
+def test_a_row_of_weight_zero_is_not_there():
+    X, y = two_irises()
+    weight = np.ones(100)
+    weight[:10] = 0
+    X[:10], y[:10] = 1e6, 1 - y[:10]
+    model = tunnel(max_epochs=40).fit(X, y, weight)
+    assert model.score(X[10:], y[10:]) > 0.9
+    assert np.allclose(model._scaling_.mean, X[10:].mean(0))
+
+
+def test_weights_of_nothing_are_refused():
+    X, y = iris()
+    for fit in (tunnel().fit, lambda X, y, w: tunnel().partial_fit(X, y, [0, 1, 2], w)):
+        with pytest.raises(ValueError, match="at least one"):
+            fit(X, y, np.zeros(150))
+        with pytest.raises(ValueError, match="Negative values"):
+            fit(X, y, np.full(150, -1.0))
+    with pytest.raises(ValueError, match=r"^sample_weight, times class_weight, is 0 for every sample"):
+        tunnel(class_weight={0: 0, 1: 0, 2: 0}).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
+@pytest.mark.parametrize("kind", [meristem.TunnelClassifier, meristem.HighwayClassifier])
+def test_class_weights_shift_the_decision(kind):
+    X, y = make_classification(600, 6, weights=[0.95], class_sep=0.6, flip_y=0.02, random_state=0)
+
+    def found(class_weight):
+        model = kind(width=16, depth=2, max_epochs=30, class_weight=class_weight, random_state=0).fit(X, y)
+        return model.predict(X)[y == 1].mean()
+
+    plain, balanced, by_hand = found(None), found("balanced"), found({0: 1, 1: 30})
+    assert plain < 0.6 < 0.75 < balanced and by_hand > 0.75
+    assert found({0: 1, 1: 1}) == plain
+
+
+def test_class_weights_multiply_the_rows_weights():
+    X, y = two_irises()
+    both = tunnel(max_epochs=5, class_weight={0: 1, 1: 3}).fit(X, y, np.where(y == 1, 1 / 3, 1))
+    assert np.allclose(both.decision_function(X), tunnel(max_epochs=5).fit(X, y).decision_function(X), atol=1e-4)

@@ -1,0 +1,92 @@
+"""The NumPy form of a network says what JAX's says, for every body and every activation."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from meristem.compact import compact
+from meristem.compact.layers import Layer
+from meristem.estimators.forward import BLOCK, SIGMA, apply, as_numpy, outputs
+from meristem.nn import Network
+from meristem.nn.activation import ACTIVATIONS
+from meristem.nn.network import BODIES
+
+GATES = {
+    "shut": lambda shape: np.zeros(shape),
+    "few open": lambda shape: (np.random.default_rng(0).random(shape) < 0.2) * 0.7,
+    "half open": lambda shape: (np.random.default_rng(0).random(shape) < 0.5) * 0.7,
+    "open": lambda shape: np.ones(shape),
+}
+
+
+def agree(network: Network, rows: int = 50) -> None:
+    x = np.random.default_rng(1).normal(size=(rows, network.embed.weight.shape[1])).astype(np.float32)
+    wanted = np.asarray(jax.vmap(network)(x))
+    got = outputs(as_numpy(compact(network)), x)
+    assert got.shape == wanted.shape
+    assert np.abs(got - wanted).max() <= 2e-5 * np.abs(wanted).max()
+
+
+def network(body: str, activation: str = "relu", **options: int) -> Network:
+    options = options or ({} if body == "budding" else {"depth": 3})
+    return Network.create(body, 5, 3, width=8, key=jax.random.key(0), activation=activation, **options)
+
+
+def test_every_activation_has_a_form():
+    assert list(SIGMA) == list(ACTIVATIONS)
+    z = np.linspace(-40, 40, 401, dtype=np.float32)
+    for name, sigma in SIGMA.items():
+        assert np.allclose(sigma(z), ACTIVATIONS[name](jnp.asarray(z)), rtol=1e-5, atol=1e-6), name
+
+
+@pytest.mark.parametrize("body", [body for body in BODIES if body != "tunnel"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_body_and_activation(body, activation):
+    agree(network(body, activation))
+
+
+@pytest.mark.parametrize("gates", GATES)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_tunnels_of_every_openness(gates, activation):
+    fresh = network("tunnel", activation)
+    value = jnp.asarray(GATES[gates](fresh.body.gate.value.shape), jnp.float32)
+    agree(eqx.tree_at(lambda n: n.body.gate.value, fresh, value))
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.3, 1.0])
+def test_trees(gamma):
+    rng = np.random.default_rng(0)
+    tree = network("budding", "tanh", capacity=4)
+    draws = [jnp.asarray(rng.normal(size=a.shape), jnp.float32) for a in (tree.body.weight, tree.body.bias)]
+    leafness = np.ones(7, np.float32)
+    leafness[[1, 3]] = gamma
+    agree(
+        eqx.tree_at(
+            lambda n: (n.body.weight, n.body.bias, n.body.leafness.value, n.body.depth),
+            tree,
+            (*draws, jnp.asarray(leafness), jnp.asarray([-1, 0, 1, -1], tree.body.depth.dtype)),
+        )
+    )
+
+
+def test_many_rows_go_through_in_blocks_and_none_is_changed_by_the_others():
+    small = as_numpy(compact(network("highway")))
+    x = np.random.default_rng(1).normal(size=(BLOCK + 10, 5)).astype(np.float32)
+    whole = outputs(small, x)
+    assert whole.shape == (BLOCK + 10, 3)
+    for row in (0, BLOCK - 1, BLOCK, BLOCK + 9):
+        assert np.allclose(outputs(small, x[row : row + 1]), whole[row], rtol=1e-12, atol=1e-12)
+
+
+class Unknown(Layer):
+    units = ()
+
+    def __call__(self, h):
+        return h
+
+
+def test_an_unknown_layer_is_an_error():
+    with pytest.raises(TypeError, match="No NumPy form is known of a Unknown"):
+        apply(Unknown(), np.zeros((1, 1)))

@@ -1,0 +1,136 @@
+"""Model files from the outside: estimators that come back in a new process, `meristem show`, `meristem export`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classification
+
+import meristem
+from meristem import (
+    BuddingClassifier,
+    BuddingRegressor,
+    HighwayRegressor,
+    TunnelClassifier,
+    TunnelRegressor,
+)
+from meristem.models import load, save
+from test_cli import meristem as command
+
+pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
+IRIS = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+CASES = {
+    "names": (TunnelClassifier(class_weight={"setosa": 2.0, "versicolor": 1.0, "virginica": 1.0}), (IRIS[0], NAMES[IRIS[1]])),
+    "two": (BuddingClassifier(), (IRIS[0][:100], IRIS[1][:100] == 1)),
+    "labels": (TunnelClassifier(), make_multilabel_classification(60, 5, n_classes=3, random_state=0)),
+    "number": (TunnelRegressor(), load_diabetes(return_X_y=True)),
+    "numbers": (BuddingRegressor(max_leaves=2), (IRIS[0][:, :2], IRIS[0][:, 2:])),
+    "highway": (HighwayRegressor(standardize=False), load_diabetes(return_X_y=True)),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def fitted(request, tmp_path_factory):
+    estimator, (X, y) = CASES[request.param]
+    model = type(estimator)(**estimator.get_params() | {"random_state": 0, "max_epochs": 4, "width": 8, "batch_size": 16})
+    path = tmp_path_factory.mktemp("models") / "model.safetensors"
+    save(path, model.fit(X, y))
+    return model, X, y, path
+
+
+def test_an_estimator_comes_back_to_the_bit(fitted):
+    model, X, _, path = fitted
+    same = load(path)
+    assert type(same) is type(model) and same.get_params() == model.get_params()
+    np.testing.assert_array_equal(same.predict(X), model.predict(X))
+    for name in ("n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_", "n_features_in_"):
+        assert getattr(same, name) == getattr(model, name), name
+    for name, values in model.history_.items():
+        np.testing.assert_array_equal(same.history_[name], values)
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(same.classes_, model.classes_)
+
+
+def test_a_loaded_estimator_goes_on_training_as_the_first_one_would(fitted):
+    model, X, y, path = fitted
+    first, second = load(path).partial_fit(X, y), load(path).partial_fit(X, y)
+    assert first.n_iter_ == model.n_iter_ + 1
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    warm = load(path).set_params(warm_start=True, max_epochs=2).fit(X, y)
+    assert warm.n_iter_ == model.n_iter_ + 2 and len(warm.history_["loss"]) == len(model.history_["loss"]) + 2
+
+
+def test_a_new_process_reads_the_same(fitted, tmp_path):
+    model, X, _, path = fitted
+    np.save(tmp_path / "x.npy", X)
+    code = (
+        "import sys, numpy as np; from meristem.models import load; "
+        "np.save(sys.argv[3], load(sys.argv[1]).predict(np.load(sys.argv[2])))"
+    )
+    files = [path, tmp_path / "x.npy", tmp_path / "y.npy"]
+    subprocess.run([sys.executable, "-c", code, *map(str, files)], check=True, timeout=120)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), model.predict(X))
+
+
+def test_show_and_export_from_the_command_line(fitted, tmp_path):
+    model, X, _, path = fitted
+    shown = command("show", path, "--png", tmp_path / "model.png")
+    assert shown.returncode == 0, shown.stderr
+    assert type(model).__name__ in shown.stdout and "parameters" in shown.stdout
+    assert (tmp_path / "model.png").stat().st_size > 5_000
+    done = command("export", path, "--onnx", tmp_path / "model.onnx")
+    assert done.returncode == 0, done.stderr
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    result = dict(zip([o.name for o in session.get_outputs()], session.run(None, {"X": X.astype(np.float32)}), strict=True))
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_allclose(result["probabilities"], model.predict_proba(X), atol=1e-5)
+    else:
+        scale = np.abs(model.predict(X)).max()
+        np.testing.assert_allclose(result["predictions"].reshape(model.predict(X).shape), model.predict(X), atol=1e-5 * scale)
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path):
+    (tmp_path / "nonsense.safetensors").write_bytes(b"nonsense")
+    for args in (["show", tmp_path / "nothing"], ["show", tmp_path / "nonsense.safetensors"]):
+        done = command(*args)
+        assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "--onnx" in command("export", tmp_path / "nonsense.safetensors").stderr
+    with pytest.raises(ValueError, match="has been fitted"):
+        save(tmp_path / "model", TunnelClassifier())
+    with pytest.raises(ValueError, match="give a Network"):
+        save(tmp_path / "model", 3)
+
+
+def test_a_forged_header_is_refused(fitted, tmp_path):
+    """A document that is whole but says something else: another class, another parameter, another number of features."""
+    from meristem.io import document
+
+    *_, path = fitted
+    whole = document.read(path)
+    for change, says in [
+        ({"estimator": "PipelineOfDoom"}, "not known"),
+        ({"parameters": whole.header["parameters"] | {"widht": 3}}, "Did you mean 'width'"),
+        ({"learned": whole.header["learned"] | {"n_features_in_": 77}}, "do not fit together"),
+        ({"targets": {}}, "what y means"),
+    ]:
+        forged = tmp_path / "forged.safetensors"
+        document.write_document(forged, "estimator", whole.arrays, json.loads(json.dumps(whole.header)) | change)
+        with pytest.raises(ValueError, match=says) as caught:
+            load(forged)
+        assert "forged.safetensors" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_golden_estimator_still_loads():
+    """Written by version 0.1.0; what it predicted then stands beside it."""
+    folder = Path(__file__).parent / "golden"
+    expected = json.loads((folder / "estimator.json").read_text())
+    model = load(folder / "estimator.safetensors")
+    assert isinstance(model, meristem.TunnelClassifier)
+    np.testing.assert_allclose(model.predict_proba(np.array(expected["X"])), expected["probabilities"], atol=1e-6)

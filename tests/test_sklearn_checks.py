@@ -1,0 +1,46 @@
+"""scikit-learn's own checks of an estimator, all of them, and how many programs they compile together."""
+
+from collections import Counter
+
+import jax
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import meristem
+
+COMPILED: list[str] = []
+
+
+def _note(name: str, _: float, **about: object) -> None:
+    if name == "/jax/core/compile/backend_compile_duration":
+        COMPILED.append(str(about["fun_name"]))
+
+
+jax.monitoring.register_event_duration_secs_listener(_note)
+
+# Small, so that they compile fast; everything else as it is by default, save the number of epochs.
+SMALL = {"width": 16, "max_epochs": 30}
+ESTIMATORS = [
+    meristem.TunnelClassifier(**SMALL, depth=2),
+    meristem.BuddingClassifier(**SMALL, max_leaves=2),
+    meristem.HighwayClassifier(**SMALL, depth=2),
+    meristem.TunnelRegressor(**SMALL, depth=2),
+    meristem.BuddingRegressor(**SMALL, max_leaves=2),
+    meristem.HighwayRegressor(**SMALL, depth=2),
+]
+WHY = "minibatches and dropout: a row of weight 2 is not the same as the row twice, but nearly (test_estimators_weights.py)"
+EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WHY for kind in ("dense", "sparse")}
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # much of what is fitted here is noise
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED)
+def test_check(estimator, check):
+    check(estimator)
+
+
+def test_what_the_checks_compile():
+    """For each body a start, and an epoch for classes, for labels and for numbers, each with and without dropout."""
+    count = Counter(COMPILED)
+    print(f"{len(COMPILED)} programs: {dict(count)}")
+    assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 3 * 2
+    assert len(COMPILED) <= 25
