@@ -330,10 +330,8 @@ def export_model(args: argparse.Namespace) -> None:
     model = models.load(args.model)
     from meristem import export
 
-    if hasattr(model, "network_"):
-        path = export.onnx_of(model, args.onnx)
-    else:
-        path = export.to_onnx(args.onnx, compact(model))
+    is_estimator = hasattr(model, "network_")
+    path = export.onnx_of(model, args.onnx) if is_estimator else export.to_onnx(args.onnx, compact(model))
     print(f"{path}: {path.stat().st_size:,} bytes")
 
 

@@ -22,23 +22,22 @@ from meristem.estimators.device import on
 from meristem.estimators.forward import as_numpy, outputs
 from meristem.estimators.parameters import callbacks_of, check_parameters, seed_of
 from meristem.estimators.scaling import Scaling
+from meristem.estimators.shipping import Shipping
 from meristem.estimators.targets import Targets
 from meristem.estimators.training import Rows, Trained, resumed, train
 from meristem.estimators.watching import SCALES, Callback, watched
 from meristem.train.step import Recipe, TrainState
 
-MANY_FEATURES = 16  # from here on some of them are dropped in each step, unless one says how many
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Growing(BaseEstimator):
+class Growing(Shipping, BaseEstimator):
     """An estimator whose network finds its own size; see docs/estimators.md for every parameter."""
 
     penalty: float = 1e-3
     width: int = 64
     learning_rate: float = 3e-3
     batch_size: int = 32
-    l2: float = 1e-5
+    l2: float | str = "auto"
     input_dropout: float | str = "auto"
     depth_decay: float = 0.75
     activation: str = "relu"
@@ -65,6 +64,14 @@ class Growing(BaseEstimator):
 
     def _max_leaves(self) -> int:
         return 1
+
+    def _auto_dropout(self) -> float:
+        """The share of inputs that is dropped, where no one says."""
+        raise NotImplementedError
+
+    def _auto_l2(self, rows: float) -> float:
+        """The price of large weights, where no one says."""
+        raise NotImplementedError
 
     def _targets(self, y: Any, weight: np.ndarray) -> Targets:
         """What y means."""
@@ -143,8 +150,7 @@ class Growing(BaseEstimator):
         return rows.at(learned), rows.at(chosen)
 
     def _recipe(self, objective: str) -> Recipe:
-        is_auto = isinstance(self.input_dropout, str)
-        dropout = (0.25 if self.n_features_in_ >= MANY_FEATURES else 0.0) if is_auto else self.input_dropout
+        dropout = self._auto_dropout() if isinstance(self.input_dropout, str) else self.input_dropout
         return Recipe(
             objective=buckets.shared(objective),
             batch_size=int(self.batch_size),
@@ -211,7 +217,7 @@ class Growing(BaseEstimator):
                 self._recipe(targets.objective),
                 learning_rate=rate,
                 penalty=float(self.penalty),
-                l2=float(self.l2),
+                l2=self._auto_l2(scaling.total or len(rows.y)) if isinstance(self.l2, str) else float(self.l2),
                 max_epochs=epochs,
                 max_leaves=self._max_leaves(),
                 n_out=targets.n_out,

@@ -17,12 +17,22 @@ from meristem.estimators.scaling import Scaling
 from meristem.estimators.targets import Classes, Labels
 from meristem.estimators.training import Trained
 
+# Of many features some are dropped in each step: a tunnel starts linear, and would overfit before it opens.
+MANY_FEATURES, DROPOUT = 16, 0.25
+L2 = 1e-5
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, Growing):
     """What the three classifiers share."""
 
     class_weight: dict[Any, float] | str | None = None
+
+    def _auto_dropout(self) -> float:
+        return DROPOUT if self.n_features_in_ >= MANY_FEATURES else 0.0
+
+    def _auto_l2(self, rows: float) -> float:
+        return L2
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream.

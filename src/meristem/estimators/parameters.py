@@ -15,7 +15,7 @@ FLAGS = ["early_stopping", "standardize", "warm_start"]
 NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "penalty": ("of at least 0", lambda v: 0 <= v < np.inf),
     "learning_rate": ("above 0", lambda v: 0 < v < np.inf),
-    "l2": ("of at least 0", lambda v: 0 <= v < np.inf),
+    "l2": ("of at least 0, or 'auto'", lambda v: 0 <= v < np.inf),
     "input_dropout": ("of at least 0 and below 1, or 'auto'", lambda v: 0 <= v < 1),
     "depth_decay": ("above 0 and at most 1", lambda v: 0 < v <= 1),
     "validation_fraction": ("above 0 and below 1", lambda v: 0 < v < 1),
@@ -27,7 +27,7 @@ def check_parameters(given: dict[str, Any]) -> None:
     for name in [name for name in SIZES if name in given]:
         check_size(name, given[name])
     for name, (wanted, fits) in NUMBERS.items():
-        if not (name == "input_dropout" and isinstance(given[name], str) and given[name] == "auto"):
+        if not (name in ("input_dropout", "l2") and isinstance(given[name], str) and given[name] == "auto"):
             check_number(name, given[name], wanted, fits)
     for name in FLAGS:
         if not isinstance(given[name], bool | np.bool_):

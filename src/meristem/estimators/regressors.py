@@ -16,6 +16,12 @@ from meristem.estimators.targets import Numbers
 class Regressor(RegressorMixin, Growing):
     """What the three regressors share."""
 
+    def _auto_dropout(self) -> float:
+        return 0.0  # dropping inputs would shrink every slope
+
+    def _auto_l2(self, rows: float) -> float:
+        return 1.0 / rows  # the prior of ridge regression with alpha = 1
+
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream. How features and y are scaled is learned from all rows so far."""
         return self._partial_fit(X, y, sample_weight)
