@@ -2,8 +2,8 @@
 
     load("digits", split=3, data=Path("../shared/data")) → Split(x, y, test_x, test_y)
 
-A quarter of the rows is judged by; generated sets are drawn anew for every split. `LISTED` are those of the comparison; `OTHERS` are
-there to see whether a setting also holds where nobody looked.
+A quarter of the rows is judged by; generated sets are drawn anew for every split. `LISTED` are those of the comparison;
+`OTHERS` are there to see whether a setting also holds where nobody looked.
 """
 
 from collections.abc import Callable

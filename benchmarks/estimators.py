@@ -1,12 +1,13 @@
 """Are the defaults good? The estimators against scikit-learn's MLP and a linear model, on the same splits of many data sets.
 
-    python benchmarks/estimators.py --data ../shared/data --json results/estimators/summary.json --table results/estimators/table.md
-    python benchmarks/estimators.py --sets digits,moons --models tunnel --splits 3 --first 100 --params penalty=1e-4 input_dropout=0.1
+    python benchmarks/estimators.py --data DIR --json results/estimators/summary.json --table results/estimators/table.md
+    python benchmarks/estimators.py --sets digits,moons --models tunnel --splits 3 --first 100 --params penalty=1e-4
 
 Every model is its constructor's defaults and a seed; the rivals get standardized features, ours standardize by themselves.
-Scores: accuracy for classes, R² for numbers, macro-F1 for labels (subset accuracy and Hamming accuracy are recorded beside it: the
-first rewards caution where labels are many, the second is above 0.99 for a model that says no to everything on corel5k).
-A rank is among one of ours and the two rivals, split by split, ties shared. The gap is that to the better rival's mean: positive is ahead.
+Scores: accuracy for classes, R² for numbers, macro-F1 for labels (subset accuracy and Hamming accuracy are recorded beside
+it: the first rewards caution where labels are many, the second is above 0.99 for a model that says no to everything on
+corel5k). A rank is among one of ours and the two rivals, split by split, ties shared. The gap is that to the better rival's
+mean: positive is ahead.
 """
 
 import os
@@ -150,7 +151,7 @@ def table(summaries: dict[str, Any], splits: dict[str, int]) -> str:
                 f"{one['parameters']:.0f}" if "parameters" in one else "",
             ]
             lines.append(f"{head}| " + " | ".join(cells) + " |")
-    for model, one in overall(summaries).items():
+    for one in overall(summaries).values():
         ranks = ", ".join(f"{m} {rank:.2f}" for m, rank in one["mean_rank"].items())
         lines += ["", f"Mean ranks: {ranks}. Furthest behind the better rival: {one['worst_gap']:+.3f} on {one['worst_set']}."]
     return "\n".join(lines) + "\n"
@@ -172,9 +173,8 @@ def compare(
                 done += 1
                 left = (time.monotonic() - begin) / done * (total - done)
                 shown = ", ".join(f"{k} {v:.3f}" for k, v in one.items() if isinstance(v, float) and k != "seconds")
-                tell(
-                    f"{done}/{total}  {name}, split {seed}, {model}: {shown}, {one['seconds']:.1f} s; about {left / 60:.0f} min left"
-                )
+                where = f"{done}/{total}  {name}, split {seed}, {model}"
+                tell(f"{where}: {shown}, {one['seconds']:.1f} s; about {left / 60:.0f} min left")
     return runs, counts
 
 

@@ -83,6 +83,7 @@ BAD = [
     ("learning_rate", np.inf, "a number above 0"),
     ("batch_size", 0, "an integer of at least 1"),
     ("l2", -0.1, "a number of at least 0"),
+    ("l2", "some", "a number of at least 0, or 'auto'"),
     ("input_dropout", 1.0, "a number of at least 0 and below 1, or 'auto'"),
     ("input_dropout", "some", "a number of at least 0 and below 1, or 'auto'"),
     ("depth_decay", 0, "a number above 0 and at most 1"),

@@ -44,6 +44,10 @@ def test_only_the_proportions_of_weights_count():
     X, y = iris()
     plain = tunnel(max_epochs=20).fit(X, y)
     assert (tunnel(max_epochs=20).fit(X, y, np.full(150, 1.0)).decision_function(X) == plain.decision_function(X)).all()
+    number = tunnel_regressor(max_epochs=20).fit(X, y)
+    for weight in (1 / 150, 7.0):
+        same = tunnel_regressor(max_epochs=20).fit(X, y, np.full(150, weight))
+        assert np.allclose(same.predict(X), number.predict(X), atol=1e-4)
     assert np.allclose(
         tunnel(max_epochs=20).fit(X, y, np.full(150, 7.0)).decision_function(X), plain.decision_function(X), atol=1e-4
     )

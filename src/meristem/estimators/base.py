@@ -125,7 +125,7 @@ class Growing(Shipping, BaseEstimator):
         weight = self._weights(y, weight)
         if not (weight > 0).any():
             raise ValueError("sample_weight, times class_weight, is 0 for every sample; at least one must count.")
-        return X, y, weight
+        return X, y, weight / weight[weight > 0].mean()  # only their proportions count: they sum to the rows that do
 
     def _validated_target(self, y: Any) -> np.ndarray:
         return np.asarray(y)
