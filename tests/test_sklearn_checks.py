@@ -39,7 +39,7 @@ def test_check(estimator, check):
 
 
 def test_what_the_checks_compile():
-    """20 programs: for each body a start and five epochs (numbers; classes and labels, each with and without dropout), and two."""
+    """20 programs: a start and five epochs per body (numbers; classes and labels, each with and without dropout), and two."""
     count = Counter(COMPILED)
     print(f"{len(COMPILED)} programs: {dict(count)}")
     assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 5
