@@ -270,7 +270,8 @@ def one_of_each_kind() -> CompactNetwork:
 def test_one_sample_batches_and_derivatives():
     """`vmap` takes a way of its own through the layers; with derivatives it takes the usual one."""
     small = one_of_each_kind()
-    assert set(map(type, small.layers)) == set(layers.Layer.__subclasses__())
+    ours = {kind for kind in layers.Layer.__subclasses__() if kind.__module__.startswith("meristem.")}
+    assert set(map(type, small.layers)) == ours
     x = floats(np.random.default_rng(1).normal(size=(4, 4)))
 
     def total(one):

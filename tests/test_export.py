@@ -109,7 +109,8 @@ def random_layer(kind: type[Layer], activation: str, rng: np.random.Generator, r
 
 
 def test_the_lists_are_complete():
-    assert set(Layer.__subclasses__()) == KINDS
+    ours = {kind for kind in Layer.__subclasses__() if kind.__module__.startswith("meristem.")}
+    assert ours == KINDS
     assert ONNX_SIGMA.keys() == ACTIVATIONS.keys() == TORCH_SIGMA.keys()
 
 

@@ -32,6 +32,12 @@ WHY = "minibatches and dropout: a row of weight 2 is not the same as the row twi
 EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WHY for kind in ("dense", "sparse")}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _from_here() -> None:
+    """What other files compiled does not count."""
+    COMPILED.clear()
+
+
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # much of what is fitted here is noise
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED)
 def test_check(estimator, check):
