@@ -25,7 +25,7 @@ import meristem
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
 from meristem.export.ends import AnyOf, Ending, Numbers, OneOf, Raw, check_ending, sizes, standardization
-from meristem.io.document import PATHS, _replace
+from meristem.io.document import PATHS, write_whole
 from meristem.nn import Network
 
 OPSET, IR = 17, 8  # they belong together
@@ -54,7 +54,7 @@ def to_onnx(
     ('model.onnx', True)
     """
     model = build(network, scaling=scaling, ending=ending, feature_names=feature_names, metadata=metadata)
-    _replace(path, model.SerializeToString(deterministic=True))
+    write_whole(path, model.SerializeToString(deterministic=True))
     return Path(path)
 
 

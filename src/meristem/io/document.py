@@ -80,7 +80,7 @@ def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], hea
     content = {"format": FORMAT, "kind": kind, "versions": versions, "header": _plain(header)}
     table = [[name, CODES[array.dtype.name], list(array.shape)] for name, array in stored.items()]
     text = _text({**content, "digest": _digest(content, table, [array.tobytes() for array in stored.values()])})
-    _replace(path, safetensors.numpy.save(stored, metadata={ENTRY: text}))
+    write_whole(path, safetensors.numpy.save(stored, metadata={ENTRY: text}))
 
 
 def read_document(path: PATHS, kind: str | None = None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -227,7 +227,9 @@ def _digest(content: dict[str, Any], table: list[list[Any]], data: list[bytes | 
     return digest.hexdigest()
 
 
-def _replace(path: PATHS, data: bytes) -> None:
+def write_whole(path: PATHS, data: bytes) -> None:
+    """A file with these bytes in place of `path`, or the old one; never a part."""
+    """A file with these bytes in place of `path`, or the old one; never a part."""
     place = Path(os.path.realpath(path))
     if place.is_dir() or not place.parent.is_dir():
         wrong = f"{_name(path)} is a folder" if place.is_dir() else f"{str(place.parent)!r} is no folder"
