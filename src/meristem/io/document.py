@@ -229,7 +229,6 @@ def _digest(content: dict[str, Any], table: list[list[Any]], data: list[bytes | 
 
 def write_whole(path: PATHS, data: bytes) -> None:
     """A file with these bytes in place of `path`, or the old one; never a part."""
-    """A file with these bytes in place of `path`, or the old one; never a part."""
     place = Path(os.path.realpath(path))
     if place.is_dir() or not place.parent.is_dir():
         wrong = f"{_name(path)} is a folder" if place.is_dir() else f"{str(place.parent)!r} is no folder"
