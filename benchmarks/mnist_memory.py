@@ -25,7 +25,7 @@ def main(folder: str) -> None:
     task = load("ten", Path(folder))
     with_data = peak()
     with Progress(io.StringIO()) as progress:
-        train("tunnel", task, Setting(LEARNING_RATE, PENALTY, seeds=1, max_epochs=2), progress)
+        train("tunnel", task, Setting((LEARNING_RATE,), (PENALTY,), seeds=1, max_epochs=2), progress)
     print([with_data, peak()])
 
 

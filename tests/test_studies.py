@@ -111,11 +111,40 @@ def test_labels_are_learned(tmp_path):
     assert run["dev_macro_f1"] > 0.5 and run["test_macro_f1"] > 0.5
 
 
+def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tmp_path, cache):
+    """A rate at which nothing is learned in three epochs beside one at which much is, as one population."""
+    file, out = miniature.multilabel(tmp_path / "own.npz", rows=600), tmp_path / "out"
+    args = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2"]
+    done = meristem("reproduce", "tagging", *args, "--max-epochs", "3", "--data", file, "--out", out, cache=cache)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    tried = {model: [one for one in summary["tried"] if one["model"] == model] for model in ("tunnel", "highway")}
+    assert [(one["learning_rate"], one["penalty"]) for one in tried["highway"]] == [(1e-7, 0), (0.003, 0)]
+    assert len(tried["tunnel"]) == 4, "every rate with every penalty, each once"
+    for model, all_of_it in tried.items():
+        best = max(all_of_it, key=lambda one: one["dev_macro_f1"])
+        assert best["chosen"] and sum(one["chosen"] for one in all_of_it) == 1 and best["learning_rate"] == 0.003
+        runs = runs_of(summary, model)
+        assert [run["seed"] for run in runs] == [0, 1]
+        assert {(run["learning_rate"], run["penalty"]) for run in runs} == {(best["learning_rate"], best["penalty"])}
+        assert np.mean([run["dev_macro_f1"] for run in runs]) == pytest.approx(best["dev_macro_f1"])
+    with np.load(out / "history.npz") as history:
+        assert history["tunnel/own/1/dev_macro_f1"].max() == pytest.approx(runs_of(summary, "tunnel")[1]["dev_macro_f1"])
+
+
+def runs_of(summary: dict, model: str) -> list[dict]:
+    return [run for run in summary["runs"] if run["model"] == model]
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
         (["mnist", "--task", "tne"], "Did you mean 'ten'"),
         (["mnist", "--task", ","], "--task is empty"),
+        (["mnist", "--rate", ","], "--rate is empty"),
+        (["mnist", "--rate", "0.001,0"], "--rate=0.0 must be a finite number above 0"),
+        (["mnist", "--rate", "fast"], "--rate"),
+        (["mnist", "--penalty", "-1"], "--penalty=-1.0 must be a finite number of at least 0"),
         (["mnist", "--data", "nowhere"], "holds no mnist files"),
         (["mnist", "--models", "tunel"], "Did you mean 'tunnel'"),
         (["mirflickr", "--split", "6"], "--split=6 must be one of 1, 2, 3, 4, 5"),

@@ -46,6 +46,11 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def numbers(text: str) -> tuple[float, ...]:
+    """A list of numbers with commas."""
+    return tuple(float(name) for name in names(text))
+
+
 def parser() -> argparse.ArgumentParser:
     main = Parser(prog="meristem", description="Neural networks that find their own size.")
     main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
@@ -124,12 +129,6 @@ def add_common(study: argparse.ArgumentParser, default: Any, out: str) -> None:
     )
     study.add_argument("--seeds", type=int, default=default.seeds, metavar="N", help="seeds 0 … N−1 (default: %(default)s)")
     study.add_argument(
-        "--penalty",
-        type=float,
-        default=default.penalty,
-        help="the price of complexity λ, relative to the mean loss (default: %(default)s, the paper's)",
-    )
-    study.add_argument(
         "--max-epochs",
         type=int,
         default=default.max_epochs,
@@ -159,6 +158,12 @@ def add_two_spirals(studies: Any) -> None:
     study.add_argument(
         "--select-rate", action="store_true", help="try the paper's four rates, keep the smallest that solves every task"
     )
+    study.add_argument(
+        "--penalty",
+        type=float,
+        default=default.penalty,
+        help="the price of complexity λ, relative to the mean loss (default: %(default)s, the paper's)",
+    )
     add_common(study, default, "out/two-spirals")
 
 
@@ -175,6 +180,7 @@ def add_mnist(studies: Any) -> None:
     default = mnist.Study()
     study.add_argument("--task", type=names, default=default.task, help="ten, two, or both with a comma (default: ten)")
     add_data(study, "the four gzipped IDX files")
+    add_knobs(study, default, "lowest validation error")
     add_common(study, default, "out/mnist")
 
 
@@ -199,6 +205,7 @@ def add_mirflickr(studies: Any) -> None:
     study.add_argument("--split", type=int, default=default.split, metavar="1…5", help="which split (default: %(default)s)")
     add_data(study, "the unpacked archive, or the tags' file")
     add_dropout(study)
+    add_knobs(study, default, "highest validation macro-F1")
     add_common(study, default, "out/mirflickr")
 
 
@@ -217,7 +224,9 @@ def add_tagging(studies: Any) -> None:
         "--split", type=int, default=0, metavar="SEED", help="which fifth of the training part is for validation (default: 0)"
     )
     add_dropout(study)
-    add_common(study, tagging.Study(data=()), "out/tagging")
+    default = tagging.Study(data=())
+    add_knobs(study, default, "highest validation macro-F1")
+    add_common(study, default, "out/tagging")
 
 
 def add_dropout(study: argparse.ArgumentParser) -> None:
@@ -228,6 +237,18 @@ def add_dropout(study: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="inputs set to 0 in each step (default: %(default)s, the paper's; less suits features that are rarely there)",
     )
+
+
+def add_knobs(study: argparse.ArgumentParser, default: Any, best: str) -> None:
+    """What may be tried out; `best`: what the choice goes by."""
+    for option, what in (("rate", "the learning rate"), ("penalty", "the price of complexity λ, relative to the mean loss")):
+        (usual,) = getattr(default, option)
+        study.add_argument(
+            f"--{option}",
+            type=numbers,
+            default=(usual,),
+            help=f"{what}; of several with commas each model keeps that of the {best} (default: {usual}, the paper's)",
+        )
 
 
 def add_data(study: argparse.ArgumentParser, what: str) -> None:

@@ -40,7 +40,7 @@ class Progress:
 
     with Progress() as progress:
         progress.plan({("tunnel", "easy"): 450})
-        with progress.group("tunnel", "easy", 0.003, (1.0, 0.3, 0.1), 450) as shown: ...   # fit_each(…, *shown)
+        with progress.group("tunnel", "easy", (0.003,), (1.0, 0.3, 0.1), 450) as shown: ...   # fit_each(…, *shown)
     """
 
     def __init__(self, stream: TextIO | None = None, live: bool | None = None):
@@ -79,8 +79,10 @@ class Progress:
         self._plan, self._done = dict(epochs), dict.fromkeys(epochs, 0.0)
 
     @contextmanager
-    def group(self, model: str, task: str, rate: float, scales: tuple[float, ...], usual: float) -> Iterator[Shown]:
-        """The runs of one model on one task, `usual` epochs in all."""
+    def group(
+        self, model: str, task: str, rates: tuple[float, ...], scales: tuple[float, ...], usual: float
+    ) -> Iterator[Shown]:
+        """The runs of one model on one task at one or more rates, `usual` epochs in all."""
         key, before = (model, task), self._done.get((model, task), 0.0)
         infos: dict[int, EpochInfo] = {}
         epochs: dict[int, float] = {}  # member → those that are done, with the share of the present one
@@ -98,7 +100,7 @@ class Progress:
                 epochs[member] = epoch + share
                 self._done[key] = before + min(sum(epochs.values()), 0.98 * usual)
                 where = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {max(map(int, epochs.values()))}"
-                self._now = f"{model}, {task}: {where}{_describe(infos, rate, scales)}"
+                self._now = f"{model}, {task}: {where}{_describe(infos, rates, scales)}"
                 waited = time.monotonic() - self._told
                 if not self._is_live and (waited > PLAIN_SECONDS or (is_first and share)):
                     self._told = time.monotonic()
@@ -145,7 +147,7 @@ class Progress:
         return Group(Text(self._now or "compiling …"), bar)
 
 
-def _describe(infos: Mapping[int, EpochInfo], rate: float, scales: tuple[float, ...]) -> str:
+def _describe(infos: Mapping[int, EpochInfo], rates: tuple[float, ...], scales: tuple[float, ...]) -> str:
     """The members' middle: how good, how large, how fast they learn; nothing before the first epoch is over."""
     if not infos:
         return ""
@@ -154,4 +156,6 @@ def _describe(infos: Mapping[int, EpochInfo], rate: float, scales: tuple[float, 
     good = f"macro-F1 {np.median(f1):.1%}" if f1 else f"error {np.median([float(info.dev_error) for info in known]):.1%}"
     size = np.median([float(info.layer_sizes.sum()) for info in known])
     stage = int(np.median([int(info.stage) for info in known]))
-    return f", {good}, soft size {size:.1f}, rate {rate * scales[min(stage, len(scales) - 1)]:.0e}"
+    scale = scales[min(stage, len(scales) - 1)]
+    rate = f"rate {rates[0] * scale:.0e}" if len(rates) == 1 else f"{len(rates)} rates × {scale:g}"
+    return f", {good}, soft size {size:.1f}, {rate}"

@@ -28,7 +28,7 @@ def watched(
         if verbose:
             progress = stack.enter_context(Progress())
             progress.plan({(name, "fit"): epochs})
-            shown = stack.enter_context(progress.group(name, "fit", rate, SCALES, epochs))
+            shown = stack.enter_context(progress.group(name, "fit", (rate,), SCALES, epochs))
         told: dict[str, float] = {}
 
         def watch(epoch: int, info: EpochInfo) -> bool:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meristem.data.mirflickr import FEATURES, SPLITS, TASKS, mirflickr
-from meristem.experiments.runs import Result, Setting, check_study
-from meristem.experiments.tagging import INPUT_DROPOUT, LEARNING_RATE, PENALTY, Papers, check_models, run_tasks, task_of
+from meristem.experiments.runs import MODELS, Result, Setting, check_names, check_study, train_all
+from meristem.experiments.tagging import INPUT_DROPOUT, LEARNING_RATE, PENALTY, Papers, check_dropout, line, task_of
 from meristem.progress import Progress
 from meristem.train.loop import MAX_EPOCHS
 
@@ -27,26 +27,28 @@ USUAL_TASKS = {"images": ("10", "38"), "tags": ("10", "24")}
 
 @dataclass(frozen=True)
 class Study:
-    """What to run; `data` is the folder of the archive or of the tags' file, None: where they are usually found."""
+    """What to run; `data` is the folder of the archive or of the tags' file, None: where they are usually found.
+
+    Of several rates and penalties each model keeps those of its highest validation macro-F1.
+    """
 
     features: str = "images"
     task: tuple[str, ...] = ()  # both of the features' usual tasks
     models: tuple[str, ...] = ("tunnel", "budding", "highway")
     seeds: int = 1
     split: int = 1
-    penalty: float = PENALTY
+    rate: tuple[float, ...] = (LEARNING_RATE,)
+    penalty: tuple[float, ...] = (PENALTY,)
     input_dropout: float = INPUT_DROPOUT
     data: Path | None = None
     max_epochs: int = MAX_EPOCHS
 
     def __post_init__(self) -> None:
-        check_study({"features": ((self.features,), FEATURES)}, {}, None)
-        for name in ("models", "task"):
-            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))  # each once
+        check_names("features", [self.features], FEATURES)
         if not self.task:
             object.__setattr__(self, "task", USUAL_TASKS[self.features])
-        check_study({"task": (self.task, TASKS)}, {}, None)
-        check_models(self)
+        check_study(self, models=list(MODELS), task=TASKS)
+        check_dropout(self.input_dropout)
         if self.split not in SPLITS:
             raise ValueError(f"--split={self.split} must be one of 1, 2, 3, 4, 5.")
 
@@ -63,7 +65,8 @@ def run(study: Study, progress: Progress) -> Result:
         )
         for name in study.task
     ]
-    return run_tasks(tasks, study.models, Setting(LEARNING_RATE, study.penalty, study.seeds, study.max_epochs), progress)
+    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs)
+    return train_all(study.models, tasks, setting, progress, line)
 
 
 def papers(features: str) -> Papers:

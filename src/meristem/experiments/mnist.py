@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meristem.data.mnist import TASKS, mnist
-from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train
+from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train_all
 from meristem.experiments.summary import Record, groups, mean_and_sd, number
 from meristem.progress import Progress
 from meristem.train.loop import MAX_EPOCHS
@@ -36,34 +36,28 @@ USUAL_EPOCHS = {"ten": 180, "two": 90}
 
 @dataclass(frozen=True)
 class Study:
-    """What to run; `data` is the folder with the four files, None: where they are usually found."""
+    """What to run; `data` is the folder with the four files, None: where they are usually found.
+
+    Of several rates and penalties each model keeps those of its lowest validation error.
+    """
 
     models: tuple[str, ...] = ("tunnel", "budding", "highway")
     task: tuple[str, ...] = ("ten",)
     seeds: int = 1
-    penalty: float = PENALTY
+    rate: tuple[float, ...] = (LEARNING_RATE,)
+    penalty: tuple[float, ...] = (PENALTY,)
     data: Path | None = None
     max_epochs: int = MAX_EPOCHS
 
     def __post_init__(self) -> None:
-        for name in ("models", "task"):
-            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))  # each once
-        named = {"models": (self.models, list(MODELS)), "task": (self.task, TASKS)}
-        check_study(named, {"seeds": self.seeds, "max-epochs": self.max_epochs}, self.penalty)
+        check_study(self, models=list(MODELS), task=TASKS)
 
 
 def run(study: Study, progress: Progress) -> Result:
     """Train everything the study asks for."""
-    result = Result()
     tasks = [load(name, study.data) for name in study.task]
-    progress.plan({(m, t.name): study.seeds * t.usual_epochs for m in study.models for t in tasks})
-    setting = Setting(LEARNING_RATE, study.penalty, study.seeds, study.max_epochs)
-    for model in study.models:
-        for task in tasks:
-            trained = train(model, task, setting, progress)
-            result.add(trained)
-            progress.say(_line([one for one, _ in trained]))
-    return result
+    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs)
+    return train_all(study.models, tasks, setting, progress, _line)
 
 
 def load(name: str, folder: Path | None) -> Task:

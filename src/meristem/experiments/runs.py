@@ -1,13 +1,14 @@
 """What all studies share: one model trained on one task with several seeds, its test figures, and the records of it.
 
-    train("tunnel", task, setting, progress) → [(record, fit), …], one per seed
+    train("tunnel", task, setting, progress) → [(record, fit), …], one per rate, penalty and seed
 
-Seeds train together as one population where the device is an accelerator (`fit_each` decides). The model whose development
-measure was best is the one that is tested; nothing else ever sees the test part.
+All of them train together as one population where the device is an accelerator (`fit_each` decides). The model whose
+development measure was best is the one that is tested; nothing else ever sees the test part.
 """
 
+import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ import jax
 import numpy as np
 
 from meristem.check import unknown
+from meristem.experiments.choice import best_setting
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
 from meristem.progress import Progress
@@ -51,12 +53,16 @@ class Task:
 
 @dataclass(frozen=True)
 class Setting:
-    """One model's hyper-parameters."""
+    """How a model is trained: at every one of the rates with every one of the penalties, `seeds` times each."""
 
-    rate: float
-    penalty: float
+    rates: tuple[float, ...]
+    penalties: tuple[float, ...]
     seeds: int
     max_epochs: int
+
+    def members(self, *, is_penalized: bool) -> list[tuple[float, float, int]]:
+        """(rate, penalty, seed) of each network."""
+        return list(itertools.product(self.rates, self.penalties if is_penalized else (0.0,), range(self.seeds)))
 
 
 @dataclass
@@ -74,19 +80,35 @@ class Result:
             self.history |= {f"{name}/{part}": fit.history[part] for part in HISTORY_FIELDS if part in fit.history}
 
 
-def check_study(names: dict[str, tuple[tuple[str, ...], list[str]]], counts: dict[str, int], penalty: float | None) -> None:
-    """The fields of a study as a person gives them; option → (values, what is known), option → a count."""
-    for name, (values, known) in names.items():
-        if not values:
-            raise ValueError(f"--{name} is empty; choose of: {', '.join(known)}.")
-        for value in values:
-            if value not in known:
-                raise unknown(f"--{name}", value, known)
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"--{name}={count} must be at least 1.")
-    if penalty is not None and not (np.isfinite(penalty) and penalty >= 0):
-        raise ValueError(f"--penalty={penalty} must be a finite number of at least 0.")
+def check_study(study: Any, **known: list[str]) -> None:
+    """The fields of a study as a person gives them, lists with each value once; `known`: the names that a field may hold."""
+    for name, values in vars(study).items():
+        if isinstance(values, tuple):
+            object.__setattr__(study, name, tuple(dict.fromkeys(values)))
+    for name, choices in known.items():
+        check_names(name, getattr(study, name), choices)
+    for name in ("seeds", "max_epochs"):
+        if getattr(study, name) < 1:
+            raise ValueError(f"--{name.replace('_', '-')}={getattr(study, name)} must be at least 1.")
+    _check_numbers("penalty", study.penalty, "of at least 0", lambda value: value >= 0)
+    _check_numbers("rate", getattr(study, "rate", 1.0), "above 0", lambda value: value > 0)
+
+
+def check_names(name: str, values: Sequence[str], known: list[str]) -> None:
+    """That an option holds names, and none but the known ones."""
+    if not values:
+        raise ValueError(f"--{name} is empty; choose of: {', '.join(known)}.")
+    for value in values:
+        if value not in known:
+            raise unknown(f"--{name}", value, known)
+
+
+def _check_numbers(name: str, values: float | tuple[float, ...], must: str, holds: Callable[[float], bool]) -> None:
+    if values == ():
+        raise ValueError(f"--{name} is empty; give a number, or several with commas.")
+    for value in values if isinstance(values, tuple) else (values,):
+        if not (np.isfinite(value) and holds(value)):
+            raise ValueError(f"--{name}={value} must be a finite number {must}.")
 
 
 def device() -> str:
@@ -95,22 +117,22 @@ def device() -> str:
 
 
 def train(model: str, task: Task, setting: Setting, progress: Progress) -> list[tuple[Record, Fit]]:
-    """Every seed of a model on a task."""
+    """A model on a task, at every rate, penalty and seed."""
     body, is_penalized = MODELS[model]
-    penalty = setting.penalty if is_penalized else 0.0
-    seeds = list(range(setting.seeds))
+    members = setting.members(is_penalized=is_penalized)
+    rates, penalties, seeds = zip(*members, strict=True)
     options: dict[str, Any] = {} if body == "budding" else {"depth": task.depth}
     n_in = task.data.x.shape[1]
     networks = jax.vmap(lambda key: Network.create(body, n_in, task.n_out, width=task.width, key=key, **options))(
         seed_keys(seeds, 0)
     )
     begin = time.perf_counter()
-    with progress.group(model, task.name, setting.rate, task.recipe.scales, setting.seeds * task.usual_epochs) as shown:
+    with progress.group(model, task.name, setting.rates, task.recipe.scales, len(members) * task.usual_epochs) as shown:
         fits = fit_each(
             networks,
             task.data,
-            learning_rate=setting.rate,
-            penalty=penalty,
+            learning_rate=np.asarray(rates),
+            penalty=np.asarray(penalties),
             keys=seed_keys(seeds, 1),
             recipe=task.recipe,
             max_epochs=setting.max_epochs,
@@ -130,21 +152,43 @@ def train(model: str, task: Task, setting: Setting, progress: Progress) -> list[
                 seed=seed,
                 penalty=penalty,
                 paper_penalty=penalty * task.recipe.batch_size,
-                learning_rate=setting.rate,
-                seconds=round(seconds / len(seeds), 2),
+                learning_rate=rate,
+                seconds=round(seconds / len(members), 2),
                 steps_per_second=round(steps / seconds),
             ),
             fit,
         )
-        for seed, fit in zip(seeds, fits, strict=True)
+        for (rate, penalty, seed), fit in zip(members, fits, strict=True)
     ]
     for one, _ in trained:
         if one["diverged"]:
             progress.say(
                 f"{model}, {task.name}, seed {one['seed']}: the loss turned non-finite in epoch {one['epochs']}, "
-                f"rate {setting.rate:g}; its last good model is kept. Try a smaller rate."
+                f"rate {one['learning_rate']:g}; its last good model is kept. Try a smaller rate."
             )
     return trained
+
+
+def train_all(
+    models: Sequence[str],
+    tasks: Sequence[Task],
+    setting: Setting,
+    progress: Progress,
+    line: Callable[[list[Record]], str],
+) -> Result:
+    """Every model on every task, each at the rate and penalty that suit it best there; `line` says what came out."""
+    result = Result()
+    counts = {model: len(setting.members(is_penalized=MODELS[model][1])) for model in models}
+    progress.plan({(model, task.name): counts[model] * task.usual_epochs for model in models for task in tasks})
+    for model in models:
+        for task in tasks:
+            trained = train(model, task, setting, progress)
+            chosen, tried = best_setting(trained, task.recipe.select)
+            result.add(chosen)
+            if len(tried) > 1:
+                result.more.setdefault("tried", []).extend(tried)
+            progress.say(line([one for one, _ in chosen]))
+    return result
 
 
 def _test(fit: Fit, task: Task) -> Measures | None:

@@ -7,12 +7,11 @@ model by validation macro-F1; test figures are those of the chosen model. Errors
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from meristem.check import check_number
 from meristem.data.multilabel import multilabel
 from meristem.data.parts import Parts
-from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train
+from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train_all
 from meristem.experiments.summary import Record, groups, mean_and_sd, number
 from meristem.progress import Progress
 from meristem.train.loop import MAX_EPOCHS
@@ -30,28 +29,31 @@ Papers = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Study:
-    """What to run: every model on every file of the layout of `meristem.data.multilabel`."""
+    """What to run: every model on every file of the layout of `meristem.data.multilabel`.
+
+    Of several rates and penalties each model keeps those of its highest validation macro-F1.
+    """
 
     data: tuple[Path, ...]
     models: tuple[str, ...] = ("tunnel", "budding", "highway")
     seeds: int = 3
-    penalty: float = PENALTY
+    rate: tuple[float, ...] = (LEARNING_RATE,)
+    penalty: tuple[float, ...] = (PENALTY,)
     input_dropout: float = INPUT_DROPOUT
     split: int = 0
     max_epochs: int = MAX_EPOCHS
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "models", tuple(dict.fromkeys(self.models)))  # each once
-        check_models(self)
+        check_study(self, models=list(MODELS))
+        check_dropout(self.input_dropout)
         names = [file.stem for file in self.data]
         if len(set(names)) < len(names):
             raise ValueError(f"--data holds two files of the same name ({', '.join(names)}); rename one of them.")
 
 
-def check_models(study: Any) -> None:
-    """What a person may choose for any of these studies."""
-    check_study({"models": (study.models, list(MODELS))}, {"seeds": study.seeds, "max-epochs": study.max_epochs}, study.penalty)
-    check_number("--input-dropout", study.input_dropout, "at least 0 and below 1", lambda v: 0 <= v < 1)
+def check_dropout(share: float) -> None:
+    """That a share of the inputs can be dropped."""
+    check_number("--input-dropout", share, "at least 0 and below 1", lambda v: 0 <= v < 1)
 
 
 def run(study: Study, progress: Progress) -> Result:
@@ -59,7 +61,8 @@ def run(study: Study, progress: Progress) -> Result:
     tasks = [
         task_of(file.stem, multilabel(file, split=study.split), study.input_dropout, split=study.split) for file in study.data
     ]
-    return run_tasks(tasks, study.models, Setting(LEARNING_RATE, study.penalty, study.seeds, study.max_epochs), progress)
+    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs)
+    return train_all(study.models, tasks, setting, progress, line)
 
 
 def task_of(name: str, parts: Parts, input_dropout: float, **known: object) -> Task:
@@ -70,19 +73,8 @@ def task_of(name: str, parts: Parts, input_dropout: float, **known: object) -> T
     return Task(name, data, parts.train.y.shape[1], recipe, WIDTH, DEPTH, USUAL_EPOCHS, test, known)
 
 
-def run_tasks(tasks: list[Task], models: tuple[str, ...], setting: Setting, progress: Progress) -> Result:
-    """Every model on every task."""
-    result = Result()
-    progress.plan({(m, t.name): setting.seeds * t.usual_epochs for m in models for t in tasks})
-    for model in models:
-        for task in tasks:
-            trained = train(model, task, setting, progress)
-            result.add(trained)
-            progress.say(_line([one for one, _ in trained]))
-    return result
-
-
-def _line(runs: list[Record]) -> str:
+def line(runs: list[Record]) -> str:
+    """What came out of a model's runs on a task."""
     first, seconds = runs[0], sum(one["seconds"] for one in runs)
     dev, test = (mean_and_sd([one[f"{part}_macro_f1"] for one in runs], 1, 100) for part in ("dev", "test"))
     size = mean_and_sd([one["soft_size"] for one in runs], 1)

@@ -50,10 +50,7 @@ class Study:
     max_epochs: int = MAX_EPOCHS
 
     def __post_init__(self) -> None:
-        for name in ("models", "tasks"):
-            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))  # each once
-        named = {"models": (self.models, list(MODELS)), "tasks": (self.tasks, TASKS)}
-        check_study(named, {"seeds": self.seeds, "max-epochs": self.max_epochs}, self.penalty)
+        check_study(self, models=list(MODELS), tasks=TASKS)
 
 
 def run(study: Study, progress: Progress) -> Result:
@@ -94,7 +91,7 @@ def _select_rate(model: str, study: Study, progress: Progress, result: Result) -
 
 def _train_all(model: str, rate: float, study: Study, progress: Progress, result: Result) -> None:
     recipe = Recipe(depth_decay=1.0) if study.equal_rates else Recipe()
-    setting = Setting(rate, study.penalty, study.seeds, study.max_epochs)
+    setting = Setting((rate,), (study.penalty,), study.seeds, study.max_epochs)
     for name in study.tasks:
         task = Task(name, Data(*two_spirals(name)), 1, recipe, WIDTH, DEPTH, USUAL_EPOCHS[name])
         trained = train(model, task, setting, progress)
