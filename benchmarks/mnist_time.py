@@ -86,7 +86,8 @@ class Digits:
         knobs = Knobs(jnp.full(shape, rate, jnp.float32), jnp.full(shape, PENALTY, jnp.float32))
         state = programs.start(network, key, recipe=self.recipe)
         leaves = 2**HEIGHT if hasattr(network.body, "leafness") else 0
-        ask = self._ask_epoch if whole else self._ask_part
+        growth = jax.tree.map(lambda a: jnp.zeros(shape, a.dtype), still())
+        ask = self._ask_epoch if whole else partial(self._ask_part, growth)
 
         def run() -> float:
             nonlocal state
@@ -103,9 +104,8 @@ class Digits:
         state, info = epochs(programs, self.data, self.recipe, None)(state, knobs, lambda share: None)
         return state, jax.device_get(info)
 
-    def _ask_part(self, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
+    def _ask_part(self, growth: Any, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
         """The steps of the first part of an epoch; all of them are real ones."""
-        growth = jax.tree.map(lambda a: jnp.zeros(knobs.penalty.shape, a.dtype), still())
         part = jnp.zeros((), jnp.int32)
         state, growth = programs.descend(state, growth, self.data, knobs, part, recipe=self.recipe, parts=self.parts)
         return jax.block_until_ready(state), jax.device_get(growth)

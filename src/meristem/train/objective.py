@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Num
 
 from meristem.check import unknown
 from meristem.nn.network import Network
+from meristem.train.over_batch import over_batch
 
 
 class Objective(NamedTuple):
@@ -77,7 +78,7 @@ def total(
     """
     loss = objective(kind).loss
     # The price of most bodies does not depend on the sample; where it does (highway) its mean is meant.
-    outputs, price = jax.vmap(network.priced)(x)
+    outputs, price = over_batch(network, x)
     each = jax.vmap(loss)(outputs, y) + penalty * price
     mean = each.mean() if weight is None else (weight * each).sum()
     return mean + l2 * network.half_norm()
