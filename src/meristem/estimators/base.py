@@ -65,11 +65,11 @@ class Growing(Shipping, BaseEstimator):
     def _max_leaves(self) -> int:
         return 1
 
-    def _auto_dropout(self) -> float:
-        """The share of inputs that is dropped, where no one says."""
+    def _auto_dropout(self, rows: Rows) -> float:
+        """The share of inputs that is dropped, where no one says; asked of the first rows alone."""
         raise NotImplementedError
 
-    def _auto_l2(self, rows: float) -> float:
+    def _auto_l2(self, rows: int) -> float:
         """The price of large weights, where no one says."""
         raise NotImplementedError
 
@@ -149,12 +149,17 @@ class Growing(Shipping, BaseEstimator):
         learned, chosen = self._split(counted, rows.y[counted], seed)
         return rows.at(learned), rows.at(chosen)
 
-    def _recipe(self, objective: str) -> Recipe:
-        dropout = self._auto_dropout() if isinstance(self.input_dropout, str) else self.input_dropout
+    def _dropout(self, rows: Rows, *, goes_on: bool) -> float:
+        if not isinstance(self.input_dropout, str):
+            return float(self.input_dropout)
+        decided = goes_on and hasattr(self, "input_dropout_")  # the first files do not say
+        return self.input_dropout_ if decided else self._auto_dropout(rows)
+
+    def _recipe(self, objective: str, dropout: float) -> Recipe:
         return Recipe(
             objective=buckets.shared(objective),
             batch_size=int(self.batch_size),
-            input_dropout=float(dropout),
+            input_dropout=dropout,
             depth_decay=float(self.depth_decay),
             watch="loss",
             select="loss",
@@ -199,6 +204,8 @@ class Growing(Shipping, BaseEstimator):
         is_stream: bool = False,
     ) -> None:
         epochs, rate = 1 if is_stream else int(self.max_epochs), float(self.learning_rate)
+        dropout = self._dropout(rows, goes_on=goes_on)
+        seen = int((rows.weight > 0).sum()) + (self.n_samples_seen_ if is_stream and goes_on else 0)
         before = self.n_iter_ if goes_on else 0
         look = watched(
             type(self).__name__,
@@ -214,10 +221,10 @@ class Growing(Shipping, BaseEstimator):
                 dev,
                 scaling,
                 self._begin(targets, seed, goes_on=goes_on),
-                self._recipe(targets.objective),
+                self._recipe(targets.objective, dropout),
                 learning_rate=rate,
                 penalty=float(self.penalty),
-                l2=self._auto_l2(scaling.total or len(rows.y)) if isinstance(self.l2, str) else float(self.l2),
+                l2=self._auto_l2(seen) if isinstance(self.l2, str) else float(self.l2),
                 max_epochs=epochs,
                 max_leaves=self._max_leaves(),
                 n_out=targets.n_out,
@@ -226,17 +233,28 @@ class Growing(Shipping, BaseEstimator):
                 pulse=pulse,
             )
             small = as_numpy(compact(trained.network))
-        self._keep(trained, small, targets, scaling, goes_on=goes_on)
+        self._keep(trained, small, targets, scaling, goes_on=goes_on, dropout=dropout, seen=seen)
         if not is_stream:
             self._advise(trained, rows, targets)
 
-    def _keep(self, trained: Trained, small: CompactNetwork, targets: Any, scaling: Scaling, *, goes_on: bool) -> None:
+    def _keep(
+        self,
+        trained: Trained,
+        small: CompactNetwork,
+        targets: Any,
+        scaling: Scaling,
+        *,
+        goes_on: bool,
+        dropout: float,
+        seen: int,
+    ) -> None:
         """Everything that ends in an underscore."""
         before = self.n_iter_ if goes_on else 0
         history, at = trained.history, trained.kept - 1
         self.soft_size_, self.hard_size_ = float(history["soft_size"][at]), int(history["hard_size"][at])
         self.n_iter_: int = before + len(history["loss"])
         self.best_epoch_ = before + trained.kept
+        self.input_dropout_, self.n_samples_seen_ = dropout, seen
         self.history_: dict[str, np.ndarray] = (
             {k: np.concatenate([self.history_[k], v]) for k, v in history.items()} if goes_on else history
         )

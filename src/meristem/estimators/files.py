@@ -45,6 +45,7 @@ KINDS: dict[str, type[Growing]] = {
     )
 }
 NUMBERS = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
+LATER = ["input_dropout_", "n_samples_seen_"]  # not in the first files
 
 
 def save(path: PATHS, estimator: Growing) -> None:
@@ -67,7 +68,7 @@ def save(path: PATHS, estimator: Growing) -> None:
     header = {
         "estimator": type(estimator).__name__,
         "parameters": {name: _plain(value) for name, value in estimator.get_params().items()},
-        "learned": {name: getattr(estimator, name) for name in NUMBERS},
+        "learned": {name: getattr(estimator, name) for name in NUMBERS + LATER if hasattr(estimator, name)},
         "feature_names": getattr(estimator, "feature_names_in_", np.array([])).tolist() or None,
         "network": network,
         "state": state,
@@ -88,7 +89,7 @@ def load(path: PATHS) -> Growing:
 
 def _unpack(header: Any, arrays: dict[str, np.ndarray]) -> Growing:
     wanted = {"estimator", "parameters", "learned", "feature_names", "network", "state", "targets"}
-    if not isinstance(header, dict) or set(header) != wanted or set(header["learned"]) != set(NUMBERS):
+    if not isinstance(header, dict) or set(header) != wanted or set(header["learned"]) - set(LATER) != set(NUMBERS):
         raise ValueError("it does not hold what an estimator is made of.")
     if header["estimator"] not in KINDS:
         raise unknown("estimator", header["estimator"], list(KINDS))
@@ -104,8 +105,8 @@ def _unpack(header: Any, arrays: dict[str, np.ndarray]) -> Growing:
     estimator._targets_ = _unpack_targets(header["targets"], within("targets", arrays))
     estimator._scaling_ = _unpack_scaling(within("scaling", arrays))
     estimator.history_ = dict(within("history", arrays))
-    for name in NUMBERS:
-        setattr(estimator, name, header["learned"][name])
+    for name, value in ({"n_samples_seen_": round(estimator._scaling_.total)} | header["learned"]).items():
+        setattr(estimator, name, value)
     if isinstance(estimator._targets_, Classes | Labels):
         estimator.classes_ = estimator._targets_.classes
     if header["feature_names"] is not None:

@@ -8,18 +8,24 @@ from sklearn.base import RegressorMixin
 
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
+from meristem.estimators.redundancy import redundancy
 from meristem.estimators.scaling import Scaling
 from meristem.estimators.targets import Numbers
+from meristem.estimators.training import Rows
+
+# Of features that repeat one another some are dropped in each step, so that none is relied on alone. Where each says its own,
+# dropping it would shrink its slope.
+REDUNDANT, DROPOUT = 0.5, 0.25
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Regressor(RegressorMixin, Growing):
     """What the three regressors share."""
 
-    def _auto_dropout(self) -> float:
-        return 0.0  # dropping inputs would shrink every slope
+    def _auto_dropout(self, rows: Rows) -> float:
+        return DROPOUT if redundancy(rows.x, rows.weight) >= REDUNDANT else 0.0
 
-    def _auto_l2(self, rows: float) -> float:
+    def _auto_l2(self, rows: int) -> float:
         return 1.0 / rows  # the prior of ridge regression with alpha = 1
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -19,8 +19,8 @@ KNOBS = ("learning_rate", "penalty")
 def best_setting(trained: Trained, measure: str) -> tuple[Trained, list[Record]]:
     """`measure`: of the development part, "error" or "macro_f1".
 
-    >>> runs = [{"model": "tunnel", "task": "ten", "learning_rate": r, "penalty": 0.0, "dev_error": r} for r in (0.2, 0.1)]
-    >>> chosen, tried = best_setting([(run, None) for run in runs], "error")
+    >>> known = {"model": "tunnel", "task": "ten", "penalty": 0.0, "soft_size": 9.0}
+    >>> chosen, tried = best_setting([({**known, "learning_rate": r, "dev_error": r}, None) for r in (0.2, 0.1)], "error")
     >>> [run["learning_rate"] for run, _ in chosen], [one["dev_error"] for one in tried]
     ([0.1], [0.2, 0.1])
     """
@@ -31,7 +31,9 @@ def best_setting(trained: Trained, measure: str) -> tuple[Trained, list[Record]]
         values = [one[name] for one in group if one[name] is not None]
         known = {"model": group[0]["model"], "task": group[0]["task"], **dict(zip(KNOBS, setting, strict=True))}
         mean = statistics.mean(values) if values else None
-        tried.append({**known, "seeds": len(group), name: mean, "sd": statistics.stdev(values) if len(values) > 1 else None})
+        sd = statistics.stdev(values) if len(values) > 1 else None
+        size = statistics.mean(one["soft_size"] for one in group)
+        tried.append({**known, "seeds": len(group), name: mean, "sd": sd, "soft_size": size})
     best = min(tried, key=lambda one: float("inf") if one[name] is None else sign * one[name])
     chosen = [pair for pair in trained if _setting(pair) == tuple(best[knob] for knob in KNOBS)]
     return chosen, [{**one, "chosen": one is best} for one in tried]
