@@ -39,7 +39,8 @@ def digits() -> str:
 
 
 def labels() -> str:
-    return markdown(*without({"training", "epochs"}, *tagging.table(recorded("tagging/summary.json")["runs"], papers={})))
+    runs = [run for name in ("mirflickr-select", "tagging-select") for run in recorded(f"{name}/summary.json")["runs"]]
+    return markdown(*without({"training", "epochs", "peak"}, *tagging.table(runs, papers={})))
 
 
 def speed() -> str:

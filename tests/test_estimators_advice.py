@@ -56,7 +56,7 @@ def test_a_tree_has_all_of_its_leaves():
 
 def test_a_fit_that_breaks_later_keeps_its_best_epoch():
     X, y = iris()
-    model = tunnel_regressor(standardize=False, learning_rate=1e4, input_dropout=0, max_epochs=60)
+    model = tunnel_regressor(standardize=False, learning_rate=1e4, max_epochs=60)
     with pytest.warns(GrowthWarning, match="The loss turned non-finite in epoch .* Try learning_rate="):
         model.fit(X, 1e18 * y)  # close to what single precision can square
     assert model.best_epoch_ < model.n_iter_ < 60 and not np.isfinite(model.history_["loss"][-1])

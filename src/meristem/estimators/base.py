@@ -65,13 +65,18 @@ class Growing(Shipping, BaseEstimator):
     def _max_leaves(self) -> int:
         return 1
 
-    def _auto_dropout(self, rows: Rows) -> float:
-        """The share of inputs that is dropped, where no one says; asked of the first rows alone."""
+    def _auto_dropout(self) -> float:
+        """The share of inputs that is dropped, where no one says."""
         raise NotImplementedError
 
-    def _auto_l2(self, rows: int) -> float:
-        """The price of large weights, where no one says."""
+    def _auto_l2(self, learned: dict[str, Any]) -> float:
+        """The price of large weights, where no one says; `learned`: see `_look_at`."""
         raise NotImplementedError
+
+    def _look_at(self, rows: Rows, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
+        """What the rows say before anything is trained: fitted attributes by name."""
+        before = self.n_samples_seen_ if is_stream and goes_on else 0
+        return {"n_samples_seen_": before + int((rows.weight > 0).sum())}
 
     def _targets(self, y: Any, weight: np.ndarray) -> Targets:
         """What y means."""
@@ -149,17 +154,12 @@ class Growing(Shipping, BaseEstimator):
         learned, chosen = self._split(counted, rows.y[counted], seed)
         return rows.at(learned), rows.at(chosen)
 
-    def _dropout(self, rows: Rows, *, goes_on: bool) -> float:
-        if not isinstance(self.input_dropout, str):
-            return float(self.input_dropout)
-        decided = goes_on and hasattr(self, "input_dropout_")  # the first files do not say
-        return self.input_dropout_ if decided else self._auto_dropout(rows)
-
-    def _recipe(self, objective: str, dropout: float) -> Recipe:
+    def _recipe(self, objective: str) -> Recipe:
+        dropout = self._auto_dropout() if isinstance(self.input_dropout, str) else self.input_dropout
         return Recipe(
             objective=buckets.shared(objective),
             batch_size=int(self.batch_size),
-            input_dropout=dropout,
+            input_dropout=float(dropout),
             depth_decay=float(self.depth_decay),
             watch="loss",
             select="loss",
@@ -204,8 +204,7 @@ class Growing(Shipping, BaseEstimator):
         is_stream: bool = False,
     ) -> None:
         epochs, rate = 1 if is_stream else int(self.max_epochs), float(self.learning_rate)
-        dropout = self._dropout(rows, goes_on=goes_on)
-        seen = int((rows.weight > 0).sum()) + (self.n_samples_seen_ if is_stream and goes_on else 0)
+        learned = self._look_at(rows, goes_on=goes_on, is_stream=is_stream)
         before = self.n_iter_ if goes_on else 0
         look = watched(
             type(self).__name__,
@@ -221,10 +220,10 @@ class Growing(Shipping, BaseEstimator):
                 dev,
                 scaling,
                 self._begin(targets, seed, goes_on=goes_on),
-                self._recipe(targets.objective, dropout),
+                self._recipe(targets.objective),
                 learning_rate=rate,
                 penalty=float(self.penalty),
-                l2=self._auto_l2(seen) if isinstance(self.l2, str) else float(self.l2),
+                l2=self._auto_l2(learned) if isinstance(self.l2, str) else float(self.l2),
                 max_epochs=epochs,
                 max_leaves=self._max_leaves(),
                 n_out=targets.n_out,
@@ -233,7 +232,7 @@ class Growing(Shipping, BaseEstimator):
                 pulse=pulse,
             )
             small = as_numpy(compact(trained.network))
-        self._keep(trained, small, targets, scaling, goes_on=goes_on, dropout=dropout, seen=seen)
+        self._keep(trained, small, targets, scaling, learned, goes_on=goes_on)
         if not is_stream:
             self._advise(trained, rows, targets)
 
@@ -243,10 +242,9 @@ class Growing(Shipping, BaseEstimator):
         small: CompactNetwork,
         targets: Any,
         scaling: Scaling,
+        learned: dict[str, Any],
         *,
         goes_on: bool,
-        dropout: float,
-        seen: int,
     ) -> None:
         """Everything that ends in an underscore."""
         before = self.n_iter_ if goes_on else 0
@@ -254,7 +252,8 @@ class Growing(Shipping, BaseEstimator):
         self.soft_size_, self.hard_size_ = float(history["soft_size"][at]), int(history["hard_size"][at])
         self.n_iter_: int = before + len(history["loss"])
         self.best_epoch_ = before + trained.kept
-        self.input_dropout_, self.n_samples_seen_ = dropout, seen
+        for name, value in learned.items():
+            setattr(self, name, value)
         self.history_: dict[str, np.ndarray] = (
             {k: np.concatenate([self.history_[k], v]) for k, v in history.items()} if goes_on else history
         )

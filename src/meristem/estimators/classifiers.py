@@ -15,7 +15,7 @@ from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
 from meristem.estimators.scaling import Scaling
 from meristem.estimators.targets import Classes, Labels
-from meristem.estimators.training import Rows, Trained
+from meristem.estimators.training import Trained
 
 # Of many features some are dropped in each step: a tunnel starts linear, and would overfit before it opens.
 MANY_FEATURES, DROPOUT = 16, 0.25
@@ -28,10 +28,10 @@ class Classifier(ClassifierMixin, Growing):
 
     class_weight: dict[Any, float] | str | None = None
 
-    def _auto_dropout(self, rows: Rows) -> float:
+    def _auto_dropout(self) -> float:
         return DROPOUT if self.n_features_in_ >= MANY_FEATURES else 0.0
 
-    def _auto_l2(self, rows: int) -> float:
+    def _auto_l2(self, learned: dict[str, Any]) -> float:
         return L2
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -74,8 +74,8 @@ class Classifier(ClassifierMixin, Growing):
     def _weights(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weight if self.class_weight is None else weight * compute_sample_weight(self.class_weight, y)
 
-    def _keep(self, trained: Trained, small: CompactNetwork, targets: Any, scaling: Scaling, **about: Any) -> None:
-        super()._keep(trained, small, targets, scaling, **about)
+    def _keep(self, trained: Trained, small: CompactNetwork, targets: Any, scaling: Scaling, *more: Any, goes_on: bool) -> None:
+        super()._keep(trained, small, targets, scaling, *more, goes_on=goes_on)
         self.classes_ = targets.classes
 
     def predict_proba(self, X: Any) -> np.ndarray:

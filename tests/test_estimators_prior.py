@@ -1,0 +1,113 @@
+"""What `l2="auto"` and `input_dropout="auto"` make of the data: of noise, of many features, of the rows of a stream."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_diabetes, make_friedman1, make_friedman2, make_friedman3
+from sklearn.linear_model import Ridge
+
+from estimating import split, tunnel, tunnel_regressor
+from meristem import load
+from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
+from meristem.train.step import Recipe
+
+pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # an epoch or two
+
+
+def standard(y):
+    y = np.reshape(y, (len(y), -1))
+    return (y - y.mean(0)) / y.std(0)
+
+
+def noisy(rows, features, share, seed=0):
+    """A linear target of which the inputs tell `share`."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, features))
+    signal = x @ rng.normal(size=features)
+    return x, standard(signal / signal.std() + np.sqrt(1 / share - 1) * rng.normal(size=rows))
+
+
+def test_left_out_rows_are_predicted_from_all_others():
+    """The closed form against as many fits as there are rows, on a target where no kernel but the linear one is any good."""
+    x, y = noisy(40, 3, 0.7)
+    z = (x - x.mean(0)) / x.std(0)
+    best = 0.0
+    for alpha in ALPHAS:
+        off = []
+        for i in range(len(z)):
+            others = np.arange(len(z)) != i
+            model = Ridge(alpha * 3).fit(z[others], y[others])  # the kernel is a mean over features
+            off.append(y[i] - model.predict(z[i : i + 1])[0])
+        best = max(best, 1 - np.mean(np.square(off)) / y.var())
+    assert predictability(x, y) == pytest.approx(best, abs=0.01)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_it_finds_the_share_that_can_be_told(share):
+    assert predictability(*noisy(400, 5, share)) == pytest.approx(share, abs=0.07)
+
+
+def test_a_curved_target_without_noise_can_be_told():
+    for make in (make_friedman1, make_friedman2, make_friedman3):
+        x, y = make(400, random_state=0)
+        assert predictability(x, standard(y)) > 0.85
+    assert 0.4 < predictability(load_diabetes().data, standard(load_diabetes().target)) < 0.55
+
+
+def test_forms_scales_constants_and_rows_of_weight_zero_do_not_matter():
+    x, y = noisy(200, 6, 0.5)
+    known = predictability(x, y)
+    assert predictability(sparse.csr_array(x), y) == pytest.approx(known)
+    assert predictability(np.c_[1e6 * x - 3, np.full(200, 7.0)], y) == pytest.approx(known, abs=1e-4)
+    wrong = np.r_[x, 100 + x], np.r_[y, -50 * y], np.r_[np.full(200, 0.3), np.zeros(200)]
+    assert predictability(*wrong) == pytest.approx(known)
+    both = np.c_[y, standard(x[:, 0])]
+    assert predictability(x, both) == pytest.approx((known + 1) / 2, abs=0.05)
+
+
+def test_a_sample_of_many_rows_says_as_much_and_few_say_nothing():
+    x, y = noisy(4 * SAMPLE, 5, 0.5)
+    assert predictability(x, y) == predictability(x, y) == pytest.approx(0.5, abs=0.1)
+    assert predictability(x[:7], y[:7]) == predictability(x, 0 * y) == 1.0
+
+
+def test_the_prior_is_firmer_the_less_can_be_told():
+    priors = {}
+    for share in (0.3, 0.55, 0.9):
+        model = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, share))
+        priors[share] = model._auto_l2(vars(model)) * 400
+    assert priors[0.3] == 10 and priors[0.9] == 1 and 1 < priors[0.55] < 10
+    assert not hasattr(tunnel_regressor(max_epochs=1, l2=1e-3).fit(*noisy(50, 5, 0.5)), "predictability_")
+
+
+def test_noise_is_not_learned_by_heart():
+    """A tree starts as 64 rectifiers; with a tenth of the prior it would predict worse than the mean."""
+    from meristem import BuddingRegressor
+
+    x, y = noisy(600, 20, 0.3)
+    scores = [BuddingRegressor(random_state=0, l2=l2).fit(x[:300], y[:300]).score(x[300:], y[300:]) for l2 in ("auto", 1 / 300)]
+    assert scores[0] > 0.1 > scores[1]
+
+
+def test_classes_are_dropped_by_the_number_of_features():
+    rng = np.random.default_rng(0)
+    for features, share in ((15, 0.0), (16, 0.25)):
+        X = rng.normal(size=(40, features))
+        recipe = tunnel(max_epochs=1).fit(X, X[:, 0] > 0)._recipe("binary")
+        assert isinstance(recipe, Recipe) and recipe.input_dropout == share
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_a_stream_counts_all_its_rows_and_its_first_ones_say_how_noisy_it_is(standardize, monkeypatch, tmp_path):
+    X, _, y, _ = split("diabetes")
+    model = tunnel_regressor(standardize=standardize, max_epochs=1)
+    asked = []
+    monkeypatch.setattr(type(model), "_auto_l2", lambda self, learned: asked.append(dict(learned)) or 1e-3)
+    for rows in np.array_split(np.arange(300), 3):
+        model.partial_fit(X[rows], y[rows], np.where(rows % 10, 3.0, 0.0))
+    model.save(tmp_path / "model")
+    load(tmp_path / "model").partial_fit(X[:7], y[:7])
+    model.fit(X, y)
+    assert [one["n_samples_seen_"] for one in asked] == [90, 180, 270, 277, 309] and model.n_samples_seen_ == 309
+    *stream, again = [one["predictability_"] for one in asked]
+    assert len(set(stream)) == 1 and again != stream[0]
