@@ -7,7 +7,7 @@ from sklearn.datasets import load_diabetes, make_friedman1, make_friedman2, make
 from sklearn.linear_model import Ridge
 
 from estimating import split, tunnel, tunnel_regressor
-from meristem import load
+from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
 from meristem.train.step import Recipe
 
@@ -75,15 +75,23 @@ def test_the_prior_is_firmer_the_less_can_be_told():
     priors = {}
     for share in (0.3, 0.55, 0.9):
         model = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, share))
-        priors[share] = model._auto_l2(vars(model)) * 400
+        priors[share] = round(model._l2(vars(model)) * 400, 6)
     assert priors[0.3] == 10 and priors[0.9] == 1 and 1 < priors[0.55] < 10
     assert not hasattr(tunnel_regressor(max_epochs=1, l2=1e-3).fit(*noisy(50, 5, 0.5)), "predictability_")
 
 
+def test_classes_of_which_little_can_be_told_are_held_more_firmly():
+    x, y = noisy(400, 2, 0.99)
+    rng = np.random.default_rng(1)
+    clear, coin = y[:, 0] > 0, rng.integers(2, size=400)
+    for make, firm in ((TunnelClassifier, 1), (BuddingClassifier, 3)):
+        models = [make(max_epochs=1, random_state=0).fit(x, classes) for classes in (clear, coin)]
+        assert [model._l2(vars(model)) for model in models] == [pytest.approx(1e-5), pytest.approx(firm / 400)]
+    assert TunnelClassifier(max_epochs=1, l2=0.5)._l2({}) == 0.5
+
+
 def test_noise_is_not_learned_by_heart():
     """A tree starts as 64 rectifiers; with a tenth of the prior it would predict worse than the mean."""
-    from meristem import BuddingRegressor
-
     x, y = noisy(600, 20, 0.3)
     scores = [BuddingRegressor(random_state=0, l2=l2).fit(x[:300], y[:300]).score(x[300:], y[300:]) for l2 in ("auto", 1 / 300)]
     assert scores[0] > 0.1 > scores[1]
@@ -102,7 +110,7 @@ def test_a_stream_counts_all_its_rows_and_its_first_ones_say_how_noisy_it_is(sta
     X, _, y, _ = split("diabetes")
     model = tunnel_regressor(standardize=standardize, max_epochs=1)
     asked = []
-    monkeypatch.setattr(type(model), "_auto_l2", lambda self, learned: asked.append(dict(learned)) or 1e-3)
+    monkeypatch.setattr(type(model), "_l2", lambda self, learned: asked.append(dict(learned)) or 1e-3)
     for rows in np.array_split(np.arange(300), 3):
         model.partial_fit(X[rows], y[rows], np.where(rows % 10, 3.0, 0.0))
     model.save(tmp_path / "model")

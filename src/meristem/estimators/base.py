@@ -21,6 +21,8 @@ from meristem.estimators.advice import GrowthWarning, advice
 from meristem.estimators.device import on
 from meristem.estimators.forward import as_numpy, outputs
 from meristem.estimators.parameters import callbacks_of, check_parameters, seed_of
+from meristem.estimators.predictability import predictability
+from meristem.estimators.prior import between
 from meristem.estimators.scaling import Scaling
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.targets import Targets
@@ -53,6 +55,7 @@ class Growing(Shipping, BaseEstimator):
     verbose: bool = False
 
     _body: ClassVar[str]
+    _firmness: ClassVar[float] = 1.0  # of the prior on noisy classes
     # A constructor stores what it is given, `fit` says whether it is any good: the suite's type checker has to wait, too.
     __no_type_check__: ClassVar[bool] = True
 
@@ -69,14 +72,24 @@ class Growing(Shipping, BaseEstimator):
         """The share of inputs that is dropped, where no one says."""
         raise NotImplementedError
 
-    def _auto_l2(self, learned: dict[str, Any]) -> float:
-        """The price of large weights, where no one says; `learned`: see `_look_at`."""
+    def _prior(self, rows: int) -> tuple[float, float]:
+        """The price of large weights, where no one says: on clear data and on noisy ones."""
         raise NotImplementedError
 
-    def _look_at(self, rows: Rows, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
+    def _l2(self, learned: dict[str, Any]) -> float:
+        if not isinstance(self.l2, str):
+            return float(self.l2)
+        return between(*self._prior(learned["n_samples_seen_"]), learned["predictability_"])
+
+    def _look_at(self, rows: Rows, targets: Targets, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
         """What the rows say before anything is trained: fitted attributes by name."""
         before = self.n_samples_seen_ if is_stream and goes_on else 0
-        return {"n_samples_seen_": before + int((rows.weight > 0).sum())}
+        learned: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
+        if not isinstance(self.l2, str):
+            return learned
+        is_known = goes_on and hasattr(self, "predictability_")  # the first rows decide; the first files do not say
+        told = self.predictability_ if is_known else predictability(rows.x, targets.columns(rows.y), rows.weight)
+        return learned | {"predictability_": told}
 
     def _targets(self, y: Any, weight: np.ndarray) -> Targets:
         """What y means."""
@@ -204,7 +217,7 @@ class Growing(Shipping, BaseEstimator):
         is_stream: bool = False,
     ) -> None:
         epochs, rate = 1 if is_stream else int(self.max_epochs), float(self.learning_rate)
-        learned = self._look_at(rows, goes_on=goes_on, is_stream=is_stream)
+        learned = self._look_at(rows, targets, goes_on=goes_on, is_stream=is_stream)
         before = self.n_iter_ if goes_on else 0
         look = watched(
             type(self).__name__,
@@ -223,7 +236,7 @@ class Growing(Shipping, BaseEstimator):
                 self._recipe(targets.objective),
                 learning_rate=rate,
                 penalty=float(self.penalty),
-                l2=self._auto_l2(learned) if isinstance(self.l2, str) else float(self.l2),
+                l2=self._l2(learned),
                 max_epochs=epochs,
                 max_leaves=self._max_leaves(),
                 n_out=targets.n_out,

@@ -1,7 +1,7 @@
 """What estimators of one kind of body have in common: its own parameters."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from meristem.estimators.base import Growing
 
@@ -24,6 +24,9 @@ class Bud(Growing):
 
     max_leaves: int = 8
     _body = "budding"
+    _firmness: ClassVar[float] = (
+        3.0  # it starts as a layer of rectifiers, which can learn noise by heart; a tunnel starts linear
+    )
 
     def _body_options(self) -> dict[str, Any]:
         return super()._body_options() | {"capacity": min(FIRST_LEAVES, self._max_leaves())}

@@ -31,8 +31,8 @@ class Classifier(ClassifierMixin, Growing):
     def _auto_dropout(self) -> float:
         return DROPOUT if self.n_features_in_ >= MANY_FEATURES else 0.0
 
-    def _auto_l2(self, learned: dict[str, Any]) -> float:
-        return L2
+    def _prior(self, rows: int) -> tuple[float, float]:
+        return L2, max(L2, self._firmness / rows)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream.

@@ -45,7 +45,7 @@ KINDS: dict[str, type[Growing]] = {
     )
 }
 NUMBERS = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
-LATER = ["n_samples_seen_", "predictability_"]  # not in the first files, the second of regressors alone
+LATER = ["n_samples_seen_", "predictability_"]  # not in the first files
 
 
 def save(path: PATHS, estimator: Growing) -> None:

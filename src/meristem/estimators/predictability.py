@@ -1,6 +1,6 @@
 """How much of the targets the inputs tell: the share of their variance that a quick model predicts in rows it has not seen.
 
-    predictability(x, y) → R² in [0, 1]          x [n, features], y [n, targets] of mean 0 and standard deviation 1
+    predictability(x, y) → R² in [0, 1]          x [n, features], y [n, columns]: numbers, or 0 and 1
 
 The quick model is kernel ridge regression, because its errors need no second fit: with Q = (K + αI)⁻¹, row i predicted from
 all others is off by (Q y)ᵢ / Qᵢᵢ. The best of a linear and two Gaussian kernels and of many α counts. What is left is noise, or

@@ -8,13 +8,8 @@ from sklearn.base import RegressorMixin
 
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
-from meristem.estimators.predictability import predictability
 from meristem.estimators.scaling import Scaling
 from meristem.estimators.targets import Numbers
-from meristem.estimators.training import Rows
-
-# Where the inputs tell no more than half of the targets' variance, the prior counts ten times as much; from 0.6 on once.
-NOISY, CLEAR, FIRMER = 0.5, 0.6, 10.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -24,18 +19,8 @@ class Regressor(RegressorMixin, Growing):
     def _auto_dropout(self) -> float:
         return 0.0  # dropping inputs would shrink every slope
 
-    def _auto_l2(self, learned: dict[str, Any]) -> float:
-        """The prior of ridge regression, with an alpha of 1 to 10."""
-        noise = np.clip((CLEAR - learned["predictability_"]) / (CLEAR - NOISY), 0, 1)
-        return float(FIRMER**noise / learned["n_samples_seen_"])
-
-    def _look_at(self, rows: Rows, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
-        learned = super()._look_at(rows, goes_on=goes_on, is_stream=is_stream)
-        if not isinstance(self.l2, str):
-            return learned
-        is_known = goes_on and hasattr(self, "predictability_")  # the first rows decide; the first files do not say
-        known = self.predictability_ if is_known else predictability(rows.x, rows.y, rows.weight)
-        return learned | {"predictability_": known}
+    def _prior(self, rows: int) -> tuple[float, float]:
+        return 1 / rows, 10 / rows  # that of ridge regression, with an alpha of 1 and of 10
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream. How features and y are scaled is learned from all rows so far."""

@@ -30,6 +30,10 @@ class Targets(abc.ABC):
     def encode(self, y: Any) -> np.ndarray:
         """As training takes it."""
 
+    def columns(self, encoded: np.ndarray) -> np.ndarray:
+        """The encoded y as numbers, [n, columns]."""
+        return encoded
+
     @abc.abstractmethod
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         """What the outputs [n, n_out] say y is."""
@@ -68,6 +72,10 @@ class Classes(Targets):
                 "they are those of the first fit, or of the first partial_fit(…, classes=…)."
             )
         return np.searchsorted(self.classes, y)
+
+    def columns(self, encoded: np.ndarray) -> np.ndarray:
+        """One of zeros and ones per class."""
+        return np.eye(len(self.classes))[encoded]
 
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:

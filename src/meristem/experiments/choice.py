@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from meristem.experiments.summary import Record
-from meristem.train.loop import Fit
 
-Trained = Sequence[tuple[Record, Fit]]
+Trained = Sequence[tuple[Record, Any]]  # a run, and the fit behind it, which is only passed on
 KNOBS = ("learning_rate", "penalty")
 
 
