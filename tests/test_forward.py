@@ -8,7 +8,8 @@ import pytest
 
 from meristem.compact import compact
 from meristem.compact.layers import Layer
-from meristem.estimators.forward import BLOCK, SIGMA, apply, as_numpy, outputs
+from meristem.estimators.forward import BLOCK, SIGMA, apply, as_numpy, decisive_outputs, outputs
+from meristem.estimators.targets import Classes, Labels
 from meristem.nn import Network
 from meristem.nn.activation import ACTIVATIONS
 from meristem.nn.network import BODIES
@@ -38,7 +39,7 @@ def test_every_activation_has_a_form():
     assert list(SIGMA) == list(ACTIVATIONS)
     z = np.linspace(-40, 40, 401, dtype=np.float32)
     for name, sigma in SIGMA.items():
-        assert np.allclose(sigma(z), ACTIVATIONS[name](jnp.asarray(z)), rtol=1e-5, atol=1e-6), name
+        assert np.allclose(sigma(z.copy()), ACTIVATIONS[name](jnp.asarray(z)), rtol=1e-5, atol=1e-6), name
 
 
 @pytest.mark.parametrize("body", [body for body in BODIES if body != "tunnel"])
@@ -90,3 +91,44 @@ class Unknown(Layer):
 def test_an_unknown_layer_is_an_error():
     with pytest.raises(TypeError, match="No NumPy form is known of a Unknown"):
         apply(Unknown(), np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("body", ["tunnel", "budding", "highway"])
+@pytest.mark.parametrize("targets", [Classes(np.arange(2)), Classes(np.arange(3)), Labels(3)], ids=["two", "three", "labels"])
+def test_single_precision_decides_as_double_does(body, targets):
+    """Rows on both sides of a decision, ever closer to it: by bisection, until single precision cannot tell them apart."""
+    options = {} if body == "budding" else {"depth": 3}
+    fresh = Network.create(body, 5, targets.n_out, width=8, key=jax.random.key(0), **options)
+    small = as_numpy(
+        compact(fresh if body != "tunnel" else eqx.tree_at(lambda n: n.body.gate.value, fresh, jnp.full((3, 8), 0.4)))
+    )
+    near, far = np.random.default_rng(2).normal(scale=3, size=(2, 400, 5))
+
+    def decide(x):
+        return targets.decode(outputs(small, x)).reshape(len(x), -1)
+
+    for _ in range(60):
+        middle = (near + far) / 2
+        alike = (decide(middle) == decide(near)).all(1)[:, None]
+        near, far = np.where(alike, middle, near), np.where(alike, far, middle)
+    x = np.concatenate([near, far, np.random.default_rng(3).normal(size=(2000, 5))])
+    asked = []
+
+    def unsure(rough, within):
+        asked.append(targets.unsure(rough, within))
+        return asked[-1]
+
+    decided = targets.decode(decisive_outputs(small, x, unsure)).reshape(len(x), -1)
+    assert (decided == decide(x)).all()
+    rough = targets.decode(outputs(small, x, np.float32)).reshape(len(x), -1)
+    assert (rough != decide(x)).any(), "single precision alone would be wrong somewhere"
+    assert asked[0][:800].mean() > 0.5 > asked[0][800:].mean(), "double precision is for the close ones"
+
+
+def test_what_single_precision_cannot_hold_is_decided_in_double():
+    fresh = network("tunnel")
+    huge = as_numpy(compact(eqx.tree_at(lambda n: n.head.weight, fresh, fresh.head.weight * 1e37)))
+    x = 100 * np.random.default_rng(0).normal(size=(20, 5))
+    with np.errstate(over="ignore", invalid="ignore"):
+        got = decisive_outputs(huge, x, Classes(np.arange(3)).unsure)
+    assert np.isfinite(got).all() and (got == outputs(huge, x)).all()

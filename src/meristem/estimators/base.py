@@ -19,7 +19,7 @@ from meristem.compact import CompactNetwork, compact
 from meristem.estimators import buckets
 from meristem.estimators.advice import GrowthWarning, advice
 from meristem.estimators.device import on
-from meristem.estimators.forward import as_numpy, outputs
+from meristem.estimators.forward import as_numpy
 from meristem.estimators.parameters import callbacks_of, check_parameters, seed_of
 from meristem.estimators.predictability import predictability
 from meristem.estimators.prior import between
@@ -287,15 +287,10 @@ class Growing(Shipping, BaseEstimator):
 
     # predict ----------------------------------------------------------------------------------------------------------------
 
-    def _outputs(self, X: Any) -> np.ndarray:
+    def _scaled(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return outputs(self._compact_, self._scaling_(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """What y is expected to be."""
-        outputs = self._outputs(X)
-        return self._targets_.decode(outputs)
+        return self._scaling_(X)
 
     def compact(self) -> CompactNetwork:
         """The network with nothing in it but what lives; it takes standardized features."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from meristem.compact import CompactNetwork
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
+from meristem.estimators.forward import decisive_outputs, outputs
 from meristem.estimators.scaling import Scaling
 from meristem.estimators.targets import Classes, Labels
 from meristem.estimators.training import Trained
@@ -78,15 +79,20 @@ class Classifier(ClassifierMixin, Growing):
         super()._keep(trained, small, targets, scaling, *more, goes_on=goes_on)
         self.classes_ = targets.classes
 
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row, or its labels as 0 and 1."""
+        x = self._scaled(X)
+        return self._targets_.decode(decisive_outputs(self._compact_, x, self._targets_.unsure))
+
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, or of each label."""
-        outputs = self._outputs(X)
-        return self._targets_.probabilities(outputs)
+        x = self._scaled(X)
+        return self._targets_.probabilities(outputs(self._compact_, x))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits: one per row for two classes, else one per class or label."""
-        outputs = self._outputs(X)
-        return self._targets_.decision(outputs)
+        x = self._scaled(X)
+        return self._targets_.decision(outputs(self._compact_, x))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
+from meristem.estimators.forward import outputs
 from meristem.estimators.scaling import Scaling
 from meristem.estimators.targets import Numbers
 
@@ -25,6 +26,11 @@ class Regressor(RegressorMixin, Growing):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream. How features and y are scaled is learned from all rows so far."""
         return self._partial_fit(X, y, sample_weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The number of each row, or its numbers."""
+        x = self._scaled(X)
+        return self._targets_.decode(outputs(self._compact_, x))
 
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
         columns = y.reshape(len(y), -1)

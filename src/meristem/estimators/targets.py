@@ -89,6 +89,16 @@ class Classes(Targets):
     def decision(self, outputs: np.ndarray) -> np.ndarray:
         return outputs[:, 0] if self.objective == "binary" else outputs
 
+    def unsure(self, outputs: np.ndarray, within: float) -> np.ndarray:
+        """The rows [n] whose class another output, at most so much away, might change.
+
+        >>> Classes(np.arange(3)).unsure(np.array([[0.0, 1.0, 1.1], [0.0, 1.0, 5.0]]), 0.1).tolist()
+        [True, False]
+        """
+        if self.objective == "binary":
+            return np.abs(outputs[:, 0]) <= within
+        return (outputs >= outputs.max(1, keepdims=True) - 2 * within).sum(1) > 1
+
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
             return np.repeat(self.classes, len(outputs))
@@ -126,6 +136,10 @@ class Labels(Targets):
 
     def decision(self, outputs: np.ndarray) -> np.ndarray:
         return outputs
+
+    def unsure(self, outputs: np.ndarray, within: float) -> np.ndarray:
+        """The rows [n] of which another output, at most so much away, might change a label."""
+        return (np.abs(outputs) <= within).any(1)
 
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         return (outputs > 0).astype(int)
