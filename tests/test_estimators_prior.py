@@ -69,6 +69,7 @@ def test_a_sample_of_many_rows_says_as_much_and_few_say_nothing():
     x, y = noisy(4 * SAMPLE, 5, 0.5)
     assert predictability(x, y) == predictability(x, y) == pytest.approx(0.5, abs=0.1)
     assert predictability(x[:7], y[:7]) == predictability(x, 0 * y) == 1.0
+    assert predictability(np.ones((50, 3)), y[:50]) == 0.0  # nothing is told by constants
 
 
 def test_the_prior_is_firmer_the_less_can_be_told():

@@ -20,7 +20,7 @@ ALPHAS = 10.0 ** np.arange(-3, 3.5, 0.5)
 
 
 def predictability(x: Any, y: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Of dense or sparse rows; those of weight 0 do not count, all others count alike. 1 where there is nothing to tell.
+    """Of dense or sparse rows; those of weight 0 do not count, all others count alike. 1 where nothing can be said.
 
     >>> x = np.random.default_rng(0).normal(size=(200, 3))
     >>> round(predictability(x, x[:, :1]), 2), round(predictability(x[:, 1:], x[:, :1]), 2)
@@ -34,14 +34,15 @@ def predictability(x: Any, y: np.ndarray, weight: np.ndarray | None = None) -> f
     if len(counted) < FEWEST or not y.size:
         return 1.0
     z = Scaling.of(x)(x).astype(float)
+    z = z[:, z.any(0)]  # a constant feature is 0
     return max(0.0, *(_left_out(kernel + CONSTANT, y) for kernel in _kernels(z)))
 
 
 def _kernels(z: np.ndarray) -> list[np.ndarray]:
-    products, features = z @ z.T, max(1, np.count_nonzero(z.any(0)))
+    products = z @ z.T / max(1, z.shape[1])
     norms = np.diag(products)
-    distances = np.maximum(norms[:, None] + norms - 2 * products, 0) / features
-    return [products / features, np.exp(-distances / 2), np.exp(-2 * distances)]
+    distances = np.maximum(norms[:, None] + norms - 2 * products, 0)
+    return [products, np.exp(-distances / 2), np.exp(-2 * distances)]
 
 
 def _left_out(kernel: np.ndarray, y: np.ndarray) -> float:
