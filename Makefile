@@ -18,6 +18,8 @@ lint: .venv/installed-test
 
 bench: .venv/installed-bench
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/compact.py
+	$(BIN)/python benchmarks/estimator_speed.py
 	$(BIN)/python benchmarks/mnist.py
 
 .venv/installed: pyproject.toml constraints.txt

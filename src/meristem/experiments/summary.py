@@ -3,15 +3,15 @@
 Files are written whole or not at all. The schema is that of DESIGN.md; errors are fractions, a null is "does not apply".
 """
 
+import io
 import json
-import os
 import shlex
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,6 +23,7 @@ from meristem.nn import Budding, Network
 from meristem.train.loop import Fit
 from meristem.train.measure import Measures
 from meristem.train.optimizer import trainable
+from meristem.whole_file import write_whole
 
 Record = dict[str, Any]
 HISTORY_FIELDS = [
@@ -111,25 +112,13 @@ def check_out(out: Path) -> Path:
 
 
 def write(out: Path, summary: Record, history: dict[str, np.ndarray]) -> list[Path]:
-    """Both files, each written beside its place and then moved there."""
-    text = json.dumps(summary, indent=1).encode() + b"\n"
-    return [
-        _replace(out / "history.npz", lambda file: np.savez_compressed(file, **history)),  # type: ignore[arg-type]
-        _replace(out / "summary.json", lambda file: file.write(text)),
-    ]
-
-
-def _replace(path: Path, fill: Callable[[BinaryIO], Any]) -> Path:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            fill(file)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    return path
+    """Both files, each whole."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **history)  # type: ignore[arg-type]
+    files = {out / "history.npz": packed.getvalue(), out / "summary.json": json.dumps(summary, indent=1).encode() + b"\n"}
+    for path, data in files.items():
+        write_whole(path, data)
+    return list(files)
 
 
 def spread(values: Sequence[float | None], digits: int = 0) -> str:

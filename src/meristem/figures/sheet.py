@@ -5,6 +5,8 @@ matplotlib is imported inside functions, here and in the pictures; `pyplot` is n
 
 from typing import Any
 
+import numpy as np
+
 Axes = Any  # matplotlib's; named here, imported nowhere
 Figure = Any
 
@@ -56,3 +58,10 @@ def from_zero(ax: Axes, least: float = 0.5, zero: float = 0) -> None:
     """The axis begins a little below `zero`, so that a line there is seen, and spans `least`: noise must not look large."""
     span = max(least, ax.get_ylim()[1] - zero)
     ax.set_ylim(zero - 0.025 * span, zero + 1.02 * span)
+
+
+def layer_colors(layers: int) -> Any:
+    """As in all pictures: dark for the first layer, light for the last, short of yellow."""
+    from matplotlib import colormaps
+
+    return colormaps["viridis"](np.linspace(0, 0.92, layers))

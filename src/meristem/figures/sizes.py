@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from meristem.figures.curves import line, seeds
-from meristem.figures.sheet import Axes, Figure, from_zero
+from meristem.figures.sheet import Axes, Figure, from_zero, layer_colors
 from meristem.figures.study import Run, Study
 from meristem.figures.training import Row
 
@@ -37,15 +37,8 @@ def _hard_size(ax: Axes, study: Study, runs: list[Run], drawn: Run, **look: Any)
 def _layer_sizes(ax: Axes, study: Study, runs: list[Run], drawn: Run) -> None:
     """One line per layer, the first on top."""
     sizes = study.series(drawn, "layer_sizes")
-    for layer, color in reversed(list(enumerate(_layer_colors(sizes.shape[1])))):
+    for layer, color in reversed(list(enumerate(layer_colors(sizes.shape[1])))):
         line(ax, sizes[:, layer], color=color, linewidth=1.4)
-
-
-def _layer_colors(layers: int) -> list[Any]:
-    """Dark for the first layer, light for the last; short of the yellow that white paper swallows."""
-    from matplotlib import colormaps
-
-    return [colormaps["viridis"](value) for value in np.linspace(0, 0.92, layers)]
 
 
 def _layer_bar(figure: Figure, row: Any, study: Study, runs: list[Run]) -> None:
@@ -56,7 +49,7 @@ def _layer_bar(figure: Figure, row: Any, study: Study, runs: list[Run]) -> None:
     norm = BoundaryNorm(np.arange(layers + 1) + 0.5, layers)
     ticks = np.arange(1, layers + 1, max(1, math.ceil((layers - 1) / 9)))
     bar = figure.colorbar(
-        ScalarMappable(norm, ListedColormap(_layer_colors(layers))),
+        ScalarMappable(norm, ListedColormap(layer_colors(layers))),
         ax=row.tolist(),
         ticks=ticks,
         label="layer",

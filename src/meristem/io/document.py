@@ -18,7 +18,6 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -29,10 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import meristem
+from meristem.whole_file import PATHS, write_whole
 
 FORMAT = 1
 ENTRY = "meristem"
-PATHS = str | os.PathLike[str]
 
 TYPES: dict[str, np.dtype] = {
     "BOOL": np.dtype(np.bool_),
@@ -225,24 +224,3 @@ def _digest(content: dict[str, Any], table: list[list[Any]], data: list[bytes | 
     for part in data:
         digest.update(part)
     return digest.hexdigest()
-
-
-def write_whole(path: PATHS, data: bytes) -> None:
-    """A file with these bytes in place of `path`, or the old one; never a part."""
-    place = Path(os.path.realpath(path))
-    if place.is_dir() or not place.parent.is_dir():
-        wrong = f"{_name(path)} is a folder" if place.is_dir() else f"{str(place.parent)!r} is no folder"
-        raise ValueError(f"{wrong}; give the path of a file in a folder that exists.")
-    beside = place.parent / f".meristem-{secrets.token_hex(8)}"
-    try:
-        try:
-            with open(beside, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, place)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ValueError(f"{_name(path)} cannot be written ({error.strerror}); choose another place.") from error

@@ -58,13 +58,6 @@ def titled(ax: Axes, name: str, told: str, **look: Any) -> None:
     ax.set_title(f"{name}: {told}" if inches(ax)[0] > 4.6 else f"{name}:\n{told}", **look)
 
 
-def layer_colors(layers: int) -> np.ndarray:
-    """As in all pictures: dark for the first layer, light for the last, short of yellow."""
-    from matplotlib import colormaps
-
-    return colormaps["viridis"](np.linspace(0, 0.92, layers))
-
-
 def openness_map() -> Any:
     """0 … 1 from a tint that is still seen on white to dark."""
     from matplotlib.colors import LinearSegmentedColormap

@@ -6,10 +6,10 @@ import numpy as np
 
 from meristem.figures.curves import CUT_LINE, line, ring
 from meristem.figures.learning import PARTS
-from meristem.figures.sheet import COLORS, GREY, Axes, from_zero
+from meristem.figures.sheet import COLORS, GREY, Axes, from_zero, layer_colors
 from meristem.nn import Budding
 from meristem.plots.advice import not_drawn
-from meristem.plots.canvas import INK, canvas, layer_colors, titled
+from meristem.plots.canvas import INK, canvas, titled
 
 History = dict[str, np.ndarray]
 LAST = ("kept model", "rate changes")  # in the legend

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.complexity import hard_size, soft_size
-from meristem.figures.sheet import GREY, Axes
+from meristem.figures.sheet import GREY, Axes, layer_colors
 from meristem.nn import Budding
 from meristem.nn.tree import inner_of, leaf_depth, spans
-from meristem.plots.canvas import canvas, inches, layer_colors, text_on, titled
+from meristem.plots.canvas import canvas, inches, text_on, titled
 
 POINTS = 72  # an inch
 KEY = (
