@@ -3,7 +3,7 @@
     load("digits", split=3, data=Path("../shared/data")) → Split(x, y, test_x, test_y)
 
 A quarter of the rows is judged by; generated sets are drawn anew for every split. `LISTED` are those of the comparison;
-`OTHERS` are there to see whether a setting also holds where nobody looked.
+`OTHERS` are there to see whether a setting also holds elsewhere; some guided the choice of the prior, on splits from 100 on.
 """
 
 from collections.abc import Callable

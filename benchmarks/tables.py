@@ -48,8 +48,13 @@ def speed() -> str:
     for result in recorded("speed.json")["results"]:
         if result["block"] == "race":
             ours, theirs = (f"{1e6 * statistics.median(times):.1f} µs" for times in result["seconds"].values())
-            rows.append([result["what"], ours, theirs, f"{result['value']:.0f} ×"])
-    return markdown(["an online training step", "meristem", "PyTorch", "ratio"], rows)
+            rows.append([f"an online step: {result['what']}", ours, theirs, f"{result['value']:.0f} ×"])
+    for result in recorded("mnist-speed-cpu.json")["results"]:
+        if result["block"] == "epoch race":
+            ours, theirs = (f"{statistics.median(times):.2f} s" for times in result["seconds"].values())
+            threads = result["what"].removeprefix("PyTorch, ")
+            rows.append([f"an epoch of MNIST, PyTorch on {threads}", ours, theirs, f"{result['value']:.1f} ×"])
+    return markdown(["", "meristem", "PyTorch", "ratio"], rows)
 
 
 def gpu() -> str:
@@ -63,9 +68,39 @@ def gpu() -> str:
     return markdown([f"a training step of one network, {report['machine']['device']}", "time"], rows)
 
 
+def estimators() -> str:
+    """Mean ranks over data sets and splits, and what the defaults cost; ours, and each beside the same two rivals."""
+    overall = recorded("estimators/summary.json")["overall"]
+    cost = {(one["what"], one["block"]): one["value"] for one in recorded("estimator-speed.json")["results"]}
+    rows = []
+    for model, one in overall.items():
+        name, ranks = f"{model.capitalize()}Classifier", one["mean_rank"]
+        rows.append(
+            [
+                model,
+                f"{ranks[model]:.2f}",
+                f"{ranks['mlp']:.2f}",
+                f"{ranks['linear']:.2f}",
+                f"{one['worst_gap']:+.3f} ({one['worst_set']})",
+                f"{cost[name, 'fit']:.1f} ×",
+                f"{cost[name, 'predict']:.1f} ×",
+                f"{cost[name, 'first fit']:.0f} s",
+            ]
+        )
+    columns = ["", "mean rank", "MLP's", "linear", "furthest behind the better of the two", "fit", "predict", "very first fit"]
+    return markdown(columns, rows)
+
+
 def tables() -> dict[str, str]:
     """The name in the README's comment → the table below it."""
-    return {"table": spirals(), "mnist": digits(), "tagging": labels(), "speed": speed(), "gpu": gpu()}
+    return {
+        "table": spirals(),
+        "mnist": digits(),
+        "tagging": labels(),
+        "speed": speed(),
+        "gpu": gpu(),
+        "estimators": estimators(),
+    }
 
 
 def main() -> None:
