@@ -1,0 +1,44 @@
+"""How arguments are read: errors in one line, options by their full names, an example below every help."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line; options by their full names (--seed is not --seeds)."""
+
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(*args, **{"allow_abbrev": False, **options})
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def add_command(
+    commands: Any, name: str, *, run: Callable[[argparse.Namespace], None], example: str, more: str = "", **texts: str
+) -> argparse.ArgumentParser:
+    """A command's own parser; `run` does it. `texts`: help and description; `more` stands below the example."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, epilog=f"example:\n  {example}\n{more}", formatter_class=argparse.RawDescriptionHelpFormatter, **texts
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A list with commas.
+
+    >>> names("tunnel, budding,")
+    ('tunnel', 'budding')
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """A list of numbers with commas.
+
+    >>> numbers("0.001,3e-4")
+    (0.001, 0.0003)
+    """
+    return tuple(float(name) for name in names(text))
