@@ -40,7 +40,7 @@ def digits() -> str:
 
 def labels() -> str:
     runs = [run for name in ("mirflickr-select", "tagging-select") for run in recorded(f"{name}/summary.json")["runs"]]
-    return markdown(*without({"training", "epochs", "peak"}, *tagging.table(runs, papers={})))
+    return markdown(*without({"training", "epochs", "peak", "kept epoch", "its soft size"}, *tagging.table(runs, papers={})))
 
 
 def speed() -> str:

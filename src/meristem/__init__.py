@@ -51,6 +51,13 @@ LAZY = {
 }
 
 
+__all__ = [
+    *("nn", "hard_size", "layer_sizes", "soft_size", "Confined", "project", "grow", "resize", "DivergedError", "Fit", "fit"),
+    *("adam", "decay_mask", "trainable", "fit_each", "Data", "Recipe"),
+    *LAZY,
+]
+
+
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 

@@ -157,5 +157,5 @@ def _describe(infos: Mapping[int, EpochInfo], rates: tuple[float, ...], scales: 
     size = np.median([float(info.layer_sizes.sum()) for info in known])
     stage = int(np.median([int(info.stage) for info in known]))
     scale = scales[min(stage, len(scales) - 1)]
-    rate = f"rate {rates[0] * scale:.0e}" if len(rates) == 1 else f"{len(rates)} rates × {scale:g}"
+    rate = f"rate {rates[0] * scale:.0e}" if len(rates) == 1 else f"{len(rates)} rates, now times {scale:g}"
     return f", {good}, soft size {size:.1f}, {rate}"

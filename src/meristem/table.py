@@ -16,6 +16,16 @@ def print_table(columns: list[str], rows: list[list[str]], title: str, stream: T
             print("  ".join(line[i].ljust(widths[i]) for i in chosen).rstrip(), file=stream)
 
 
+def without_empty(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out the columns in which no row has anything to say.
+
+    >>> without_empty(["model", "paper", "ours"], [["tunnel", "–", "3"], ["budding", "–", "–"]])
+    (['model', 'ours'], [['tunnel', '3'], ['budding', '–']])
+    """
+    kept = [place for place in range(len(columns)) if not rows or any(row[place] != "–" for row in rows)]
+    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
 def _pages(widths: list[int], room: int, repeated: int = 2) -> list[list[int]]:
     """Columns that fit beside one another, the first `repeated` on every page.
 

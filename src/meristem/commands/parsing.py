@@ -41,4 +41,7 @@ def numbers(text: str) -> tuple[float, ...]:
     >>> numbers("0.001,3e-4")
     (0.001, 0.0003)
     """
-    return tuple(float(name) for name in names(text))
+    try:
+        return tuple(float(name) for name in names(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number, or several with commas, as in 0.0003,0.001") from None

@@ -21,7 +21,7 @@ from meristem.cpu import fuse_small_loops
 from meristem.experiments import mirflickr, mnist, summary, tagging, two_spirals
 from meristem.experiments.runs import MODELS, Result, device
 from meristem.progress import Progress
-from meristem.table import print_table
+from meristem.table import print_table, without_empty
 
 AFTERWARDS = """
 writes summary.json, history.npz and the figures into --out; `meristem figures OUT` redraws the figures from the files.
@@ -178,7 +178,7 @@ STUDIES = {
         paper=lambda study: mirflickr.papers(study.features),
         table=tagging.table,
         title=lambda study: f"MIRFLICKR, {study.features}, split {study.split}",
-        shown="mean ± sd in %",
+        shown="mean ± sd, macro-F1 in %",
         options=(
             _photographs,
             _data("the unpacked archive, or the tags' file"),
@@ -197,7 +197,7 @@ STUDIES = {
         paper=lambda study: {},
         table=tagging.table,
         title=lambda study: "Tagging",
-        shown="mean ± sd in %",
+        shown="mean ± sd, macro-F1 in %",
         options=(_own_files, _dropout, _knobs("highest validation macro-F1")),
         help="the same study on multi-label data of your own",
         description="Train on .npz files with X_train, Y_train, X_test, Y_test (labels as 0 and 1) and labels (their names), "
@@ -235,7 +235,7 @@ def run(args: argparse.Namespace) -> None:
         result = kind.run(study, progress)
     head = summary.header(args.study, paper, time.perf_counter() - begin, result.runs) | result.more
     written = summary.write(out, head, result.history)
-    columns, rows = kind.table(result.runs, paper)
+    columns, rows = without_empty(*kind.table(result.runs, paper))
     print_table(columns, rows, f"{kind.title(study)}, {seeds}: {kind.shown}")
     written += _draw(out)
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")

@@ -32,6 +32,8 @@ def found(name: Any) -> jax.Device:
             return jax.devices(platform)[int(place or 0)]
     except (RuntimeError, ValueError, IndexError):
         pass
+    if platform in ("gpu", "cuda", "rocm", "tpu") and not place:
+        raise ValueError(f"device={name!r}: JAX sees none here, only {', '.join(known())}; install JAX for it, or device=None.")
     raise unknown("device", name, known())
 
 

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from meristem.experiments.summary import Record
+from meristem.experiments.summary import Record, number
 
 Trained = Sequence[tuple[Record, Any]]  # a run, and the fit behind it, which is only passed on
 KNOBS = ("learning_rate", "penalty")
@@ -36,6 +36,22 @@ def best_setting(trained: Trained, measure: str) -> tuple[Trained, list[Record]]
     best = min(tried, key=lambda one: float("inf") if one[name] is None else sign * one[name])
     chosen = [pair for pair in trained if _setting(pair) == tuple(best[knob] for knob in KNOBS)]
     return chosen, [{**one, "chosen": one is best} for one in tried]
+
+
+def told(tried: list[Record], measure: str) -> str:
+    """One line: what was tried, what came of it, what was kept.
+
+    >>> one = {"model": "tunnel", "task": "ten", "learning_rate": 0.001, "penalty": 0.0, "dev_error": 0.025, "chosen": True}
+    >>> told([one], "error")
+    'tunnel, ten: tried rate 0.001, penalty 0 → validation error 2.50 % (kept)'
+    """
+    name, digits = ("macro-F1", 1) if measure == "macro_f1" else (measure, 2)
+    each = [
+        f"rate {one['learning_rate']:g}, penalty {one['penalty']:g} → validation {name} "
+        f"{number(one[f'dev_{measure}'], digits, 100)} %{' (kept)' * one['chosen']}"
+        for one in tried
+    ]
+    return f"{tried[0]['model']}, {tried[0]['task']}: tried {'; '.join(each)}"
 
 
 def _setting(pair: tuple[Record, Any]) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from meristem.check import unknown
-from meristem.experiments.choice import best_setting
+from meristem.experiments.choice import best_setting, told
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
 from meristem.progress import Progress
@@ -187,6 +187,7 @@ def train_all(
             result.add(chosen)
             if len(tried) > 1:
                 result.more.setdefault("tried", []).extend(tried)
+                progress.say(told(tried, task.recipe.select))
             progress.say(line([one for one, _ in chosen]))
     return result
 

@@ -153,7 +153,9 @@ def _entry(name: str, data: bytes) -> dict[str, Any]:
     if data[8:9] not in (b"", b"{"):
         raise ValueError(f"{name} is not a safetensors file; give one that meristem saved.")
     truncated = ValueError(f"{name} is truncated: it ends after {len(data)} bytes; use a copy, or save it again.")
-    if len(data) < 9 or len(data) < 8 + size:
+    if len(data) < 9:
+        raise ValueError(f"{name} is truncated, or no model at all: it holds {len(data)} bytes; give one that meristem saved.")
+    if len(data) < 8 + size:
         raise truncated
     try:
         table = json.loads(data[8 : 8 + size].decode())
