@@ -37,6 +37,15 @@ def test_every_public_name_shows_a_call():
     assert [name for name in functions if not re.search(rf"\b{name}\b", shown)] == []
 
 
+def test_a_star_imports_every_public_name():
+    names: dict[str, object] = {}
+    exec("from meristem import *", names)
+    public = {
+        name for name in dir(meristem) if not name.startswith("_") and callable(getattr(meristem, name)) and name != "Any"
+    }
+    assert public <= set(names) and {"nn", "load", "TunnelClassifier", "plot_growth"} <= set(names)
+
+
 PAGES = [ROOT / "README.md", ROOT / "docs" / "estimators.md", ROOT / "docs" / "api.md"]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")

@@ -98,6 +98,7 @@ BAD = [
     ("random_state", "chance", "None, a whole number"),
     ("random_state", -1, "None, a whole number"),
     ("device", "cup", "not known. Did you mean 'cpu'?"),
+    ("device", "tpu", "JAX sees none here, only cpu"),
     ("device", "cpu:99", "Choose one of: cpu"),
     ("device", 0, "Choose one of: cpu"),
     ("callbacks", "print", "a function that takes the epoch's info, or a list of such functions"),

@@ -117,6 +117,9 @@ def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tm
     args = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2"]
     done = meristem("reproduce", "tagging", *args, "--max-epochs", "3", "--data", file, "--out", out, cache=cache)
     assert done.returncode == 0, done.stderr
+    assert "tunnel, own: tried rate 1e-07, penalty 0.001 → validation macro-F1" in done.stderr
+    assert done.stderr.count("(kept)") == 2, "one setting for each model"
+    assert "paper" not in done.stdout, "no empty columns"
     summary = json.loads((out / "summary.json").read_text())
     tried = {model: [one for one in summary["tried"] if one["model"] == model] for model in ("tunnel", "highway")}
     assert [(one["learning_rate"], one["penalty"]) for one in tried["highway"]] == [(1e-7, 0), (0.003, 0)]
@@ -143,7 +146,7 @@ def runs_of(summary: dict, model: str) -> list[dict]:
         (["mnist", "--task", ","], "--task is empty"),
         (["mnist", "--rate", ","], "--rate is empty"),
         (["mnist", "--rate", "0.001,0"], "--rate=0.0 must be a finite number above 0"),
-        (["mnist", "--rate", "fast"], "--rate"),
+        (["mnist", "--rate", "fast"], "--rate: 'fast' must be a number, or several with commas"),
         (["mnist", "--penalty", "-1"], "--penalty=-1.0 must be a finite number of at least 0"),
         (["mnist", "--data", "nowhere"], "holds no mnist files"),
         (["mnist", "--models", "tunel"], "Did you mean 'tunnel'"),
