@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meristem.experiments import mnist, tagging, two_spirals
+from meristem.table import without_empty
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,10 +25,10 @@ def without(names: set[str], columns: list[str], rows: list[list[str]]) -> tuple
     kept, measure = [], ""
     for place, column in enumerate(columns):
         measure = measure if column == "paper" else column
-        if measure not in names and any(row[place] != "–" for row in rows):
+        if measure not in names:
             kept.append(place)
     columns, *rows = [[line[place] for place in kept] for line in [columns, *rows]]
-    return columns, rows
+    return without_empty(columns, rows)
 
 
 def spirals() -> str:
