@@ -53,6 +53,22 @@ def test_zeros_and_ones_among_other_columns_stay():
     np.testing.assert_array_equal(outcome.train.x[:, 0], rare.astype(np.float32))
 
 
+@pytest.mark.parametrize("columns", [[0], [0, 1]])
+def test_zeros_and_ones_are_scaled_like_the_others_when_all_are_asked_for(columns):
+    """Alone and among numbers; a quarter of ones has mean 1/4 and variance 3/16."""
+    x = np.stack([np.arange(1000) % 4 == 0, np.arange(1000.0)], 1)[:, columns]
+    outcome = standardised(three(x, x, 1 - x[:1]), "all")
+    ones, zeros = 0.75 / (3 / 16) ** 0.5, -0.25 / (3 / 16) ** 0.5
+    np.testing.assert_allclose(outcome.train.x[:, 0], np.where(x[:, 0] == 1, ones, zeros), rtol=1e-6)
+    np.testing.assert_allclose(outcome.test.x[0, 0], zeros, rtol=1e-6)
+    assert {part.x.dtype for part in outcome} == {np.dtype(np.float32)}
+
+
+def test_columns_that_are_unknown_get_a_clear_line(drawn):
+    with pytest.raises(ValueError, match=r"columns='number' is not known.*Did you mean 'numbers'"):
+        standardised(three(*drawn), "number")
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
 def test_zeros_and_ones_alone_become_bytes_of_nothing_and_all(dtype):
     x = np.array([[0, 1, 0], [1, 1, 0]], dtype)

@@ -98,5 +98,29 @@ def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tm
         assert history["tunnel/own/1/dev_macro_f1"].max() == pytest.approx(runs_of(summary, "tunnel")[1]["dev_macro_f1"])
 
 
+def test_of_several_ways_to_prepare_the_inputs_each_model_keeps_one(tmp_path):
+    """Columns and dropped shares are tried beside rates, and say in every record which they were."""
+    study = mirflickr.Study(
+        features="tags",
+        task=("10",),
+        data=miniature.tags(tmp_path, rows=400),
+        models=("tunnel",),
+        rate=(0.01,),
+        input_dropout=(0.0, 0.9),
+        standardise=("numbers", "all"),
+        max_epochs=4,
+    )
+    result = mirflickr.run(study, Progress())
+    tried = result.more["tried"]
+    ways = [("numbers", 0.0), ("numbers", 0.9), ("all", 0.0), ("all", 0.9)]
+    assert [(one["standardised"], one["input_dropout"]) for one in tried] == ways
+    assert len({one["dev_macro_f1"] for one in tried}) == 4, "four ways, four outcomes"
+    (run,) = result.runs
+    best = max(tried, key=lambda one: one["dev_macro_f1"])
+    assert best["chosen"] and best["input_dropout"] == 0, "nothing is learned from a tenth of the tags"
+    assert (run["standardised"], run["input_dropout"]) == (best["standardised"], best["input_dropout"])
+    assert run["dev_macro_f1"] == best["dev_macro_f1"]
+
+
 def runs_of(summary: dict, model: str) -> list[dict]:
     return [run for run in summary["runs"] if run["model"] == model]

@@ -69,19 +69,35 @@ def _knobs(best: str) -> Add:
                 f"--{option}",
                 type=numbers,
                 default=(usual,),
-                help=f"{meaning}; of several with commas each model keeps that of the {best} (default: {usual}, the paper's)",
+                help=f"{meaning}; of several with commas each model keeps one (default: {usual}, the paper's)",
             )
+        study.add_argument(
+            "--choose",
+            default=default.choose,
+            metavar="HOW",
+            help=f"which of several settings a model keeps: the best, by {best}, or the smallest network within one standard "
+            "error of it (default: %(default)s)",
+        )
 
     return add
 
 
-def _dropout(study: argparse.ArgumentParser, default: Any) -> None:
+def _inputs(study: argparse.ArgumentParser, default: Any) -> None:
+    (share,), (columns,) = default.input_dropout, default.standardise
     study.add_argument(
         "--input-dropout",
-        type=float,
-        default=default.input_dropout,
+        type=numbers,
+        default=(share,),
         metavar="SHARE",
-        help="inputs set to 0 in each step (default: %(default)s, the paper's; less suits features that are rarely there)",
+        help=f"inputs set to 0 in each step, one share or several with commas (default: {share}, the paper's)",
+    )
+    study.add_argument(
+        "--standardise",
+        type=names,
+        default=(columns,),
+        metavar="COLUMNS",
+        help="which features get mean 0 and sd 1: numbers, those that hold more than 0 and 1, or all; or both with a comma "
+        f"(default: {columns})",
     )
 
 
@@ -182,7 +198,7 @@ STUDIES = {
         options=(
             _photographs,
             _data("the unpacked archive, or the tags' file"),
-            _dropout,
+            _inputs,
             _knobs("highest validation macro-F1"),
         ),
         help="photographs with several labels each",
@@ -198,7 +214,7 @@ STUDIES = {
         table=tagging.table,
         title=lambda study: "Tagging",
         shown="mean ± sd, macro-F1 in %",
-        options=(_own_files, _dropout, _knobs("highest validation macro-F1")),
+        options=(_own_files, _inputs, _knobs("highest validation macro-F1")),
         help="the same study on multi-label data of your own",
         description="Train on .npz files with X_train, Y_train, X_test, Y_test (labels as 0 and 1) and labels (their names), "
         "at the paper's settings for MIRFLICKR.",

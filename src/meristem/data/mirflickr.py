@@ -50,8 +50,10 @@ LABELS = {"38": LABELS38, "24": LABELS24, "10": list(COLLAPSE)}
 TASKS = list(LABELS)
 
 
-def mirflickr(task: str = "38", features: str = "images", folder: Path | None = None, *, split: int = 1) -> Parts:
-    """10,000 / 5,000 / 10,000 photographs by the archive's `split`, 1 to 5, standardised; tags 2:1:2 by the seed `split`."""
+def mirflickr(
+    task: str = "38", features: str = "images", folder: Path | None = None, *, split: int = 1, columns: str = "numbers"
+) -> Parts:
+    """10,000 / 5,000 / 10,000 photographs by the archive's `split`, 1 to 5, `standardised`; tags 2:1:2 by the seed `split`."""
     names = label_names(task)
     if features not in FEATURES:
         raise unknown("features", features, FEATURES)
@@ -61,10 +63,10 @@ def mirflickr(task: str = "38", features: str = "images", folder: Path | None = 
             raise ValueError(
                 "task='38' is not there for tags, which come with 24 labels: choose 24 or 10, or features='images'."
             )
-        return _tags(names, folder, split)
+        return standardised(_tags(names, folder, split), columns)
     if split not in SPLITS:
         raise ValueError(f"split={split}: MIRFLICKR's archive has the splits 1 to 5; choose one of them.")
-    return _images(names, folder, split)
+    return standardised(_images(names, folder, split), columns)
 
 
 def label_names(task: str) -> list[str]:
@@ -104,7 +106,7 @@ def _tags(names: list[str], folder: Path | None, split: int) -> Parts:
     y = picked(y, LABELS24, names)
     n = len(y)
     parts = np.split(np.random.default_rng(split).permutation(n), [n * 2 // 5, n * 3 // 5])
-    return standardised(Parts(*(Part(x[rows], y[rows]) for rows in parts)))
+    return Parts(*(Part(x[rows], y[rows]) for rows in parts))
 
 
 def _images(names: list[str], folder: Path | None, split: int) -> Parts:
@@ -122,9 +124,8 @@ def _images(names: list[str], folder: Path | None, split: int) -> Parts:
         raise ValueError(f"{place / 'labels.npy'} has {labels.shape[1]} columns, not the {len(LABELS38)} labels; {AGAIN}")
     y = picked(labels, LABELS38, names)
     shards = _shards([place / file for file in SHARDS], len(y))
-    return standardised(
-        Parts(*(Part(_rows(shards, rows), y[rows]) for rows in _splits([place / file for file in split_files], len(y))))
-    )
+    splits = _splits([place / file for file in split_files], len(y))
+    return Parts(*(Part(_rows(shards, rows), y[rows]) for rows in splits))
 
 
 def _shards(paths: list[Path], n: int) -> list[Num[np.ndarray, "rows in"]]:

@@ -16,8 +16,8 @@ from meristem.data.parts import Part, Parts, standardised
 KEYS = ["X_train", "Y_train", "X_test", "Y_test", "labels"]
 
 
-def multilabel(file: Path, *, split: int = 0) -> Parts:
-    """Four fifths to learn from, one to choose by (at random by the seed `split`), and the file's test part; standardised."""
+def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts:
+    """Four fifths to learn from, one to choose by (at random by the seed `split`), and the file's test part; `standardised`."""
     check_size("split", split, 0)
     *matrices, names = read_npz(file, KEYS)
     _check_names(file, names)
@@ -39,7 +39,8 @@ def multilabel(file: Path, *, split: int = 0) -> Parts:
             f"{file} has {n} training samples; at least 5 are needed, for a fifth of them is the development part."
         )
     learned, chosen = np.split(np.random.default_rng(split).permutation(n), [n * 4 // 5])
-    return standardised(Parts(Part(train.x[learned], train.y[learned]), Part(train.x[chosen], train.y[chosen]), test))
+    parts = Parts(Part(train.x[learned], train.y[learned]), Part(train.x[chosen], train.y[chosen]), test)
+    return standardised(parts, columns)
 
 
 def label_names(file: Path) -> list[str]:

@@ -2,8 +2,9 @@
 
     standardised(parts):  x → (x − mean) / sd,  both of the training part's column
 
-A column of zeros and ones stays as it is, for a rare tag over its sd would be a huge number; one that is constant in the
-training part teaches nothing and becomes 0 in every part. Rows are worked on in blocks, so the only large array is the result.
+A column that is constant in the training part teaches nothing and becomes 0 in every part. A column of zeros and ones stays
+as it is, unless "all" are asked for: a tag in one row of a thousand then stands for 32 where it is there. Rows are worked on in
+blocks, so the only large array is the result.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Num, UInt8
 
+from meristem.check import unknown
+
 ROWS = 1024
+COLUMNS = ["numbers", "all"]
 
 
 class Part(NamedTuple):
@@ -30,22 +34,27 @@ class Parts(NamedTuple):
     test: Part
 
 
-def standardised(parts: Parts) -> Parts:
-    """Columns of mean 0 and sd 1, as float32.
+def standardised(parts: Parts, columns: str = "numbers") -> Parts:
+    """Columns of mean 0 and sd 1, as float32: those of "numbers" other than 0 and 1, or "all".
 
-    Where all parts hold 0 and 1 alone they become bytes, 0 and 255, which the training step takes as exactly 0.0 and 1.0.
+    Where all parts hold 0 and 1 alone and may keep them they become bytes, 0 and 255, which the training step takes as exactly
+    0.0 and 1.0.
 
     >>> parts = Parts(*(Part(np.array([[2.0, 1, 7], [4.0, 0, 7]]), np.array([0, 1])) for _ in range(3)))
     >>> standardised(parts).dev.x.tolist()
     [[-1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    >>> standardised(parts, "all").dev.x.tolist()
+    [[-1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]
     """
+    if columns not in COLUMNS:
+        raise unknown("columns", columns, COLUMNS)
     train = parts.train.x
     constant = train.min(0) == train.max(0)
-    if all(_binary(part.x).all() for part in parts):
+    if columns == "numbers" and all(_binary(part.x).all() for part in parts):
         return Parts(*(Part(_as_bytes(part.x, ~constant), part.y) for part in parts))
     mean = train.mean(0, dtype=np.float64)
     sd = np.sqrt(sum(((rows - mean) ** 2).sum(0) for rows in _blocks(train)) / len(train))
-    binary = _binary(train)
+    binary = _binary(train) & (columns == "numbers")
     shift = np.where(binary, 0, mean)
     scale = np.where(binary, 1, sd)
     return Parts(*(Part(_scaled(part.x, shift, scale, ~constant & (scale > 0)), part.y) for part in parts))

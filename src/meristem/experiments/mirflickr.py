@@ -6,11 +6,13 @@ the paper's values, which are of the images, do not stand beside them.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from meristem.data.mirflickr import FEATURES, SPLITS, TASKS, mirflickr
+from meristem.data.parts import COLUMNS
 from meristem.experiments.runs import MODELS, Result, Setting, check_names, check_study, train_all
-from meristem.experiments.tagging import INPUT_DROPOUT, LEARNING_RATE, PENALTY, Papers, check_dropout, line, task_of
+from meristem.experiments.tagging import INPUT_DROPOUT, LEARNING_RATE, PENALTY, Papers, line, variants
 from meristem.progress import Progress
 from meristem.train.loop import MAX_EPOCHS
 
@@ -29,7 +31,8 @@ USUAL_TASKS = {"images": ("10", "38"), "tags": ("10", "24")}
 class Study:
     """What to run; `data` is the folder of the archive or of the tags' file, None: where they are usually found.
 
-    Of several rates and penalties each model keeps those of its highest validation macro-F1.
+    Of several rates, penalties, shares of dropped inputs and ways to standardise each model keeps one of each by its
+    validation macro-F1.
     """
 
     features: str = "images"
@@ -39,7 +42,9 @@ class Study:
     split: int = 1
     rate: tuple[float, ...] = (LEARNING_RATE,)
     penalty: tuple[float, ...] = (PENALTY,)
-    input_dropout: float = INPUT_DROPOUT
+    input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)
+    standardise: tuple[str, ...] = ("numbers",)
+    choose: str = "best"
     data: Path | None = None
     max_epochs: int = MAX_EPOCHS
 
@@ -47,25 +52,20 @@ class Study:
         check_names("features", [self.features], FEATURES)
         if not self.task:
             object.__setattr__(self, "task", USUAL_TASKS[self.features])
-        check_study(self, models=list(MODELS), task=TASKS)
-        check_dropout(self.input_dropout)
+        check_study(self, models=list(MODELS), task=TASKS, standardise=COLUMNS)
         if self.split not in SPLITS:
             raise ValueError(f"--split={self.split} must be one of 1, 2, 3, 4, 5.")
 
 
 def run(study: Study, progress: Progress) -> Result:
     """Train everything the study asks for."""
+    known = {"features": study.features, "split": study.split}
     tasks = [
-        task_of(
-            name,
-            mirflickr(name, study.features, study.data, split=study.split),
-            study.input_dropout,
-            features=study.features,
-            split=study.split,
-        )
+        task
         for name in study.task
+        for task in variants(name, partial(mirflickr, name, study.features, study.data, split=study.split), study, **known)
     ]
-    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs)
+    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs, study.choose)
     return train_all(study.models, tasks, setting, progress, line)
 
 

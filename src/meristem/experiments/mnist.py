@@ -38,7 +38,7 @@ USUAL_EPOCHS = {"ten": 180, "two": 90}
 class Study:
     """What to run; `data` is the folder with the four files, None: where they are usually found.
 
-    Of several rates and penalties each model keeps those of its lowest validation error.
+    Of several rates and penalties each model keeps one of each by its validation error.
     """
 
     models: tuple[str, ...] = ("tunnel", "budding", "highway")
@@ -46,6 +46,7 @@ class Study:
     seeds: int = 1
     rate: tuple[float, ...] = (LEARNING_RATE,)
     penalty: tuple[float, ...] = (PENALTY,)
+    choose: str = "best"
     data: Path | None = None
     max_epochs: int = MAX_EPOCHS
 
@@ -56,7 +57,7 @@ class Study:
 def run(study: Study, progress: Progress) -> Result:
     """Train everything the study asks for."""
     tasks = [load(name, study.data) for name in study.task]
-    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs)
+    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs, study.choose)
     return train_all(study.models, tasks, setting, progress, _line)
 
 

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from meristem.check import unknown
-from meristem.experiments.choice import best_setting, told
+from meristem.experiments.choice import CHOICES, chosen_setting, told
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
 from meristem.progress import Progress
@@ -53,12 +53,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Setting:
-    """How a model is trained: at every one of the rates with every one of the penalties, `seeds` times each."""
+    """How a model is trained: at every one of the rates with every one of the penalties, `seeds` times each; which it keeps."""
 
     rates: tuple[float, ...]
     penalties: tuple[float, ...]
     seeds: int
     max_epochs: int
+    choose: str = "best"  # see choice.py
 
     def members(self, *, is_penalized: bool) -> list[tuple[float, float, int]]:
         """(rate, penalty, seed) of each network."""
@@ -92,6 +93,9 @@ def check_study(study: Any, **known: list[str]) -> None:
             raise ValueError(f"--{name.replace('_', '-')}={getattr(study, name)} must be at least 1.")
     _check_numbers("penalty", study.penalty, "of at least 0", lambda value: value >= 0)
     _check_numbers("rate", getattr(study, "rate", 1.0), "above 0", lambda value: value > 0)
+    share = getattr(study, "input_dropout", 0.0)
+    _check_numbers("input-dropout", share, "of at least 0 and below 1", lambda value: 0 <= value < 1)
+    check_names("choose", [getattr(study, "choose", CHOICES[0])], CHOICES)
 
 
 def check_names(name: str, values: Sequence[str], known: list[str]) -> None:
@@ -176,18 +180,24 @@ def train_all(
     progress: Progress,
     line: Callable[[list[Record]], str],
 ) -> Result:
-    """Every model on every task, each at the rate and penalty that suit it best there; `line` says what came out."""
+    """Every model on every task, each at the setting that suits it there; `line` says what came out.
+
+    Tasks of the same name are one task prepared in several ways, of which a model keeps one too.
+    """
     result = Result()
-    counts = {model: len(setting.members(is_penalized=MODELS[model][1])) for model in models}
-    progress.plan({(model, task.name): counts[model] * task.usual_epochs for model in models for task in tasks})
+    members = {model: len(setting.members(is_penalized=MODELS[model][1])) for model in models}
+    ways = {name: [task for task in tasks if task.name == name] for name in dict.fromkeys(task.name for task in tasks)}
+    epochs = {name: sum(task.usual_epochs for task in each) for name, each in ways.items()}
+    progress.plan({(model, name): members[model] * epochs[name] for model in models for name in ways})
     for model in models:
-        for task in tasks:
-            trained = train(model, task, setting, progress)
-            chosen, tried = best_setting(trained, task.recipe.select)
+        for each in ways.values():
+            trained = [pair for task in each for pair in train(model, task, setting, progress)]
+            measure = each[0].recipe.select
+            chosen, tried = chosen_setting(trained, measure, setting.choose)
             result.add(chosen)
             if len(tried) > 1:
                 result.more.setdefault("tried", []).extend(tried)
-                progress.say(told(tried, task.recipe.select))
+                progress.say(told(tried, measure))
             progress.say(line([one for one, _ in chosen]))
     return result
 

@@ -5,12 +5,14 @@ sum of binary cross-entropies, λ = 0.1 relative to the sum over a batch, so λ 
 model by validation macro-F1; test figures are those of the chosen model. Errors are wrong labels per instance.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from meristem.check import check_number
 from meristem.data.multilabel import multilabel
-from meristem.data.parts import Parts
+from meristem.data.parts import COLUMNS, Parts
 from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train_all
 from meristem.experiments.summary import Record, groups, mean_and_sd, number
 from meristem.progress import Progress
@@ -31,7 +33,8 @@ Papers = dict[str, dict[str, float]]
 class Study:
     """What to run: every model on every file of the layout of `meristem.data.multilabel`.
 
-    Of several rates and penalties each model keeps those of its highest validation macro-F1.
+    Of several rates, penalties, shares of dropped inputs and ways to standardise each model keeps one of each by its
+    validation macro-F1.
     """
 
     data: tuple[Path, ...]
@@ -39,30 +42,38 @@ class Study:
     seeds: int = 3
     rate: tuple[float, ...] = (LEARNING_RATE,)
     penalty: tuple[float, ...] = (PENALTY,)
-    input_dropout: float = INPUT_DROPOUT
+    input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)
+    standardise: tuple[str, ...] = ("numbers",)
+    choose: str = "best"
     split: int = 0
     max_epochs: int = MAX_EPOCHS
 
     def __post_init__(self) -> None:
-        check_study(self, models=list(MODELS))
-        check_dropout(self.input_dropout)
+        check_study(self, models=list(MODELS), standardise=COLUMNS)
         names = [file.stem for file in self.data]
         if len(set(names)) < len(names):
             raise ValueError(f"--data holds two files of the same name ({', '.join(names)}); rename one of them.")
 
 
-def check_dropout(share: float) -> None:
-    """That a share of the inputs can be dropped."""
-    check_number("--input-dropout", share, "at least 0 and below 1", lambda v: 0 <= v < 1)
-
-
 def run(study: Study, progress: Progress) -> Result:
     """Train everything the study asks for."""
     tasks = [
-        task_of(file.stem, multilabel(file, split=study.split), study.input_dropout, split=study.split) for file in study.data
+        task
+        for file in study.data
+        for task in variants(file.stem, partial(multilabel, file, split=study.split), study, split=study.split)
     ]
-    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs)
+    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs, study.choose)
     return train_all(study.models, tasks, setting, progress, line)
+
+
+def variants(name: str, load: Callable[..., Parts], study: Any, **known: object) -> list[Task]:
+    """A task with its inputs prepared in each of the ways that a study asks for: columns standardised, shares dropped."""
+    return [
+        task_of(name, parts, share, standardised=columns, **known)
+        for columns in study.standardise
+        for parts in [load(columns=columns)]
+        for share in study.input_dropout
+    ]
 
 
 def task_of(name: str, parts: Parts, input_dropout: float, **known: object) -> Task:
