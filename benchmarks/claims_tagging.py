@@ -1,17 +1,18 @@
 """The numbers behind docs/paper.md on tagging, from the recorded studies: python benchmarks/claims_tagging.py
 
-At one setting for all (mirflickr, tagging) and at each model's best of several (mirflickr-select, tagging-select); means over
-seeds unless it says otherwise.
+At one setting for all (mirflickr, tagging) and at each model's best of several (the others); means over seeds unless it says
+otherwise.
 """
 
 import numpy as np
 
 from claims import Study
+from meristem.experiments.choice import KNOBS
 from meristem.experiments.summary import mean_and_sd
 from meristem.experiments.tagging import table
 from meristem.table import print_table
 
-STUDIES = ["mirflickr", "mirflickr-select", "tagging", "tagging-select"]
+STUDIES = ["mirflickr", "mirflickr-select", "tagging", "tagging-select", "corel5k-select", "corel5k-budding"]
 
 
 def cells(study: Study) -> list[tuple[str, str]]:
@@ -21,7 +22,7 @@ def cells(study: Study) -> list[tuple[str, str]]:
 def what_was_tried(study: Study) -> None:
     for one in study.summary.get("tried", []):
         mark = "kept" if one["chosen"] else ""
-        setting = f"rate {one['learning_rate']:g}, penalty {one['penalty']:g}"
+        setting = ", ".join(told.format(one[knob]) for knob, told in KNOBS.items() if knob in one)
         print(f"  {one['model']}, {one['task']}: {setting}: {100 * one['dev_macro_f1']:.1f} ± {100 * one['sd']:.1f} {mark}")
 
 

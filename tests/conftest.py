@@ -4,6 +4,7 @@ Warnings are errors too (pyproject.toml).
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import pytest
@@ -20,3 +21,8 @@ def strict_ranks() -> Iterator[None]:
     """[3] + [2, 3] is a mistake, not a broadcast."""
     with jax.numpy_rank_promotion("raise"):
         yield
+
+
+@pytest.fixture(scope="session")
+def torch() -> Any:
+    return pytest.importorskip("torch", reason="PyTorch is an extra that the tests' extra does not hold")

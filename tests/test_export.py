@@ -1,32 +1,24 @@
-"""Export: onnxruntime and PyTorch say what `predict` and `predict_proba` say, without meristem; what is wrong is one line.
+"""Networks in onnxruntime and in PyTorch compute what they compute here, with whatever stands around; mistakes are one line.
 
 Whatever is drawn at random is compared with the NumPy form, which is what `predict` computes, and each kind of layer with JAX.
 """
 
-import functools
 import importlib.util
-import json
-import pickle
-import subprocess
 import sys
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import onnx
-import onnxruntime
-import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, make_multilabel_classification
 from sklearn.exceptions import NotFittedError
 
+from exporting import KINDS, ROWS, assert_close, everywhere, random_layer, run, session, some_x
 from meristem.compact import CompactNetwork, compact
-from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Residual, Tree
-from meristem.estimators import BuddingClassifier, HighwayRegressor, TunnelClassifier, TunnelRegressor
+from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
+from meristem.estimators import TunnelClassifier
 from meristem.estimators.forward import as_numpy, outputs
 from meristem.estimators.scaling import Scaling
 from meristem.estimators.targets import Classes
@@ -38,71 +30,8 @@ from meristem.nn.activation import ACTIVATIONS
 from test_compact import around
 from test_reference import DEPTH, WIDTH, make_budding, make_highway, make_tunnel, many, seeds, trees, unit
 
-TOLERANCE = 1e-5
-ROWS = 20
-KINDS = {Affine, Perceptron, Residual, Gated, Cascade, Highway, Tree}
 PAIR = CompactNetwork((Affine(np.ones((2, 3), np.float32), np.array([0, 1], np.float32)),))  # one with two outputs
 activations = st.sampled_from(list(ACTIVATIONS))
-
-
-@pytest.fixture(scope="module")
-def torch() -> Any:
-    return pytest.importorskip("torch", reason="PyTorch is an extra that the tests' extra does not hold")
-
-
-def session(model: Any) -> onnxruntime.InferenceSession:
-    """Of a path, or of a model."""
-    source = str(model) if not hasattr(model, "SerializeToString") else model.SerializeToString()
-    return onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
-
-
-def run(model: Any, x: Any) -> dict[str, np.ndarray]:
-    opened = model if isinstance(model, onnxruntime.InferenceSession) else session(model)
-    names = [output.name for output in opened.get_outputs()]
-    return dict(zip(names, opened.run(None, {"X": np.asarray(x, np.float32)}), strict=True))
-
-
-def run_torch(torch: Any, module: Any, x: Any) -> np.ndarray:
-    with torch.no_grad():
-        return module(torch.tensor(np.asarray(x))).numpy()
-
-
-def everywhere(network: Any, x: np.ndarray, **options: Any) -> Iterator[np.ndarray]:
-    """Its last output in onnxruntime, and its output in PyTorch where that is installed."""
-    yield list(run(build(network, **options), x).values())[-1]
-    if importlib.util.find_spec("torch"):
-        yield run_torch(importlib.import_module("torch"), to_torch(network, **options), x)
-
-
-def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
-    """Within 1e-5 of the largest, or of 1."""
-    assert got.shape == expected.shape
-    assert np.abs(got - expected).max() <= TOLERANCE * max(1, np.abs(expected).max())
-
-
-def some_x(n_in: int, n: int = ROWS) -> np.ndarray:
-    return np.random.default_rng(5).normal(size=(n, n_in)).astype(np.float32)
-
-
-def random_layer(kind: type[Layer], activation: str, rng: np.random.Generator, rows: tuple[int, ...] = (1, 3)) -> Layer:
-    """Of width 5."""
-
-    def draw(*shape: int) -> np.ndarray:
-        return rng.normal(size=shape).astype(np.float32)
-
-    if kind is Affine:
-        return Affine(draw(5, 5), None)
-    if kind is Gated:
-        gate = rng.uniform(size=len(rows)).astype(np.float32)
-        return Gated(draw(len(rows), 5), draw(len(rows)), gate, rows, activation)
-    if kind is Cascade:
-        return Cascade(draw(2 + 3 + 1 + 5, 5), draw(11), (draw(3, 2), draw(1, 5), draw(5, 6)), activation)
-    if kind is Highway:
-        return Highway(draw(5, 5), draw(5), draw(5, 5), draw(5), activation)
-    if kind is Tree:
-        reads = [(0,), (0, 1), (1, 2)]
-        return Tree(tuple(Leaf(draw(5, 5), draw(5), draw(len(r)), r) for r in reads), activation)
-    return kind(draw(5, 5), draw(5), activation)  # type: ignore[call-arg]
 
 
 # ---- networks: every layer, every activation, random structures
@@ -264,176 +193,6 @@ def test_small_probabilities_keep_their_digits():
     network = CompactNetwork((Affine(np.array([[15.0]], np.float32), None),))
     (first, _), (_, second) = run(build(network, ending=OneOf([0, 1])), np.array([[1.0], [-1.0]]))["probabilities"]
     assert first == pytest.approx(3.059e-7, rel=1e-2) and second == pytest.approx(3.059e-7, rel=1e-2)
-
-
-# ---- trained estimators
-
-
-@functools.cache
-def iris() -> tuple[pd.DataFrame, np.ndarray]:
-    data = load_iris(as_frame=True)
-    return data.data, data.target_names[data.target]
-
-
-def two_targets() -> tuple[np.ndarray, np.ndarray]:
-    x, y = load_diabetes(return_X_y=True, scaled=False)
-    return x, np.stack([y, 1e4 + 1e3 * x[:, 2]], 1)
-
-
-CASES: dict[str, tuple[Any, Any]] = {
-    "iris": (BuddingClassifier(width=8, max_leaves=2, activation="gelu"), iris),
-    "breast-cancer": (TunnelClassifier(width=8, depth=2), lambda: load_breast_cancer(return_X_y=True)),
-    "digits": (TunnelClassifier(width=32, depth=2, max_epochs=5), lambda: load_digits(return_X_y=True)),
-    "multi-label": (TunnelClassifier(width=8, depth=2), lambda: make_multilabel_classification(random_state=0)),
-    "diabetes": (TunnelRegressor(width=8, depth=2), lambda: load_diabetes(return_X_y=True, scaled=False)),
-    "two-targets": (HighwayRegressor(width=8, depth=2), two_targets),
-}
-
-
-@functools.cache
-def trained(name: str) -> tuple[Any, Any]:
-    """The estimator and its X."""
-    estimator, load = CASES[name]
-    x, y = load()
-    jax.config.update("jax_disable_most_optimizations", True)  # compiles in less than half the time
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # so few epochs are not meant to be enough
-            return estimator.set_params(random_state=0, max_epochs=min(estimator.max_epochs, 10)).fit(x, y), x
-    finally:
-        jax.config.update("jax_disable_most_optimizations", False)
-
-
-def batch(x: Any, n: int) -> Any:
-    rows = np.random.default_rng(n).integers(len(x), size=n)
-    return x.iloc[rows] if isinstance(x, pd.DataFrame) else x[rows]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_onnxruntime_says_what_the_estimator_says(name, tmp_path):
-    estimator, x = trained(name)
-    path = onnx_of(estimator, tmp_path / "model.onnx")
-    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
-    opened = session(path)
-    assert [(i.name, i.type, i.shape) for i in opened.get_inputs()] == [("X", "tensor(float)", ["N", x.shape[1]])]
-    for n in (1, 7, 1000):
-        some = batch(x, n)
-        got, expected = run(opened, some), estimator.predict(some)
-        if not hasattr(estimator, "predict_proba"):
-            assert list(got) == ["predictions"]
-            assert_close(got["predictions"], expected)
-            continue
-        label = "labels" if name == "multi-label" else "label"
-        assert list(got) == [label, "probabilities"]
-        assert got[label].tolist() == expected.tolist()
-        assert got[label].dtype == (object if name == "iris" else np.int64)
-        assert got["probabilities"].shape == (n, len(estimator.classes_))
-        assert np.abs(got["probabilities"] - estimator.predict_proba(some)).max() <= TOLERANCE
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_torch_says_what_the_estimator_says(name, torch):
-    estimator, x = trained(name)
-    module, raw = torch_of(estimator), torch_of(estimator, raw=True)
-    for n in (1, 7, 1000):
-        some = batch(x, n)
-        expected = (estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.predict)(some)
-        for dtype in (np.float32, np.float64):
-            assert_close(run_torch(torch, module, np.asarray(some, dtype)), expected)
-        if hasattr(estimator, "decision_function"):
-            assert_close(run_torch(torch, raw, some).reshape(n, -1), estimator.decision_function(some).reshape(n, -1))
-    if name == "iris":
-        assert module.classes == ["setosa", "versicolor", "virginica"]
-
-
-def test_the_file_says_what_it_is(tmp_path):
-    estimator, x = trained("iris")
-    path = onnx_of(estimator, str(tmp_path / "iris.onnx"))
-    about = session(path).get_modelmeta()
-    assert about.producer_name == "meristem" and about.graph_name == "meristem"
-    assert json.loads(about.custom_metadata_map["feature_names"]) == list(x.columns)
-    assert json.loads(about.custom_metadata_map["versions"]).keys() == {"meristem", "jax", "numpy", "onnx"}
-    assert about.custom_metadata_map["estimator"] == "BuddingClassifier"
-    assert "feature_names" not in session(onnx_of(trained("digits")[0], path)).get_modelmeta().custom_metadata_map
-
-
-def test_the_same_network_gives_the_same_bytes(tmp_path):
-    first, second = (onnx_of(trained("iris")[0], tmp_path / name).read_bytes() for name in ("a", "b"))
-    assert first == second
-
-
-def fresh(code: str, *arguments: Any) -> None:
-    """Run it in a process that has neither meristem nor jax."""
-    block = "import sys; sys.modules.update(dict.fromkeys(['meristem', 'jax', 'equinox']))\n"
-    subprocess.run([sys.executable, "-c", block + code, *map(str, arguments)], check=True)
-
-
-def test_the_file_opens_in_a_fresh_process(tmp_path):
-    estimator, x = trained("iris")
-    path = onnx_of(estimator, tmp_path / "iris.onnx")
-    np.savez(tmp_path / "is.npz", x=np.asarray(x, np.float32), p=estimator.predict_proba(x), y=estimator.predict(x).astype(str))
-    code = """
-import numpy as np, onnxruntime
-data = np.load(sys.argv[2])
-label, p = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"]).run(None, {"X": data["x"]})
-assert (label == data["y"]).all() and abs(p - data["p"]).max() < 1e-5
-"""
-    fresh(code, path, tmp_path / "is.npz")
-
-
-# ---- a module is one like any other
-
-
-def test_a_pickled_module_opens_without_meristem(torch, tmp_path):
-    estimator, x = trained("iris")
-    some = np.asarray(x, np.float32)
-    (tmp_path / "module").write_bytes(pickle.dumps(torch_of(estimator)))
-    np.savez(tmp_path / "is.npz", x=some, p=estimator.predict_proba(x))
-    code = """
-import numpy as np, pickle, torch
-data, module = np.load(sys.argv[2]), pickle.load(open(sys.argv[1], "rb"))
-assert abs(module(torch.tensor(data["x"])).detach().numpy() - data["p"]).max() < 1e-5
-assert module.classes == ["setosa", "versicolor", "virginica"]
-"""
-    fresh(code, tmp_path / "module", tmp_path / "is.npz")
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS, key=str), ids=lambda kind: kind.__name__)
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore:`torch.jit:FutureWarning")
-def test_a_module_can_be_scripted_and_exported(kind, torch):
-    rng = np.random.default_rng(0)
-    network = CompactNetwork((random_layer(kind, "gelu", rng), Affine(some_x(5, 1), None)))
-    scaling = np.full(5, 0.1), np.full(5, 2.0)
-    for ending in (OneOf(["no", "yes"]), Numbers(np.ones(1), np.ones(1), is_flat=True)):
-        module = to_torch(network, scaling=scaling, ending=ending)
-        x = torch.tensor(some_x(5))
-        scripted = torch.jit.script(module)
-        assert torch.allclose(scripted(x), module(x), atol=1e-6)
-    exported = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("N")},))
-    assert torch.allclose(exported.module()(x[:7]), module(x[:7]), atol=1e-6)
-
-
-def test_a_module_can_be_trained_further(torch):
-    layers = [random_layer(kind, "tanh", np.random.default_rng(0)) for kind in KINDS]
-    module = to_torch(CompactNetwork(tuple(layers)))
-    before = {name: value.clone() for name, value in module.state_dict().items()}
-    optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
-    module(torch.tensor(some_x(5))).square().mean().backward()
-    optimizer.step()
-    moved = {name for name, value in module.state_dict().items() if not torch.equal(value, before[name])}
-    assert moved == {name for name, _ in module.named_parameters()}
-    assert {name.split(".")[-1] for name, _ in module.named_buffers()} == {"gate", "rows", "shares_0", "shares_1", "shares_2"}
-
-
-def test_a_module_draws_no_random_numbers_and_shares_no_memory(torch):
-    network = CompactNetwork((Affine(np.ones((1, 2), np.float32), np.zeros(1, np.float32)),))
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    module = to_torch(network)
-    assert torch.equal(torch.get_rng_state(), before)
-    with torch.no_grad():
-        module.layer_0.linear.weight.zero_()
-    assert network.layers[0].weight.tolist() == [[1, 1]]
 
 
 # ---- what is wrong is said in one line
