@@ -26,3 +26,11 @@ def strict_ranks() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def torch() -> Any:
     return pytest.importorskip("torch", reason="PyTorch is an extra that the tests' extra does not hold")
+
+
+@pytest.fixture(scope="module")
+def quick_compiles() -> Iterator[None]:
+    """Programs that XLA hardly optimises: for files that compile many and care neither for speed nor for the last bit."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

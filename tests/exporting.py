@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import jax
 import numpy as np
 import onnxruntime
 import pandas as pd
@@ -111,13 +110,9 @@ def trained(name: str) -> tuple[Any, Any]:
     """The estimator and its X."""
     estimator, load = CASES[name]
     x, y = load()
-    jax.config.update("jax_disable_most_optimizations", True)  # compiles in less than half the time
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # so few epochs are not meant to be enough
-            return estimator.set_params(random_state=0, max_epochs=min(estimator.max_epochs, 10)).fit(x, y), x
-    finally:
-        jax.config.update("jax_disable_most_optimizations", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few epochs are not meant to be enough
+        return estimator.set_params(random_state=0, max_epochs=min(estimator.max_epochs, 10)).fit(x, y), x
 
 
 def batch(x: Any, n: int) -> Any:
