@@ -15,6 +15,17 @@ install_import_hook("meristem", "annotations.checked")
 
 jax.config.update("jax_enable_compilation_cache", False)
 
+# Files about numbers that are equal to the bit: they run the programs that users run, as do all commands in processes of their
+# own. Elsewhere XLA hardly optimises, for compiling is most of what the suite does.
+TO_THE_BIT = {"test_training", "test_long_epochs", "test_streaming", "test_over_batch", "test_io", "test_estimators_training"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compiles(request: pytest.FixtureRequest) -> Iterator[None]:
+    jax.config.update("jax_disable_most_optimizations", request.module.__name__ not in TO_THE_BIT)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
 
 @pytest.fixture(autouse=True)
 def strict_ranks() -> Iterator[None]:
@@ -26,11 +37,3 @@ def strict_ranks() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def torch() -> Any:
     return pytest.importorskip("torch", reason="PyTorch is an extra that the tests' extra does not hold")
-
-
-@pytest.fixture(scope="module")
-def quick_compiles() -> Iterator[None]:
-    """Programs that XLA hardly optimises: for files that compile many and care neither for speed nor for the last bit."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)

@@ -13,8 +13,6 @@ import pytest
 import meristem
 from meristem.cli import parser
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(meristem.__path__, "meristem.") if not module.name.endswith("__main__")

@@ -15,8 +15,6 @@ from meristem import hard_size, soft_size
 from meristem.estimators.buckets import NEVER
 from meristem.nn import Network
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 TWO_LEAVES = "ignore:The tree has all of its 2 leaves:meristem.GrowthWarning"
 
 

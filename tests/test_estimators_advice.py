@@ -11,8 +11,6 @@ from meristem import GrowthWarning
 from meristem.data.spirals import two_spirals
 from meristem.train.loop import DivergedError
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 
 def spirals():
     X, y = two_spirals("difficult")

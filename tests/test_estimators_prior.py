@@ -11,10 +11,7 @@ from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
 from meristem.train.step import Recipe
 
-pytestmark = [
-    pytest.mark.usefixtures("quick_compiles"),
-    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),  # an epoch or two
-]
+pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # an epoch or two
 
 
 def standard(y):

@@ -7,8 +7,6 @@ from sklearn.base import clone
 from estimating import CLASSIFIERS, REGRESSORS, programs
 from meristem.estimators.buckets import bucket
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 RNG = np.random.default_rng(0)
 
 

@@ -20,8 +20,6 @@ from sklearn.preprocessing import PolynomialFeatures
 import meristem
 from estimating import iris, programs, split, tunnel, tunnel_regressor
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 
 def test_early_stopping_sets_rows_aside():
     X, X_test, y, y_test = split("wine")

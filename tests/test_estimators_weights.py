@@ -7,8 +7,6 @@ from sklearn.datasets import make_classification
 import meristem
 from estimating import iris, split, tunnel, tunnel_regressor, two_irises
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 SEEDS = range(6)
 
 

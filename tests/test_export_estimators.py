@@ -8,8 +8,6 @@ import pytest
 from exporting import CASES, TOLERANCE, assert_close, batch, fresh, run, run_torch, session, trained
 from meristem.export import onnx_of, torch_of
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_onnxruntime_says_what_the_estimator_says(name, tmp_path):

@@ -10,8 +10,6 @@ from meristem.compact import CompactNetwork
 from meristem.compact.layers import Affine
 from meristem.export import Numbers, OneOf, to_torch, torch_of
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 
 def test_a_pickled_module_opens_without_meristem(torch, tmp_path):
     estimator, x = trained("iris")

@@ -24,8 +24,6 @@ from meristem.nn import Network
 from meristem.plots import plot_decision_boundary, plot_growth, plot_structure
 from meristem.plots.tree import nodes_of, shown
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem[cli]')")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")

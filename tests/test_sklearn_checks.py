@@ -8,8 +8,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import meristem
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 COMPILED: list[str] = []
 
 
