@@ -1,4 +1,4 @@
-"""The severe settings of the suite: annotations are executed, rank promotion is an error, no compilation cache.
+"""The settings of the suite: annotations are executed, rank promotion is an error, no compilation cache; quick compilation.
 
 Warnings are errors too (pyproject.toml).
 """
