@@ -11,16 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from commanding import Done, meristem, meristem_each
+
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--tasks", "easy", "--seeds", "2", "--max-epochs", "4"]
 WITHOUT_EXTRAS = (
     "import sys; sys.modules.update(matplotlib=None, rich=None); from meristem.cli import main; sys.exit(main(sys.argv[1:]))"
 )
-
-
-def meristem(*args: object, code: str | None = None, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
-    start = [sys.executable, "-m", "meristem"] if code is None else [sys.executable, "-c", code]
-    env = os.environ | {"JAX_PLATFORMS": "cpu"} | ({"XDG_CACHE_HOME": str(cache)} if cache else {})
-    return subprocess.run([*start, *map(str, args)], capture_output=True, text=True, env=env, timeout=300, check=False)
+MISTAKES = {
+    "--seeds many": "--seeds: invalid int value: 'many'",
+    "--seeds 0": "--seeds=0 must be at least 1",
+    "--models tunel": "Did you mean 'tunnel'",
+    "--models ,": "--models is empty",
+    "--tasks medum": "Did you mean 'medium'",
+    "--penalty -1": "--penalty=-1.0 must be a finite number of at least 0",
+    "--penalty nan": "--penalty=nan",
+    "--max-epochs 0": "--max-epochs=0",
+    "--sedes 3": "unrecognized arguments: --sedes",
+    "--seed 3": "unrecognized arguments: --seed",
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +37,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def study(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Path, Done]:
     out = tmp_path_factory.mktemp("study") / "new" / "folder"
     return out, meristem(*STUDY, "--out", out, cache=cache)
 
@@ -107,36 +115,35 @@ def test_without_matplotlib_and_rich_it_still_runs(tmp_path, cache):
     assert redraw.returncode == 2 and "matplotlib" in redraw.stderr
 
 
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (["--seeds", "many"], "--seeds: invalid int value: 'many'"),
-        (["--seeds", "0"], "--seeds=0 must be at least 1"),
-        (["--models", "tunel"], "Did you mean 'tunnel'"),
-        (["--models", ","], "--models is empty"),
-        (["--tasks", "medum"], "Did you mean 'medium'"),
-        (["--penalty", "-1"], "--penalty=-1.0 must be a finite number of at least 0"),
-        (["--penalty", "nan"], "--penalty=nan"),
-        (["--max-epochs", "0"], "--max-epochs=0"),
-        (["--sedes", "3"], "unrecognized arguments: --sedes"),
-        (["--seed", "3"], "unrecognized arguments: --seed"),
-    ],
-)
-def test_mistakes_get_one_clear_line_and_nothing_is_written(args, says, tmp_path):
-    out = tmp_path / "out"
-    done = meristem("reproduce", "two-spirals", *args, "--out", out)
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Done]]:
+    """The folder and the answer of each mistake."""
+    outs = [tmp_path_factory.mktemp("mistakes") / "out" for _ in MISTAKES]
+    made = zip(MISTAKES, outs, strict=True)
+    done = meristem_each(["reproduce", "two-spirals", *mistake.split(), "--out", out] for mistake, out in made)
+    return dict(zip(MISTAKES, zip(outs, done, strict=True), strict=True))
+
+
+@pytest.mark.parametrize(("mistake", "says"), MISTAKES.items())
+def test_mistakes_get_one_clear_line_and_nothing_is_written(mistake, says, answers):
+    out, done = answers[mistake]
     assert done.returncode == 2
     assert says in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert not out.exists()
 
 
+def test_a_mistake_ends_a_process_of_its_own_with_the_same_line(answers, tmp_path):
+    done = meristem("reproduce", "two-spirals", "--models", "tunel", "--out", tmp_path / "out")
+    _, same = answers["--models tunel"]
+    assert (done.returncode, done.stdout, done.stderr) == (same.returncode, same.stdout, same.stderr)
+
+
 def test_a_folder_that_cannot_be_written_to_is_named_before_anything_runs(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    done = meristem(*STUDY, "--out", tmp_path / "file")
-    assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1
-    assert "is a file, not a folder" in done.stderr
-    assert "--out names no folder" in meristem(*STUDY, "--out", "").stderr
-    nowhere = meristem(*STUDY, "--out", "/proc/nowhere")
+    taken, unnamed, nowhere = meristem_each([*STUDY, "--out", out] for out in (tmp_path / "file", "", "/proc/nowhere"))
+    assert taken.returncode == 2 and len(taken.stderr.strip().splitlines()) == 1
+    assert "is a file, not a folder" in taken.stderr
+    assert "--out names no folder" in unnamed.stderr
     assert nowhere.returncode == 2 and "cannot be written to" in nowhere.stderr
 
 
@@ -146,10 +153,10 @@ def test_figures_of_a_folder_without_a_study(tmp_path):
 
 
 def test_help_has_an_example():
-    for command in (["reproduce", "two-spirals"], ["figures"]):
-        done = meristem(*command, "--help")
+    *helped, version = meristem_each([["reproduce", "two-spirals", "--help"], ["figures", "--help"], ["--version"]])
+    for done in helped:
         assert done.returncode == 0 and "example:" in done.stdout
-    assert meristem("--version").stdout.startswith("meristem ")
+    assert version.stdout.startswith("meristem ")
 
 
 def test_an_interrupt_leaves_nothing_half_written(tmp_path, cache):

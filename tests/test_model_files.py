@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classification
 
 import meristem
+from commanding import Done, meristem_each
 from meristem import (
     BuddingClassifier,
     BuddingRegressor,
@@ -18,7 +19,6 @@ from meristem import (
     TunnelRegressor,
 )
 from meristem.models import load, save
-from test_cli import meristem as command
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
 IRIS = load_iris(return_X_y=True)
@@ -33,13 +33,50 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
-def fitted(request, tmp_path_factory):
-    estimator, (X, y) = CASES[request.param]
-    model = type(estimator)(**estimator.get_params() | {"random_state": 0, "max_epochs": 4, "width": 8, "batch_size": 16})
-    path = tmp_path_factory.mktemp("models") / "model.safetensors"
-    save(path, model.fit(X, y))
-    return model, X, y, path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Of a case NAME it holds the model NAME, its rows NAME.npy, and what is made of them in other processes."""
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def everything(folder):
+    """(model, X, y, file) of each case."""
+    made = {}
+    for name, (estimator, (X, y)) in CASES.items():
+        small = {"random_state": 0, "max_epochs": 4, "width": 8, "batch_size": 16}
+        made[name] = type(estimator)(**estimator.get_params() | small).fit(X, y), X, y, folder / f"{name}.safetensors"
+        save(made[name][-1], made[name][0])
+        np.save(folder / f"{name}.npy", X)
+    return made
+
+
+@pytest.fixture(params=CASES)
+def fitted(request, everything):
+    return everything[request.param]
+
+
+@pytest.fixture(scope="module")
+def read_elsewhere(everything, folder) -> None:
+    """A new process reads every model and writes what it predicts to NAME.predicted.npy."""
+    code = (
+        "import sys, numpy as np; from meristem.models import load\n"
+        "for name in sys.argv[1:]: np.save(name + '.predicted', load(name + '.safetensors').predict(np.load(name + '.npy')))"
+    )
+    names = [str(folder / name) for name in everything]
+    subprocess.run([sys.executable, "-c", code, *names], check=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def commanded(everything, folder) -> dict[str, tuple[Done, Done]]:
+    """What `meristem show` and `meristem export` say of each model; they write NAME.png and NAME.onnx."""
+    commands = [
+        [*command, folder / f"{name}.{ending}"]
+        for name, (*_, path) in everything.items()
+        for command, ending in ((["show", path, "--png"], "png"), (["export", path, "--onnx"], "onnx"))
+    ]
+    done = meristem_each(commands)
+    return dict(zip(everything, zip(done[::2], done[1::2], strict=True), strict=True))
 
 
 def test_an_estimator_comes_back_to_the_bit(fitted):
@@ -65,29 +102,22 @@ def test_a_loaded_estimator_goes_on_training_as_the_first_one_would(fitted):
     assert warm.n_iter_ == model.n_iter_ + 2 and len(warm.history_["loss"]) == len(model.history_["loss"]) + 2
 
 
-def test_a_new_process_reads_the_same(fitted, tmp_path):
+@pytest.mark.usefixtures("read_elsewhere")
+def test_a_new_process_reads_the_same(fitted):
     model, X, _, path = fitted
-    np.save(tmp_path / "x.npy", X)
-    code = (
-        "import sys, numpy as np; from meristem.models import load; "
-        "np.save(sys.argv[3], load(sys.argv[1]).predict(np.load(sys.argv[2])))"
-    )
-    files = [path, tmp_path / "x.npy", tmp_path / "y.npy"]
-    subprocess.run([sys.executable, "-c", code, *map(str, files)], check=True, timeout=120)
-    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), model.predict(X))
+    np.testing.assert_array_equal(np.load(path.with_suffix(".predicted.npy")), model.predict(X))
 
 
-def test_show_and_export_from_the_command_line(fitted, tmp_path):
+def test_show_and_export_from_the_command_line(fitted, commanded):
     model, X, _, path = fitted
-    shown = command("show", path, "--png", tmp_path / "model.png")
+    shown, exported = commanded[path.stem]
     assert shown.returncode == 0, shown.stderr
     assert type(model).__name__ in shown.stdout and "parameters" in shown.stdout
-    assert (tmp_path / "model.png").stat().st_size > 5_000
-    done = command("export", path, "--onnx", tmp_path / "model.onnx")
-    assert done.returncode == 0, done.stderr
+    assert path.with_suffix(".png").stat().st_size > 5_000
+    assert exported.returncode == 0, exported.stderr
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(path.with_suffix(".onnx"))
     result = dict(zip([o.name for o in session.get_outputs()], session.run(None, {"X": X.astype(np.float32)}), strict=True))
     if hasattr(model, "predict_proba"):
         np.testing.assert_allclose(result["probabilities"], model.predict_proba(X), atol=1e-5)
@@ -98,10 +128,11 @@ def test_show_and_export_from_the_command_line(fitted, tmp_path):
 
 def test_what_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / "nonsense.safetensors").write_bytes(b"nonsense")
-    for args in (["show", tmp_path / "nothing"], ["show", tmp_path / "nonsense.safetensors"]):
-        done = command(*args)
+    nothing, nonsense = tmp_path / "nothing", tmp_path / "nonsense.safetensors"
+    *shown, exported = meristem_each([["show", nothing], ["show", nonsense], ["export", nonsense]])
+    for done in shown:
         assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "--onnx" in command("export", tmp_path / "nonsense.safetensors").stderr
+    assert "--onnx" in exported.stderr
     with pytest.raises(ValueError, match="has been fitted"):
         save(tmp_path / "model", TunnelClassifier())
     with pytest.raises(ValueError, match="give a Network"):

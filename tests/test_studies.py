@@ -6,12 +6,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from commanding import Done, meristem, meristem_each
 from meristem.experiments import mnist
 from meristem.progress import Progress
-from test_cli import meristem
 from test_mnist import REAL, needs_mnist, small  # noqa: F401  (a fixture)
 
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
+MISTAKES = {
+    "mnist --task tne": "Did you mean 'ten'",
+    "mnist --task ,": "--task is empty",
+    "mnist --rate ,": "--rate is empty",
+    "mnist --rate 0.001,0": "--rate=0.0 must be a finite number above 0",
+    "mnist --rate fast": "--rate: 'fast' must be a number, or several with commas",
+    "mnist --penalty -1": "--penalty=-1.0 must be a finite number of at least 0",
+    "mnist --choose small": "Did you mean 'smallest'",
+    "mnist --data nowhere": "holds no mnist files",
+    "mnist --models tunel": "Did you mean 'tunnel'",
+    "mirflickr --split 6": "--split=6 must be one of 1, 2, 3, 4, 5",
+    "mirflickr --features tag": "Did you mean 'tags'",
+    "mirflickr --features tags --task 38 --data nowhere": "choose 24 or 10",
+    "mirflickr --data nowhere": "flickr_data.tar.gz",
+    "tagging": "--data",
+    "tagging --data x.npz --input-dropout 0.5,1": "--input-dropout=1.0 must be a finite number of at least 0",
+    "tagging --data x.npz --standardise number": "Did you mean 'numbers'",
+    "tagging --data nowhere.npz": "nowhere.npz",
+    "tagging --data a/x.npz b/x.npz": "two files of the same name",
+}
 
 
 @pytest.fixture(scope="module")
@@ -55,39 +75,22 @@ def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811
     assert {name.rsplit("/", 1)[0] for name in result.history} == {"highway-penalized/two/0"}
 
 
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (["mnist", "--task", "tne"], "Did you mean 'ten'"),
-        (["mnist", "--task", ","], "--task is empty"),
-        (["mnist", "--rate", ","], "--rate is empty"),
-        (["mnist", "--rate", "0.001,0"], "--rate=0.0 must be a finite number above 0"),
-        (["mnist", "--rate", "fast"], "--rate: 'fast' must be a number, or several with commas"),
-        (["mnist", "--penalty", "-1"], "--penalty=-1.0 must be a finite number of at least 0"),
-        (["mnist", "--choose", "small"], "Did you mean 'smallest'"),
-        (["mnist", "--data", "nowhere"], "holds no mnist files"),
-        (["mnist", "--models", "tunel"], "Did you mean 'tunnel'"),
-        (["mirflickr", "--split", "6"], "--split=6 must be one of 1, 2, 3, 4, 5"),
-        (["mirflickr", "--features", "tag"], "Did you mean 'tags'"),
-        (["mirflickr", "--features", "tags", "--task", "38", "--data", "nowhere"], "choose 24 or 10"),
-        (["mirflickr", "--data", "nowhere"], "flickr_data.tar.gz"),
-        (["tagging"], "--data"),
-        (
-            ["tagging", "--data", "x.npz", "--input-dropout", "0.5,1"],
-            "--input-dropout=1.0 must be a finite number of at least 0",
-        ),
-        (["tagging", "--data", "x.npz", "--standardise", "number"], "Did you mean 'numbers'"),
-        (["tagging", "--data", "nowhere.npz"], "nowhere.npz"),
-        (["tagging", "--data", "a/x.npz", "b/x.npz"], "two files of the same name"),
-    ],
-)
-def test_mistakes_get_one_clear_line(args, says, tmp_path):
-    done = meristem("reproduce", *args, "--out", tmp_path / "out")
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+    out = tmp_path_factory.mktemp("mistakes") / "out"
+    return dict(
+        zip(MISTAKES, meristem_each(["reproduce", *mistake.split(), "--out", out] for mistake in MISTAKES), strict=True)
+    )
+
+
+@pytest.mark.parametrize(("mistake", "says"), MISTAKES.items())
+def test_mistakes_get_one_clear_line(mistake, says, answers):
+    done = answers[mistake]
     assert done.returncode == 2
     assert says in done.stderr and len([line for line in done.stderr.splitlines() if " on cpu," not in line]) == 1, done.stderr
 
 
 def test_every_study_has_help_with_an_example():
-    for study in ("mnist", "mirflickr", "tagging"):
-        done = meristem("reproduce", study, "--help")
+    studies = ("mnist", "mirflickr", "tagging")
+    for study, done in zip(studies, meristem_each(["reproduce", study, "--help"] for study in studies), strict=True):
         assert done.returncode == 0 and f"example:\n  meristem reproduce {study}" in done.stdout

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import miniature
+from commanding import meristem
 from meristem.experiments import mirflickr, tagging
 from meristem.progress import Progress
-from test_cli import meristem
 
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
 

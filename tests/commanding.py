@@ -1,0 +1,41 @@
+"""The command line in real processes: `meristem` starts one for a command, `meristem_each` one for many that need no training.
+
+Starting a process takes longer than finding a mistake does.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+Done = subprocess.CompletedProcess[str]
+EACH = """
+import contextlib, io, json, sys
+from meristem.cli import main
+
+for args in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            status = main(args)
+        except SystemExit as end:
+            status = end.code or 0
+    print(json.dumps([status, out.getvalue(), errors.getvalue()]))
+"""
+
+
+def meristem(*args: object, code: str | None = None, cache: Path | None = None) -> Done:
+    """`python -m meristem ARGS`, or `code` with them; `cache`: the folder for compiled programs."""
+    start = [sys.executable, "-m", "meristem"] if code is None else [sys.executable, "-c", code]
+    env = os.environ | {"JAX_PLATFORMS": "cpu"} | ({"XDG_CACHE_HOME": str(cache)} if cache else {})
+    return subprocess.run([*start, *map(str, args)], capture_output=True, text=True, env=env, timeout=300, check=False)
+
+
+def meristem_each(commands: Iterable[Sequence[object]]) -> list[Done]:
+    """What each command answers, one after another in one process."""
+    told = [[str(part) for part in command] for command in commands]
+    done = meristem(json.dumps(told), code=EACH)
+    assert done.returncode == 0, done.stderr
+    answers = map(json.loads, done.stdout.splitlines())
+    return [Done(args, *answer) for args, answer in zip(told, answers, strict=True)]
