@@ -7,9 +7,9 @@ otherwise.
 import numpy as np
 
 from claims import Study
-from meristem.experiments.choice import KNOBS
 from meristem.experiments.summary import mean_and_sd
 from meristem.experiments.tagging import table
+from meristem.knobs import KNOBS
 from meristem.table import print_table
 
 STUDIES = ["mirflickr", "mirflickr-select", "tagging", "tagging-select", "corel5k-select", "corel5k-budding"]

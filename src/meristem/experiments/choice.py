@@ -12,16 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from meristem.experiments.summary import Record, number
+from meristem.knobs import KNOBS, settings_told
 
 Trained = Sequence[tuple[Record, Any]]  # a run, and the fit behind it, which is only passed on
 CHOICES = ["best", "smallest"]
-# What may differ between settings, and how it is told.
-KNOBS = {
-    "standardised": "{} standardised",
-    "input_dropout": "dropout {:g}",
-    "learning_rate": "rate {:g}",
-    "penalty": "penalty {:g}",
-}
 
 
 def chosen_setting(trained: Trained, measure: str, choose: str) -> tuple[Trained, list[Record]]:
@@ -56,11 +50,9 @@ def told(tried: list[Record], measure: str) -> str:
     'tunnel, ten: tried rate 0.001 → validation error 2.50 % (kept); rate 0.003 → validation error 3.00 %'
     """
     name, digits = ("macro-F1", 1) if measure == "macro_f1" else (measure, 2)
-    varied = [knob for knob in KNOBS if len({one.get(knob) for one in tried}) > 1]
     each = [
-        f"{', '.join(KNOBS[knob].format(one[knob]) for knob in varied)} → validation {name} "
-        f"{number(one[f'dev_{measure}'], digits, 100)} %{' (kept)' * one['chosen']}"
-        for one in tried
+        f"{words} → validation {name} {number(one[f'dev_{measure}'], digits, 100)} %{' (kept)' * one['chosen']}"
+        for words, one in zip(settings_told(tried), tried, strict=True)
     ]
     return f"{tried[0]['model']}, {tried[0]['task']}: tried {'; '.join(each)}"
 

@@ -34,6 +34,7 @@ def _learning(
         values=("model", "task", "seed", "best_epoch", "soft_size"),
         nulls=(chosen, *(f"test_{measure.name}" for measure in measures)),
         arrays={part + measure.name: 1 for measure in measures for part in ("", "dev_")} | SIZES,
+        tried=("model", "task", "sd", "chosen", chosen),
         rank=_rank(chosen),
         pictures=partial(learning_pictures, measures=measures, scores=scores, apart=apart),
     )

@@ -1,6 +1,6 @@
 """Every picture of a study, redrawn from its files alone.
 
-    draw(out): out/summary.json + out/history.npz → tunnel, highway, budding, sizes … .png beside them
+    draw(out): out/summary.json + out/history.npz → tunnel, highway, budding, sizes, tried … .png beside them
 
 A picture is drawn for what the files hold: any models, tasks and seeds. Of several seeds the *middle* one is drawn, the
 (lower) median by its experiment's measure (`catalog.py`). All settings of matplotlib are put back.
@@ -34,7 +34,7 @@ def draw(out: Path) -> list[Path]:
 
     with matplotlib.rc_context(STYLE):
         drawn = [_save(figure(study), out / f"{name}.png") for name, figure in study.experiment.pictures(study).items()]
-    for name in ("data", *NAMES, "discriminants", "sizes"):
+    for name in ("data", *NAMES, "discriminants", "sizes", "tried"):
         if (stale := out / f"{name}.png") not in drawn:
             stale.unlink(missing_ok=True)
     return drawn

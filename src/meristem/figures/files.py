@@ -34,7 +34,9 @@ def load(out: Path, experiments: dict[str, Experiment]) -> Study:
         _check_runs(summary_file, runs, experiment)
         arrays = _read_history(history_file)
         _check_arrays(history_file, arrays, runs, experiment)
-    return Study(experiment, runs, summary.get("paper") or {}, arrays)
+        tried = summary.get("tried") or []
+        _check_tried(summary_file, tried, experiment)
+    return Study(experiment, runs, summary.get("paper") or {}, arrays, tried)
 
 
 @contextmanager
@@ -64,6 +66,13 @@ def _check_runs(file: Path, runs: Any, experiment: Experiment) -> None:
         lacking = [name for name in experiment.values if run.get(name) is None]
         lacking += [name for name in experiment.nulls if name not in run]
         _lacking(file, [f"runs[{i}].{name}" for name in lacking])
+
+
+def _check_tried(file: Path, tried: Any, experiment: Experiment) -> None:
+    if not isinstance(tried, list) or not all(isinstance(one, dict) for one in tried):
+        raise _UnfitError(file, "holds no list of settings that were tried")
+    for i, one in enumerate(tried):
+        _lacking(file, [f"tried[{i}].{name}" for name in experiment.tried if name not in one])
 
 
 def _read_history(file: Path) -> dict[str, np.ndarray]:

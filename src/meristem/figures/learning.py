@@ -17,6 +17,7 @@ from meristem.figures.sheet import OTHER, SEED_MARKER, Axes, Figure, from_zero
 from meristem.figures.sizes import size_rows
 from meristem.figures.study import Pictures, Run, Study
 from meristem.figures.training import Handles, Look, Row, training
+from meristem.figures.tried import tried
 
 PARTS = {"": ("training", "#CC3311", "#F2C9C0"), "dev_": ("validation", "#0072B2", "#BAD6E8")}  # prefix → name, color, pale
 INK = "#333333"  # for sizes, which belong to neither part
@@ -25,7 +26,7 @@ ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 
 
 
 def learning_pictures(study: Study, measures: list[Measure], scores: list[str], apart: bool) -> Pictures:
-    """Training of each model, and the overview. The last measure selects the model.
+    """Training of each model, the overview, and what was tried. The last measure selects the model.
 
     `scores` are the figures that the overview shows, as "test"; `apart`, whether each task has a panel of its own there.
     """
@@ -40,6 +41,8 @@ def learning_pictures(study: Study, measures: list[Measure], scores: list[str], 
     pictures: Pictures = {model: partial(training, model=model, look=look) for model in study.named}
     if study.named:
         pictures["sizes"] = partial(_overview, measure=measures[-1], scores=scores, apart=apart)
+    if study.tried:
+        pictures["tried"] = partial(tried, measure=measures[-1])
     return pictures
 
 

@@ -24,6 +24,7 @@ class Experiment:
     rank: Callable[[Run], float]  # of several seeds the one with the lower median is drawn
     pictures: Callable[["Study"], Pictures]
     points: dict[str, int] = field(default_factory=dict)  # what a task must have in history.npz, below data/ → axes
+    tried: tuple[str, ...] = ()  # what a setting that was tried must have in summary.json
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Study:
     runs: list[Run]
     paper: dict[str, Any]  # "model/task" → {"soft_size": …}, the paper's
     arrays: dict[str, np.ndarray]  # "model/task/seed/field"; epochs first
+    tried: list[Run] = field(default_factory=list)  # each setting of several: its knobs, and what came of it over its seeds
 
     @property
     def subject(self) -> str:

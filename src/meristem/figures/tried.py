@@ -1,0 +1,90 @@
+"""What a study tried before each model kept a setting: a row for each setting, and along it what the models reached.
+
+A dot is the mean over seeds of the measure by which a model chose, on the validation part; the line through it is one sd to
+either side; a filled dot is the setting that the model kept.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from meristem.figures.measures import Measure, value_of
+from meristem.figures.sheet import COLORS, GREY, NAMES, Axes, Figure, grid
+from meristem.figures.study import Run, Study
+from meristem.knobs import settings_told
+
+DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5.5, "markeredgewidth": 1.3}
+ROW, FRAME = 0.24, 0.75  # inches
+
+
+def tried(study: Study, measure: Measure) -> Figure:
+    """A panel for each task, one below the other."""
+    panels = {task: rows for task in study.tasks if (rows := _rows([one for one in study.tried if one["task"] == task]))}
+    heights = [FRAME + ROW * len(rows) for rows in panels.values()]
+    figure, axes = grid(len(panels), 1, cell=(6.4, sum(heights) / len(panels)), height_ratios=heights)
+    for ax, (task, rows) in zip(axes[:, 0], panels.items(), strict=True):
+        _panel(ax, rows, measure)
+        ax.set_title(study.label(task))
+    axes[-1, 0].set_xlabel(f"validation {measure.label}")
+    figure.suptitle(f"Settings tried on {study.subject}")
+    _legend(figure, study, measure)
+    return figure
+
+
+def _rows(settings: list[Run]) -> dict[str, list[Run]]:
+    """Each setting in words → the models tried at it; what was varied for a model is told: a highway has no penalty."""
+    rows: dict[str, list[Run]] = {}
+    for model in dict.fromkeys(one["model"] for one in settings):
+        own = [one for one in settings if one["model"] == model]
+        for words, one in zip(settings_told(own), own, strict=True):
+            rows.setdefault(words, []).append(one)
+    return rows
+
+
+def _panel(ax: Axes, rows: dict[str, list[Run]], measure: Measure) -> None:
+    for place, models in enumerate(rows.values()):
+        for shift, one in zip(_shifts(len(models)), models, strict=True):
+            value, color = value_of(one, f"dev_{measure.name}"), COLORS[one["model"]]
+            if value is None:
+                continue
+            around = [value - (one["sd"] or 0), value + (one["sd"] or 0)]
+            ax.plot(around, [place + shift] * 2, color=color, alpha=0.5, linewidth=2, solid_capstyle="butt")
+            fill = color if one["chosen"] else "white"
+            ax.plot(value, place + shift, color=color, markerfacecolor=fill, zorder=4, **DOT)
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    for border in range(1, len(rows)):
+        ax.axhline(border - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0.5)
+    ax.grid(axis="x")
+    if measure.percent:
+        ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
+
+
+def _shifts(models: int) -> list[float]:
+    """Models of one row stand a little above and below one another."""
+    return [0.2 * (place - (models - 1) / 2) for place in range(models)]
+
+
+def _legend(figure: Figure, study: Study, measure: Measure) -> None:
+    from matplotlib.lines import Line2D
+
+    there = {one["model"] for one in study.tried}
+    kept = "kept: the best" if all(map(_is_best(study, measure), study.tried)) else "kept: the smallest of the best"
+    handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in study.named if model in there]
+    handles.append(Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT))
+    handles.append(Line2D([], [], color=GREY, label=kept, **DOT))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)
+
+
+def _is_best(study: Study, measure: Measure) -> Callable[[Run], bool]:
+    """Whether a setting, if it was kept, is as good as any of its model and task."""
+
+    def is_best(one: Run) -> bool:
+        field = f"dev_{measure.name}"
+        rivals = [
+            value_of(other, field) for other in study.tried if (other["model"], other["task"]) == (one["model"], one["task"])
+        ]
+        finite = [value for value in rivals if value is not None]
+        return not one["chosen"] or not finite or value_of(one, field) == (min if measure.lower else max)(finite)
+
+    return is_best
