@@ -41,7 +41,7 @@ def learning_pictures(study: Study, measures: list[Measure], scores: list[str], 
     pictures: Pictures = {model: partial(training, model=model, look=look) for model in study.named}
     if study.named:
         pictures["sizes"] = partial(_overview, measure=measures[-1], scores=scores, apart=apart)
-    if study.tried:
+    if any(one["model"] in study.named for one in study.tried):
         pictures["tried"] = partial(tried, measure=measures[-1])
     return pictures
 

@@ -4,7 +4,7 @@ A dot is the mean over seeds of the measure by which a model chose, on the valid
 either side; a filled dot is the setting that the model kept.
 """
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 from meristem.figures.measures import Measure, value_of
@@ -18,7 +18,8 @@ ROW, FRAME = 0.24, 0.75  # inches
 
 def tried(study: Study, measure: Measure) -> Figure:
     """A panel for each task, one below the other."""
-    panels = {task: rows for task in study.tasks if (rows := _rows([one for one in study.tried if one["task"] == task]))}
+    named = [one for one in study.tried if one["model"] in study.named]
+    panels = {task: rows for task in study.tasks if (rows := _rows([one for one in named if one["task"] == task]))}
     heights = [FRAME + ROW * len(rows) for rows in panels.values()]
     figure, axes = grid(len(panels), 1, cell=(6.4, sum(heights) / len(panels)), height_ratios=heights)
     for ax, (task, rows) in zip(axes[:, 0], panels.items(), strict=True):
@@ -69,22 +70,21 @@ def _legend(figure: Figure, study: Study, measure: Measure) -> None:
     from matplotlib.lines import Line2D
 
     there = {one["model"] for one in study.tried}
-    kept = "kept: the best" if all(map(_is_best(study, measure), study.tried)) else "kept: the smallest of the best"
+    kept = "kept: the best" if _best_are_kept(study.tried, measure) else "kept: the smallest of the best"
     handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in study.named if model in there]
     handles.append(Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT))
     handles.append(Line2D([], [], color=GREY, label=kept, **DOT))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)
 
 
-def _is_best(study: Study, measure: Measure) -> Callable[[Run], bool]:
-    """Whether a setting, if it was kept, is as good as any of its model and task."""
+def _best_are_kept(settings: list[Run], measure: Measure) -> bool:
+    """Whether every model kept its best setting on each task, rather than that of a smaller network which is as good."""
 
-    def is_best(one: Run) -> bool:
-        field = f"dev_{measure.name}"
-        rivals = [
-            value_of(other, field) for other in study.tried if (other["model"], other["task"]) == (one["model"], one["task"])
-        ]
-        finite = [value for value in rivals if value is not None]
-        return not one["chosen"] or not finite or value_of(one, field) == (min if measure.lower else max)(finite)
+    def loss(one: Run) -> float:
+        value = value_of(one, f"dev_{measure.name}")
+        return math.inf if value is None else value if measure.lower else -value
 
-    return is_best
+    cells: dict[tuple[str, str], list[Run]] = {}
+    for one in settings:
+        cells.setdefault((one["model"], one["task"]), []).append(one)
+    return all(loss(one) == min(map(loss, cell)) for cell in cells.values() for one in cell if one["chosen"])
