@@ -1,0 +1,93 @@
+"""For tests of files: networks to save, whether two trees are alike to the bit, one-line complaints, other processes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from meristem import io
+from meristem.nn import Network
+from meristem.train import step
+from meristem.train.step import Recipe
+
+SOURCE = Path(__file__).parent.parent / "src"
+RECIPE = Recipe(batch_size=32)
+
+
+def create(body: str, seed: int = 0, **options) -> Network:
+    rows = {} if body == "budding" else {"depth": 2}
+    return Network.create(body, 2, 1, width=3, key=jax.random.key(seed), **{**rows, **options})
+
+
+def noisy(tree, seed: int = 0):
+    """The same tree with every array filled with random bits' worth of numbers, special ones among them."""
+    random = np.random.default_rng(seed)
+
+    def fill(leaf):
+        if not eqx.is_inexact_array(leaf):
+            return leaf
+        numbers = random.standard_normal(leaf.shape)
+        odd = random.choice([np.nan, np.inf, -np.inf, -0.0, 5e-324, 1e-40], leaf.shape)
+        return jnp.asarray(np.where(random.random(leaf.shape) < 0.2, odd, numbers), leaf.dtype)
+
+    return jax.tree.map(fill, tree)
+
+
+def grown(capacity: int, leaves: int, seed: int = 0) -> Network:
+    """A budding network with a random tree of that many leaves."""
+    random = np.random.default_rng(seed)
+    depth = np.full(capacity, -1, np.int32)
+
+    def split(first: int, last: int, level: int) -> None:
+        if first < last:
+            middle = int(random.integers(first + 1, last + 1))
+            depth[middle] = level
+            split(first, middle - 1, level + 1)
+            split(middle, last, level + 1)
+
+    split(0, leaves - 1, 0)
+    return noisy(eqx.tree_at(lambda n: n.body.depth, create("budding", capacity=capacity), jnp.asarray(depth)), seed)
+
+
+def alike(one, other) -> bool:
+    """The same structure and the same bits, types included."""
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    first, second = io.tree.by_path(one), io.tree.by_path(other)
+    assert [(n, a.dtype, a.shape) for n, a in first.items()] == [(n, a.dtype, a.shape) for n, a in second.items()]
+    return all(array.tobytes() == second[name].tobytes() for name, array in first.items())
+
+
+def kinds(tree):
+    """What a compiled program sees of a tree."""
+    return jax.tree.structure(tree), [jax.typeof(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def complaint(call: Callable, *args) -> str:
+    """The one line of a ValueError that names the file; anything else fails."""
+    with pytest.raises(ValueError) as caught:
+        call(*args)
+    text = str(caught.value)
+    assert type(caught.value) is ValueError and "\n" not in text and len(text) < 400, text
+    return text
+
+
+def start(network: Network, generator: str = "threefry2x32") -> step.TrainState:
+    return step.start(network, RECIPE, key=jax.random.key(1, impl=generator))
+
+
+def launch(program: str, *args: str) -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu"}
+    return subprocess.Popen([sys.executable, "-c", program, *args], stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def python(program: str, *args: str) -> None:
+    with launch(program, *args) as process:
+        process.communicate()
+    assert process.returncode == 0

@@ -1,0 +1,191 @@
+"""Files: what cannot be saved, and whatever else a file may be, is said in one line; nothing in a file is ever executed."""
+
+import os
+import pickle
+import random
+import sys
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from filing import alike, complaint, create, start
+from meristem import io
+from meristem.io import document
+from meristem.nn import Network, Plain
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+@pytest.fixture
+def saved(file):
+    io.save(file, create("budding"))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("arrays", "header", "words"),
+    [
+        ({"z": np.zeros(2, complex)}, {}, "complex128"),
+        ({"z": np.array(["a"])}, {}, "'z'"),
+        ({"z": np.array([None])}, {}, "object"),
+        ({"__metadata__": np.zeros(2)}, {}, "name"),
+        ({}, {"a": (1, 2)}, "tuples"),
+        ({}, {"a": {1: 2}}, "keys"),
+        ({}, {"a": float("nan")}, "JSON"),
+        ({}, {"a": np.float32(1)}, "JSON"),
+    ],
+)
+def test_what_a_document_cannot_hold(arrays, header, words, file):
+    assert words in complaint(io.write_document, file, "any", arrays, header)
+    assert not file.exists()
+
+
+def test_what_cannot_be_saved(file, tmp_path):
+    class Own(Plain):
+        pass
+
+    network = create("plain")
+    own = eqx.tree_at(lambda n: n.body, network, Own(3, 2, key=jax.random.key(0)))
+    assert "Own" in complaint(io.save, file, own)
+    assert "cannot be saved" in complaint(io.save, file, eqx.tree_at(lambda n: n.body.bias, network, jnp.zeros((2, 4))))
+    assert "folder" in complaint(io.save, tmp_path, network)
+    assert "no folder" in complaint(io.save, tmp_path / "none" / "model", network)
+    assert os.listdir(tmp_path) == []
+    os.mkdir(tmp_path / "closed", 0o500)
+    if os.geteuid():  # root may write anywhere
+        assert "cannot be written" in complaint(io.save, tmp_path / "closed" / "model", network)
+
+
+def test_without_safetensors_it_says_what_to_install(saved, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ImportError, match=r"pip install 'meristem\[files\]'"):
+        io.load(saved)
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+def test_other_files_are_told_apart(saved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = tmp_path / "other"
+    assert "does not exist" in complaint(io.load, other)
+    assert "folder" in complaint(io.load, tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    assert "no plain file" in complaint(io.load, tmp_path / "pipe")
+    for data, words in {
+        b"": "truncated",
+        b"\x00" * 5: "truncated",
+        pickle.dumps([Bomb()] * 3): "not a safetensors file",
+        b"a letter to a friend\n": "not a safetensors file",
+        saved.read_bytes()[:40]: "truncated",
+        saved.read_bytes()[:-1]: "truncated",
+        saved.read_bytes() + b"\x00": "damaged",
+        safetensors.numpy.save({"weight": np.zeros(3)}): "another program's",
+        safetensors.numpy.save({"weight": np.zeros(3)}, {"format": "pt"}): "another program's",
+        safetensors.numpy.save({"weight": np.zeros(3)}, {"meristem": "hello"}): "damaged",
+        safetensors.numpy.save({"weight": np.zeros(3)}, {"meristem": '{"format":1}'}): "damaged",
+        safetensors.numpy.save({"weight": np.zeros(3)}, {"meristem": "[" * 100_000}): "damaged",
+        safetensors.numpy.save({"weight": np.zeros(3)}, {"meristem": '{"format":' + "9" * 5000 + "}"}): "damaged",
+        (2_000_000).to_bytes(8, "little") + b'{"a":' * 400_000: "damaged",
+        safetensors.numpy.save({}, {"meristem": '{"format":2,"surprise":[]}'}): "newer meristem",
+    }.items():
+        other.write_bytes(data)
+        text = complaint(io.load, other)
+        assert words in text and repr(str(other)) in text
+    assert not (tmp_path / "exploded").exists()
+    io.write_document(other, "recipe", {}, {})
+    assert "holds a 'recipe', not a 'network'" in complaint(io.load, other)
+
+
+def test_a_type_of_another_time(file, monkeypatch):
+    monkeypatch.setitem(document.CODES, "complex64", "C64")
+    io.write_document(file, "any", {"z": np.zeros(2, np.complex64)}, {})
+    assert "'z' has the type C64" in complaint(io.read, file)
+
+
+def test_damaged_files_are_refused(file):
+    """Every byte changed, every length, blocks that changed places: one line, or (JSON's white space) the same content."""
+    network, chance = create("budding", capacity=1), random.Random(0)
+    io.save(file, network)
+    data = file.read_bytes()
+
+    def damages():
+        for place in range(len(data)):
+            yield data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
+            yield data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :]
+            yield data[:place]
+        for _ in range(500):
+            a, b, c, d = sorted(chance.choices(range(len(data) + 1), k=4))
+            yield data[:a] + data[c:d] + data[b:c] + data[a:b] + data[d:]
+            yield data[:a] + data[b:]
+            yield data[:b] + data[a:]
+
+    def outcome() -> str | Network:
+        try:
+            return io.load(file)
+        except ValueError as error:
+            return f"{type(error).__name__}: {error}"
+
+    refused = 0
+    for damage in damages():
+        file.unlink()  # some file systems flush a file that is overwritten, and wait for it
+        file.write_bytes(damage)
+        result = outcome()
+        if isinstance(result, str):
+            refused += 1
+            assert result.startswith(f"ValueError: {str(file)!r}") and "\n" not in result
+        else:
+            assert len(damage) == len(data) and alike(result, network)
+    assert refused > 3 * len(data)
+
+
+ODD = [None, True, 0, -1, 3.5, 10**30, "", "tunnel", "no\nline", [], [0], [-1], [2, "a"], {}, {"body": 1}, [[]]]
+
+
+@pytest.mark.parametrize("body", ["budding", "highway"])
+def test_content_that_does_not_hold_together_is_one_line(body, file):
+    """With a right digest: what somebody wrote on purpose, or a bug."""
+    network = create(body)
+    structure, arrays = io.pack_network(network)
+
+    def refused(structure, arrays) -> str:
+        io.write_document(file, "network", arrays, structure)
+        text = complaint(io.load, file)
+        assert repr(str(file)) in text
+        return text
+
+    for name in structure:
+        refused({key: value for key, value in structure.items() if key != name}, arrays)
+        for odd in ODD:
+            if odd != structure[name] or type(odd) is not type(structure[name]):
+                refused({**structure, name: odd}, arrays)
+    assert "surprise" in refused({**structure, "surprise": 1}, arrays)
+    for name, array in arrays.items():
+        assert name in refused(structure, {key: value for key, value in arrays.items() if key != name})
+        assert name in refused(structure, {**arrays, name: array[None]})
+        assert name in refused(structure, {**arrays, name: array[:0]})
+        assert name in refused(structure, {**arrays, name: array.astype(bool)})
+        assert name in refused(structure, {**arrays, name: array.astype("i4" if array.dtype.kind == "f" else "f4")})
+    assert "surprise" in refused(structure, {**arrays, "surprise": np.zeros(1)})
+    assert "'embed.weight' has shape (3, 2) where the structure has (5, 2)" in refused({**structure, "width": 5}, arrays)
+
+
+def test_states_that_do_not_hold_together(file):
+    structure, arrays = io.pack_state(start(create("tunnel")))
+    for odd in ODD:
+        complaint(io.unpack_state, {**structure, "key": odd}, arrays)
+        complaint(io.unpack_state, {**structure, "network": odd}, arrays)
+        complaint(io.unpack_state, {**structure, "network": {**structure["network"], "depth": odd}}, arrays)
+    complaint(io.unpack_state, {}, arrays)
+    complaint(io.unpack_state, {**structure, "key": "rbg"}, arrays)
+    for name in arrays:
+        assert name in complaint(io.unpack_state, structure, {key: value for key, value in arrays.items() if key != name})
