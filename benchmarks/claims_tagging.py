@@ -9,7 +9,7 @@ import numpy as np
 from claims import Study
 from meristem.experiments.summary import mean_and_sd
 from meristem.experiments.tagging import table
-from meristem.knobs import KNOBS
+from meristem.knobs import settings_told
 from meristem.table import print_table
 
 STUDIES = ["mirflickr", "mirflickr-select", "tagging", "tagging-select", "corel5k-select", "corel5k-budding"]
@@ -20,9 +20,9 @@ def cells(study: Study) -> list[tuple[str, str]]:
 
 
 def what_was_tried(study: Study) -> None:
-    for one in study.summary.get("tried", []):
+    tried = study.summary.get("tried", [])
+    for setting, one in zip(settings_told(tried), tried, strict=True):
         mark = "kept" if one["chosen"] else ""
-        setting = ", ".join(told.format(one[knob]) for knob, told in KNOBS.items() if knob in one)
         print(f"  {one['model']}, {one['task']}: {setting}: {100 * one['dev_macro_f1']:.1f} ± {100 * one['sd']:.1f} {mark}")
 
 

@@ -40,7 +40,7 @@ def digits() -> str:
 
 
 def labels() -> str:
-    """Each model at the setting that it keeps; on corel5k they were tried at other ones than on scene, trees by themselves."""
+    """Each model at the setting that it keeps, task by task; on corel5k other ones were tried than on scene."""
     wanted = {
         "mirflickr-select": ("10", "24"),
         "tagging-select": ("scene",),
@@ -48,6 +48,8 @@ def labels() -> str:
         "corel5k-budding": ("corel5k",),
     }
     runs = [run for name, tasks in wanted.items() for run in recorded(f"{name}/summary.json")["runs"] if run["task"] in tasks]
+    tasks, models = (list(dict.fromkeys(run[name] for run in runs)) for name in ("task", "model"))
+    runs.sort(key=lambda run: (tasks.index(run["task"]), models.index(run["model"])))
     return markdown(*without({"training", "epochs", "peak", "kept epoch", "its soft size"}, *tagging.table(runs, papers={})))
 
 

@@ -4,6 +4,7 @@ Warnings are errors too (pyproject.toml).
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -32,6 +33,12 @@ def strict_ranks() -> Iterator[None]:
     """[3] + [2, 3] is a mistake, not a broadcast."""
     with jax.numpy_rank_promotion("raise"):
         yield
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the programs that commands compile, empty at first."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")

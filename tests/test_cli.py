@@ -32,11 +32,6 @@ MISTAKES = {
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Path, Done]:
     out = tmp_path_factory.mktemp("study") / "new" / "folder"
     return out, meristem(*STUDY, "--out", out, cache=cache)

@@ -1,7 +1,6 @@
 """The study of digits, from the command to the files, and what all studies answer to mistakes: in real processes."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,11 +31,6 @@ MISTAKES = {
     "tagging --data nowhere.npz": "nowhere.npz",
     "tagging --data a/x.npz b/x.npz": "two files of the same name",
 }
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
 
 
 @needs_mnist

@@ -1,7 +1,6 @@
 """The studies of labels, from the command to the files: photographs, sets of one's own, and the choice of a setting."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +11,6 @@ from meristem.experiments import mirflickr, tagging
 from meristem.progress import Progress
 
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
 
 
 def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path):

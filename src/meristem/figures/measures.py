@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,12 @@ class Measure:
     def settle(self, ax: Axes, least: float = 0) -> None:
         """The axis, once everything is painted."""
         from_zero(ax, max(least, self.least))
+        self.label_ticks(ax.yaxis)
+
+    def label_ticks(self, axis: Any) -> None:
+        """`axis`: matplotlib's, along which the measure lies."""
         if self.percent:
-            ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
+            axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
 
 
 ERROR = Measure("error", "error", lower=True, percent=True, least=0.001)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from meristem.figures.sheet import COLORS, GREY, NAMES, PAPER_MARKER, Axes, Figure, from_zero, grid
+from meristem.figures.sheet import COLORS, GREY, PAPER_MARKER, Axes, Figure, from_zero, grid, legend_below
 from meristem.figures.study import Run, Study
 
 Settle = Callable[[Axes], None]  # an axis, once everything is painted
@@ -117,10 +117,9 @@ def _legend(figure: Figure, study: Study, panels: list[Panel], marks: list[Mark]
     groups = [study.of(model, task) for model in study.named for task in study.tasks]
     there = [_mark(run, marks) for runs in groups for run in runs]
     cells = [(model, task, panel.field) for panel in panels for model in panel.models for task in panel.tasks]
-    handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in study.named]
-    handles += [Line2D([], [], color=GREY, label=mark.label, **mark.marker) for mark in marks if mark in there]
+    handles = [Line2D([], [], color=GREY, label=mark.label, **mark.marker) for mark in marks if mark in there]
     if any(len(runs) > 1 for runs in groups):
         handles.append(Line2D([], [], color=GREY, alpha=0.5, linewidth=3, label=average.label))
     if any(study.paper_value(*cell) is not None for cell in cells):
         handles.append(Line2D([], [], label="paper", **PAPER_MARKER))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)
+    legend_below(figure, study.named, handles)

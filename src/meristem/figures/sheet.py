@@ -60,6 +60,14 @@ def from_zero(ax: Axes, least: float = 0.5, zero: float = 0) -> None:
     ax.set_ylim(zero - 0.025 * span, zero + 1.02 * span)
 
 
+def legend_below(figure: Figure, models: list[str], marks: list[Any]) -> None:
+    """One row: the models' names and colors, then whatever else is marked; `marks` are matplotlib's lines with labels."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in models] + marks
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)
+
+
 def layer_colors(layers: int) -> Any:
     """As in all pictures: dark for the first layer, light for the last, short of yellow."""
     from matplotlib import colormaps

@@ -4,11 +4,12 @@ A dot is the mean over seeds of the measure by which a model chose, on the valid
 either side; a filled dot is the setting that the model kept.
 """
 
-import math
 from typing import Any
 
+import numpy as np
+
 from meristem.figures.measures import Measure, value_of
-from meristem.figures.sheet import COLORS, GREY, NAMES, Axes, Figure, grid
+from meristem.figures.sheet import COLORS, GREY, Axes, Figure, grid, legend_below
 from meristem.figures.study import Run, Study
 from meristem.knobs import settings_told
 
@@ -27,7 +28,7 @@ def tried(study: Study, measure: Measure) -> Figure:
         ax.set_title(study.label(task))
     axes[-1, 0].set_xlabel(f"validation {measure.label}")
     figure.suptitle(f"Settings tried on {study.subject}")
-    _legend(figure, study, measure)
+    _legend(figure, named, study.named, measure)
     return figure
 
 
@@ -57,8 +58,7 @@ def _panel(ax: Axes, rows: dict[str, list[Run]], measure: Measure) -> None:
     for border in range(1, len(rows)):
         ax.axhline(border - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0.5)
     ax.grid(axis="x")
-    if measure.percent:
-        ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
+    measure.label_ticks(ax.xaxis)
 
 
 def _shifts(models: int) -> list[float]:
@@ -66,25 +66,23 @@ def _shifts(models: int) -> list[float]:
     return [0.2 * (place - (models - 1) / 2) for place in range(models)]
 
 
-def _legend(figure: Figure, study: Study, measure: Measure) -> None:
+def _legend(figure: Figure, settings: list[Run], models: list[str], measure: Measure) -> None:
     from matplotlib.lines import Line2D
 
-    there = {one["model"] for one in study.tried}
-    kept = "kept: the best" if _best_are_kept(study.tried, measure) else "kept: the smallest of the best"
-    handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in study.named if model in there]
-    handles.append(Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT))
-    handles.append(Line2D([], [], color=GREY, label=kept, **DOT))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)
+    kept = "kept: the best" if _best_are_kept(settings, measure) else "kept: the smallest of the best"
+    mean = Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT)
+    there = {one["model"] for one in settings}
+    legend_below(figure, [model for model in models if model in there], [mean, Line2D([], [], color=GREY, label=kept, **DOT)])
 
 
 def _best_are_kept(settings: list[Run], measure: Measure) -> bool:
     """Whether every model kept its best setting on each task, rather than that of a smaller network which is as good."""
-
-    def loss(one: Run) -> float:
-        value = value_of(one, f"dev_{measure.name}")
-        return math.inf if value is None else value if measure.lower else -value
-
     cells: dict[tuple[str, str], list[Run]] = {}
     for one in settings:
         cells.setdefault((one["model"], one["task"]), []).append(one)
-    return all(loss(one) == min(map(loss, cell)) for cell in cells.values() for one in cell if one["chosen"])
+    return all(
+        measure.best(np.array([value_of(one, f"dev_{measure.name}") for one in cell], float), prefer=place) in (None, place)
+        for cell in cells.values()
+        for place, kept in enumerate(one["chosen"] for one in cell)
+        if kept
+    )
