@@ -7,7 +7,7 @@ import numpy as np
 
 from claims import Study
 from meristem.experiments.mnist import table
-from meristem.table import print_table
+from meristem.show.table import print_table
 
 TASKS = ["two", "ten"]
 STACKS = ["tunnel", "highway", "highway-penalized"]

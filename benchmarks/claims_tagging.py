@@ -9,8 +9,8 @@ import numpy as np
 from claims import Study
 from meristem.experiments.summary import mean_and_sd
 from meristem.experiments.tagging import table
-from meristem.knobs import settings_told
-from meristem.table import print_table
+from meristem.show.settings import settings_told
+from meristem.show.table import print_table
 
 STUDIES = ["mirflickr", "mirflickr-select", "tagging", "tagging-select", "corel5k-select", "corel5k-budding"]
 

@@ -12,7 +12,7 @@ import jax
 
 from meristem.experiments.mnist import LEARNING_RATE, PENALTY, load
 from meristem.experiments.runs import Setting, train
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 
 
 def peak() -> float:

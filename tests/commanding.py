@@ -13,7 +13,7 @@ from pathlib import Path
 Done = subprocess.CompletedProcess[str]
 EACH = """
 import contextlib, io, json, sys
-from meristem.cli import main
+from meristem.commands.main import main
 
 for args in json.loads(sys.argv[1]):
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:

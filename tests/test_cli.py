@@ -15,7 +15,7 @@ from commanding import Done, meristem, meristem_each
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--tasks", "easy", "--seeds", "2", "--max-epochs", "4"]
 WITHOUT_EXTRAS = (
-    "import sys; sys.modules.update(matplotlib=None, rich=None); from meristem.cli import main; sys.exit(main(sys.argv[1:]))"
+    "import sys; sys.modules.update(matplotlib=None, rich=None); from meristem.commands.main import main; sys.exit(main(sys.argv[1:]))"
 )
 MISTAKES = {
     "--seeds many": "--seeds: invalid int value: 'many'",

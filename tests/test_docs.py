@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import meristem
-from meristem.cli import parser
+from meristem.commands.main import parser
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(

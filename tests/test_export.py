@@ -19,9 +19,9 @@ from exporting import KINDS, ROWS, assert_close, everywhere, random_layer, run, 
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
 from meristem.estimators import TunnelClassifier
-from meristem.estimators.forward import as_numpy, outputs
-from meristem.estimators.scaling import Scaling
-from meristem.estimators.targets import Classes
+from meristem.compact.inference import as_numpy, outputs
+from meristem.targets.scaling import Scaling
+from meristem.targets.targets import Classes
 from meristem.export import AnyOf, Numbers, OneOf, Raw, onnx_of, to_onnx, to_torch, torch_of
 from meristem.export.onnx import SIGMA as ONNX_SIGMA, build
 from meristem.export.torch import SIGMA as TORCH_SIGMA

@@ -14,9 +14,9 @@ import pytest
 
 from meristem import Data, Recipe, figures, fit
 from meristem.data.spirals import two_spirals
-from meristem.figures import curves, files
-from meristem.figures.catalog import EXPERIMENTS
-from meristem.figures.study import Study as Loaded, middle
+from meristem.pictures.studies import curves, files
+from meristem.pictures.studies.catalog import EXPERIMENTS
+from meristem.pictures.studies.study import Study as Loaded, middle
 from meristem.nn import Network
 
 pytestmark = pytest.mark.skipif(
@@ -161,7 +161,7 @@ def test_a_cut_of_the_rate_lies_between_two_epochs(study: Study) -> None:
 
 
 def test_importing_the_package_does_not_import_matplotlib() -> None:
-    code = "import sys, meristem.figures; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, meristem.pictures.studies; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from meristem import Data, Recipe, figures
 from meristem.experiments.runs import Result, Setting, Task, train
-from meristem.figures import files
-from meristem.figures.catalog import EXPERIMENTS
-from meristem.figures.study import Run, Study as Loaded
-from meristem.progress import Progress
+from meristem.pictures.studies import files
+from meristem.pictures.studies.catalog import EXPERIMENTS
+from meristem.pictures.studies.study import Run, Study as Loaded
+from meristem.show.progress import Progress
 from test_figures import Study, size_of, summary_of, without, write
 
 pytestmark = pytest.mark.skipif(

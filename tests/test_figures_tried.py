@@ -8,11 +8,11 @@ import pytest
 
 from meristem import Recipe, figures
 from meristem.experiments.runs import Setting, Task, train_all
-from meristem.figures import files
-from meristem.figures.catalog import EXPERIMENTS
-from meristem.figures.sheet import COLORS
-from meristem.figures.study import Study as Loaded
-from meristem.progress import Progress
+from meristem.pictures.studies import files
+from meristem.pictures.studies.catalog import EXPERIMENTS
+from meristem.pictures.sheet import COLORS
+from meristem.pictures.studies.study import Study as Loaded
+from meristem.show.progress import Progress
 from test_figures import Study, summary_of, write
 from test_figures_learning import RECIPES, problem
 

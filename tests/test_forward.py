@@ -8,8 +8,8 @@ import pytest
 
 from meristem.compact import compact
 from meristem.compact.layers import Layer
-from meristem.estimators.forward import BLOCK, SIGMA, apply, as_numpy, decisive_outputs, outputs
-from meristem.estimators.targets import Classes, Labels
+from meristem.compact.inference import BLOCK, SIGMA, apply, as_numpy, decisive_outputs, outputs
+from meristem.targets.targets import Classes, Labels
 from meristem.nn import Network
 from meristem.nn.activation import ACTIVATIONS
 from meristem.nn.network import BODIES

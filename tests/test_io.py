@@ -13,7 +13,7 @@ import pytest
 from filing import RECIPE, alike, complaint, create, grown, kinds, noisy, python, start
 from meristem import io
 from meristem.data.spirals import two_spirals
-from meristem.io import document
+from meristem.files import document
 from meristem.nn import Linear, Network, Tunnel, resize
 from meristem.nn.network import BODIES
 from meristem.train import step
@@ -81,7 +81,7 @@ def test_float64_comes_back_to_the_bit_or_says_what_it_needs(file):
 
 
 def test_a_new_process_reads_the_same_bits(tmp_path):
-    """And `import meristem.io` alone does not import safetensors."""
+    """And `import meristem.files` alone does not import safetensors."""
     program = """if True:
         import pathlib, sys
         from meristem import io

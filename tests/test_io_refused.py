@@ -14,7 +14,7 @@ import safetensors.numpy
 
 from filing import alike, complaint, create, start
 from meristem import io
-from meristem.io import document
+from meristem.files import document
 from meristem.nn import Network, Plain
 
 

@@ -38,7 +38,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     program = """if True:
         import sys
         import numpy as np
-        from meristem.io import write_document
+        from meristem.files import write_document
         for turn in range(1_000_000):
             write_document(sys.argv[1], "turn", {"turns": np.full(500_000, turn)}, {"turn": turn})
             print(turn, flush=True)
@@ -66,7 +66,7 @@ def test_a_writer_that_dies_in_the_middle_leaves_the_old_file(tmp_path):
     program = """if True:
         import resource, signal, sys
         import numpy as np
-        from meristem.io import write_document
+        from meristem.files import write_document
         write_document(sys.argv[1], "old", {}, {})
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

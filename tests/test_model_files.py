@@ -18,7 +18,7 @@ from meristem import (
     TunnelClassifier,
     TunnelRegressor,
 )
-from meristem.models import load, save
+from meristem.files.models import load, save
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
 IRIS = load_iris(return_X_y=True)
@@ -60,7 +60,7 @@ def fitted(request, everything):
 def read_elsewhere(everything, folder) -> None:
     """A new process reads every model and writes what it predicts to NAME.predicted.npy."""
     code = (
-        "import sys, numpy as np; from meristem.models import load\n"
+        "import sys, numpy as np; from meristem.files.models import load\n"
         "for name in sys.argv[1:]: np.save(name + '.predicted', load(name + '.safetensors').predict(np.load(name + '.npy')))"
     )
     names = [str(folder / name) for name in everything]
@@ -141,7 +141,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
 
 def test_a_forged_header_is_refused(fitted, tmp_path):
     """A document that is whole but says something else: another class, another parameter, another number of features."""
-    from meristem.io import document
+    from meristem.files import document
 
     *_, path = fitted
     whole = document.read(path)

@@ -21,8 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from meristem import hard_size, soft_size
 from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier
 from meristem.nn import Network
-from meristem.plots import plot_decision_boundary, plot_growth, plot_structure
-from meristem.plots.tree import nodes_of, shown
+from meristem.pictures import plot_decision_boundary, plot_growth, plot_structure
+from meristem.pictures.tree import nodes_of, shown
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem[cli]')")
 matplotlib.use("Agg")
@@ -443,6 +443,6 @@ def test_without_matplotlib_one_line_says_so(tunnel, monkeypatch):
 
 
 def test_importing_the_pictures_imports_neither_matplotlib_nor_scikit_learn():
-    code = "import sys, meristem.plots; print([m for m in ('matplotlib', 'sklearn') if m in sys.modules])"
+    code = "import sys, meristem.pictures; print([m for m in ('matplotlib', 'sklearn') if m in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"

@@ -7,7 +7,7 @@ import pytest
 
 from commanding import Done, meristem, meristem_each
 from meristem.experiments import mnist
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 from test_mnist import REAL, needs_mnist, small  # noqa: F401  (a fixture)
 
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]

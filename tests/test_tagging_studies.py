@@ -8,7 +8,7 @@ import pytest
 import miniature
 from commanding import meristem
 from meristem.experiments import mirflickr, tagging
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
 

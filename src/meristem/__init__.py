@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         TunnelClassifier as TunnelClassifier,
         TunnelRegressor as TunnelRegressor,
     )
-    from meristem.models import load as load, save as save
-    from meristem.plots import (
+    from meristem.files.models import load as load, save as save
+    from meristem.pictures import (
         plot_decision_boundary as plot_decision_boundary,
         plot_growth as plot_growth,
         plot_structure as plot_structure,

@@ -2,6 +2,6 @@
 
 import sys
 
-from meristem.cli import main
+from meristem.commands.main import main
 
 sys.exit(main())

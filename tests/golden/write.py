@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from meristem.data.spirals import two_spirals
-from meristem.io import pack_state, save, write_document
+from meristem.files import pack_state, save, write_document
 from meristem.nn import Network
 from meristem.train.programs import ALONE
 from meristem.train.samples import Data, prepared

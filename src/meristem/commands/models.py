@@ -8,8 +8,8 @@ from typing import Any
 from meristem import figures, models
 from meristem.commands.parsing import add_command
 from meristem.compact import compact
-from meristem.describe import describe
-from meristem.table import print_table
+from meristem.show.describe import describe
+from meristem.show.table import print_table
 
 
 def add(commands: Any) -> None:
@@ -57,7 +57,7 @@ def _draw_structure(model: Any, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")
-    from meristem.plots import plot_structure
+    from meristem.pictures import plot_structure
 
     try:
         plot_structure(model).figure.savefig(path, dpi=150, bbox_inches="tight")

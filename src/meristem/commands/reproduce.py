@@ -20,8 +20,8 @@ from meristem.commands.parsing import Parser, add_command, names, numbers
 from meristem.cpu import fuse_small_loops
 from meristem.experiments import mirflickr, mnist, summary, tagging, two_spirals
 from meristem.experiments.runs import MODELS, Result, device
-from meristem.progress import Progress
-from meristem.table import print_table, without_empty
+from meristem.show.progress import Progress
+from meristem.show.table import print_table, without_empty
 
 AFTERWARDS = """
 writes summary.json, history.npz and the figures into --out; `meristem figures OUT` redraws the figures from the files.

@@ -19,7 +19,6 @@ from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Leaf
 from meristem.compact.network import CompactNetwork
 from meristem.nn import Body, Budding, Highway as HighwayBody, Network, Plain, Residual as ResidualBody, Tunnel
 from meristem.nn.budding import mixing
-from meristem.nn.growth import n_leaves_of
 
 
 def compact(network: Network | CompactNetwork) -> CompactNetwork:
@@ -130,7 +129,7 @@ def living_leaves(body: Budding) -> list[Leaf]:
     layers: list[tuple[np.ndarray, np.ndarray]] = []
     inputs: list[dict[int, float]] = []  # what the layer after each one reads: {layer: share}
     place: list[int] = []  # of each leaf among the layers
-    for j in range(int(n_leaves_of(body))):
+    for j in range(int(body.in_use())):
         place.append(len(layers))
         layers.append((weight[j], bias[j]))
         row = {place[k]: mix[j, k] for k in range(j + 1)}

@@ -23,7 +23,6 @@ from meristem.compact.layers import Affine, Perceptron
 from meristem.compact.lower import check_concrete, compact
 from meristem.compact.network import CompactNetwork
 from meristem.compact.samples import check_samples, outputs
-from meristem.complexity import live_parameters
 from meristem.nn import Network
 
 BATCH = 1000
@@ -97,7 +96,7 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in"] | None = None,
     return Report(
         **costs,
         units=_units(small),
-        live_parameters=_size((network.embed, network.head)) + int(live_parameters(network.body)),
+        live_parameters=_size((network.embed, network.head)) + int(network.body.live_parameters()),
         samples=samples.shape[0],
         difference=float(np.abs(after - before).max() / max(np.abs(before).max(), np.finfo(before.dtype).tiny)),
         device=jax.devices()[0].device_kind,

@@ -19,13 +19,13 @@ from meristem.compact import CompactNetwork, compact
 from meristem.estimators import buckets
 from meristem.estimators.advice import GrowthWarning, advice
 from meristem.estimators.device import on
-from meristem.estimators.forward import as_numpy
+from meristem.compact.inference import as_numpy
 from meristem.estimators.parameters import callbacks_of, check_parameters, seed_of
 from meristem.estimators.predictability import predictability
 from meristem.estimators.prior import between
-from meristem.estimators.scaling import Scaling
+from meristem.targets.scaling import Scaling
 from meristem.estimators.shipping import Shipping
-from meristem.estimators.targets import Targets
+from meristem.targets.targets import Targets
 from meristem.estimators.training import Rows, Trained, resumed, train
 from meristem.estimators.watching import SCALES, Callback, watched
 from meristem.train.step import Recipe, TrainState

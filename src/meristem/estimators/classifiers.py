@@ -13,9 +13,9 @@ from sklearn.utils.validation import column_or_1d
 from meristem.compact import CompactNetwork
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
-from meristem.estimators.forward import decisive_outputs, outputs
-from meristem.estimators.scaling import Scaling
-from meristem.estimators.targets import Classes, Labels
+from meristem.compact.inference import decisive_outputs, outputs
+from meristem.targets.scaling import Scaling
+from meristem.targets.targets import Classes, Labels
 from meristem.estimators.training import Trained
 
 # Of many features some are dropped in each step: a tunnel starts linear, and would overfit before it opens.

@@ -8,9 +8,9 @@ from sklearn.base import RegressorMixin
 
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
-from meristem.estimators.forward import outputs
-from meristem.estimators.scaling import Scaling
-from meristem.estimators.targets import Numbers
+from meristem.compact.inference import outputs
+from meristem.targets.scaling import Scaling
+from meristem.targets.targets import Numbers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from meristem.io.document import PATHS
+from meristem.files.document import PATHS
 
 
 class Shipping:
@@ -13,7 +13,7 @@ class Shipping:
 
     def save(self, path: PATHS) -> None:
         """Write the estimator to a file, training state included; `meristem.load(path)` gives it back to the bit."""
-        from meristem.models import save
+        from meristem.files.models import save
 
         check_is_fitted(self)
         save(path, self)

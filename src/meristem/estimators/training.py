@@ -12,7 +12,7 @@ import numpy as np
 
 from meristem.estimators import buckets
 from meristem.estimators.advice import GrowthWarning
-from meristem.estimators.scaling import Scaling
+from meristem.targets.scaling import Scaling
 from meristem.estimators.watching import SCALES, Pulse, Watch
 from meristem.nn import Network
 from meristem.train import schedule

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from meristem.estimators.interrupt import one_interrupt
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 from meristem.train.step import EpochInfo
 
 SCALES = (1.0, 0.3, 0.1)  # of the rate, one after the other

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from meristem.experiments.summary import Record, number
-from meristem.knobs import KNOBS, settings_told
+from meristem.show.settings import KNOBS, settings_told
 
 Trained = Sequence[tuple[Record, Any]]  # a run, and the fit behind it, which is only passed on
 CHOICES = ["best", "smallest"]

@@ -13,7 +13,7 @@ from meristem.data.mirflickr import FEATURES, SPLITS, TASKS, mirflickr
 from meristem.data.parts import COLUMNS
 from meristem.experiments.runs import MODELS, Result, Setting, check_names, check_study, train_all
 from meristem.experiments.tagging import INPUT_DROPOUT, LEARNING_RATE, PENALTY, Papers, line, variants
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 from meristem.train.loop import MAX_EPOCHS
 
 PAPER: Papers = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from meristem.data.mnist import TASKS, mnist
 from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train_all
 from meristem.experiments.summary import Record, groups, mean_and_sd, number
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 from meristem.train.loop import MAX_EPOCHS
 from meristem.train.samples import Data
 from meristem.train.step import Recipe

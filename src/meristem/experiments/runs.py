@@ -19,7 +19,7 @@ from meristem.check import unknown
 from meristem.experiments.choice import CHOICES, chosen_setting, told
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 from meristem.train.batches import steps_of
 from meristem.train.loop import Fit
 from meristem.train.measure import Measures, evaluate

@@ -18,12 +18,11 @@ import jax
 import numpy as np
 
 import meristem
-from meristem.complexity import live_parameters
 from meristem.nn import Budding, Network
 from meristem.train.loop import Fit
 from meristem.train.measure import Measures
 from meristem.train.optimizer import trainable
-from meristem.whole_file import write_whole
+from meristem.files.whole import write_whole
 
 Record = dict[str, Any]
 HISTORY_FIELDS = [
@@ -70,7 +69,7 @@ def record(fit: Fit, test: Measures | None, **known: Any) -> Record:
         "hard_size": int(history["hard_size"][-1]) if is_tree else None,
         "peak_hard_size": int(history["hard_size"].max()) if is_tree else None,
         "parameters": _parameters(fit.last),
-        "live_parameters": int(live_parameters(fit.last.body)) + _parameters((fit.last.embed, fit.last.head)),
+        "live_parameters": int(fit.last.body.live_parameters()) + _parameters((fit.last.embed, fit.last.head)),
         "diverged": bool(fit.diverged),
     }
 
@@ -78,7 +77,7 @@ def record(fit: Fit, test: Measures | None, **known: Any) -> Record:
 def _parameters(model: Any) -> int:
     """Trainable numbers; of a tree only its layers and nodes, not the free places."""
     if isinstance(model, Network) and isinstance(model.body, Budding):
-        return int(live_parameters(model.body)) + _parameters((model.embed, model.head))
+        return int(model.body.live_parameters()) + _parameters((model.embed, model.head))
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
 
 

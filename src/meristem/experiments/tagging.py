@@ -15,7 +15,7 @@ from meristem.data.multilabel import multilabel
 from meristem.data.parts import COLUMNS, Parts
 from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train_all
 from meristem.experiments.summary import Record, groups, mean_and_sd, number
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 from meristem.train.loop import MAX_EPOCHS
 from meristem.train.samples import Data
 from meristem.train.step import Recipe

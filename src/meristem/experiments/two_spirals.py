@@ -14,7 +14,7 @@ from meristem.data.spirals import RADIUS, TASKS, two_spirals
 from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train
 from meristem.experiments.summary import Record, groups, number, spread
 from meristem.nn import Network
-from meristem.progress import Progress
+from meristem.show.progress import Progress
 from meristem.train.loop import MAX_EPOCHS
 from meristem.train.samples import Data
 from meristem.train.step import Recipe

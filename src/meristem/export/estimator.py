@@ -9,7 +9,7 @@ from typing import Any
 from meristem.export.ends import AnyOf, Ending, Numbers, OneOf, Raw
 from meristem.export.onnx import to_onnx
 from meristem.export.torch import to_torch
-from meristem.io.document import PATHS
+from meristem.files.document import PATHS
 
 
 def onnx_of(estimator: Any, path: PATHS) -> Path:

@@ -26,7 +26,7 @@ from meristem.compact import CompactNetwork, compact
 from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
 from meristem.export.ends import AnyOf, Ending, Numbers, OneOf, Raw, check_ending, sizes, standardization
 from meristem.nn import Network
-from meristem.whole_file import PATHS, write_whole
+from meristem.files.whole import PATHS, write_whole
 
 OPSET, IR = 17, 8  # they belong together
 

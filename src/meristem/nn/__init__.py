@@ -1,10 +1,11 @@
 """The models: one equation per file."""
 
-from meristem.nn.body import Body as Body
+from meristem.nn.body import Body as Body, Dormant as Dormant, GrowthInfo as GrowthInfo
 from meristem.nn.budding import Bud as Bud, Budding as Budding
-from meristem.nn.growth import GrowthInfo as GrowthInfo, grow as grow, resize as resize
+from meristem.nn.grow import grow as grow, resize as resize
 from meristem.nn.highway import Highway as Highway
 from meristem.nn.linear import Linear as Linear
 from meristem.nn.network import Network as Network
 from meristem.nn.stack import Plain as Plain, Residual as Residual
+from meristem.nn.structure import Gates as Gates, Nodes as Nodes
 from meristem.nn.tunnel import Tunnel as Tunnel

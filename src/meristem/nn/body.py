@@ -1,24 +1,60 @@
-"""What every body promises: equal input and output width, one sample per call, and its price.
+"""What every body promises: equal input and output width, one sample per call, and all that the rest of the library asks of it.
 
-A body is the part of a network that finds its own size. The training loop knows nothing else of it:
+A body is the part of a network that finds its own size. Training, sizes, files, studies and pictures know nothing else of it,
+and none of them asks which kind it is. Three methods must be written; the others have a default that holds for a stack of
+fixed size and are overridden where a body knows better.
 
-    __call__(x)     y
-    priced(x)       y and the complexity that the penalty λ multiplies (Σ g, equation 2; Σ 1 − γ, equation 5)
-    half_norm()     ½ ‖W‖² over the weights that live, for L2
-    depths()        the same tree with, for every parameter, the depth of its layer: [] or one per row, for the rates
+    priced(x)                  y, and the complexity that the penalty λ multiplies (Σ g, equation 2; Σ 1 − γ, equation 5)
+    half_norm()                ½ ‖W‖² over the weights that live, for L2
+    hard_size()                how many units or nodes there are
+
+    depths()                   the same tree with, for every parameter, the depth of its layer: [] or one per row, for the rates
+    sizes(inputs, weight)      the soft size of each layer, [layers]
+    live_parameters()          the numbers that the output depends on
+    after_update(mirrors, key) growth: the body after an optimiser's step, and with it whatever an optimiser keeps for it
+    capacity, in_use()         places for layers that growth may fill, and how many it has filled; 0: the size is fixed
+    with_capacity(n, mirrors)  the same body with n places; a host function, for shapes change
+    structure(inputs)          what is there to be seen: gates or nodes, for words and pictures; a host function
+    unopened(), crowded(…)     what a person should know of the size that was found; host functions
+    options()                  the arguments that make such a body again, for files
+
+Imports gate and structure; every body imports it.
 """
 
 import abc
-from typing import Self, TypeVar
+import inspect
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from meristem.gate import is_confined
+from meristem.nn.structure import Gates, Nodes
+
+
+class Dormant(eqx.Module):
+    """Parameters that are there but asleep: no gradient reaches them, no optimiser moves them, nothing decays them."""
+
+
+class GrowthInfo(NamedTuple):
+    """What an update did to the structure of a body, or of all bodies of a model."""
+
+    opened: Int[Array, ""]
+    closed: Int[Array, ""]
+    waited: Int[Array, ""]  # openings that found no free place
 
 
 class Body(eqx.Module):
     """A map [width] → [width] with a price; see the module's header."""
+
+    is_layered: ClassVar[bool] = True  # sizes() counts units, layer by layer; if not, nodes of the whole
+    copies_pay: ClassVar[bool] = False  # on an accelerator, see train/over_batch.py
+
+    # What must be written ---------------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
@@ -29,16 +65,104 @@ class Body(eqx.Module):
         """½ ‖W‖² over the weights that take part."""
 
     @abc.abstractmethod
-    def depths(self) -> Self:
-        """The depth of each parameter's layer, shaped as a prefix of the parameter's own shape."""
+    def hard_size(self) -> Int[Array, ""]:
+        """The units that are not exact copies of their input, or the nodes of a tree."""
 
     def __call__(self, x: Float[Array, " width"]) -> Float[Array, " width"]:
         return self.priced(x)[0]
+
+    # Sizes ------------------------------------------------------------------------------------------------------------------
+
+    def sizes(
+        self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
+    ) -> Float[Array, " layers"]:
+        """The soft size of each layer, over the inputs that reach the body, each by its weight; by default the mean price."""
+        return weighted_mean(jax.vmap(lambda x: self.priced(x)[1][None])(inputs), weight)
+
+    def live_parameters(self) -> Int[Array, ""]:
+        """The numbers that the output depends on; the rest could be cut away."""
+        return jnp.asarray(sum(leaf.size for leaf in jax.tree.leaves(self)), jnp.int32)
+
+    # Training ---------------------------------------------------------------------------------------------------------------
+
+    def depths(self) -> Self:
+        """The depth of each parameter's layer, shaped as a prefix of the parameter's own shape."""
+        return jax.tree.map(lambda leaf: jnp.zeros((), jnp.int32), self)
+
+    def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
+        """The body after an update, its mirrors (what an optimiser keeps, shaped as the body) and what happened."""
+        return self, list(mirrors), GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)
+
+    @property
+    def capacity(self) -> int:
+        """The places there are; 0 where the size is fixed."""
+        return 0
+
+    def in_use(self) -> Int[Array, "*members"]:
+        """The places that are filled, of one body or of each in a population."""
+        return jnp.zeros((), jnp.int32)
+
+    def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
+        """The same body and its mirrors with so many places."""
+        return self, list(mirrors)
+
+    # What a person is told --------------------------------------------------------------------------------------------------
+
+    def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates | Nodes:
+        """What there is to be seen, averaged over inputs where it depends on them.
+
+        By default every confined parameter is a row of gates; without any, all units count as open.
+        """
+        found = [leaf.value for leaf in jax.tree.leaves(self, is_leaf=is_confined) if is_confined(leaf)]
+        rows = [np.asarray(value, float).reshape(-1, value.shape[-1] if value.ndim else 1) for value in found]
+        if not rows:
+            return Gates(np.ones((1, int(self.hard_size()))), "fixed")
+        values = np.zeros((sum(map(len, rows)), max(row.shape[1] for row in rows)))
+        start = 0
+        for row in rows:
+            values[start : start + len(row), : row.shape[1]] = row
+            start += len(row)
+        return Gates(values, "parameters")
+
+    def unopened(self) -> str | None:
+        """A clause that says so where nothing, or hardly anything, has opened."""
+        return None
+
+    def crowded(self, *, most: int, waited: bool) -> str | None:
+        """A sentence that says so where it would be larger if it could; `waited`: an opening did, at `most` places."""
+        return None
+
+    # Files ------------------------------------------------------------------------------------------------------------------
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of the constructor but for the key, as JSON has them; by default the attributes of these names."""
+        names = [name for name in inspect.signature(type(self)).parameters if name != "key"]
+        lacking = [name for name in names if not hasattr(self, name)]
+        if lacking:
+            raise ValueError(
+                f"A {type(self).__name__} cannot be saved: its constructor takes {lacking[0]!r}, of which it keeps nothing. "
+                f"Make it a field or a property, or write options()."
+            )
+        return {name: getattr(self, name) for name in names}
 
 
 B = TypeVar("B", bound=Body)
 
 
+def is_body(node: Any) -> bool:
+    return isinstance(node, Body)
+
+
 def by_layer(body: B) -> B:
     """`depths` of a body whose parameters are all stacked by layer: layer l has depth l."""
     return jax.tree.map(lambda leaf: jnp.arange(leaf.shape[0]), body)
+
+
+def weighted_mean(values: Float[Array, "n k"], weight: Float[Array | np.ndarray, " n"] | None) -> Float[Array, " k"]:
+    """The mean of rows, each by its weight."""
+    return values.mean(0) if weight is None else (weight[:, None] * values).sum(0) / weight.sum()
+
+
+def bodies_of(model: Any) -> list[Body]:
+    """Every body in a model, in the order of its fields."""
+    return [node for node in jax.tree.leaves(model, is_leaf=is_body) if is_body(node)]

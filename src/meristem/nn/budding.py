@@ -10,28 +10,37 @@ first, does h ← (1 − γ_m) h + γ_m p_first(m). So h is linear in the p's, w
     h_j = Σ_{k ≤ j} A_jk p_k,        y = h_{n−1}
 
 Each leaf keeps a bud, a dormant layer. At γ = 1 it does not change the output; as the right child that is not there yet
-it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. Growth is in growth.py; here the structure is only read.
+it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. How the structure changes is in growth.py; here it is only read.
+
+With root="identity" (the paper's footnote) the tree may be nothing at all: one more γ₀ ∈ [0, 1], at first 1, stands above it,
+
+    y(x) = γ₀ · x + (1 − γ₀) · y_root(x)        its price 1 − γ₀, the size (1 − γ₀) · s_root
 """
 
-from typing import Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.check import check_size, unknown
 from meristem.gate import Confined
+from meristem.nn import growth
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Body
+from meristem.nn.body import Body, Dormant, GrowthInfo
 from meristem.nn.linear import he_layer
+from meristem.nn.structure import Nodes
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, seedling, spans
 
 PROBES = ["bud", "zero"]
+ROOTS = ["layer", "identity"]
 
 
-class Bud(eqx.Module):
-    """A dormant layer for each leaf: no gradient reaches it, no optimiser moves it."""
+class Bud(Dormant):
+    """A dormant layer for each leaf."""
 
     weight: Float[Array, "capacity width width"]
     bias: Float[Array, "capacity width"]
@@ -54,8 +63,11 @@ class Budding(Body):
     bud: Bud
     leafness: Confined  # [2·capacity − 1]; 1: a leaf
     depth: Int[Array, " capacity"]
+    identity: Confined | None  # []; γ₀, 1: a copy; None: the root is a layer
     activation: str = eqx.field(static=True)
     probe: str = eqx.field(static=True)  # what a leaf's γ sees in place of its right child: its "bud", or "zero"
+
+    is_layered: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -64,28 +76,47 @@ class Budding(Body):
         capacity: int = 4,
         activation: str = "relu",
         probe: str = "bud",
+        root: str = "layer",
         key: PRNGKeyArray,
     ):
         width, capacity = check_size("width", width), check_size("capacity", capacity)
         if probe not in PROBES:
             raise unknown("probe", probe, PROBES)
+        if root not in ROOTS:
+            raise unknown("root", root, ROOTS)
         layer_key, bud_key = jax.random.split(key)
         self.weight, self.bias = _first_row(he_layer(layer_key, (width, width)), capacity)
         self.bud = Bud(*_first_row(he_layer(bud_key, (width, width)), capacity))
         self.leafness = Confined(jnp.ones(2 * capacity - 1))
         self.depth = seedling(capacity)
+        self.identity = Confined(jnp.ones(())) if root == "identity" else None
         self.activation = check_activation(activation)
         self.probe = probe
 
     @property
+    def width(self) -> int:
+        return self.weight.shape[-1]
+
+    @property
     def capacity(self) -> int:
-        return self.depth.shape[-1]
+        return self.bias.shape[-2]
+
+    @property
+    def root(self) -> str:
+        return "layer" if self.identity is None else "identity"
 
     @property
     def n_leaves(self) -> Int[Array, ""]:
         return n_leaves(self.depth)
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
+        y, price = self._tree(x)
+        if self.identity is None:
+            return y, price
+        copied = self.identity.value
+        return copied * x + (1 - copied) * y, price + (1 - copied)
+
+    def _tree(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         sigma = ACTIVATIONS[self.activation]
         mix = jnp.unstack(mixing(self.leafness.value, self.depth))
         openness = jnp.unstack(1 - leaves_of(self.leafness.value))
@@ -107,16 +138,76 @@ class Budding(Body):
         return y, jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
 
     def half_norm(self) -> Float[Array, ""]:
-        return 0.5 * jnp.where(living(self.depth)[:, None, None], self.weight**2, 0).sum()
+        total = 0.5 * jnp.where(living(self.depth)[:, None, None], self.weight**2, 0).sum()
+        # Behind a closed root no error reaches the tree; under Adam L2 alone would shrink it at the full rate.
+        return total if self.identity is None else jnp.where(self.identity.value < 1, total, 0)
+
+    # Sizes ------------------------------------------------------------------------------------------------------------------
+
+    def sizes(
+        self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
+    ) -> Float[Array, " 1"]:
+        """Equation 8 without recursion: s = Σ_m Π (1 − γ_a) over the ancestors a of m."""
+        alive, inner = living(self.depth), self.depth >= 0
+        index = jnp.arange(self.capacity, dtype=self.depth.dtype)
+        first, last = spans(self.depth)
+        factor = (1 - inner_of(self.leafness.value, 0.0))[:, None]  # [ancestor, node]
+        above_leaf = (first[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])
+        above_inner = above_leaf & (first[:, None] < index[None, :]) & (index[:, None] != index[None, :])
+        leaves = jnp.where(above_leaf, factor, 1).prod(0)
+        inners = jnp.where(above_inner, factor, 1).prod(0)
+        size = (jnp.where(alive, leaves, 0) + jnp.where(inner, inners, 0)).sum()[None]
+        return size if self.identity is None else (1 - self.identity.value) * size
+
+    def hard_size(self) -> Int[Array, ""]:
+        nodes = 2 * self.n_leaves - 1
+        return nodes if self.identity is None else jnp.where(self.identity.value < 1, nodes, 0)
+
+    def live_parameters(self) -> Int[Array, ""]:
+        """The layers, and a γ for every node."""
+        layers = self.n_leaves * (self.width * self.width + self.width) + self.hard_size()
+        return layers if self.identity is None else jnp.where(self.identity.value < 1, layers, 0) + 1
+
+    # Training ---------------------------------------------------------------------------------------------------------------
 
     def depths(self) -> Self:
-        layer, leaf = self.depth + 1, leaf_depth(self.depth)
-        node = in_order(leaf, jnp.maximum(self.depth, 0))
-        return eqx.tree_at(
+        # What an optimiser is given has no integers in it; the shapes are the same.
+        depth = seedling(self.capacity) if self.depth is None else self.depth
+        layer, leaf = depth + 1, leaf_depth(depth)
+        node = in_order(leaf, jnp.maximum(depth, 0))
+        mine = eqx.tree_at(
             lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness.value),
             self,
             (layer, layer, leaf + 1, leaf + 1, node),
+            is_leaf=lambda node: node is None,
         )
+        return mine if self.identity is None else eqx.tree_at(lambda b: b.identity.value, mine, jnp.zeros((), jnp.int32))
+
+    def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
+        return growth.close_and_open(self, mirrors, key)
+
+    def in_use(self) -> Int[Array, "*members"]:
+        return 1 + (self.depth[..., 1:] >= 0).sum(-1, dtype=jnp.int32)
+
+    def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
+        return growth.with_capacity(self, capacity, mirrors)
+
+    # What a person is told --------------------------------------------------------------------------------------------------
+
+    def structure(self, inputs: Float[Array, "n width"] | None = None) -> Nodes:
+        identity = None if self.identity is None else float(self.identity.value)
+        return Nodes(np.asarray(self.depth), np.asarray(self.leafness.value), identity)
+
+    def unopened(self) -> str | None:
+        if int(self.hard_size()) == 0:
+            return "the tree is still a copy of its input"
+        return "the tree is still a single layer" if int(self.in_use()) == 1 else None
+
+    def crowded(self, *, most: int, waited: bool) -> str | None:
+        leaves = int(self.in_use())
+        if not waited or leaves < most:
+            return None
+        return f"The tree has all of its {leaves} leaves and wanted more: raise max_leaves, or raise penalty."
 
 
 def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:

@@ -7,9 +7,11 @@ Each is a `Move`: for every row of the next structure, the row it comes from. Pa
 per parameter (moments, ages) move by the same `Move`; what is born starts with zeros there. A leaf that finds no free
 place has its γ set back to 1 and is counted as waiting; left-most leaves win the free places.
 
-`grow` is pure and compiles into a training step; `resize` changes the capacity, on the host, between dispatches.
+`close_and_open` is pure and compiles into a training step; `with_capacity` is for the host, between dispatches. Both take a
+budding body and its mirrors: whatever an optimiser keeps for it, shaped as the body itself. `Budding` is made of these.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -18,14 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from meristem.check import check_size
 from meristem.gate import Confined
-from meristem.nn.budding import Bud, Budding
+from meristem.nn.body import GrowthInfo
 from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, spans
 
-M = TypeVar("M")
-S = TypeVar("S")
+B = TypeVar("B")  # a Budding, which imports this file
+Mirrors = Sequence[Any]
 
 
 class Move(NamedTuple):
@@ -39,58 +40,41 @@ class Move(NamedTuple):
     depth: Int[Array, " capacity"]  # the next tree
 
 
-class GrowthInfo(NamedTuple):
-    """What one call of `grow` did, summed over all `Budding` bodies of the model."""
-
-    opened: Int[Array, ""]
-    closed: Int[Array, ""]
-    waited: Int[Array, ""]  # openings that found no free place
-
-
-def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
-    """Close and open the nodes of every `Budding` in `model`; call it after each update, inside `jit` if you like.
-
-    `opt_state` is any optax state; what it keeps for a layer or a γ moves with it. `key` draws the fresh buds.
-
-    >>> import equinox as eqx, jax, jax.numpy as jnp, optax
-    >>> from meristem.nn import Budding
-    >>> body = Budding(width=3, key=jax.random.key(0))
-    >>> body = eqx.tree_at(lambda b: b.leafness.value, body, body.leafness.value.at[0].set(0.9))   # an optimiser did this
-    >>> opt_state = optax.adam(1e-3).init(eqx.filter(body, eqx.is_inexact_array))
-    >>> body, opt_state, info = grow(body, opt_state, key=jax.random.key(1))
-    >>> int(body.n_leaves), int(info.opened)
-    (2, 1)
-    """
-    bodies = _buddings(model)
-    if not bodies:
-        raise ValueError("grow() found no Budding in the model; call it only for models that have one.")
-    _check_mirrors(opt_state, len(bodies))
-    # A person's model may hold functions too; only arrays pass through cond.
-    arrays, rest = eqx.partition((model, opt_state), eqx.is_array)
+def close_and_open(body: B, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[B, list[Any], GrowthInfo]:
+    """Close and open nodes; `key` draws the fresh buds."""
 
     def change(operand: PyTree) -> PyTree:
-        model, opt_state = eqx.combine(operand, rest)
-        model, opt_state, info = _grow(model, opt_state, key)
-        return eqx.partition((model, opt_state), eqx.is_array)[0], info
+        body, mirrors = operand
+        body, mirrors, info = _moved(body, mirrors, key)
+        return (body, mirrors), info
 
     def stay(operand: PyTree) -> PyTree:
         return operand, GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)
 
-    due = jnp.stack([is_due(body) for body in bodies]).any()
-    arrays, info = jax.lax.cond(anyone(due), change, stay, arrays)
-    model, opt_state = eqx.combine(arrays, rest)
-    waits = [waiting(body) for body in _buddings(model)]
-    model = _map_buddings(lambda body, index: _hold(body, waits[index]), model)
-    return model, opt_state, info._replace(waited=jnp.stack(waits).sum(dtype=jnp.int32))
+    # A person's optimiser may keep functions too; only arrays pass through cond.
+    arrays, rest = eqx.partition((body, list(mirrors)), eqx.is_array)
+    arrays, info = jax.lax.cond(
+        anyone(is_due(body)),
+        lambda operand: _arrays_of(change(eqx.combine(operand, rest))),
+        stay,
+        arrays,
+    )
+    body, moved = eqx.combine(arrays, rest)
+    waits = waiting(body)
+    return _hold(body, waits), moved, info._replace(waited=waits.sum(dtype=jnp.int32))
 
 
-def is_due(body: Budding) -> Bool[Array, ""]:
+def _arrays_of(changed: tuple[PyTree, GrowthInfo]) -> tuple[PyTree, GrowthInfo]:
+    return eqx.filter(changed[0], eqx.is_array), changed[1]
+
+
+def is_due(body: B) -> Bool[Array, ""]:
     """Whether any inner node closes, or any leaf wants to open and there is room."""
     closes = (body.depth >= 0) & (inner_of(body.leafness.value, 0.0) >= 1)
     return closes.any() | (waiting(body).any() & (body.n_leaves < body.capacity))
 
 
-def waiting(body: Budding) -> Bool[Array, " capacity"]:
+def waiting(body: B) -> Bool[Array, " capacity"]:
     """The leaves below γ = 1: they want to open."""
     return living(body.depth) & (leaves_of(body.leafness.value) < 1)
 
@@ -158,21 +142,12 @@ def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
     return move, opened.sum(dtype=jnp.int32)
 
 
-def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
-    """The same model and optimiser state with room for `capacity` leaves. A host function: shapes change.
-
-    >>> import jax
-    >>> from meristem.nn import Budding
-    >>> body, _ = resize(Budding(width=3, key=jax.random.key(0)), None, 8)
-    >>> body.capacity
-    8
-    """
-    capacity = check_size("capacity", capacity)
-    bodies = _buddings(model)
-    needed = max((int(np.max(n_leaves_of(body))) for body in bodies), default=0)
+def with_capacity(body: B, capacity: int, mirrors: Mirrors) -> tuple[B, list[Any]]:
+    """The same body and mirrors with room for `capacity` leaves. A host function: shapes change."""
+    needed = int(np.max(body.in_use()))
     if needed > capacity:
         raise ValueError(f"capacity={capacity} is too small: the network has {needed} live leaves.")
-    axis = bodies[0].depth.ndim - 1 if bodies else 0  # a population has its members in front
+    axis = body.depth.ndim - 1  # a population has its members in front
 
     def fit(rows: int, fill: float) -> Any:
         def one(leaf: Array) -> Array:
@@ -184,7 +159,7 @@ def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
 
         return one
 
-    def parts(body: Budding, gamma: float) -> Budding:
+    def parts(body: B, gamma: float) -> B:
         layers = (body.weight, body.bias, body.bud)
         return eqx.tree_at(
             lambda b: (b.weight, b.bias, b.bud, b.leafness, b.depth),
@@ -197,67 +172,44 @@ def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
             is_leaf=lambda node: node is None,
         )
 
-    return _map_buddings(lambda b, _: parts(b, 1), model), _map_buddings(lambda b, _: parts(b, 0), opt_state)
+    return parts(body, 1), [parts(mirror, 0) for mirror in mirrors]
 
 
-def n_leaves_of(body: Budding) -> np.ndarray:
-    """The live leaves of a body, or of each member of a population of bodies. A host function."""
-    return np.asarray(1 + (np.asarray(body.depth)[..., 1:] >= 0).sum(-1))
+def _moved(body: B, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[B, list[Any], GrowthInfo]:
+    close, closed = closing(body.leafness.value, body.depth)
+    body = _move_body(body, close, None)
+    open_, opened = opening(body.leafness.value, body.depth)
+    body = _move_body(body, open_, jax.random.fold_in(key, 0))
+    moved = [_move_mirror(_move_mirror(mirror, close), open_) for mirror in mirrors]
+    return body, moved, GrowthInfo(opened, closed, jnp.zeros((), jnp.int32))
 
 
-def _grow(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
-    counts = []
-    moves = []
-
-    def change(body: Budding, index: int) -> Budding:
-        close, closed = closing(body.leafness.value, body.depth)
-        body = _move_body(body, close, None)
-        open_, opened = opening(body.leafness.value, body.depth)
-        body = _move_body(body, open_, jax.random.fold_in(key, index))
-        moves.append((close, open_))
-        counts.append(GrowthInfo(opened, closed, jnp.zeros((), jnp.int32)))
-        return body
-
-    model = _map_buddings(change, model)
-
-    def follow(mirror: Budding, index: int) -> Budding:
-        for move in moves[index % len(moves)]:
-            mirror = _move_mirror(mirror, move)
-        return mirror
-
-    opt_state = _map_buddings(follow, opt_state)
-    total = jax.tree.map(lambda *each: jnp.stack(each).sum(dtype=jnp.int32), *counts)
-    return model, opt_state, total
-
-
-def _hold(body: Budding, waits: Bool[Array, " capacity"]) -> Budding:
+def _hold(body: B, waits: Bool[Array, " capacity"]) -> B:
     """Leaves that found no place stay leaves; their moments are kept, so they ask again."""
     gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, body.leafness.value)
     return eqx.tree_at(lambda b: b.leafness.value, body, gamma)
 
 
-def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
+def _move_body(body: B, move: Move, key: PRNGKeyArray | None) -> B:
     weight = _either(body.weight, move.layer, body.bud.weight, move.sprout)
     bias = _either(body.bias, move.layer, body.bud.bias, move.sprout)
-    bud = Bud(
-        _either(body.bud.weight, move.bud, body.weight, move.retired),
-        _either(body.bud.bias, move.bud, body.bias, move.retired),
-    )
+    bud_weight = _either(body.bud.weight, move.bud, body.weight, move.retired)
+    bud_bias = _either(body.bud.bias, move.bud, body.bias, move.retired)
     if key is not None:
         fresh = living(move.depth) & (move.bud < 0) & (move.retired < 0)
         keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(jnp.arange(fresh.shape[0]))
         weight_draw, bias_draw = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
-        bud = Bud(
-            jnp.where(fresh[:, None, None], weight_draw.astype(weight.dtype), bud.weight),
-            jnp.where(fresh[:, None], bias_draw.astype(bias.dtype), bud.bias),
-        )
+        bud_weight = jnp.where(fresh[:, None, None], weight_draw.astype(weight.dtype), bud_weight)
+        bud_bias = jnp.where(fresh[:, None], bias_draw.astype(bias.dtype), bud_bias)
     leafness = Confined(_rows(body.leafness.value, move.node, 1))
     return eqx.tree_at(
-        lambda b: (b.weight, b.bias, b.bud, b.leafness, b.depth), body, (weight, bias, bud, leafness, move.depth)
+        lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness, b.depth),
+        body,
+        (weight, bias, bud_weight, bud_bias, leafness, move.depth),
     )
 
 
-def _move_mirror(mirror: Budding, move: Move) -> Budding:
+def _move_mirror(mirror: B, move: Move) -> B:
     """What an optimiser keeps for a body: rows follow their parameter, the newborn start at zero."""
 
     def follow(part: PyTree, source: Array) -> PyTree:
@@ -305,26 +257,3 @@ def _leaf_node(source: Array, heir: Array) -> Array:
 
 def _inner_node(source: Array) -> Array:
     return jnp.where(source >= 1, 2 * source - 1, -1)
-
-
-def _is_budding(node: Any) -> bool:
-    return isinstance(node, Budding)
-
-
-def _buddings(tree: PyTree) -> list[Budding]:
-    return [leaf for leaf in jax.tree.leaves(tree, is_leaf=_is_budding) if _is_budding(leaf)]
-
-
-def _map_buddings(change: Any, tree: M) -> M:
-    """Apply change(body, index) to every Budding in a tree."""
-    count = iter(range(len(_buddings(tree))))
-    return jax.tree.map(lambda node: change(node, next(count)) if _is_budding(node) else node, tree, is_leaf=_is_budding)
-
-
-def _check_mirrors(opt_state: PyTree, bodies: int) -> None:
-    mirrors = len(_buddings(opt_state))
-    if mirrors % bodies:
-        raise ValueError(
-            f"The optimiser state holds {mirrors} copies of the model's {bodies} Budding bodies; made for another model? "
-            "Make it with optimizer.init(eqx.filter(model, eqx.is_inexact_array))."
-        )

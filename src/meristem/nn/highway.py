@@ -1,20 +1,24 @@
 """Highway networks (equation 3), the baseline: as a tunnel, but the gate is a function of the input.
 
 h_l = g_l(h) · σ(W_l h + b_l) + (1 − g_l(h)) · h,      g_l(h) = sigmoid(V_l h + c_l),  c_l starts at −2
-price = Σ_l Σ_k g_lk(h)                                 (penalised only where one asks for it)
+price = Σ_l Σ_k g_lk(h)                                 (penalized only where one asks for it)
 """
 
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Body, by_layer
+from meristem.nn.body import Body, by_layer, weighted_mean
 from meristem.nn.linear import glorot, he_layer
+from meristem.nn.structure import Gates
+
+BLOCK = 4096  # samples
 
 
 class Highway(Body):
@@ -62,3 +66,29 @@ class Highway(Body):
 
     def depths(self) -> Self:
         return by_layer(self)
+
+    @property
+    def width(self) -> int:
+        return self.bias.shape[-1]
+
+    @property
+    def depth(self) -> int:
+        return self.bias.shape[-2]
+
+    def sizes(
+        self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
+    ) -> Float[Array, " layers"]:
+        return weighted_mean(jax.vmap(lambda x: self.gates(x).sum(1))(inputs), weight)
+
+    def hard_size(self) -> Int[Array, ""]:
+        return jnp.asarray(self.bias.size, jnp.int32)
+
+    def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
+        if inputs is None:
+            return Gates(np.asarray(jax.nn.sigmoid(self.gate_bias)), "biases")
+        total = jax.jit(lambda x: jax.vmap(self.gates)(x).sum(0))
+        blocks = [total(inputs[start : start + BLOCK]) for start in range(0, len(inputs), BLOCK)]
+        return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
+
+    def options(self) -> dict[str, Any]:
+        return {"width": self.width, "depth": self.depth, "activation": self.activation}  # the gates' biases are arrays

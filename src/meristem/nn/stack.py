@@ -9,12 +9,14 @@ from typing import ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, by_layer
 from meristem.nn.linear import he_layer
+from meristem.nn.structure import Gates
 
 
 class Plain(Body):
@@ -47,6 +49,25 @@ class Plain(Body):
 
     def depths(self) -> Self:
         return by_layer(self)
+
+    @property
+    def width(self) -> int:
+        return self.bias.shape[-1]
+
+    @property
+    def depth(self) -> int:
+        return self.bias.shape[-2]
+
+    def sizes(
+        self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
+    ) -> Float[Array, " layers"]:
+        return jnp.full(self.depth, float(self.width))
+
+    def hard_size(self) -> Int[Array, ""]:
+        return jnp.asarray(self.bias.size, jnp.int32)
+
+    def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
+        return Gates(np.ones(self.bias.shape), "fixed", "each added to its input" if self.skip else "without gates")
 
 
 class Residual(Plain):

@@ -4,18 +4,23 @@ h_l = g_l · σ(W_l h_{l−1} + b_l) + (1 − g_l) · h_{l−1}          g_l ∈
 price = Σ_l Σ_k g_lk
 """
 
-from typing import Self
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, by_layer
 from meristem.nn.linear import he_layer
+from meristem.nn.structure import Gates
+
+SHUT = 0.05  # a gate below it hardly does anything
+OPEN = 0.95  # of the units with gates above 1/2: it wants more room
 
 
 class Tunnel(Body):
@@ -31,6 +36,8 @@ class Tunnel(Body):
     bias: Float[Array, "depth width"]
     gate: Confined  # [depth width]; 0 copies, 1 transforms
     activation: str = eqx.field(static=True)
+
+    copies_pay: ClassVar[bool] = True
 
     def __init__(self, width: int, depth: int, *, activation: str = "relu", key: PRNGKeyArray):
         width, depth = check_size("width", width), check_size("depth", depth)
@@ -52,3 +59,41 @@ class Tunnel(Body):
 
     def depths(self) -> Self:
         return by_layer(self)
+
+    @property
+    def width(self) -> int:
+        return self.bias.shape[-1]
+
+    @property
+    def depth(self) -> int:
+        return self.bias.shape[-2]
+
+    def sizes(
+        self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
+    ) -> Float[Array, " layers"]:
+        return self.gate.value.sum(1)
+
+    def hard_size(self) -> Int[Array, ""]:
+        return (self.gate.value > 0).sum(dtype=jnp.int32)
+
+    def live_parameters(self) -> Int[Array, ""]:
+        return self.hard_size() * (self.width + 2)  # an open unit's weights, bias and gate
+
+    def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
+        return Gates(np.asarray(self.gate.value), "parameters")
+
+    def unopened(self) -> str | None:
+        gates = np.asarray(self.gate.value)
+        if gates.max() >= SHUT:
+            return None
+        n_open = int((gates > 0).sum())
+        return f"of {n_open} open units none is open by more than {gates.max():.2g}" if n_open else "no unit opened"
+
+    def crowded(self, *, most: int, waited: bool) -> str | None:
+        share = (np.asarray(self.gate.value) > 0.5).mean()
+        if share <= OPEN:
+            return None
+        return (
+            f"{share:.0%} of the units are open: the network would be larger if it could. "
+            "Give it more room (width, depth), or raise penalty."
+        )

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from meristem.nn.budding import Budding
-from meristem.nn.growth import n_leaves_of, resize
+from meristem.nn.grow import resize
 from meristem.nn.network import Network
 from meristem.train.step import EpochInfo, TrainState, select
 
@@ -38,7 +38,7 @@ def adapt(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainSta
     if info.waited[~info.stopped].any():
         wanted = max(now, min(2 * now, most))
     else:
-        used = max(n_leaves_of(body).max(), np.where(info.stopped, 0, info.most_leaves).max())
+        used = max(np.asarray(body.in_use()).max(), np.where(info.stopped, 0, info.most_leaves).max())
         wanted = now // 2 if max(used, least) <= now // 2 else now
     if wanted == now:
         return state

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from meristem.check import check_number, check_size, unknown
 from meristem.complexity import hard_size, layer_sizes
 from meristem.nn.budding import Budding
-from meristem.nn.growth import grow
+from meristem.nn.grow import grow
 from meristem.nn.network import Network
 from meristem.train import objective, optimizer, schedule
 from meristem.train.batches import Batch, through

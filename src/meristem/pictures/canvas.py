@@ -1,0 +1,72 @@
+"""What a picture is drawn on: a person's own axes, in that person's style, or a new figure of pyplot's, in the house's.
+
+    with canvas("ax", ax, size=(6, 4)) as (ax,): …
+
+Settings of matplotlib are put back, and nothing is shown: notebooks do that by themselves, scripts with `plt.show()`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from meristem.pictures.studies import have_matplotlib
+from meristem.pictures.sheet import STYLE, Axes
+
+INK = "#333333"
+
+
+@contextmanager
+def canvas(name: str, given: Any, *, size: tuple[float, float], rows: int = 1) -> Iterator[np.ndarray]:
+    """Axes [rows]: those `given` as the argument `name`, or one below the other in a new figure of `size` inches."""
+    if not have_matplotlib():
+        raise ImportError("Pictures need matplotlib; install it with `pip install 'meristem[cli]'`.")
+    import matplotlib
+
+    if given is not None:
+        yield _checked(name, given, rows)
+        return
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context(STYLE):
+        axes = plt.subplots(rows, 1, figsize=size, layout="constrained", sharex=True, squeeze=False)[1][:, 0]
+        for ax in axes:  # ticks are made when the figure is shown, after the settings are put back
+            ax.tick_params(labelsize=STYLE["xtick.labelsize"])
+        yield axes
+
+
+def _checked(name: str, given: Any, rows: int) -> np.ndarray:
+    from matplotlib.axes import Axes as MatplotlibAxes
+
+    axes = np.ravel(np.asarray(given, object))
+    if not all(isinstance(ax, MatplotlibAxes) for ax in axes):
+        raise ValueError(f"{name}={given!r} must be matplotlib's Axes, as plt.subplots({rows}, 1) makes them.")
+    if len(axes) != rows:
+        raise ValueError(f"{name} holds {len(axes)} Axes; this picture has {rows}: plt.subplots({rows}, 1).")
+    return axes
+
+
+def inches(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes; for a new figure, before its layout is made, roughly."""
+    box = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
+    return box.width, box.height
+
+
+def titled(ax: Axes, name: str, told: str, **look: Any) -> None:
+    """A title of one line, or of two where the axes are narrow."""
+    ax.set_title(f"{name}: {told}" if inches(ax)[0] > 4.6 else f"{name}:\n{told}", **look)
+
+
+def openness_map() -> Any:
+    """0 … 1 from a tint that is still seen on white to dark."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("openness", ["#D6E6F2", "#6AAED6", "#2171B5", "#08306B"])
+
+
+def text_on(color: Any) -> str:
+    """Black or white, whichever is read more easily on a color."""
+    from matplotlib.colors import to_rgb
+
+    return "black" if np.dot(to_rgb(color), (0.299, 0.587, 0.114)) > 0.55 else "white"

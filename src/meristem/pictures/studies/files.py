@@ -1,0 +1,106 @@
+"""The two files of a study, read and checked: summary.json and history.npz.
+
+Whatever is wrong with them is said in one line, before anything is drawn.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meristem.pictures.studies.study import Experiment, Run, Study, key
+
+
+class _UnfitError(Exception):
+    """A file and what is wrong with it."""
+
+    def __init__(self, file: Path, problem: str):
+        super().__init__(f"{file} {problem}")
+
+
+def load(out: Path, experiments: dict[str, Experiment]) -> Study:
+    """Read both files; check them against what their experiment needs."""
+    summary_file, history_file = out / "summary.json", out / "history.npz"
+    with _advice(out, next(iter(experiments))):
+        summary = _read_summary(summary_file)
+    name, runs = summary["experiment"], summary["runs"]
+    if name not in list(experiments):  # a list, for the name may be anything
+        raise ValueError(f"{summary_file} is of the experiment {name!r}; figures are drawn for: {', '.join(experiments)}.")
+    experiment = experiments[name]
+    with _advice(out, name):
+        _check_runs(summary_file, runs, experiment)
+        arrays = _read_history(history_file)
+        _check_arrays(history_file, arrays, runs, experiment)
+        tried = summary.get("tried") or []
+        _check_tried(summary_file, tried, experiment)
+    return Study(experiment, runs, summary.get("paper") or {}, arrays, tried)
+
+
+@contextmanager
+def _advice(out: Path, experiment: str) -> Iterator[None]:
+    try:
+        yield
+    except _UnfitError as error:
+        raise ValueError(f"{error}; run `meristem reproduce {experiment} --out {out}` first.") from error.__cause__
+
+
+def _read_summary(file: Path) -> dict[str, Any]:
+    _present(file)
+    try:
+        summary = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _UnfitError(file, "is not readable JSON") from error
+    if not isinstance(summary, dict):
+        raise _UnfitError(file, "is not a JSON object")
+    _lacking(file, [name for name in ("experiment", "runs") if name not in summary])
+    return summary
+
+
+def _check_runs(file: Path, runs: Any, experiment: Experiment) -> None:
+    if not isinstance(runs, list) or not runs or not all(isinstance(run, dict) for run in runs):
+        raise _UnfitError(file, "holds no runs")
+    for i, run in enumerate(runs):
+        lacking = [name for name in experiment.values if run.get(name) is None]
+        lacking += [name for name in experiment.nulls if name not in run]
+        _lacking(file, [f"runs[{i}].{name}" for name in lacking])
+
+
+def _check_tried(file: Path, tried: Any, experiment: Experiment) -> None:
+    if not isinstance(tried, list) or not all(isinstance(one, dict) for one in tried):
+        raise _UnfitError(file, "holds no list of settings that were tried")
+    for i, one in enumerate(tried):
+        _lacking(file, [f"tried[{i}].{name}" for name in experiment.tried if name not in one])
+
+
+def _read_history(file: Path) -> dict[str, np.ndarray]:
+    _present(file)
+    try:
+        with file.open("rb") as handle, np.load(handle) as archive:
+            return {name: archive[name] for name in archive.files}
+    except Exception as error:  # zip, zlib, header and pickle errors have no common class
+        raise _UnfitError(file, "is not a readable NumPy archive") from error
+
+
+def _check_arrays(file: Path, arrays: dict[str, np.ndarray], runs: list[Run], experiment: Experiment) -> None:
+    wanted = {f"{key(run)}/{name}": rank for run in runs for name, rank in experiment.arrays.items()}
+    wanted |= {f"data/{run['task']}/{name}": rank for run in runs for name, rank in experiment.points.items()}
+    for name in [name for name in arrays if name.endswith("/discriminant")]:
+        wanted |= {name: 2, f"{name}_limit": 0}
+    _lacking(file, [name for name in wanted if name not in arrays])
+    for name, rank in wanted.items():
+        if arrays[name].ndim != rank or 0 in arrays[name].shape:
+            raise _UnfitError(file, f"holds {name!r} of shape {arrays[name].shape}, which must have {rank} filled axes")
+
+
+def _present(file: Path) -> None:
+    if not file.is_file():
+        raise _UnfitError(file, "is missing")
+
+
+def _lacking(file: Path, names: list[str]) -> None:
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        raise _UnfitError(file, f"lacks {names[0]!r}{more}")

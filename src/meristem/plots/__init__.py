@@ -1,5 +1,0 @@
-"""Pictures of an estimator: how it grew, what it became, what it learned. matplotlib is imported when one is drawn."""
-
-from meristem.plots.boundary import plot_decision_boundary as plot_decision_boundary
-from meristem.plots.growth import plot_growth as plot_growth
-from meristem.plots.structure import plot_structure as plot_structure
