@@ -9,13 +9,22 @@ from meristem import nn as nn
 from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
 from meristem.gate import Confined as Confined, project as project
 from meristem.nn import grow as grow, resize as resize
-from meristem.train.loop import DivergedError as DivergedError, Fit as Fit, fit as fit
-from meristem.train.optimizer import adam as adam, decay_mask as decay_mask, trainable as trainable
-from meristem.train.population import fit_each as fit_each
+from meristem.train.knobs import Knobs as Knobs
+from meristem.train.loop import DivergedError as DivergedError, fit as fit
+from meristem.train.optimizer import (
+    adam as adam,
+    decay_mask as decay_mask,
+    scale_by_rate as scale_by_rate,
+    trainable as trainable,
+)
+from meristem.train.recipe import Recipe as Recipe
+from meristem.train.run import Run as Run, advance as advance, begin as begin
 from meristem.train.samples import Data as Data
-from meristem.train.step import Recipe as Recipe
+from meristem.train.step import step as step
+from meristem.train.watching import Watcher as Watcher
 
 if TYPE_CHECKING:
+    from meristem import compact as compact, export as export, pictures as pictures
     from meristem.estimators import (
         BuddingClassifier as BuddingClassifier,
         BuddingRegressor as BuddingRegressor,
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
         TunnelClassifier as TunnelClassifier,
         TunnelRegressor as TunnelRegressor,
     )
-    from meristem.files.models import load as load, save as save
+    from meristem.files import load as load, save as save
     from meristem.pictures import (
         plot_decision_boundary as plot_decision_boundary,
         plot_growth as plot_growth,
@@ -34,44 +43,56 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names that need more than the core's five dependencies are looked up when they are asked for.
+# Names that need more than the core's five dependencies, or more time than an import should take, are looked up when they are
+# asked for: name → the module that has it, and the extra to install for it.
 LAZY = {
-    "BuddingClassifier": "estimators",
-    "BuddingRegressor": "estimators",
-    "GrowthWarning": "estimators",
-    "HighwayClassifier": "estimators",
-    "HighwayRegressor": "estimators",
-    "TunnelClassifier": "estimators",
-    "TunnelRegressor": "estimators",
-    "load": "models",
-    "save": "models",
-    "plot_decision_boundary": "plots",
-    "plot_growth": "plots",
-    "plot_structure": "plots",
+    "BuddingClassifier": ("estimators", "sklearn"),
+    "BuddingRegressor": ("estimators", "sklearn"),
+    "GrowthWarning": ("estimators", "sklearn"),
+    "HighwayClassifier": ("estimators", "sklearn"),
+    "HighwayRegressor": ("estimators", "sklearn"),
+    "TunnelClassifier": ("estimators", "sklearn"),
+    "TunnelRegressor": ("estimators", "sklearn"),
+    "load": ("files", "files"),
+    "save": ("files", "files"),
+    "plot_decision_boundary": ("pictures", "cli"),
+    "plot_growth": ("pictures", "cli"),
+    "plot_structure": ("pictures", "cli"),
 }
-
-
-__all__ = [
-    *("nn", "hard_size", "layer_sizes", "soft_size", "Confined", "project", "grow", "resize", "DivergedError", "Fit", "fit"),
-    *("adam", "decay_mask", "trainable", "fit_each", "Data", "Recipe"),
-    *LAZY,
+MODULES = {"compact": "compact", "export": "export", "pictures": "pictures", "plots": "pictures"}
+CORE = [
+    *("nn", "hard_size", "layer_sizes", "soft_size", "Confined", "project", "grow", "resize"),
+    *("fit", "begin", "advance", "step", "Run", "Recipe", "Knobs", "Data", "Watcher", "DivergedError"),
+    *("adam", "decay_mask", "scale_by_rate", "trainable"),
 ]
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("export", "plots"):
-        return import_module(f"meristem.{name}")
+    if name == "__all__":  # only what can be imported here: a star must not fail where an extra is not installed
+        return [*CORE, *(lazy for lazy, (_, extra) in LAZY.items() if extra != "sklearn" or _have("sklearn"))]
+    if name in MODULES:
+        return import_module(f"meristem.{MODULES[name]}")
     if name not in LAZY:
         raise AttributeError(f"module 'meristem' has no attribute {name!r}")
+    module, extra = LAZY[name]
     try:
-        return getattr(import_module(f"meristem.{LAZY[name]}"), name)
+        return getattr(import_module(f"meristem.{module}"), name)
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("sklearn"):
+        if error.name is None or error.name.partition(".")[0] in ("meristem", "jax"):
             raise
-        raise ImportError(f"meristem.{name} needs scikit-learn: pip install 'meristem[sklearn]'") from error
+        raise ImportError(f"meristem.{name} needs {error.name}: pip install 'meristem-nn[{extra}]'") from error
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LAZY})
+    return sorted({*globals(), *LAZY, *MODULES})
+
+
+def _have(module: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(module) is not None
+    except ValueError:  # blocked on purpose, as sys.modules["sklearn"] = None does
+        return False

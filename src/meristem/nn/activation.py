@@ -1,20 +1,101 @@
-"""Activations by name. A name hashes, prints, saves and compares; a lambda does none of these."""
+"""Activations by name, each in the four forms that anything of meristem computes in: an activation is one entry of this table.
+
+A name hashes, prints, saves and compares; a lambda does none of these. JAX's form is what trains, and the record called as a
+function; the others must say the same, to rounding, for any finite input: tests compare them over the whole table.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import unknown
 
-ACTIVATIONS: dict[str, Callable[[Float[Array, "..."]], Float[Array, "..."]]] = {
-    "relu": jax.nn.relu,
-    "tanh": jax.numpy.tanh,
-    "sigmoid": jax.nn.sigmoid,
-    "softplus": jax.nn.softplus,
-    "gelu": jax.nn.gelu,
-    "silu": jax.nn.silu,
-    "elu": jax.nn.elu,
+
+@dataclass(frozen=True)
+class Activation:
+    """σ in four forms, applied to each number by itself.
+
+    >>> import jax.numpy as jnp
+    >>> relu = ACTIVATIONS["relu"]
+    >>> relu(jnp.array([-1.0, 2.0])).tolist(), relu.numpy(np.array([-1.0, 2.0])).tolist()
+    ([0.0, 2.0], [0.0, 2.0])
+    """
+
+    jax: Callable[[Array], Array]
+    numpy: Callable[[np.ndarray], np.ndarray]  # keeps the type; may write over what it is given
+    onnx: Callable[[Any, str], str]  # node(operator, *inputs) → name, see compact/ops/onnx.py; operator set 17
+    torch: Callable[[ModuleType, Any], Any]  # torch is given: nothing here imports it
+    is_homogeneous: bool = False  # σ(g z) = g σ(z) for g ≥ 0: a gate may be multiplied into the weights
+
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.jax(z)
+
+
+def _numpy_sigmoid(z: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(0.5 * z))
+
+
+def _numpy_gelu(z: np.ndarray) -> np.ndarray:
+    return 0.5 * z * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (z + np.float32(0.044715) * z**3)))
+
+
+def _onnx_gelu(node: Any, z: str) -> str:
+    """By tanh, as JAX has it by default; ONNX knows no other before operator set 20."""
+    cube = node("Mul", node("Mul", z, z), z)
+    inner = node("Add", z, node("Mul", cube, np.float32(0.044715)))
+    share = node("Add", node("Tanh", node("Mul", inner, np.float32(np.sqrt(2 / np.pi)))), np.float32(1))
+    return node("Mul", node("Mul", z, np.float32(0.5)), share)
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": Activation(
+        jax=jax.nn.relu,
+        numpy=lambda z: np.maximum(z, 0, out=z),
+        onnx=lambda node, z: node("Relu", z),
+        torch=lambda torch, z: torch.relu(z),
+        is_homogeneous=True,
+    ),
+    "tanh": Activation(
+        jax=jax.numpy.tanh,
+        numpy=np.tanh,
+        onnx=lambda node, z: node("Tanh", z),
+        torch=lambda torch, z: torch.tanh(z),
+    ),
+    "sigmoid": Activation(
+        jax=jax.nn.sigmoid,
+        numpy=_numpy_sigmoid,
+        onnx=lambda node, z: node("Sigmoid", z),
+        torch=lambda torch, z: torch.sigmoid(z),
+    ),
+    "softplus": Activation(
+        jax=jax.nn.softplus,
+        numpy=lambda z: np.logaddexp(z, 0),
+        onnx=lambda node, z: node("Softplus", z),
+        torch=lambda torch, z: torch.nn.functional.softplus(z),
+    ),
+    "gelu": Activation(
+        jax=jax.nn.gelu,
+        numpy=_numpy_gelu,
+        onnx=_onnx_gelu,
+        torch=lambda torch, z: torch.nn.functional.gelu(z, approximate="tanh"),  # as JAX has it by default
+    ),
+    "silu": Activation(
+        jax=jax.nn.silu,
+        numpy=lambda z: z * _numpy_sigmoid(z),
+        onnx=lambda node, z: node("Mul", z, node("Sigmoid", z)),
+        torch=lambda torch, z: torch.nn.functional.silu(z),
+    ),
+    "elu": Activation(
+        jax=jax.nn.elu,
+        numpy=lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
+        onnx=lambda node, z: node("Elu", z),
+        torch=lambda torch, z: torch.nn.functional.elu(z),
+    ),
 }
 
 

@@ -23,8 +23,8 @@ class Batch(NamedTuple):
     key: PRNGKeyArray
     x: Array
     y: Array
-    weight: Array | None  # [batch], sums to 1 (by weight: on average); None: all alike
-    is_real: Array | None  # whether the step counts; None: all do
+    weight: Array | None = None  # [batch], sums to 1 (by weight: on average); None: all alike
+    is_real: Array | None = None  # whether the step counts; None: all do
 
 
 def steps_of(n: int, batch_size: int) -> int:

@@ -1,162 +1,188 @@
-"""The host's part of training: it watches, keeps the best model, changes the capacity, and stops.
+"""Training to the end: the loop over `advance` that watches, saves and stops.
 
-    fit(networks, data, learning_rate=…, penalty=…, recipe=…) → Fit
+    fit(network, data, learning_rate=…, penalty=…, key=…) → Run         a network, or a population: a leading axis of members
+    fit(run, data) → Run                                                goes on where a run stands
 
-One network or a population (every array with a leading axis of members) goes through the same loop; a population is the
-`vmap` of the epoch, its members have rates, penalties, schedules and structures of their own.
+The members of a population train together, as one `vmap`ped program, where a single small network would leave the device
+idle (a GPU); each alone, a thread per core, where it would not (a CPU: a branch stays a branch, and a member that is done
+costs nothing any more). Alone and together they differ in their last bits.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Key
 
-from meristem.check import as_key, check_size
+from meristem.check import check_size
 from meristem.nn.network import Network
-from meristem.train.capacity import adapt, capacity_of, keep_best
-from meristem.train.epochs import epochs, rows_that_fit
-from meristem.train.programs import ALONE, TOGETHER
-from meristem.train.samples import Data, prepared
-from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState
+from meristem.train.knobs import L2, Knobs, check_rows
+from meristem.train.recipe import Recipe
+from meristem.train.run import MAX_CAPACITY, Run, advance, begin, stacked
+from meristem.train.samples import Data, Prepared, prepare
+from meristem.train.watching import Calling, Everyone, Renamed, watcher_of
 
 MAX_EPOCHS = 2000
-MAX_CAPACITY = 16
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What training leaves behind.
-
-    best, last      the network of the best epoch (lowest selection measure) and of the last one
-    history         name → [epochs], for a population [epochs, members]: loss, error, dev_loss, dev_error, for labels macro_f1
-                    and dev_macro_f1, soft_size, layer_sizes [epochs, layers], hard_size, stage (how often the rate had
-                    shrunk), improved (best so far),
-                    stopped, diverged, opened, closed, waited (openings without a place), most_leaves
-    best_epoch      counted from 1; 0 if no epoch was finite
-    epochs          how many were trained until the member stopped
-    diverged        whether the loss turned non-finite
-    state           the whole state after the last epoch; `fit(…, start=state)` goes on from it
-    """
-
-    best: Network
-    last: Network
-    history: dict[str, np.ndarray]
-    best_epoch: np.ndarray
-    epochs: np.ndarray
-    diverged: np.ndarray
-    state: TrainState
+SAVE_SECONDS = 300.0
+Save = Callable[[Run], Any]
 
 
 class DivergedError(ArithmeticError):
-    """The loss turned non-finite. `fit` holds the last good model."""
+    """The loss turned non-finite. `run` holds the last good model, if there was one."""
 
-    def __init__(self, epoch: int, rate: float, fit: Fit):
-        self.fit = fit
+    def __init__(self, run: Run):
+        self.run = run
+        epoch, best = int(run.epochs), int(run.best_epoch)
+        rate = float(run.history["rate"][-1])
+        kept = f"the model of epoch {best} is kept" if best else "no epoch was finite, so there is no model to keep"
+        lower = min(rate / 10, 3e-3)
         super().__init__(
-            f"The loss turned non-finite in epoch {epoch} at learning rate {rate:g}; the model of epoch {epoch - 1} is kept. "
-            f"Try learning_rate={rate / 3:.1g}, and check the scale of the inputs."
+            f"The loss turned non-finite in epoch {epoch} at learning rate {rate:.2g}; {kept}. "
+            f"Try learning_rate={lower:.1g} or less, and look at the scale of the inputs."
         )
 
 
 def fit(
-    network: Network,
-    data: Data,
+    start: Network | Run,
+    data: Data | Prepared | Sequence[Any],
     *,
-    learning_rate: Any,
-    penalty: Any,
-    key: Any,
-    l2: Any = None,
+    learning_rate: Any = None,
+    penalty: Any = None,
+    l2: Any = L2,
+    dropout: Any = None,
+    weight: Any = None,
+    dev_weight: Any = None,
+    key: Any = None,
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
     max_capacity: int = MAX_CAPACITY,
     rows_at_once: int | None = None,
-    start: TrainState | None = None,
-    watch: Callable[[int, EpochInfo], bool | None] | None = None,
-    pulse: Callable[[int, float], None] | None = None,
-) -> Fit:
-    """Train until every member has stopped.
+    together: bool | None = None,
+    watch: Any = None,
+    save: Save | None = None,
+    save_seconds: float = SAVE_SECONDS,
+) -> Run:
+    """Train until every member has stopped, or `max_epochs` is reached.
 
-    A `key` of shape [] trains one network, of shape [members] a population, whose networks have a leading axis; rates and
-    penalties may then be one number or one per member; so may `l2`, which, if given, takes the place of the recipe's. A
-    budding body may have `max_capacity` leaves; an opening beyond them waits. `watch(epoch, info)` is called after each epoch
-    and may return True to stop; `pulse(epoch, share)` within long ones, with the share of their steps that is done. `start` is
-    the state to go on from, of a network of the same kind; the given network then only says what it should fit, and `key` is
-    not used. Data that do not fit the device stay with the host, which sends `rows_at_once` of them at a time (None: as many
-    as fit).
+    start           a network; several, with a leading axis; or a `Run`, which goes on as it was begun
+    data            Data(x, y) or Data(x, y, dev_x, dev_y); a tuple of these does, too
+    learning_rate, penalty, l2, dropout, weight, dev_weight
+                    the `Knobs`: numbers, or one for each member; weights are [rows], or [members, rows]
+    key             a random key, or as many as there are members
+    recipe          everything that is the same for all members; see `Recipe`
+    max_capacity    the most leaves of a body that grows; an opening beyond them waits
+    rows_at_once    how many rows are sent to the device at a time where the data do not fit it; None: as many as fit
+    together        whether the members of a population share a program; None: on an accelerator
+    watch           a function of an epoch's info, or of (member, info), that may return True to stop; a `Watcher`; or several
+    save            called with the run every `save_seconds`, and at the end: `partial(meristem.save, path)`
 
-    >>> import jax
+    A network whose loss turns non-finite raises `DivergedError`; a member of a population ends with its last good model, and
+    the others go on.
+
     >>> from meristem.data.spirals import two_spirals
-    >>> from meristem.nn import Network
-    >>> x, y = two_spirals("easy")
-    >>> network = Network.create("tunnel", 2, 1, depth=2, key=jax.random.key(0))
-    >>> result = fit(network, Data(x, y), learning_rate=3e-3, penalty=1e-3, key=jax.random.key(1), max_epochs=3)
-    >>> result.history["loss"].shape
+    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
+    >>> data, recipe = Data(*two_spirals("easy")), Recipe(batch_size=32)
+    >>> run = fit(network, data, learning_rate=3e-3, penalty=1e-3, key=jax.random.key(1), recipe=recipe, max_epochs=3)
+    >>> run.history["loss"].shape
     (3,)
+    >>> fit(run, data, max_epochs=5).history["loss"].shape
+    (5,)
     """
-    _check_kind("network", network, Network, "Network.create(…)")
-    _check_kind("recipe", recipe, Recipe, "Recipe(…)")
-    key = as_key("key", key)
-    if jnp.shape(key) != network.embed.weight.shape[:-2]:
-        raise ValueError(
-            f"key has shape {jnp.shape(key)} but the network has members {network.embed.weight.shape[:-2]}: give one key for "
-            "one network, or as many keys as there are networks, stacked: jax.vmap(create)(keys)."
-        )
-    data = prepared(data, network, recipe.objective, on_host=True)
     check_size("max_epochs", max_epochs)
-    check_size("max_capacity", max_capacity)
-    members = jnp.shape(key)
-    knobs = Knobs(
-        learning_rate=_per_member("learning_rate", learning_rate, members),
-        penalty=_per_member("penalty", penalty, members),
-        l2=None if l2 is None else _per_member("l2", l2, members),
-    )
-    programs = TOGETHER if members else ALONE
-    state: TrainState = programs.start(network, key, recipe=recipe) if start is None else start
-    run, least = epochs(programs, data, recipe, rows_at_once or rows_that_fit(data)), capacity_of(network)
+    if isinstance(start, Run):
+        run = start
+    else:
+        for name, value in (("learning_rate", learning_rate), ("penalty", penalty), ("key", key)):
+            if value is None:
+                raise ValueError(f"{name} is missing: fit(network, data, learning_rate=…, penalty=…, key=jax.random.key(0)).")
+        knobs = Knobs(learning_rate, penalty, l2, dropout, weight, dev_weight)
+        run = begin(start, recipe, knobs, key, max_capacity=max_capacity)
+    prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
+    check_rows(run.knobs, prepared.data)
+    watcher = watcher_of("watch", watch)
+    if together is None:
+        together = jax.default_backend() != "cpu"
+    saving = _Saving(save, save_seconds)
+    run = (_alone if run.members and not together else _together)(run, prepared, max_epochs, watcher, saving)
+    saving(run, is_last=True)
+    if not run.members and run.diverged:
+        raise DivergedError(run)
+    return run
 
-    best, best_epoch, infos = state.network, np.zeros(members, int), []
-    for epoch in range(1, max_epochs + 1):
-        state, info = run(state, knobs, partial(pulse, epoch) if pulse else None)
-        host = jax.device_get(info)
-        infos.append(host)
-        if host.improved.any():
-            best = keep_best(host.improved, state.network, best)
-            best_epoch = np.where(host.improved, epoch, best_epoch)
-        if (watch is not None and watch(epoch, host)) or host.stopped.all():
+
+class _Saving:
+    """Calls `save` when it is time to."""
+
+    def __init__(self, save: Save | None, seconds: float):
+        self.save, self.seconds, self.last = save, seconds, time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        return self.save is not None and time.monotonic() - self.last >= self.seconds
+
+    def __call__(self, run: Run, *, is_last: bool = False) -> None:
+        if self.save is not None and (is_last or self.is_due):
+            self.save(run)
+            self.last = time.monotonic()
+
+
+def _together(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saving: _Saving) -> Run:
+    """One network, or a population as one program."""
+    return _to_the_end(run, prepared, max_epochs, watcher, saving)
+
+
+def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saving: _Saving) -> Run:
+    """The members of a population each by itself, a thread per core."""
+    runs, lock = population.each(), threading.Lock()
+    over = threading.Event()  # after an interrupt the threads end with their epoch
+
+    def train(member: int) -> None:
+        def keep(run: Run) -> None:
+            runs[member] = run
+            if saving.is_due:
+                with lock:
+                    saving(stacked(runs))
+
+        own = Everyone([Renamed(watcher, member), Calling(lambda info: over.is_set())]) if watcher.watchers else Everyone([])
+        runs[member] = _to_the_end(runs[member], prepared, max_epochs, own, keep)
+
+    train(0)  # it compiles; the others find the program ready
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        list(pool.map(train, range(1, len(runs))))
+    finally:
+        over.set()
+        pool.shutdown(cancel_futures=True)
+    return stacked(runs)
+
+
+def _to_the_end(
+    run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, after_epoch: Callable[[Run], None]
+) -> Run:
+    stopped, epochs = run.stopped, run.epochs
+    while not stopped.all() and epochs.max() < max_epochs:
+        running = np.flatnonzero(~stopped) if run.members else [0]
+        run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
+        stopped, epochs = info.stopped, info.epoch - run.begun_at
+        ends = [watcher.epoch(int(m), info.member(m) if run.members else info) for m in running]
+        after_epoch(run)
+        if all(ends):
             break
-        state = adapt(state, host, least, max_capacity)
-
-    history = _history(infos)
-    alive = ~np.concatenate([np.zeros((1, *members), bool), history["stopped"][:-1]])
-    result = Fit(best, state.network, history, best_epoch, np.asarray(alive.sum(0)), np.asarray(history["diverged"][-1]), state)
-    if not members and result.diverged:
-        scale = recipe.scales[int(history["stage"][-1])]
-        raise DivergedError(len(infos), float(knobs.learning_rate) * scale, result)
-    return result
+    return run
 
 
-def _check_kind(name: str, value: Any, kind: type, made: str) -> None:
-    if not isinstance(value, kind):
-        raise ValueError(f"{name} is a {type(value).__name__}; make it with {made}.")
+def _beat(watcher: Everyone, members: Sequence[int], share: float) -> None:
+    for member in members:
+        watcher.pulse(int(member), share)
 
 
-def _per_member(name: str, value: Any, members: tuple[int, ...]) -> jax.Array:
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"{name}={value!r} must be a number.")
-    if not np.isfinite(array).all() or (array < 0).any() or (name == "learning_rate" and (array == 0).any()):
-        raise ValueError(f"{name}={value!r} must be a finite number {'above' if name == 'learning_rate' else 'of at least'} 0.")
-    if array.shape not in ((), members):
-        many = f", or one for each of the {members[0]} members" if members else ""
-        raise ValueError(f"{name} has shape {array.shape}; give one number{many}.")
-    return jnp.asarray(np.broadcast_to(array, members), jnp.result_type(float))
-
-
-def _history(infos: list[EpochInfo]) -> dict[str, np.ndarray]:
-    known = [name for name, value in infos[0]._asdict().items() if value is not None]
-    history = {name: np.stack([getattr(info, name) for info in infos]) for name in known}
-    return history | {"soft_size": history["layer_sizes"].sum(-1)}
+def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:
+    """One key per seed; keys of different purposes (weights, training) do not overlap."""
+    return jnp.stack([jax.random.fold_in(jax.random.key(seed), purpose) for seed in seeds])

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Num
 
 from meristem.nn.network import Network
-from meristem.train.objective import objective
+from meristem.train.objectives import Objective
 from meristem.train.samples import to_float
 
 PIECE = 2048  # samples
@@ -41,17 +41,18 @@ def measure(
     network: Network,
     x: Num[Array | np.ndarray, "n in"],
     y: Num[Array | np.ndarray, "n ..."],
-    kind: str,
+    objective: Objective,
     weight: Float[Array | np.ndarray, " n"] | None = None,
 ) -> tuple[Measures, Float[Array, "n width"]]:
-    """The measures for an objective `kind`, samples by their weight, and what reached the body.
+    """The measures for an objective, samples by their weight, and what reached the body.
 
-    >>> network = Network.create("tunnel", 2, 3, depth=2, key=jax.random.key(0))
-    >>> measures, hidden = measure(network, jnp.zeros((4, 2)), jnp.zeros((4, 3)), "multilabel")
+    >>> from meristem.train.objectives import Multilabel
+    >>> network = Network.create("tunnel", 2, 3, width=5, depth=2, key=jax.random.key(0))
+    >>> measures, hidden = measure(network, jnp.zeros((4, 2)), jnp.zeros((4, 3)), Multilabel())
     >>> measures.error.item(), measures.macro_f1.item(), hidden.shape
-    (0.0, 0.0, (4, 10))
+    (0.0, 0.0, (4, 5))
     """
-    sums, hidden = sum_up(network, x, y, kind, weight)
+    sums, hidden = sum_up(network, x, y, objective, weight)
     return measures_of(sums), hidden
 
 
@@ -59,17 +60,16 @@ def sum_up(
     network: Network,
     x: Num[Array | np.ndarray, "n in"],
     y: Num[Array | np.ndarray, "n ..."],
-    kind: str,
+    objective: Objective,
     weight: Float[Array | np.ndarray, " n"] | None = None,
 ) -> tuple[Sums, Float[Array, "n width"]]:
     """The sums over a set, and what reached the body."""
-    task = objective(kind)
 
     def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None]:
         hidden = network.embed(to_float(sample[0]))
         outputs = network.head(network.body(hidden))
-        decided = outputs > 0 if kind == "multilabel" else None
-        return task.loss(outputs, sample[1]), task.error(outputs, sample[1]), hidden, decided
+        decided = outputs > 0 if objective.outputs_are_labels else None
+        return objective.loss(outputs, sample[1]), objective.error(outputs, sample[1]), hidden, decided
 
     if x.shape[0] <= PIECE:
         loss, error, hidden, decided = jax.vmap(one)((x, y))
@@ -111,9 +111,11 @@ def _macro_f1(labels: Float[Array, "3 labels"]) -> Float[Array, ""]:
     return jnp.where(occurs, 2 * hits / jnp.maximum(claims + positives, 1), 0).sum() / jnp.maximum(occurs.sum(), 1)
 
 
-_measure = jax.jit(measure, static_argnames="kind")
+_measure = jax.jit(measure, static_argnames="objective")
 
 
-def evaluate(network: Network, x: Num[Array | np.ndarray, "n in"], y: Num[Array | np.ndarray, "n ..."], kind: str) -> Measures:
+def evaluate(
+    network: Network, x: Num[Array | np.ndarray, "n in"], y: Num[Array | np.ndarray, "n ..."], objective: Objective
+) -> Measures:
     """The measures of one trained network, as numbers on the host."""
-    return jax.device_get(_measure(network, x, y, kind=kind)[0])
+    return jax.device_get(_measure(network, x, y, objective=objective)[0])

@@ -1,4 +1,4 @@
-"""The optimiser as an optax chain: Adam with an age per layer, layer-wise rates, projection last.
+"""The optimizer as an optax chain: Adam with an age per layer, layer-wise rates, projection last; or one of a person's own.
 
     m ← β1 m + (1 − β1) g        v ← β2 v + (1 − β2) g²        t: the age of the layer or node, not of the run
     p ← clip(p − rate · decay^depth · m̂ / (√v̂ + ε))
@@ -9,9 +9,11 @@ A layer that was born late has its own t, so that its first step is one rate lon
 The chain takes the whole model as its parameters (integers and dormant buds get no update):
     optimizer = adam(depth_decay=0.75);  state = optimizer.init(model)
     updates, state = optimizer.update(grads, state, model, learning_rate=1e-3);  model = eqx.apply_updates(model, updates)
-Users of their own optimiser need `decay_mask` (weight decay would *open* nodes) and `gate.project` alone.
+In a training loop of one's own another optimizer needs `decay_mask` (weight decay would *open* nodes) and `gate.project` alone;
+`Recipe(optimizer=…)` does with any chain what `for_models` says. `scale_by_rate` is the link that brings it the knobs' rate.
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,8 +23,7 @@ import optax
 from jaxtyping import Array, PyTree
 
 from meristem.gate import is_confined, project
-from meristem.nn.body import Body
-from meristem.nn.budding import Bud
+from meristem.nn.body import Body, Dormant
 
 
 class AdamState(NamedTuple):
@@ -43,9 +44,9 @@ def trainable(model: PyTree) -> PyTree:
     (True, False, False)
     """
     return jax.tree.map(
-        lambda node: jax.tree.map(lambda _: False, node) if isinstance(node, Bud) else eqx.is_inexact_array(node),
+        lambda node: jax.tree.map(lambda _: False, node) if isinstance(node, Dormant) else eqx.is_inexact_array(node),
         model,
-        is_leaf=lambda node: isinstance(node, Bud),
+        is_leaf=lambda node: isinstance(node, Dormant),
     )
 
 
@@ -59,10 +60,10 @@ def decay_mask(params: PyTree) -> PyTree:
     >>> state = optimizer.init(eqx.filter(Tunnel(width=3, depth=2, key=jax.random.key(0)), eqx.is_inexact_array))
     """
 
-    def spared(node: Any) -> bool:
-        return is_confined(node) or isinstance(node, Bud)
+    def is_exempt(node: Any) -> bool:
+        return is_confined(node) or isinstance(node, Dormant)
 
-    return jax.tree.map(lambda node: jax.tree.map(lambda _: not spared(node), node), params, is_leaf=spared)
+    return jax.tree.map(lambda node: jax.tree.map(lambda _: not is_exempt(node), node), params, is_leaf=is_exempt)
 
 
 def layer_depths(model: PyTree) -> PyTree:
@@ -86,7 +87,10 @@ def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax
         zeros = [jax.tree.map(lambda p: jnp.zeros(p.shape, p.dtype), params) for _ in range(2)]
         return AdamState(jax.tree.map(lambda d: jnp.zeros(d.shape, jnp.int32), depths), *zeros)
 
-    def update(grads: PyTree, state: AdamState, model: PyTree, *, learning_rate: Any, **_: Any) -> tuple[PyTree, AdamState]:
+    def update(
+        grads: PyTree, state: AdamState, model: PyTree, *, learning_rate: Any, whole: PyTree = None, **_: Any
+    ) -> tuple[PyTree, AdamState]:
+        model = model if whole is None else whole
         depths = eqx.filter(layer_depths(model), trainable(model))
         age = jax.tree.map(lambda a: a + 1, state.age)
 
@@ -113,10 +117,11 @@ def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax
     return optax.GradientTransformationExtraArgs(init, update)
 
 
+@lru_cache
 def adam(
     depth_decay: float = 0.75, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 ) -> optax.GradientTransformationExtraArgs:
-    """The paper's optimiser; `update` takes `learning_rate` as a keyword.
+    """The paper's optimizer; `update` takes `learning_rate` as a keyword. Equal arguments give the same object.
 
     >>> import jax
     >>> from meristem.nn import Network
@@ -124,3 +129,38 @@ def adam(
     >>> state = adam().init(network)
     """
     return optax.chain(scale_by_adam(depth_decay, b1, b2, eps), project())
+
+
+def scale_by_rate() -> optax.GradientTransformationExtraArgs:
+    """A link of a chain: updates times −(the rate of the knobs times the factor of the schedule).
+
+    >>> optimizer = optax.chain(optax.scale_by_lion(), scale_by_rate())     # Recipe(optimizer=optimizer)
+    """
+
+    def update(
+        updates: PyTree, state: optax.EmptyState, params: PyTree = None, *, learning_rate: Any, **_: Any
+    ) -> tuple[PyTree, optax.EmptyState]:
+        return jax.tree.map(lambda u: -learning_rate * u, updates), state
+
+    return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
+
+
+@lru_cache
+def for_models(optimizer: optax.GradientTransformation) -> optax.GradientTransformationExtraArgs:
+    """Any chain as one that takes a whole model: what it sees are the trainable arrays, and gates stay in [0, 1].
+
+    >>> from meristem.nn import Network
+    >>> network = Network.create("budding", 2, 1, width=3, key=jax.random.key(0))
+    >>> state = for_models(optax.sgd(0.1)).init(network)
+    """
+    chain = optax.chain(optax.with_extra_args_support(optimizer), project())
+
+    def init(model: PyTree) -> PyTree:
+        return chain.init(eqx.filter(model, trainable(model)))
+
+    def update(grads: PyTree, state: PyTree, model: PyTree, *, learning_rate: Any) -> tuple[PyTree, PyTree]:
+        chosen = trainable(model)
+        params = eqx.filter(model, chosen)
+        return chain.update(eqx.filter(grads, chosen), state, params, learning_rate=learning_rate, whole=model)
+
+    return optax.GradientTransformationExtraArgs(init, update)

@@ -5,7 +5,8 @@
 The gradient of a tunnel's biases and gates is a sum over the batch, layer by layer: twenty small kernels in a network of ten
 layers, and on a GPU each costs its launch. Where every sample is given copies of its own, the gradients come out side by
 side and are summed once for all layers: on an H200 a step of the 10 × 100 network takes 125 instead of 136 µs. On a CPU
-there is no launch to save and the copies cost a tenth; in trees and highway networks they gain nothing anywhere.
+there is no launch to save and the copies cost a tenth; in trees and highway networks they gain nothing anywhere. A body says
+whether they pay (`Body.copies_pay`).
 """
 
 import equinox as eqx
@@ -13,15 +14,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from meristem.nn.body import Body
 from meristem.nn.network import Network
-from meristem.nn.tunnel import Tunnel
 
 Outputs = tuple[Float[Array, "batch out"], Float[Array, " batch"]]
 
 
 def over_batch(network: Network, x: Float[Array, "batch in"]) -> Outputs:
     """The outputs and prices of all samples."""
-    if isinstance(network.body, Tunnel) and jax.default_backend() != "cpu":
+    if network.body.copies_pay and jax.default_backend() != "cpu":
         return with_copies(network, x)
     return jax.vmap(network.priced)(x)
 
@@ -29,7 +30,7 @@ def over_batch(network: Network, x: Float[Array, "batch in"]) -> Outputs:
 def with_copies(network: Network, x: Float[Array, "batch in"]) -> Outputs:
     """The same, every sample with its own copy of the body's vectors; the matrices are shared.
 
-    >>> network = Network.create("tunnel", 2, 1, depth=2, key=jax.random.key(0))
+    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
     >>> outputs, prices = with_copies(network, jnp.ones((4, 2)))
     >>> outputs.shape, prices.tolist()
     ((4, 1), [0.0, 0.0, 0.0, 0.0])
@@ -37,7 +38,7 @@ def with_copies(network: Network, x: Float[Array, "batch in"]) -> Outputs:
     vectors, matrices = eqx.partition(network.body, lambda leaf: leaf.ndim == 2)
     copies = jax.tree.map(lambda a: jnp.broadcast_to(a, (x.shape[0], *a.shape)), vectors)
 
-    def one(own: Tunnel, sample: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
+    def one(own: Body, sample: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
         return eqx.tree_at(lambda n: n.body, network, eqx.combine(own, matrices)).priced(sample)
 
     return jax.vmap(one)(copies, x)

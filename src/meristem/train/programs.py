@@ -10,27 +10,27 @@ from typing import Any, NamedTuple
 
 import jax
 
-from meristem.complexity import layer_sizes
-from meristem.train import step
+from meristem.train import epoch, state
 from meristem.train.measure import sum_up
+from meristem.train.recipe import Recipe
 
 
 class Programs(NamedTuple):
     start: Callable[..., Any]  # (network, key, recipe) → state
     epoch: Callable[..., Any]  # (state, data, knobs, recipe) → state, info
     descend: Callable[..., Any]  # (state, growth, data, knobs, part, recipe, parts) → state, growth
-    finish: Callable[..., Any]  # (before, state, growth, data, recipe) → state, info
+    finish: Callable[..., Any]  # (before, state, growth, data, knobs, recipe) → state, info
     tally: Callable[..., Any]  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
-    conclude: Callable[..., Any]  # (before, state, growth, train, dev, sizes, recipe) → state, info
+    conclude: Callable[..., Any]  # (before, state, growth, train, dev, sizes, knobs, recipe) → state, info
 
 
-def _start(network: Any, key: Any, recipe: step.Recipe) -> Any:
-    return step.start(network, recipe, key=key)
+def _start(network: Any, key: Any, recipe: Recipe) -> Any:
+    return state.start(network, recipe, key=key)
 
 
-def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: step.Recipe) -> Any:
-    sums, hidden = sum_up(network, x, y, recipe.objective, weight)
-    return sums, layer_sizes(network.body, hidden, weight) * sums.weight
+def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
+    sums, hidden = sum_up(network, x, y, recipe.task, weight)
+    return sums, network.body.sizes(hidden, weight) * sums.weight
 
 
 def _each(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
@@ -46,13 +46,13 @@ _recipe = partial(jax.jit, static_argnames="recipe")
 _parts = partial(jax.jit, static_argnames=("recipe", "parts"))
 
 ALONE = Programs(
-    _recipe(_start), _recipe(step.epoch), _parts(step.descend), _recipe(step.finish), _recipe(_tally), _recipe(step.conclude)
+    _recipe(_start), _recipe(epoch.epoch), _parts(epoch.descend), _recipe(epoch.finish), _recipe(_tally), _recipe(epoch.conclude)
 )
 TOGETHER = Programs(
     _recipe(_each(_start, (0, 0))),
-    _recipe(_each(step.epoch, (0, None, 0))),
-    _parts(_each(step.descend, (0, 0, None, 0, None))),
-    _recipe(_each(step.finish, (0, 0, 0, None))),
-    _recipe(_each(_tally, (0, None, None, None))),
-    _recipe(_each(step.conclude, (0, 0, 0, 0, 0, 0))),
+    _recipe(_each(epoch.epoch, (0, None, 0))),
+    _parts(_each(epoch.descend, (0, 0, None, 0, None))),
+    _recipe(_each(epoch.finish, (0, 0, 0, None, 0))),
+    _recipe(_each(_tally, (0, None, None, 0))),
+    _recipe(_each(epoch.conclude, (0, 0, 0, 0, 0, 0, 0))),
 )

@@ -1,8 +1,9 @@
-"""What is learned from: samples and targets, checked before anything is compiled.
+"""What is learned from: samples and targets, checked before anything is compiled, and uploaded once.
 
-    binary      y [n] of 0 and 1                    multilabel  y [n, outputs] of 0 and 1
-    multiclass  y [n] of 0 … outputs − 1            squared     y [n, outputs] of numbers
-Whatever does not fit is a ValueError of one line that names the array, what it holds, and what to do.
+    prepare(data, network, objective) → Prepared: on the device, or with the host where they do not fit
+
+Whatever does not fit is a ValueError of one line that names the array, what it holds, and what to do; what targets must be is
+the objective's business.
 """
 
 from typing import Any, NamedTuple
@@ -13,6 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 
 from meristem.nn.network import Network
+from meristem.train.objectives import Objective
+
+SHARE_OF_MEMORY = 0.5  # data that need more of the device's memory stay with the host
 
 
 class Data(NamedTuple):
@@ -34,11 +38,50 @@ class Data(NamedTuple):
     dev_weight: Num[Array | np.ndarray, " m"] | None = None
 
 
-def prepared(data: Data, network: Network, objective: str, *, on_host: bool = False) -> Data:
-    """The samples on the device, or ready for it, checked against the network and the objective. Bytes stay bytes."""
+class Prepared(NamedTuple):
+    """Data that have been checked: on the device, or, if `rows_at_once` is a number, with the host, to be sent in blocks."""
+
+    data: Data
+    rows_at_once: int | None
+
+
+def prepare(
+    data: Any, network: Network, objective: Objective, *, rows_at_once: int | None = None
+) -> Prepared:
+    """The samples checked against the network and the objective, on the device if they fit. Bytes stay bytes.
+
+    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
+    >>> from meristem.train.objectives import Binary
+    >>> prepare((np.zeros((4, 2)), np.array([0, 1, 1, 0])), network, Binary()).data.y.dtype
+    dtype('float32')
+    """
+    if isinstance(data, Prepared):
+        return data
+    host = checked(data, network, objective)
+    rows = rows_at_once or rows_that_fit(host)
+    if rows is not None and rows < len(host.x):
+        return Prepared(host, rows)
+    return Prepared(jax.device_put(host), None)  # compiles nothing, unlike jnp.asarray
+
+
+def rows_that_fit(data: Data, limit: int | None = None) -> int | None:
+    """How many rows may be on the device at a time; None: all of them. `limit`: its memory in bytes, if not as it says."""
+    if limit is None:
+        limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+    total = sum(a.nbytes for a in data if a is not None)
+    if limit is None or total <= SHARE_OF_MEMORY * limit:
+        return None
+    row = total / (len(data.x) + (0 if data.dev_x is None else len(data.dev_x)))
+    return max(1, int(SHARE_OF_MEMORY / 4 * limit / row))  # two blocks, and the room to shuffle them
+
+
+def checked(data: Any, network: Network, objective: Objective) -> Data:
+    """The samples as NumPy arrays of few types."""
+    if not isinstance(data, Data):
+        if not isinstance(data, tuple | list) or not 2 <= len(data) <= len(Data._fields):
+            raise ValueError(f"data is a {type(data).__name__}; give Data(x, y), Data(x, y, dev_x, dev_y) or a tuple of these.")
+        data = Data(*data)
     n_out, n_in = network.head.weight.shape[-2], network.embed.weight.shape[-1]
-    if objective == "binary" and n_out != 1:
-        raise ValueError(f"objective='binary' needs a network with n_out=1; this one has {n_out}. For classes: 'multiclass'.")
     pairs = [("x", data.x, "y", data.y)]
     if data.dev_x is not None or data.dev_y is not None:
         if data.dev_x is None or data.dev_y is None:
@@ -51,14 +94,13 @@ def prepared(data: Data, network: Network, objective: str, *, on_host: bool = Fa
         if targets.shape[:1] != samples.shape[:1]:
             rows = targets.shape[0] if targets.ndim else 0
             raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
-        _check_targets(y_name, targets, objective, n_out)
-        ready += [_narrow(samples), _narrow(targets, as_class=objective == "multiclass")]
-    whole = Data(*ready)
-    whole = whole._replace(
-        weight=_weights("weight", data.weight, len(whole.x)),
-        dev_weight=None if whole.dev_x is None else _weights("dev_weight", data.dev_weight, len(whole.dev_x)),
+        objective.check(y_name, targets, n_out)
+        ready += [_narrow(samples), _narrow(targets, as_class=objective.targets_are_classes)]
+    both = Data(*ready)
+    return both._replace(
+        weight=_weights("weight", data.weight, len(both.x)),
+        dev_weight=None if both.dev_x is None else _weights("dev_weight", data.dev_weight, len(both.dev_x)),
     )
-    return whole if on_host else jax.tree.map(jnp.asarray, whole)
 
 
 def _weights(name: str, values: Any, rows: int) -> np.ndarray | None:
@@ -86,26 +128,6 @@ def _check_samples(name: str, x: np.ndarray, n_in: int) -> None:
         raise ValueError(f"{name} has shape {x.shape}; it must be [samples, features] with at least one sample.")
     if x.shape[1] != n_in:
         raise ValueError(f"{name} has {x.shape[1]} features, but the network takes {n_in}; create it with n_in={x.shape[1]}.")
-
-
-def _check_targets(name: str, y: np.ndarray, objective: str, n_out: int) -> None:
-    if objective in ("binary", "multiclass"):
-        if y.ndim != 1:
-            raise ValueError(f"{name} has shape {y.shape}; objective={objective!r} needs [samples]. Try {name}.reshape(-1).")
-    elif y.ndim != 2 or y.shape[1] != n_out:
-        raise ValueError(f"{name} has shape {y.shape}; objective={objective!r} needs [samples, {n_out}], a column per output.")
-    if objective in ("binary", "multilabel") and not np.isin(y, (0, 1)).all():
-        raise ValueError(f"{name} holds {_stranger(y, np.isin(y, (0, 1)))}; objective={objective!r} needs 0 and 1 alone.")
-    if objective == "multiclass":
-        fine = (y == np.floor(y)) & (y >= 0) & (y < n_out)
-        if not fine.all():
-            raise ValueError(
-                f"{name} holds {_stranger(y, fine)}; with n_out={n_out} classes must be whole numbers from 0 to {n_out - 1}."
-            )
-
-
-def _stranger(values: np.ndarray, fine: np.ndarray) -> str:
-    return str(values[~fine].flat[0])
 
 
 def _narrow(array: np.ndarray, *, as_class: bool = False) -> np.ndarray:

@@ -1,0 +1,40 @@
+"""What is minimized (equations 2 and 5).
+
+    J = mean_x E(x) + penalty · price + l2 · ½ ‖W‖²
+
+E is the objective's. `penalty` is relative to the mean loss, so it does not change with the batch size (the paper's λ is
+relative to the sum over a batch: λ / batch).
+"""
+
+from jaxtyping import Array, Float, Num
+
+import jax
+
+from meristem.nn.network import Network
+from meristem.train.objectives import Objective
+from meristem.train.over_batch import over_batch
+
+
+def cost(
+    network: Network,
+    x: Float[Array, "batch in"],
+    y: Num[Array, "batch ..."],
+    *,
+    objective: Objective,
+    penalty: Float[Array, ""] | float,
+    l2: Float[Array, ""] | float,
+    weight: Float[Array, " batch"] | None = None,
+) -> Float[Array, ""]:
+    """J over a batch. `weight` sums to 1; None is the plain mean.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from meristem.train.objectives import Binary
+    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
+    >>> cost(network, jnp.zeros((4, 2)), jnp.zeros(4), objective=Binary(), penalty=0.0, l2=0.0).item() == jnp.log(2.0).item()
+    True
+    """
+    # The price of most bodies does not depend on the sample; where it does (highway) its mean is meant.
+    outputs, price = over_batch(network, x)
+    each = jax.vmap(objective.loss)(outputs, y) + penalty * price
+    mean = each.mean() if weight is None else (weight * each).sum()
+    return mean + l2 * network.half_norm()

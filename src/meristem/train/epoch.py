@@ -1,0 +1,153 @@
+"""One epoch of training as one pure function: what the device does.
+
+    epoch(state, data, knobs, recipe) → (state, info)
+
+A scan over shuffled minibatches, then the measures of the epoch, the plateau schedule and whether this is the best model so
+far. `epoch` is `descend`, then `finish`; of a long epoch the host may ask for the steps in equal parts, and for the end by
+itself. Everything that differs between the members of a population is an array (state, knobs); all else is the `Recipe`.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from meristem.train import schedule
+from meristem.train.batches import Batch, through
+from meristem.train.knobs import Knobs
+from meristem.train.measure import Measures, measure
+from meristem.train.recipe import Recipe
+from meristem.train.samples import Data
+from meristem.train.state import EpochInfo, Growth, TrainState, no_growth, select
+from meristem.train.step import step
+
+
+def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, EpochInfo]:
+    """One epoch later. A member that has stopped or diverges keeps its state."""
+    after, growth = descend(state, no_growth(), data, knobs, jnp.zeros((), jnp.int32), recipe, parts=1)
+    return finish(state, after, growth, data, knobs, recipe)
+
+
+def descend(
+    state: TrainState, growth: Growth, data: Data, knobs: Knobs, part: Int[Array, ""], recipe: Recipe, parts: int
+) -> tuple[TrainState, Growth]:
+    """The minibatch steps of one of the equal `parts` of an epoch."""
+
+    def one(carry: PyTree, batch: Batch) -> PyTree:
+        network, opt_state, growth = unpack(carry)
+        after, info = step(eqx.tree_at(_moving, state, (network, opt_state)), batch, knobs, recipe)
+        growth = Growth(
+            growth.opened + info.opened,
+            growth.closed + info.closed,
+            growth.waited + info.waited,
+            jnp.maximum(growth.most_leaves, after.network.body.in_use()),
+        )
+        packed = pack((*_moving(after), growth))
+        return packed if batch.is_real is None else select(batch.is_real, packed, carry)
+
+    first = (*_moving(state), growth)
+    pack, unpack = _rows_of(first)
+    key = jax.random.fold_in(state.key, state.epoch)
+    weighted = data._replace(weight=_times(data.weight, knobs.weight))
+    *moved, growth = unpack(through(one, pack(first), weighted, recipe.batch_size, key, part, parts))
+    return eqx.tree_at(_moving, state, tuple(moved)), growth
+
+
+def finish(
+    before: TrainState, state: TrainState, growth: Growth, data: Data, knobs: Knobs, recipe: Recipe
+) -> tuple[TrainState, EpochInfo]:
+    """The measures after the last step, and the end of the epoch; `before`: as it began."""
+    network, task = state.network, recipe.task
+    weight = _times(data.weight, knobs.weight)
+    train, hidden = measure(network, data.x, data.y, task, weight)
+    dev = train
+    if data.dev_x is not None and data.dev_y is not None:
+        weight = _times(data.dev_weight, knobs.dev_weight)
+        dev, hidden = measure(network, data.dev_x, data.dev_y, task, weight)
+    elif knobs.dev_weight is not None:
+        weight = _times(data.weight, knobs.dev_weight)
+        dev, hidden = measure(network, data.x, data.y, task, weight)
+    return conclude(before, state, growth, train, dev, network.body.sizes(hidden, weight), knobs, recipe)
+
+
+def conclude(
+    before: TrainState,
+    state: TrainState,
+    growth: Growth,
+    train: Measures,
+    dev: Measures,
+    sizes: Float[Array, " layers"],
+    knobs: Knobs,
+    recipe: Recipe,
+) -> tuple[TrainState, EpochInfo]:
+    """The schedule, and whether this is the best model."""
+    stages, network = len(recipe.scales), state.network
+    plateau = schedule.step(before.plateau, _to_minimize(dev, recipe.watch), patience=recipe.patience, stages=stages)
+    chosen, (best, best_loss) = _to_minimize(dev, recipe.select), before.best
+    better = (chosen < best) | ((chosen == best) & (dev.loss < best_loss))
+
+    was_stopped = schedule.stopped(before.plateau, stages) | before.diverged
+    healthy = jnp.isfinite(train.loss) & jnp.isfinite(dev.loss)
+    improved = better & healthy & ~was_stopped
+    after = TrainState(
+        network=network,
+        opt_state=state.opt_state,
+        key=before.key,
+        plateau=plateau,
+        best=(jnp.where(improved, chosen, best), jnp.where(improved, dev.loss, best_loss)),
+        epoch=before.epoch + 1,
+        diverged=before.diverged,
+    )
+    after = select(was_stopped | ~healthy, before, after)
+    after = eqx.tree_at(lambda s: s.diverged, after, before.diverged | (~healthy & ~was_stopped))
+    info = EpochInfo(
+        epoch=before.epoch + ~was_stopped,
+        rate=knobs.learning_rate * schedule.scale(before.plateau, recipe.scales),
+        loss=train.loss,
+        error=train.error,
+        macro_f1=train.macro_f1,
+        dev_loss=dev.loss,
+        dev_error=dev.error,
+        dev_macro_f1=dev.macro_f1,
+        layer_sizes=sizes,
+        hard_size=network.body.hard_size(),
+        stage=before.plateau.stage,
+        improved=improved,
+        stopped=schedule.stopped(after.plateau, stages) | after.diverged,
+        diverged=after.diverged,
+        **growth._asdict(),
+    )
+    return after, info
+
+
+def _moving(state: TrainState) -> tuple[Any, Any]:
+    """What the steps of an epoch change."""
+    return state.network, state.opt_state
+
+
+def _times(one: Any, other: Any) -> Any:
+    """The product of weights, of which either may be missing."""
+    return one if other is None else other if one is None else one * other
+
+
+def _to_minimize(measures: Measures, name: str) -> Float[Array, ""]:
+    value = getattr(measures, name)
+    return -value if name == "macro_f1" else value
+
+
+def _rows_of(tree: PyTree) -> tuple[Any, Any]:
+    """Views of a tree's stacks as [layers, rest] and back, for the loop's carry.
+
+    The compiler makes loops of the carry's shape, and on CPU those over [10, 10, 10] take six times as long as [10, 100].
+    """
+    shapes = jax.tree.map(jnp.shape, tree, is_leaf=eqx.is_array)
+
+    def pack(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda a: a.reshape(a.shape[0], -1) if a.ndim > 2 else a, tree)
+
+    def unpack(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda a, shape: a.reshape(shape), tree, shapes)
+
+    return pack, unpack

@@ -1,0 +1,82 @@
+"""What may differ between the members of a population: a number each, or one for all.
+
+    learning_rate, penalty, l2, dropout    numbers; with a leading axis of members in a population
+    weight, dev_weight                     how much each row counts, [rows]; times the weights of the data
+
+Row weights make folds and bootstraps members of one population over data that are on the device once: a fold has weight 0
+where its development weight is 1. Where the data have no development set, `dev_weight` counts the training rows.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from meristem.train.samples import Data
+
+L2 = 1e-5
+
+
+class Knobs(NamedTuple):
+    """See the module's header. A dropout of None compiles none; weights of None count all rows alike.
+
+    >>> Knobs(learning_rate=1e-3, penalty=1e-4).l2
+    1e-05
+    """
+
+    learning_rate: Float[Array | np.ndarray, "*members"] | float
+    penalty: Float[Array | np.ndarray, "*members"] | float
+    l2: Float[Array | np.ndarray, "*members"] | float = L2
+    dropout: Float[Array | np.ndarray, "*members"] | float | None = None  # the share of inputs set to 0 in each step
+    weight: Float[Array | np.ndarray, "*members rows"] | None = None
+    dev_weight: Float[Array | np.ndarray, "*members rows"] | None = None
+
+
+def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
+    """Arrays on the device with the axis of members, or a ValueError of one line."""
+    return Knobs(
+        learning_rate=_numbers("learning_rate", knobs.learning_rate, members, "above 0", lambda v: v > 0),
+        penalty=_numbers("penalty", knobs.penalty, members, "of at least 0", lambda v: v >= 0),
+        l2=_numbers("l2", knobs.l2, members, "of at least 0", lambda v: v >= 0),
+        dropout=None
+        if knobs.dropout is None
+        else _numbers("dropout", knobs.dropout, members, "of at least 0 and below 1", lambda v: (v >= 0) & (v < 1)),
+        weight=_rows("weight", knobs.weight, members),
+        dev_weight=_rows("dev_weight", knobs.dev_weight, members),
+    )
+
+
+def check_rows(knobs: Knobs, data: Data) -> None:
+    """Raise ValueError unless the weights are those of the data's rows."""
+    dev = data.x if data.dev_x is None else data.dev_x
+    for name, weight, rows in (("weight", knobs.weight, len(data.x)), ("dev_weight", knobs.dev_weight, len(dev))):
+        if weight is not None and jnp.shape(weight)[-1] != rows:
+            raise ValueError(f"{name} is for {jnp.shape(weight)[-1]} rows; the data have {rows}.")
+
+
+def _numbers(name: str, value: Any, members: tuple[int, ...], wanted: str, fits: Any) -> jax.Array:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name}={value!r} must be a number.")
+    if not (np.isfinite(array) & fits(array)).all():
+        raise ValueError(f"{name}={value!r} must be a finite number {wanted}.")
+    if array.shape not in ((), members):
+        many = f", or one for each of the {members[0]} members" if members else ""
+        raise ValueError(f"{name} has shape {array.shape}; give one number{many}.")
+    return jax.device_put(np.broadcast_to(array, members).astype(jnp.result_type(float)))
+
+
+def _rows(name: str, value: Any, members: tuple[int, ...]) -> jax.Array | None:
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub" or array.ndim not in (1, 1 + len(members)):
+        raise ValueError(f"{name} has shape {array.shape}; give a number for each row{', of each member' * bool(members)}.")
+    array = np.broadcast_to(array, (*members, array.shape[-1])) if array.ndim == 1 else array
+    if array.shape[:-1] != members:
+        raise ValueError(f"{name} has shape {array.shape}; give [rows], or [{members[0]}, rows] for the {members[0]} members.")
+    if not np.isfinite(array).all() or (array < 0).any() or not (array > 0).any(-1).all():
+        raise ValueError(f"{name} must hold finite numbers, none below 0, and at least one above 0 for each member.")
+    return jax.device_put(array.astype(jnp.result_type(float)))

@@ -1,0 +1,27 @@
+"""Numbers with outliers: E = Σ_k |o_k − t_k|; targets t [n, k]. Learns the median. The error is the same sum."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from meristem.train.objectives.base import Objective, weighted_quantile
+
+
+@dataclass(frozen=True)
+class AbsoluteError(Objective):
+    """k values, targets of k values; a constant prediction is best at the median."""
+
+    name: ClassVar[str] = "absolute_error"
+    error_name: ClassVar[str] = "absolute error"
+
+    def loss(self, outputs: Array, target: Array) -> Array:
+        return jnp.abs(outputs - target.astype(outputs.dtype)).sum()
+
+    def error(self, outputs: Array, target: Array) -> Array:
+        return self.loss(outputs, target)
+
+    def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        return weighted_quantile(y, weight, 0.5)

@@ -1,0 +1,95 @@
+"""Who looks on while networks are trained: one protocol for `fit`, studies and estimators.
+
+    epoch(member, info) → True to stop     after each epoch of each member; `info` is its EpochInfo, on the host
+    pulse(member, share)                   within long epochs: the share of the steps that is done
+
+A plain function does, too: `f(info)`, or `f(member, info)` where there are many. Calls may come from several threads.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from meristem.train.state import EpochInfo
+
+
+class Watcher:
+    """Sees everything and does nothing; override what you need.
+
+    >>> class Printer(Watcher):
+    ...     def epoch(self, member, info):
+    ...         print(member, int(info.epoch), float(info.loss))
+    """
+
+    def epoch(self, member: int, info: EpochInfo) -> bool | None:
+        """After an epoch; True stops the member."""
+
+    def pulse(self, member: int, share: float) -> None:
+        """Within an epoch."""
+
+
+class Calling(Watcher):
+    """A plain function as a watcher."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function, self.with_member = function, _takes_two(function)
+
+    def epoch(self, member: int, info: EpochInfo) -> bool | None:
+        return self.function(member, info) if self.with_member else self.function(info)
+
+
+class Renamed(Watcher):
+    """A watcher of one member of a population that is trained alone."""
+
+    def __init__(self, watcher: Watcher, member: int):
+        self.watcher, self.member = watcher, member
+
+    def epoch(self, member: int, info: EpochInfo) -> bool | None:
+        return self.watcher.epoch(self.member, info)
+
+    def pulse(self, member: int, share: float) -> None:
+        self.watcher.pulse(self.member, share)
+
+
+class Everyone(Watcher):
+    """Several watchers as one; each of them may stop the training."""
+
+    def __init__(self, watchers: Iterable[Watcher]):
+        self.watchers = list(watchers)
+
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        return any([bool(watcher.epoch(member, info)) for watcher in self.watchers])
+
+    def pulse(self, member: int, share: float) -> None:
+        for watcher in self.watchers:
+            if hasattr(watcher, "pulse"):
+                watcher.pulse(member, share)
+
+
+def watcher_of(name: str, given: Any) -> Everyone:
+    """None, a watcher, a function, or several of them, as one watcher; ValueError where it is none of these.
+
+    >>> watcher_of("watch", [lambda info: True]).epoch(0, None)
+    True
+    """
+    each = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+    wrong = [one for one in each if not callable(getattr(one, "epoch", one))]
+    if wrong:
+        raise ValueError(
+            f"{name}={wrong[0]!r} must be a function that takes the epoch's info, an object with epoch(member, info), "
+            "or a list of these."
+        )
+    return Everyone(one if hasattr(one, "epoch") else Calling(one) for one in each)
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Whether it wants (member, info) rather than (info)."""
+    try:
+        inspect.signature(function).bind(0, None)
+    except (TypeError, ValueError):  # other arguments, or a builtin without a signature
+        return False
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        return True
+    return False
