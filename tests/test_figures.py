@@ -12,12 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import Data, Recipe, figures, fit
+from meristem import Data, Recipe, fit
 from meristem.data.spirals import two_spirals
-from meristem.pictures.studies import curves, files
-from meristem.pictures.studies.catalog import EXPERIMENTS
-from meristem.pictures.studies.study import Study as Loaded, middle
 from meristem.nn import Network
+from meristem.pictures import studies as figures
+from meristem.pictures.studies import files
+from meristem.pictures.studies.catalog import CATALOG
+from meristem.pictures.studies.records import StudyFiles, middle
+from meristem.pictures.studies.training import rate_changes
 
 pytestmark = pytest.mark.skipif(
     not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem[cli]')"
@@ -124,12 +126,12 @@ def test_four_tasks_the_penalized_highway_and_no_discriminants(tmp_path: Path, s
         for run in summary["runs"]:
             if (run["model"], run["task"]) == ("highway", source):
                 runs.append(run | {"model": "highway-penalized", "task": task})
-                for field in EXPERIMENTS["two-spirals"].arrays:
+                for field in CATALOG["two-spirals"].required().arrays:
                     key = f"{task}/{run['seed']}/{field}"
                     arrays[f"highway-penalized/{key}"] = history[f"highway/{source}/{run['seed']}/{field}"]
     paths = figures.draw(write(tmp_path, (summary | {"runs": runs}, arrays)))
     assert [path.name for path in paths] == ["data.png", "highway-penalized.png", "sizes.png"]
-    assert files.load(tmp_path, EXPERIMENTS).tasks == ["easy", "medium", "difficult", "classic"]
+    assert files.load(tmp_path).tasks == ["easy", "medium", "difficult", "classic"]
 
 
 def test_redrawing_gives_the_same_pictures_and_leaves_matplotlib_as_it_was(tmp_path: Path, study: Study) -> None:
@@ -147,7 +149,7 @@ def test_redrawing_gives_the_same_pictures_and_leaves_matplotlib_as_it_was(tmp_p
 
 def test_the_middle_seed_is_the_lower_median_and_never_is_last() -> None:
     runs = [{"seed": seed, "zero_error_epoch": epoch} for seed, epoch in enumerate([None, 30, 10, None])]
-    rank = EXPERIMENTS["two-spirals"].rank
+    rank = CATALOG["two-spirals"].rank
     assert middle(runs, rank)["seed"] == 1
     assert middle(runs[:1], rank)["seed"] == 0
     assert middle(runs[:3], rank)["seed"] == 1
@@ -157,7 +159,7 @@ def test_the_middle_seed_is_the_lower_median_and_never_is_last() -> None:
 def test_a_cut_of_the_rate_lies_between_two_epochs(study: Study) -> None:
     run = study[0]["runs"][0]
     arrays = {"tunnel/easy/0/stage": np.asarray([0, 0, 1, 1, 2])}
-    assert curves.cuts(Loaded(EXPERIMENTS["two-spirals"], [run], {}, arrays), run).tolist() == [2.5, 4.5]
+    assert rate_changes(StudyFiles(CATALOG["two-spirals"], [run], {}, arrays), run).tolist() == [2.5, 4.5]
 
 
 def test_importing_the_package_does_not_import_matplotlib() -> None:

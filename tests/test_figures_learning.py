@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from meristem import Data, Recipe, figures
+from meristem import Data, Recipe
 from meristem.experiments.runs import Result, Setting, Task, train
+from meristem.pictures import studies as figures
 from meristem.pictures.studies import files
-from meristem.pictures.studies.catalog import EXPERIMENTS
-from meristem.pictures.studies.study import Run, Study as Loaded
+from meristem.pictures.studies.catalog import CATALOG
+from meristem.pictures.studies.records import Run, StudyFiles
 from meristem.show.progress import Progress
 from test_figures import Study, size_of, summary_of, without, write
 
@@ -72,15 +73,15 @@ def study(request: pytest.FixtureRequest) -> Study:
     return request.getfixturevalue(request.param)
 
 
-def loaded(study: Study) -> Loaded:
+def loaded(study: Study) -> StudyFiles:
     summary, arrays = study
-    return Loaded(EXPERIMENTS[summary["experiment"]], summary["runs"], summary["paper"], arrays)
+    return StudyFiles(CATALOG[summary["experiment"]], summary["runs"], summary["paper"], arrays)
 
 
 def picture(study: Study, name: str) -> Any:
     """The figure before it is saved."""
     here = loaded(study)
-    return here.experiment.pictures(here)[name](here)
+    return here.pictures.drawings(here)[name](here)
 
 
 def columns(study: Study, model: str) -> dict[str, list[Any]]:
@@ -245,7 +246,7 @@ def test_far_off_first_epochs_leave_through_the_top(mnist: Study) -> None:
 def test_the_middle_seed_is_the_lower_median_of_the_validation_measure() -> None:
     for name, field in (("mnist", "dev_error"), ("mirflickr", "dev_macro_f1"), ("tagging", "dev_macro_f1")):
         runs = [{"seed": seed, field: value} for seed, value in enumerate([0.4, 0.1, None, 0.2])]
-        middle = Loaded(EXPERIMENTS[name], runs, {}, {}).middle
+        middle = StudyFiles(CATALOG[name], runs, {}, {}).middle
         assert middle(runs)["seed"] == 3
         assert middle(runs[:2])["seed"] == 1
         assert middle(runs[2:3])["seed"] == 2
@@ -334,6 +335,6 @@ def test_bad_files_are_named_in_one_line_with_advice(tmp_path: Path, name: str, 
     experiment, spoil, message = BAD[name]
     spoil(write(tmp_path, request.getfixturevalue(experiment)))
     with pytest.raises(ValueError, match=message) as caught:
-        files.load(tmp_path, EXPERIMENTS)
+        files.load(tmp_path)
     assert "\n" not in str(caught.value)
     assert f"run `meristem reproduce {experiment} --out {tmp_path}` first" in str(caught.value)

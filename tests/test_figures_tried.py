@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from meristem import Recipe, figures
+from meristem import Recipe
 from meristem.experiments.runs import Setting, Task, train_all
+from meristem.pictures import studies as figures
 from meristem.pictures.studies import files
-from meristem.pictures.studies.catalog import EXPERIMENTS
+from meristem.pictures.studies.catalog import CATALOG
 from meristem.pictures.sheet import COLORS
-from meristem.pictures.studies.study import Study as Loaded
+from meristem.pictures.studies.records import StudyFiles
 from meristem.show.progress import Progress
 from test_figures import Study, summary_of, write
 from test_figures_learning import RECIPES, problem
@@ -37,8 +38,8 @@ def study() -> Study:
 
 def picture(study: Study) -> Any:
     summary, arrays = study
-    here = Loaded(EXPERIMENTS["tagging"], summary["runs"], {}, arrays, summary["tried"])
-    return here.experiment.pictures(here)["tried"](here)
+    here = StudyFiles(CATALOG["tagging"], summary["runs"], {}, arrays, summary["tried"])
+    return here.pictures.drawings(here)["tried"](here)
 
 
 def rows(ax: Any) -> list[str]:
@@ -109,5 +110,5 @@ def test_a_setting_at_which_every_seed_diverged_has_a_row_and_no_dot(study: Stud
 def test_a_bad_list_of_settings_is_named_in_one_line(tmp_path: Path, study: Study, tried: Any, says: str) -> None:
     summary_of(tried=tried)(write(tmp_path, study))
     with pytest.raises(ValueError, match=says) as caught:
-        files.load(tmp_path, EXPERIMENTS)
+        files.load(tmp_path)
     assert "\n" not in str(caught.value)

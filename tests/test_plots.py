@@ -233,7 +233,7 @@ def tree(capacity: int, leaves: int, seed: int) -> Network:
 @pytest.mark.parametrize(("capacity", "leaves", "seed"), [(4, 1, 0), (4, 4, 1), (8, 5, 2), (8, 6, 3), (16, 16, 4)])
 def test_the_drawn_tree_is_the_tree(capacity, leaves, seed):
     body = tree(capacity, leaves, seed).body
-    nodes = nodes_of(body)
+    nodes = nodes_of(body.structure())
     assert [node.x for node in nodes] == list(range(2 * leaves - 1))
     children = [child for node in nodes for child in node.children]
     (root,) = set(range(len(nodes))) - set(children)  # everyone else is somebody's child
@@ -260,7 +260,7 @@ def test_every_node_is_drawn_once():
     inner, leaves = (marks.get_offsets() for marks in ax.collections)
     assert (len(inner), len(leaves)) == (4, 5) and len(inner) + len(leaves) == int(hard_size(network))
     assert sorted([*inner[:, 0], *leaves[:, 0]]) == list(range(9))
-    nodes = nodes_of(network.body)
+    nodes = nodes_of(network.body.structure())
     written = {text.get_position(): text.get_text() for text in ax.texts}
     assert written == {(node.x, node.y): shown(node.gamma) if node.children else f"$W_{{{node.layer + 1}}}$" for node in nodes}
     assert len(ax.lines) == 8
@@ -272,7 +272,7 @@ def test_tied_weights_have_one_color_and_open_nodes_thick_lines():
     network = tree(8, 5, 0)
     ax = plot_structure(network)
     colors = {tuple(place): tuple(color) for place, color in zip(*_leaf_colors(ax), strict=True)}
-    nodes = nodes_of(network.body)
+    nodes = nodes_of(network.body.structure())
     for node in nodes:
         below = [line for line in ax.lines if (line.get_xdata()[0], line.get_ydata()[0]) == (node.x, node.y)]
         if node.children:

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.sheet import CLASSES, Axes
 from meristem.pictures.canvas import canvas
+from meristem.pictures.sheet import CLASSES, Axes, between_classes, pale
 
 GRID = 200  # points along each feature
+WHITE = 0.55  # in the shading
 MARGIN = 0.07  # beyond the samples, of their span
 MORE_CLASSES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")  # Okabe and Ito's
 Plane = tuple[np.ndarray, np.ndarray, np.ndarray]  # the two features along their axes [GRID], and all pairs [GRID², 2]
@@ -88,20 +89,22 @@ def _classes(ax: Axes, estimator: Any, plane: Plane, predicted: np.ndarray, poin
     colors = _class_colors(len(classes))
     probability = _asked(estimator, "predict_proba", plane) if hasattr(estimator, "predict_proba") else None
     if len(classes) == 2 and probability is not None:
-        shading = _shade(ax, plane, probability[:, 1], cmap=_between(*colors), vmin=0, vmax=1, interpolation="bilinear")
+        shading = _shade(
+            ax, plane, probability[:, 1], cmap=between_classes(colors, WHITE), vmin=0, vmax=1, interpolation="bilinear"
+        )
         _border(ax, plane, probability[:, 1] - 0.5)
         _bar(ax, shading, f"probability of {_name(classes[1])}", ticks=[0, 0.25, 0.5, 0.75, 1])
     else:
-        regions = ListedColormap([_pale(color) for color in colors])
+        regions = ListedColormap([pale(color, WHITE) for color in colors])
         _shade(ax, plane, np.searchsorted(classes, predicted), cmap=regions, vmin=-0.5, vmax=len(classes) - 0.5)
         if probability is not None:
             for k in range(len(classes) if len(classes) > 1 else 0):
                 _border(ax, plane, probability[:, k] - np.delete(probability, k, 1).max(1))
     for name, color in zip(classes, colors, strict=True):
-        ax.scatter(*points[y == name].T, color=color, label=_name(name), **_look(points))
-    look = {"frameon": True, "facecolor": "white", "framealpha": 0.85, "edgecolor": "none", "handletextpad": 0.2}
+        ax.scatter(*points[y == name].T, color=color, label=_name(name), **_marks(points))
+    frame = {"frameon": True, "facecolor": "white", "framealpha": 0.85, "edgecolor": "none", "handletextpad": 0.2}
     marks = 1.0 if len(points) <= 1000 else 1.7
-    ax.legend(loc="best", ncols=1 if len(classes) <= 8 else 2, markerscale=marks, borderpad=0.3, **look)
+    ax.legend(loc="best", ncols=1 if len(classes) <= 8 else 2, markerscale=marks, borderpad=0.3, **frame)
 
 
 def _values(ax: Axes, plane: Plane, predicted: np.ndarray, points: np.ndarray, y: np.ndarray) -> None:
@@ -110,18 +113,18 @@ def _values(ax: Axes, plane: Plane, predicted: np.ndarray, points: np.ndarray, y
     low, high = float(y.min()), float(y.max())
     scale = {"vmin": low, "vmax": high if high > low else low + 1, "cmap": "viridis"}
     shading = _shade(ax, plane, predicted, interpolation="bilinear", **scale)
-    ax.scatter(*points.T, c=y, **scale, **_look(points))
+    ax.scatter(*points.T, c=y, **scale, **_marks(points))
     below, above = bool(predicted.min() < low), bool(predicted.max() > high)
     extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
     _bar(ax, shading, "predicted value; points: y", extend=extend)
 
 
-def _shade(ax: Axes, plane: Plane, values: np.ndarray, **look: Any) -> Any:
+def _shade(ax: Axes, plane: Plane, values: np.ndarray, **style: Any) -> Any:
     """The values are at the centers of the pixels."""
     across, up, _ = plane
     dx, dy = (across[1] - across[0]) / 2, (up[1] - up[0]) / 2
     extent = (across[0] - dx, across[-1] + dx, up[0] - dy, up[-1] + dy)
-    return ax.imshow(values.reshape(GRID, GRID), origin="lower", extent=extent, aspect="auto", **look)
+    return ax.imshow(values.reshape(GRID, GRID), origin="lower", extent=extent, aspect="auto", **style)
 
 
 def _border(ax: Axes, plane: Plane, difference: np.ndarray) -> None:
@@ -139,7 +142,7 @@ def _name(value: Any) -> str:
     return f"class {value:g}" if isinstance(value, int | float | np.number) else str(value)
 
 
-def _look(points: np.ndarray) -> dict[str, Any]:
+def _marks(points: np.ndarray) -> dict[str, Any]:
     size, edge = (22, 0.5) if len(points) <= 1000 else (8, 0.2)
     return {"s": size, "edgecolors": "white", "linewidths": edge, "zorder": 3}
 
@@ -149,16 +152,3 @@ def _class_colors(count: int) -> list[Any]:
 
     named = [*CLASSES, *MORE_CLASSES]
     return named[:count] if count <= len(named) else list(colormaps["turbo"](np.linspace(0.05, 0.95, count))[:, :3])
-
-
-def _pale(color: Any) -> Any:
-    """Pale enough for the points to stand out."""
-    from matplotlib.colors import to_rgb
-
-    return tuple(0.55 + 0.45 * np.asarray(to_rgb(color)))
-
-
-def _between(one: Any, other: Any) -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("classes", [_pale(one), "white", _pale(other)])

@@ -1,4 +1,4 @@
-"""What a picture is drawn on: a person's own axes, in that person's style, or a new figure of pyplot's, in the house's.
+"""What a picture of an estimator is drawn on: a person's own axes, in that person's style, or a new figure of pyplot's in ours.
 
     with canvas("ax", ax, size=(6, 4)) as (ax,): …
 
@@ -11,10 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.studies import have_matplotlib
-from meristem.pictures.sheet import STYLE, Axes
-
-INK = "#333333"
+from meristem.pictures.sheet import STYLE, Axes, have_matplotlib
 
 
 @contextmanager
@@ -53,9 +50,9 @@ def inches(ax: Axes) -> tuple[float, float]:
     return box.width, box.height
 
 
-def titled(ax: Axes, name: str, told: str, **look: Any) -> None:
+def titled(ax: Axes, name: str, text: str, **style: Any) -> None:
     """A title of one line, or of two where the axes are narrow."""
-    ax.set_title(f"{name}: {told}" if inches(ax)[0] > 4.6 else f"{name}:\n{told}", **look)
+    ax.set_title(f"{name}: {text}" if inches(ax)[0] > 4.6 else f"{name}:\n{text}", **style)
 
 
 def openness_map() -> Any:

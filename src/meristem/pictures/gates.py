@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.sheet import GREY, Axes
-from meristem.pictures.canvas import INK, canvas, inches, openness_map, titled
+from meristem.pictures.canvas import canvas, inches, openness_map, titled
+from meristem.pictures.sheet import GREY, INK, Axes
 
 SIDE = 1.75  # inches for the two columns of numbers
 ROWS = 25  # of numbers, at most
@@ -17,7 +17,7 @@ class GatePicture:
     """What is drawn and said."""
 
     gates: np.ndarray  # [layers, units], 0 … 1
-    title: tuple[str, str]  # what it is, and what is told of it
+    title: tuple[str, str]  # what it is, and what is said of it
     label: str | None  # what a gate's color is; None: there are no gates
     summed: str  # what the sum of a layer's gates is
     counted: str  # what `is_counted` counts

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.curves import CUT_LINE, line, ring
-from meristem.pictures.studies.learning import PARTS
-from meristem.pictures.sheet import COLORS, GREY, Axes, from_zero, layer_colors
-from meristem.nn import Budding
 from meristem.pictures.advice import not_drawn
-from meristem.pictures.canvas import INK, canvas, titled
+from meristem.pictures.axes import from_zero
+from meristem.pictures.canvas import canvas, titled
+from meristem.pictures.curves import CUT_LINE, PARTS, changes, layer_bar, layer_lines, line, ring
+from meristem.pictures.sheet import GREY, INK, TREE, Axes
 
 History = dict[str, np.ndarray]
 LAST = ("kept model", "rate changes")  # in the legend
@@ -34,10 +33,10 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
     with canvas("axes", axes, size=(7.0, 5.4), rows=2) as drawn:
         losses, sizes = drawn
         _losses(losses, history, kept)
-        if isinstance(estimator.network_.body, Budding):
-            _tree_sizes(sizes, history, kept)
-        else:
+        if estimator.network_.body.is_layered:
             _layer_sizes(sizes, history, kept)
+        else:
+            _tree_sizes(sizes, history, kept)
         epochs = len(history["loss"])
         for ax in drawn:
             margin = max(0.5, 0.02 * epochs)
@@ -88,38 +87,22 @@ def _loss_scale(ax: Axes, curves: list[np.ndarray]) -> None:
 
 def _layer_sizes(ax: Axes, history: History, kept: int) -> None:
     """The sum in ink, and a line per layer, the first on top."""
-    layers = history["layer_sizes"].T
+    layers = history["layer_sizes"].shape[1]
     line(ax, history["soft_size"], color=INK, linewidth=2.0, label="all layers")
     _ring(ax, history["soft_size"], kept, INK)
-    if len(layers) > 1:
-        for sizes, color in reversed(list(zip(layers, layer_colors(len(layers)), strict=True))):
-            line(ax, sizes, color=color, linewidth=1.4)
-        _layer_bar(ax, len(layers))
+    if layers > 1:
+        layer_lines(ax, history["layer_sizes"])
+        # A narrow strip beside the axes, which keep their width: epochs stand below epochs.
+        layer_bar(ax.figure, layers, cax=ax.inset_axes((1.015, 0, 0.02, 1)))
     ax.set_ylabel("soft size")
     from_zero(ax)
 
 
-def _layer_bar(ax: Axes, layers: int) -> None:
-    """A narrow strip beside the axes, which keep their width: epochs stand below epochs."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import BoundaryNorm, ListedColormap
-
-    norm = BoundaryNorm(np.arange(layers + 1) + 0.5, layers)
-    ticks = np.arange(1, layers + 1, max(1, -(-(layers - 1) // 9)))
-    strip = ax.inset_axes((1.015, 0, 0.02, 1))
-    colors = ScalarMappable(norm, ListedColormap(layer_colors(layers)))
-    bar = ax.figure.colorbar(colors, cax=strip, ticks=ticks, label="layer")
-    strip.tick_params(which="both", length=0, labelsize=8)
-    strip.invert_yaxis()
-    bar.outline.set_visible(False)
-
-
 def _tree_sizes(ax: Axes, history: History, kept: int) -> None:
-    green = COLORS["budding"]
     line(ax, history["hard_size"], color=INK, label="hard size", drawstyle="steps-post", linewidth=1.0)
-    line(ax, history["soft_size"], color=green, label="soft size")
+    line(ax, history["soft_size"], color=TREE, label="soft size")
     _ring(ax, history["hard_size"], kept, INK)
-    _ring(ax, history["soft_size"], kept, green)
+    _ring(ax, history["soft_size"], kept, TREE)
     ax.set_ylabel("size of the tree")
     ax.yaxis.get_major_locator().set_params(integer=True)
     from_zero(ax, least=3.2)
@@ -132,28 +115,27 @@ def _ring(ax: Axes, values: np.ndarray, kept: int, color: str, label: str | None
 
 def _rate_changes(ax: Axes, rate: np.ndarray) -> None:
     """Between the last epoch of one rate and the first of the next."""
-    for i, change in enumerate(np.flatnonzero(np.diff(rate))):
-        ax.axvline(change + 1.5, zorder=1.8, label="_" if i else "rate changes", **CUT_LINE)
+    for i, change in enumerate(changes(rate)):
+        ax.axvline(change, zorder=1.8, label="_" if i else "rate changes", **CUT_LINE)
 
 
 def _rates(ax: Axes, rate: np.ndarray) -> None:
     """Each new rate, where it begins, above the curves; if it lasts long enough for the number to find room."""
-    changes = np.flatnonzero(np.diff(rate))
-    if changes.size:
+    begins = changes(rate)
+    if begins.size:
         low, high = ax.get_ylim()
         ax.set_ylim(top=high * (high / low) ** 0.28 if ax.get_yscale() == "log" else high + 0.28 * (high - low))
-    for change, end in zip(changes, np.append(changes, len(rate))[1:], strict=True):
-        if end - change > 0.035 * len(rate):
-            look: dict[str, Any] = {"rotation": 90, "ha": "left", "va": "top", "fontsize": 8, "color": GREY}
-            ax.annotate(
-                f"{rate[change + 1]:.2g}", (change + 1.5, 1), (2, -2), ax.get_xaxis_transform(), "offset points", **look
-            )
+    for begin, end in zip(begins, np.append(begins, len(rate) + 1.5)[1:], strict=True):
+        if end - begin > 0.035 * len(rate):
+            style: dict[str, Any] = {"rotation": 90, "ha": "left", "va": "top", "fontsize": 8, "color": GREY}
+            number = f"{rate[int(begin)]:.2g}"
+            ax.annotate(number, (begin, 1), (2, -2), ax.get_xaxis_transform(), "offset points", **style)
 
 
 def _legend(losses: Axes, sizes: Axes) -> None:
     """One row above both, where it hides no line."""
     names = {label: handle for ax in (losses, sizes) for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     order = sorted(names, key=lambda label: label in LAST)
-    look = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2, "frameon": False, "fontsize": 8.5}
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2, "frameon": False, "fontsize": 8.5}
     spaces = {"columnspacing": 1.1, "handlelength": 1.4, "handletextpad": 0.5}
-    losses.legend([names[label] for label in order], order, ncols=len(order), **look, **spaces)
+    losses.legend([names[label] for label in order], order, ncols=len(order), **place, **spaces)

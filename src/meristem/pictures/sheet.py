@@ -1,8 +1,11 @@
-"""The sheet that all pictures are drawn on: names, colors, marks, fonts, and a grid of axes.
+"""What all pictures share: names and colors of models, marks, fonts, a grid of axes, a legend.
 
-matplotlib is imported inside functions, here and in the pictures; `pyplot` is not used.
+matplotlib is imported inside functions, here and in the pictures; `pyplot` is not used. Imports nothing of meristem; every
+picture imports it.
 """
 
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,10 +13,13 @@ import numpy as np
 Axes = Any  # matplotlib's; named here, imported nowhere
 Figure = Any
 
+# Of the models that the paper knows; any other has its own name, and the next color that is free.
 NAMES = {"tunnel": "tunnel", "highway": "highway", "highway-penalized": "penalized highway", "budding": "budding"}
 COLORS = {"tunnel": "#0072B2", "highway": "#E69F00", "highway-penalized": "#CC79A7", "budding": "#009E73"}  # Okabe and Ito's
+FREE_COLORS = ("#D55E00", "#56B4E9", "#8C564B", "#7F7F7F")
+TREE = COLORS["budding"]  # the soft size of a tree
 CLASSES = ("#0072B2", "#D55E00")
-GREY, OTHER = "#666666", "#BDBDBD"
+INK, GREY, OTHER = "#333333", "#666666", "#BDBDBD"
 SEED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
 UNSOLVED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4.5, "markeredgewidth": 1.2}
 PAPER_MARKER: dict[str, Any] = {
@@ -45,6 +51,39 @@ STYLE: dict[Any, Any] = {
 }
 
 
+def have_matplotlib() -> bool:
+    """Whether pictures can be drawn here."""
+    try:
+        return find_spec("matplotlib") is not None
+    except ValueError:  # blocked on purpose, as sys.modules["matplotlib"] = None does
+        return False
+
+
+def name_of(model: str) -> str:
+    """What a picture calls a model.
+
+    >>> name_of("highway-penalized"), name_of("wide-tunnel")
+    ('penalized highway', 'wide tunnel')
+    """
+    return NAMES.get(model, model.replace("-", " "))
+
+
+def colors_of(models: Sequence[str]) -> dict[str, Any]:
+    """A color for each model, all different.
+
+    >>> colors_of(["tunnel", "conv", "recurrent"])
+    {'tunnel': '#0072B2', 'conv': '#D55E00', 'recurrent': '#56B4E9'}
+    """
+    others = [model for model in models if model not in COLORS]
+    free: Sequence[Any] = FREE_COLORS
+    if len(others) > len(free):
+        from matplotlib import colormaps
+
+        free = [tuple(color) for color in colormaps["turbo"](np.linspace(0.05, 0.95, len(others)))[:, :3].tolist()]
+    given = dict(zip(others, free, strict=False))
+    return {model: COLORS.get(model) or given[model] for model in models}
+
+
 def grid(rows: int, columns: int, *, cell: tuple[float, float], frame: float = 1.1, **options: Any) -> tuple[Figure, Any]:
     """A figure and its axes [rows, columns], `cell` inches each, and `frame` inches for a title and a legend."""
     from matplotlib.figure import Figure
@@ -54,18 +93,27 @@ def grid(rows: int, columns: int, *, cell: tuple[float, float], frame: float = 1
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def from_zero(ax: Axes, least: float = 0.5, zero: float = 0) -> None:
-    """The axis begins a little below `zero`, so that a line there is seen, and spans `least`: noise must not look large."""
-    span = max(least, ax.get_ylim()[1] - zero)
-    ax.set_ylim(zero - 0.025 * span, zero + 1.02 * span)
-
-
-def legend_below(figure: Figure, models: list[str], marks: list[Any]) -> None:
+def legend_below(figure: Figure, colors: Mapping[str, Any], marks: list[Any]) -> None:
     """One row: the models' names and colors, then whatever else is marked; `marks` are matplotlib's lines with labels."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=COLORS[model], linewidth=5, label=NAMES[model]) for model in models] + marks
+    handles = [Line2D([], [], color=color, linewidth=5, label=name_of(model)) for model, color in colors.items()] + marks
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)
+
+
+def between_classes(colors: Sequence[Any], white: float) -> Any:
+    """A color map from one class to the other, white between them; the ends so pale that points stand out."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    one, other = (pale(color, white) for color in colors)
+    return LinearSegmentedColormap.from_list("classes", [one, "white", other])
+
+
+def pale(color: Any, white: float) -> tuple[float, ...]:
+    """A color with that share of white in it."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(white + (1 - white) * np.asarray(to_rgb(color)))
 
 
 def layer_colors(layers: int) -> Any:

@@ -1,18 +1,23 @@
-"""What a network became: its gates as a heat map (`gates.py`), or its tree (`tree.py`)."""
+"""What a network became: its gates as a heat map (`gates.py`), or its tree (`tree.py`), as its body shows them.
+
+Which of the two is drawn, and what is said, follows from `body.structure()` (`nn/structure.py`); so any body is drawn.
+"""
 
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from meristem.compact.lower import check_concrete
-from meristem.pictures.sheet import Axes
-from meristem.nn import Budding, Highway, Network, Residual, Tunnel
+from meristem.nn import Network
+from meristem.nn.body import Body
+from meristem.nn.structure import Gates, Nodes
 from meristem.pictures.advice import not_drawn
 from meristem.pictures.gates import GatePicture, draw_gates
+from meristem.pictures.sheet import Axes
 from meristem.pictures.tree import draw_tree
 
-BLOCK = 4096  # samples
 RANGE = "0 copies, 1 transforms"
 SOFT = "soft size\n(Σ gates)"
 
@@ -23,7 +28,8 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     A stack of layers is a heat map of its gates, a layer per row, its units from the most open to the closed ones; a layer
     whose units are all closed copies its input, and says so. A highway's gates depend on its input: they are averaged over
     `X` [samples, features], or without it those that the biases alone would give are drawn. A budding perceptron is a tree:
-    its leaves are the layers, in the order of their use, an inner node has its γ written in it.
+    its leaves are the layers, in the order of their use, an inner node has its γ written in it; above a root that may copy
+    its input stands γ₀.
 
     >>> import jax
     >>> from matplotlib.figure import Figure
@@ -33,13 +39,12 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     """
     network = _network(model)
     body = network.body
-    if isinstance(body, Budding):
-        return draw_tree(body, ax)
-    if isinstance(body, Tunnel):
-        return draw_gates(_tunnel(np.asarray(body.gate.value)), ax)
-    if isinstance(body, Highway):
-        return draw_gates(_highway(network, body, None if X is None else _features(model, network, X)), ax)
-    return draw_gates(_fixed(body), ax)
+    inputs = None if X is None else jax.vmap(network.embed)(jnp.asarray(_features(model, network, X)))
+    shown = body.structure(inputs)
+    name = type(body).__name__
+    if isinstance(shown, Nodes):
+        return draw_tree(shown, (f"{name} perceptron", _tree_words(body, shown, network.embed.weight.shape[0])), ax)
+    return draw_gates(_gate_picture(shown, f"{name} network", 0 if inputs is None else len(inputs)), ax)
 
 
 def _network(model: Any) -> Network:
@@ -50,35 +55,6 @@ def _network(model: Any) -> Network:
     return network
 
 
-def _tunnel(gates: np.ndarray) -> GatePicture:
-    n_open = int((gates > 0).sum())
-    told = f"soft size {gates.sum():.1f}, {n_open} of {gates.size} units open" if n_open else "no unit is open"
-    label = f"gate: {RANGE}; grey: closed, exactly 0"
-    return GatePicture(gates, ("Tunnel network", told), label, SOFT, "open units\n(gate > 0)", gates > 0)
-
-
-def _highway(network: Network, body: Highway, inputs: np.ndarray | None) -> GatePicture:
-    if inputs is None:
-        gates = np.asarray(jax.nn.sigmoid(body.gate_bias))
-        told, summed = f"{gates.size} units, gates of the biases alone", "Σ gates"
-        label = f"gate without an input: {RANGE}; X=… draws the mean gate"
-    else:
-        total = jax.jit(lambda x: jax.vmap(body.gates)(jax.vmap(network.embed)(x)).sum(0))
-        blocks = [inputs[start : start + BLOCK] for start in range(0, len(inputs), BLOCK)]
-        gates = np.sum([total(block) for block in blocks], 0) / len(inputs)
-        told, summed = f"soft size {gates.sum():.1f} of {gates.size} units", SOFT
-        label = f"mean gate over {len(inputs)} samples: {RANGE}"
-    return GatePicture(gates, ("Highway network", told), label, summed, "units with\ngate > ½", gates > 0.5)
-
-
-def _fixed(body: Any) -> GatePicture:
-    """As if all gates were 1: every unit counts."""
-    gates = np.ones(body.bias.shape)
-    name, rest = ("Residual", ", each added to its input") if isinstance(body, Residual) else ("Plain", " without gates")
-    told = f"{gates.shape[0]} × {gates.shape[1]} units{rest}"
-    return GatePicture(gates, (f"{name} network", told), None, "soft size", "units", gates > 0)
-
-
 def _features(model: Any, network: Network, X: Any) -> np.ndarray:
     """As the network takes them: an estimator standardizes."""
     x = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
@@ -86,3 +62,35 @@ def _features(model: Any, network: Network, X: Any) -> np.ndarray:
     if x.ndim != 2 or x.shape[1] != n_in or not len(x) or x.dtype.kind not in "fiub":
         raise ValueError(f"X has shape {x.shape} and type {x.dtype}; it must be numbers [samples, {n_in}].")
     return model._scaling_(x) if model is not network else x.astype(np.float32)
+
+
+def _tree_words(body: Body, nodes: Nodes, width: int) -> str:
+    soft, hard = float(body.sizes(jnp.zeros((1, width))).sum()), int(body.hard_size())
+    if hard == 0:
+        return "a copy of its input, soft size 0, hard size 0"
+    layers = "a single layer" if nodes.n_leaves == 1 else f"{nodes.n_leaves} layers"
+    return f"{layers}, soft size {1 if soft == 1 else format(soft, '.2f')}, hard size {hard}"
+
+
+def _gate_picture(gates: Gates, name: str, samples: int) -> GatePicture:
+    """What is said of gates, by where they come from."""
+    values = gates.values
+    layers, units = values.shape
+    is_open = values > 0
+    label: str | None = None
+    summed, counted, is_counted = SOFT, "units with\ngate > ½", values > 0.5
+    if gates.source == "parameters":
+        words = (
+            f"soft size {values.sum():.1f}, {is_open.sum()} of {values.size} units open" if is_open.any() else "no unit is open"
+        )
+        label, counted, is_counted = f"gate: {RANGE}; grey: closed, exactly 0", "open units\n(gate > 0)", is_open
+    elif gates.source == "inputs":
+        words = f"soft size {values.sum():.1f} of {values.size} units"
+        label = f"mean gate over {samples} samples: {RANGE}"
+    elif gates.source == "biases":
+        words, summed = f"{values.size} units, gates of the biases alone", "Σ gates"
+        label = f"gate without an input: {RANGE}; X=… draws the mean gate"
+    else:  # as if all gates were 1: every unit counts
+        words, summed, counted, is_counted = f"{layers} × {units} units", "soft size", "units", is_open
+    remark = f" {gates.remark}" if label is None else f", {gates.remark}"
+    return GatePicture(values, (name, words + remark * bool(gates.remark)), label, summed, counted, is_counted)

@@ -1,7 +1,12 @@
-"""What a person sees while a study runs: a live line with error, size, rate and time left; plain lines elsewhere.
+"""What a person sees while networks are trained: a live line with a measure, size, rate and time left; plain lines elsewhere.
+
+    with Progress() as progress:
+        progress.plan({("tunnel", "easy"): 450})
+        with progress.group("tunnel", "easy", 450, ERROR) as watcher: fit(…, watch=watcher)
 
 On a terminal with `rich` installed the display is live; anywhere else, or without rich, a line every few seconds and one
 for each finished group of runs. Only this file imports rich. Calls may come from several threads.
+Studies, estimators and commands import it; it knows what an epoch says of itself (`train/state.py`) and nothing of training.
 """
 
 import importlib.util
@@ -10,11 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
-from meristem.train.step import EpochInfo
+from meristem.show.measure import Measure
+from meristem.train.state import EpochInfo
+from meristem.train.watching import Watcher
 
 PLAIN_SECONDS = 5.0  # between plain lines
 Key = tuple[str, str]
@@ -28,20 +35,40 @@ def have_rich() -> bool:
         return False
 
 
-class Shown(NamedTuple):
-    """What `fit_each` calls: after each epoch of each member, and within long ones."""
+class GroupWatcher(Watcher):
+    """A watcher of one group of runs: it hears of their epochs, and of the share of a long one that is done."""
 
-    watch: Callable[[int, int, EpochInfo], None]
-    pulse: Callable[[int, int, float], None]
+    def __init__(self, measure: Measure, before: int, tell: Callable[[float, str, bool], None]):
+        self._measure = measure
+        self._before = before
+        self._tell = tell  # (epochs done in all, where things stand, whether these are the first words within an epoch)
+        self._lock = threading.Lock()
+        self._infos: dict[int, EpochInfo] = {}
+        self._done: dict[int, float] = {}  # member → its epochs, with the share of the present one
+
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        """After each epoch of a member; never asks to stop."""
+        with self._lock:
+            self._infos[member] = info
+            self._show(member, int(info.epoch), 0.0)
+        return False
+
+    def pulse(self, member: int, share: float) -> None:
+        """Within a long epoch of a member: the one after the last that was told."""
+        with self._lock:
+            told = self._infos.get(member)
+            self._show(member, self._before if told is None else int(told.epoch), share)
+
+    def _show(self, member: int, epoch: int, share: float) -> None:
+        is_first = not self._done
+        self._done[member] = epoch - self._before + share
+        latest = self._before + int(max(self._done.values()))
+        where = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {latest}"
+        self._tell(sum(self._done.values()), where + describe_members(self._infos, self._measure), is_first and share > 0)
 
 
 class Progress:
-    """Counts epochs against a plan and shows where things stand.
-
-    with Progress() as progress:
-        progress.plan({("tunnel", "easy"): 450})
-        with progress.group("tunnel", "easy", (0.003,), (1.0, 0.3, 0.1), 450) as shown: ...   # fit_each(…, *shown)
-    """
+    """Counts epochs against a plan and shows where things stand; see the module's header."""
 
     def __init__(self, stream: TextIO | None = None, live: bool | None = None):
         self.stream = stream or sys.stderr
@@ -50,12 +77,12 @@ class Progress:
         self._plan: dict[Key, float] = {}
         self._done: dict[Key, float] = {}
         self._now = ""
-        self._begin = self._told = time.monotonic()
+        self._begin = self._last_line = time.monotonic()
         self._console: Any = None
         self._display: Any = None
 
     def __enter__(self) -> "Progress":
-        self._begin = self._told = time.monotonic()
+        self._begin = self._last_line = time.monotonic()
         if self._is_live:
             from rich.console import Console
             from rich.live import Live
@@ -79,36 +106,25 @@ class Progress:
         self._plan, self._done = dict(epochs), dict.fromkeys(epochs, 0.0)
 
     @contextmanager
-    def group(
-        self, model: str, task: str, rates: tuple[float, ...], scales: tuple[float, ...], usual: float
-    ) -> Iterator[Shown]:
-        """The runs of one model on one task at one or more rates, `usual` epochs in all."""
-        key, before = (model, task), self._done.get((model, task), 0.0)
-        infos: dict[int, EpochInfo] = {}
-        epochs: dict[int, float] = {}  # member → those that are done, with the share of the present one
+    def group(self, model: str, task: str, usual_epochs: float, measure: Measure, *, before: int = 0) -> Iterator[GroupWatcher]:
+        """The runs of one model on one task, `usual_epochs` in all, shown by a measure of their development part.
 
-        def watch(member: int, epoch: int, info: EpochInfo) -> None:
-            infos[member] = info
-            show(member, epoch, 0.0)
+        `before`: the epochs that they had been trained for earlier.
+        """
+        key, earlier = (model, task), self._done.get((model, task), 0.0)
 
-        def pulse(member: int, epoch: int, share: float) -> None:
-            show(member, epoch - 1, share)
-
-        def show(member: int, epoch: int, share: float) -> None:
+        def tell(epochs: float, words: str, at_once: bool) -> None:
             with self._lock:
-                is_first = not epochs
-                epochs[member] = epoch + share
-                self._done[key] = before + min(sum(epochs.values()), 0.98 * usual)
-                where = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {max(map(int, epochs.values()))}"
-                self._now = f"{model}, {task}: {where}{_describe(infos, rates, scales)}"
-                waited = time.monotonic() - self._told
-                if not self._is_live and (waited > PLAIN_SECONDS or (is_first and share)):
-                    self._told = time.monotonic()
+                self._done[key] = earlier + min(epochs, 0.98 * usual_epochs)
+                self._now = f"{model}, {task}: {words}"
+                waited = time.monotonic() - self._last_line
+                if not self._is_live and (waited > PLAIN_SECONDS or at_once):
+                    self._last_line = time.monotonic()
                     self._write(f"{self._now}, {self.time_left()}")
 
-        yield Shown(watch, pulse)
+        yield GroupWatcher(measure, before, tell)
         with self._lock:
-            self._done[key] = before + usual
+            self._done[key] = earlier + usual_epochs
 
     def fraction(self) -> float:
         total = sum(self._plan.values())
@@ -129,7 +145,7 @@ class Progress:
                 self._console.print(line, highlight=False)
             else:
                 self._write(line)
-            self._told = time.monotonic()
+            self._last_line = time.monotonic()
 
     def _write(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
@@ -147,15 +163,14 @@ class Progress:
         return Group(Text(self._now or "compiling …"), bar)
 
 
-def _describe(infos: Mapping[int, EpochInfo], rates: tuple[float, ...], scales: tuple[float, ...]) -> str:
+def describe_members(infos: Mapping[int, EpochInfo], measure: Measure) -> str:
     """The members' middle: how good, how large, how fast they learn; nothing before the first epoch is over."""
     if not infos:
         return ""
     known = list(infos.values())
-    f1 = [float(info.dev_macro_f1) for info in known if info.dev_macro_f1 is not None]
-    good = f"macro-F1 {np.median(f1):.1%}" if f1 else f"error {np.median([float(info.dev_error) for info in known]):.1%}"
-    size = np.median([float(info.layer_sizes.sum()) for info in known])
-    stage = int(np.median([int(info.stage) for info in known]))
-    scale = scales[min(stage, len(scales) - 1)]
-    rate = f"rate {rates[0] * scale:.0e}" if len(rates) == 1 else f"{len(rates)} rates, now times {scale:g}"
-    return f", {good}, soft size {size:.1f}, {rate}"
+    values = [float(value) for info in known if (value := info[f"dev_{measure.name}"]) is not None]
+    good = f", {measure.label} {measure.show(float(np.median(values)))}" if values else ""
+    size = np.median([float(info.soft_size) for info in known])
+    rates = [f"{rate:.0e}" for rate in sorted(float(info.rate) for info in known)]
+    rate = f"rate {rates[0]}" if rates[0] == rates[-1] else f"rates {rates[0]} to {rates[-1]}"
+    return f"{good}, soft size {size:.1f}, {rate}"

@@ -1,3 +1,9 @@
-"""Pictures; matplotlib is imported when one is drawn."""
+"""Pictures of a study, drawn from its two files; matplotlib is imported when one is drawn.
 
-from meristem.pictures.studies.drawing import draw as draw, have_matplotlib as have_matplotlib
+`draw(out)` draws them; a study says what is to be drawn of it by `LearningPictures` or `SolvingPictures`, see `records.py`.
+"""
+
+from meristem.pictures.sheet import have_matplotlib as have_matplotlib
+from meristem.pictures.studies.drawing import draw as draw
+from meristem.pictures.studies.learning import LearningPictures as LearningPictures
+from meristem.pictures.studies.solving import SolvingPictures as SolvingPictures

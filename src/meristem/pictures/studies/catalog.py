@@ -1,60 +1,41 @@
-"""The experiments of which pictures are drawn: a table, experiment → what its files must hold, and which pictures there are."""
+"""Which pictures are drawn of a study: those that its summary.json names, or, of files without, those by its experiment's name.
 
-import math
-from collections.abc import Callable
-from functools import partial
+A study gives its own as plain data, in its own file:
+
+    pictures = LearningPictures(subject="my data", tasks={"hard": "the hard one"}, measures=(ERROR,))
+    summary["pictures"] = pictures.as_json()
+
+`CATALOG` holds those of the paper's studies; their files need not name them.
+"""
+
+from typing import Any
 
 from meristem.data.spirals import TASKS
-from meristem.pictures.studies.learning import learning_pictures
-from meristem.pictures.studies.measures import ERROR, MACRO_F1, WRONG_LABELS, Measure, value_of
-from meristem.pictures.studies.solving import solving_pictures, zero_epoch
-from meristem.pictures.studies.study import Experiment, Run
+from meristem.pictures.studies.learning import LearningPictures
+from meristem.pictures.studies.records import StudyPictures
+from meristem.pictures.studies.solving import SolvingPictures
+from meristem.show.measure import ERROR, MACRO_F1, WRONG_LABELS
 
-SIZES = {"layer_sizes": 2, "hard_size": 1, "stage": 1}
+KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures)}
 
-
-def _rank(field: str) -> Callable[[Run], float]:
-    """By a figure; a run without one comes last."""
-
-    def rank(run: Run) -> float:
-        value = value_of(run, field)
-        return math.inf if value is None else value
-
-    return rank
-
-
-def _learning(
-    subject: str, tasks: dict[str, str], measures: list[Measure], scores: list[str], apart: bool = False
-) -> Experiment:
-    """An experiment with training, validation and test parts; the last of its measures selects a model."""
-    chosen = f"dev_{measures[-1].name}"
-    return Experiment(
-        subject=subject,
-        tasks=tasks,
-        values=("model", "task", "seed", "best_epoch", "soft_size"),
-        nulls=(chosen, *(f"test_{measure.name}" for measure in measures)),
-        arrays={part + measure.name: 1 for measure in measures for part in ("", "dev_")} | SIZES,
-        tried=("model", "task", "sd", "chosen", chosen),
-        rank=_rank(chosen),
-        pictures=partial(learning_pictures, measures=measures, scores=scores, apart=apart),
-    )
-
-
-EXPERIMENTS = {
-    "two-spirals": Experiment(
-        subject="two spirals",
-        tasks={task: task for task in TASKS},
-        values=("model", "task", "seed", "soft_size"),
-        nulls=("zero_error_epoch",),
-        arrays={"error": 1} | SIZES,
-        points={"x": 2, "y": 1},
-        rank=zero_epoch,
-        pictures=solving_pictures,
-    ),
+CATALOG: dict[str, StudyPictures] = {
+    "two-spirals": SolvingPictures("two spirals", {task: task for task in TASKS}),
     # Two classes are so much easier than ten that errors on one scale could not be read.
-    "mnist": _learning("MNIST", {"two": "two classes (0 or 1)", "ten": "ten classes"}, [ERROR], ["test"], apart=True),
-    "mirflickr": _learning(
-        "MIRFLICKR", {n: f"{n} labels" for n in ("10", "24", "38")}, [WRONG_LABELS, MACRO_F1], ["dev", "test"]
+    "mnist": LearningPictures("MNIST", {"two": "two classes (0 or 1)", "ten": "ten classes"}, (ERROR,), ("test",), apart=True),
+    "mirflickr": LearningPictures(
+        "MIRFLICKR", {n: f"{n} labels" for n in ("10", "24", "38")}, (WRONG_LABELS, MACRO_F1), ("dev", "test")
     ),
-    "tagging": _learning("multi-label tagging", {}, [WRONG_LABELS, MACRO_F1], ["dev", "test"]),
+    "tagging": LearningPictures("multi-label tagging", {}, (WRONG_LABELS, MACRO_F1), ("dev", "test")),
 }
+
+
+def pictures_of(experiment: str, named: Any) -> StudyPictures:
+    """Those that summary.json names under "pictures", else those of the experiment; KeyError or TypeError where it cannot be.
+
+    >>> import json
+    >>> pictures_of("a new one", json.loads(json.dumps(CATALOG["mnist"].as_json()))) == CATALOG["mnist"]
+    True
+    """
+    if named is None:
+        return CATALOG[experiment]
+    return KINDS[named["kind"]].from_json({name: value for name, value in named.items() if name != "kind"})

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.studies.study import Experiment, Run, Study, key
+from meristem.pictures.studies.catalog import CATALOG, pictures_of
+from meristem.pictures.studies.records import Required, Run, StudyFiles, StudyPictures, key
 
 
 class _UnfitError(Exception):
@@ -21,22 +22,33 @@ class _UnfitError(Exception):
         super().__init__(f"{file} {problem}")
 
 
-def load(out: Path, experiments: dict[str, Experiment]) -> Study:
-    """Read both files; check them against what their experiment needs."""
+def load(out: Path) -> StudyFiles:
+    """Read both files; check them against what the study's pictures need."""
     summary_file, history_file = out / "summary.json", out / "history.npz"
-    with _advice(out, next(iter(experiments))):
+    with _advice(out, next(iter(CATALOG))):
         summary = _read_summary(summary_file)
-    name, runs = summary["experiment"], summary["runs"]
-    if name not in list(experiments):  # a list, for the name may be anything
-        raise ValueError(f"{summary_file} is of the experiment {name!r}; figures are drawn for: {', '.join(experiments)}.")
-    experiment = experiments[name]
-    with _advice(out, name):
-        _check_runs(summary_file, runs, experiment)
+    pictures, runs = _pictures(summary_file, summary), summary["runs"]
+    with _advice(out, summary["experiment"]):
+        required = pictures.required()
+        _check_runs(summary_file, runs, required)
         arrays = _read_history(history_file)
-        _check_arrays(history_file, arrays, runs, experiment)
+        _check_arrays(history_file, arrays, runs, required)
         tried = summary.get("tried") or []
-        _check_tried(summary_file, tried, experiment)
-    return Study(experiment, runs, summary.get("paper") or {}, arrays, tried)
+        _check_tried(summary_file, tried, required)
+    return StudyFiles(pictures, runs, summary.get("paper") or {}, arrays, tried)
+
+
+def _pictures(file: Path, summary: dict[str, Any]) -> StudyPictures:
+    """Those of the study, by what the summary says."""
+    name, named = summary["experiment"], summary.get("pictures")
+    if named is None and name not in list(CATALOG):  # a list, for the name may be anything
+        raise ValueError(f"{file} is of the experiment {name!r}; figures are drawn for: {', '.join(CATALOG)}.")
+    try:
+        return pictures_of(name, named)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{file} asks for pictures that are not known ({error}); a study writes there what StudyPictures.as_json() gives."
+        ) from error
 
 
 @contextmanager
@@ -59,20 +71,20 @@ def _read_summary(file: Path) -> dict[str, Any]:
     return summary
 
 
-def _check_runs(file: Path, runs: Any, experiment: Experiment) -> None:
+def _check_runs(file: Path, runs: Any, required: Required) -> None:
     if not isinstance(runs, list) or not runs or not all(isinstance(run, dict) for run in runs):
         raise _UnfitError(file, "holds no runs")
     for i, run in enumerate(runs):
-        lacking = [name for name in experiment.values if run.get(name) is None]
-        lacking += [name for name in experiment.nulls if name not in run]
+        lacking = [name for name in required.values if run.get(name) is None]
+        lacking += [name for name in required.nulls if name not in run]
         _lacking(file, [f"runs[{i}].{name}" for name in lacking])
 
 
-def _check_tried(file: Path, tried: Any, experiment: Experiment) -> None:
+def _check_tried(file: Path, tried: Any, required: Required) -> None:
     if not isinstance(tried, list) or not all(isinstance(one, dict) for one in tried):
         raise _UnfitError(file, "holds no list of settings that were tried")
     for i, one in enumerate(tried):
-        _lacking(file, [f"tried[{i}].{name}" for name in experiment.tried if name not in one])
+        _lacking(file, [f"tried[{i}].{name}" for name in required.tried if name not in one])
 
 
 def _read_history(file: Path) -> dict[str, np.ndarray]:
@@ -84,9 +96,9 @@ def _read_history(file: Path) -> dict[str, np.ndarray]:
         raise _UnfitError(file, "is not a readable NumPy archive") from error
 
 
-def _check_arrays(file: Path, arrays: dict[str, np.ndarray], runs: list[Run], experiment: Experiment) -> None:
-    wanted = {f"{key(run)}/{name}": rank for run in runs for name, rank in experiment.arrays.items()}
-    wanted |= {f"data/{run['task']}/{name}": rank for run in runs for name, rank in experiment.points.items()}
+def _check_arrays(file: Path, arrays: dict[str, np.ndarray], runs: list[Run], required: Required) -> None:
+    wanted = {f"{key(run)}/{name}": rank for run in runs for name, rank in required.arrays.items()}
+    wanted |= {f"data/{run['task']}/{name}": rank for run in runs for name, rank in required.points.items()}
     for name in [name for name in arrays if name.endswith("/discriminant")]:
         wanted |= {name: 2, f"{name}_limit": 0}
     _lacking(file, [name for name in wanted if name not in arrays])

@@ -4,59 +4,95 @@ Curves and marks are the paper's: training red, validation blue, a dot at the be
 model's epoch, at the height of its test figure. The other seeds are pale.
 """
 
+import math
 import statistics
+import textwrap
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meristem.pictures.curves import CUT_LINE, cuts, line, others, ring
-from meristem.pictures.studies.measures import Measure, value_of
+from meristem.pictures.axes import measure_axis, nodes_axis, units_axis
+from meristem.pictures.curves import CUT_LINE, PARTS, line, ring
+from meristem.pictures.sheet import INK, OTHER, SEED_MARKER, Axes, Figure
 from meristem.pictures.studies.overview import Average, Mark, Panel, Settle, overview, size_panels
-from meristem.pictures.sheet import OTHER, SEED_MARKER, Axes, Figure, from_zero
+from meristem.pictures.studies.records import SIZES, Drawings, Required, Run, StudyFiles, StudyPictures, value_of
 from meristem.pictures.studies.sizes import size_rows
-from meristem.pictures.studies.study import Pictures, Run, Study
-from meristem.pictures.studies.training import Handles, Look, Row, training
+from meristem.pictures.studies.training import Handles, Row, TrainingLayout, others, rate_changes, training
 from meristem.pictures.studies.tried import tried
+from meristem.show.measure import ERROR, Measure
 
-PARTS = {"": ("training", "#CC3311", "#F2C9C0"), "dev_": ("validation", "#0072B2", "#BAD6E8")}  # prefix → name, color, pale
-INK = "#333333"  # for sizes, which belong to neither part
 DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.7}
 ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 9, "color": "black", "markeredgewidth": 1.3}
 
 
-def learning_pictures(study: Study, measures: list[Measure], scores: list[str], apart: bool) -> Pictures:
-    """Training of each model, the overview, and what was tried. The last measure selects the model.
+@dataclass(frozen=True)
+class LearningPictures(StudyPictures):
+    """Training of each model, the overview, and what was tried. The last measure selects the model."""
 
-    `scores` are the figures that the overview shows, as "test"; `apart`, whether each task has a panel of its own there.
-    """
-    look = Look(
-        rows=partial(_rows, measures),
-        heading=partial(_heading, measures[-1]),
-        handles=_handles,
-        cell=(3.6, 2.0),
-        shared=False,
-        legend_columns=(2, 4),
-    )
-    pictures: Pictures = {model: partial(training, model=model, look=look) for model in study.named}
-    if study.named:
-        pictures["sizes"] = partial(_overview, measure=measures[-1], scores=scores, apart=apart)
-    if any(one["model"] in study.named for one in study.tried):
-        pictures["tried"] = partial(tried, measure=measures[-1])
-    return pictures
+    kind: ClassVar[str] = "learning"
+
+    measures: tuple[Measure, ...] = (ERROR,)
+    scores: tuple[str, ...] = ("test",)  # the parts whose figures the overview shows, of "dev" and "test"
+    apart: bool = False  # whether each task has a panel of its own there
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        measures = tuple(Measure(**measure) for measure in fields["measures"])
+        return cls(**fields | {"measures": measures, "scores": tuple(fields["scores"])})
+
+    @property
+    def selects(self) -> Measure:
+        """The measure that chooses the model, and the setting."""
+        return self.measures[-1]
+
+    def required(self) -> Required:
+        chosen = f"dev_{self.selects.name}"
+        return Required(
+            values=("model", "task", "seed", "best_epoch", "soft_size"),
+            nulls=(chosen, *(f"test_{measure.name}" for measure in self.measures)),
+            arrays={part + measure.name: 1 for measure in self.measures for part in PARTS} | SIZES,
+            tried=("model", "task", "sd", "chosen", chosen),
+        )
+
+    def rank(self, run: Run) -> float:
+        """By the figure that selects; a run without one comes last."""
+        value = value_of(run, f"dev_{self.selects.name}")
+        return math.inf if value is None else value
+
+    def drawings(self, files: StudyFiles) -> Drawings:
+        layout = TrainingLayout(
+            rows=partial(_rows, self.measures),
+            heading=partial(_heading, self.selects),
+            handles=_handles,
+            cell=(3.6, 2.0),
+            shared=False,
+            legend_columns=(2, 4),
+        )
+        drawings: Drawings = {model: partial(training, model=model, layout=layout) for model in files.models}
+        drawings["sizes"] = partial(_overview, pictures=self)
+        if files.settings:
+            drawings["tried"] = partial(tried, measure=self.selects)
+        return drawings
 
 
-def _rows(measures: list[Measure], model: str) -> list[Row]:
-    curves = [Row(measure.label, partial(_curves, measure), measure.settle) for measure in measures]
-    return [*curves, *size_rows(model, color=INK, mark="best_epoch", least_tree=1)]
+def _rows(measures: tuple[Measure, ...], files: StudyFiles, model: str) -> list[Row]:
+    curves = [Row(_wrapped(measure.label), partial(_curves, measure), partial(measure_axis, measure)) for measure in measures]
+    return [*curves, *size_rows(files, model, color=INK, mark="best_epoch", nodes=nodes_axis)]
 
 
-def _curves(measure: Measure, ax: Axes, study: Study, runs: list[Run], drawn: Run) -> None:
+def _wrapped(label: str) -> str:
+    """In lines that fit beside an axis."""
+    return textwrap.fill(label, 15)
+
+
+def _curves(measure: Measure, ax: Axes, files: StudyFiles, runs: list[Run], drawn: Run) -> None:
     """Both parts' curves with their marks; the first epochs, far off, leave through the top."""
     later = []
     for prefix, (_, color, pale) in PARTS.items():
-        others(ax, runs, drawn, partial(study.series, field=prefix + measure.name), color=pale, linewidth=0.8)
-        values = study.series(drawn, prefix + measure.name)
+        others(ax, runs, drawn, partial(files.series, field=prefix + measure.name), color=pale, linewidth=0.8)
+        values = files.series(drawn, prefix + measure.name)
         line(ax, values, color=color)
         best = measure.best(values, prefer=drawn["best_epoch"] - 1 if prefix else 0)
         if best is not None:
@@ -67,7 +103,7 @@ def _curves(measure: Measure, ax: Axes, study: Study, runs: list[Run], drawn: Ru
         ax.plot(drawn["best_epoch"], test, zorder=5, clip_on=False, **ASTERISK)
     reached = np.concatenate(later)
     top = 1.1 * max(reached[np.isfinite(reached)].max(initial=0), test or 0)
-    if measure.lower and top < 0.7 * ax.get_ylim()[1]:
+    if measure.lower_is_better and top < 0.7 * ax.get_ylim()[1]:
         ax.set_ylim(top=top)
 
 
@@ -79,15 +115,15 @@ def _heading(measure: Measure, runs: list[Run], drawn: Run) -> str:
     """Which seed is drawn, which of its epochs is kept, and how that does on the test part."""
     which = f"seed {drawn['seed']}" + (f" (median of {len(runs)})" if len(runs) > 1 else "")
     test, epoch = _test(measure, drawn), drawn["best_epoch"]
-    told = f"test {measure.label} {measure.show(test)} at " if test is not None else ""
-    return f"{which}: {told}epoch {epoch}" if epoch else f"{which}: no finite epoch"
+    tested = f"test {measure.label} {measure.show(test)} at " if test is not None else ""
+    return f"{which}: {tested}epoch {epoch}" if epoch else f"{which}: no finite epoch"
 
 
-def _handles(study: Study, groups: list[list[Run]]) -> Handles:
+def _handles(files: StudyFiles, groups: list[list[Run]]) -> Handles:
     """Names for the kinds of lines and marks that are there."""
     from matplotlib.lines import Line2D
 
-    drawn = [study.middle(runs) for runs in groups]
+    drawn = [files.middle(runs) for runs in groups]
     colors = [color for _, color, _ in PARTS.values()]
     handles: Handles = {name: Line2D([], [], color=color) for name, color, _ in PARTS.values()}
     handles["best of its curve"] = tuple(Line2D([], [], color=color, **DOT) for color in colors)
@@ -97,37 +133,28 @@ def _handles(study: Study, groups: list[list[Run]]) -> Handles:
     if any(len(runs) > 1 for runs in groups):
         pale = [*(pale for _, _, pale in PARTS.values()), OTHER]
         handles["other seeds"] = tuple(Line2D([], [], color=color, linewidth=1) for color in pale)
-    if any(cuts(study, run).size for run in drawn):
+    if any(rate_changes(files, run).size for run in drawn):
         handles["learning rate shrinks"] = Line2D([], [], **CUT_LINE)
     return handles
 
 
-def _overview(study: Study, measure: Measure, scores: list[str], apart: bool) -> Figure:
+def _overview(files: StudyFiles, pictures: LearningPictures) -> Figure:
     """Scores, then final sizes."""
-    words = {"dev": "Validation", "test": "Test"}
-    fields = {f"{part}_{measure.name}": f"{words[part]} {measure.label}" for part in scores}
-    axis = measure.settle if apart else partial(measure.settle, least=1.06 * _largest(study, list(fields)))  # one scale for all
+    measure, words = pictures.selects, {"dev": "Validation", "test": "Test"}
+    fields = {f"{part}_{measure.name}": f"{words[part]} {measure.label}" for part in pictures.scores}
+    shared = 0.0 if pictures.apart else 1.06 * _largest(files, list(fields))  # one scale for all
+    axis = partial(measure_axis, measure, least=shared)
     panels = [
-        Panel(title, measure.label, field, partial(value_of, field=field), study.named, tasks, axis)
+        Panel(title, _wrapped(measure.label), field, partial(value_of, field=field), files.models, tasks, axis)
         for field, title in fields.items()
-        for tasks in ([[task] for task in study.tasks] if apart else [study.tasks])
+        for tasks in ([[task] for task in files.tasks] if pictures.apart else [files.tasks])
     ]
-    sizes: dict[str, Settle] = {"units (log scale)": _units_axis, "nodes": partial(from_zero, zero=1, least=0.25)}
-    title = f"Results and final sizes on {study.subject}"
+    sizes: dict[str, Settle] = {"units (log scale)": units_axis, "nodes": partial(nodes_axis, least=0.25)}
+    title = f"Results and final sizes on {files.subject}"
     marks, average = [Mark("one seed", SEED_MARKER)], Average("mean", statistics.fmean)
-    return overview(study, title, [*panels, *size_panels(study, sizes)], marks, average)
+    return overview(files, title, [*panels, *size_panels(files, sizes)], marks, average)
 
 
-def _largest(study: Study, fields: list[str]) -> float:
-    ours = [value_of(run, field) or 0 for run in study.runs for field in fields]
-    return max(ours + [study.paper_value(run["model"], run["task"], field) or 0 for run in study.runs for field in fields])
-
-
-def _units_axis(ax: Axes) -> None:
-    """Linear up to 1, then logarithmic: a tunnel may end with a hundredth of a highway's units, or with none."""
-    from matplotlib.ticker import SymmetricalLogLocator
-
-    ax.set_yscale("symlog", linthresh=1, linscale=0.5)
-    ax.yaxis.set_minor_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=range(2, 10)))
-    ax.set_ylim(-0.05, 1.6 * max(2, ax.get_ylim()[1]))
-    ax.yaxis.set_major_formatter("{x:g}")
+def _largest(files: StudyFiles, fields: list[str]) -> float:
+    ours = [value_of(run, field) or 0 for run in files.runs for field in fields]
+    return max(ours + [files.paper_value(run["model"], run["task"], field) or 0 for run in files.runs for field in fields])

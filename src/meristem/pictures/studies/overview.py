@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from meristem.pictures.sheet import COLORS, GREY, PAPER_MARKER, Axes, Figure, from_zero, grid, legend_below
-from meristem.pictures.studies.study import Run, Study
+from meristem.pictures.sheet import GREY, PAPER_MARKER, Axes, Figure, grid, legend_below
+from meristem.pictures.studies.records import Run, StudyFiles
 
 Settle = Callable[[Axes], None]  # an axis, once everything is painted
 
@@ -41,48 +41,42 @@ class Average:
     of: Callable[[Sequence[float]], float]
 
 
-def overview(study: Study, title: str, panels: list[Panel], marks: list[Mark], average: Average) -> Figure:
+def overview(files: StudyFiles, title: str, panels: list[Panel], marks: list[Mark], average: Average) -> Figure:
     """All panels in a row; four of them two by two."""
     columns = 2 if len(panels) == 4 else len(panels)
     widths = [2.0 + 0.4 * len(panel.models) for panel in panels]
     figure, axes = grid(len(panels) // columns, columns, cell=(3.4, 3.3), width_ratios=widths[:columns])
     for ax, panel in zip(axes.ravel(), panels, strict=True):
-        _panel(ax, study, panel, marks, average)
+        _panel(ax, files, panel, marks, average)
         ax.set_title(panel.title)
         ax.set_ylabel(panel.label)
     figure.suptitle(title)
-    _legend(figure, study, panels, marks, average)
+    _legend(figure, files, panels, marks, average)
     return figure
 
 
-def size_panels(study: Study, axes: dict[str, Settle]) -> list[Panel]:
+def size_panels(files: StudyFiles, axes: dict[str, Settle]) -> list[Panel]:
     """Final sizes; units and tree nodes are different things: a panel each. `axes` are their labels and scales."""
-    stacks = [model for model in study.named if model != "budding"]
-    trees = [model for model in study.named if model == "budding"]
+    stacks = [model for model in files.models if files.is_layered(model)]
+    trees = [model for model in files.models if model not in stacks]
     return [
-        Panel(f"Final soft size, in {name}", label, "soft_size", lambda run: run["soft_size"], models, study.tasks, settle)
+        Panel(f"Final soft size, in {name}", label, "soft_size", lambda run: run["soft_size"], models, files.tasks, settle)
         for (name, models), (label, settle) in zip([("units", stacks), ("tree nodes", trees)], axes.items(), strict=True)
         if models
     ]
 
 
-def whole_sizes(ax: Axes) -> None:
-    """From zero, with whole numbers."""
-    from_zero(ax)
-    ax.yaxis.get_major_locator().set_params(integer=True)
-
-
-def _panel(ax: Axes, study: Study, panel: Panel, marks: list[Mark], average: Average) -> None:
+def _panel(ax: Axes, files: StudyFiles, panel: Panel, marks: list[Mark], average: Average) -> None:
     """Tasks along the axis, the models of a task beside one another."""
     width = min(0.5, 0.76 / len(panel.models))
     for place, model in enumerate(panel.models):
         for position, task in enumerate(panel.tasks):
             center = position + width * (place - (len(panel.models) - 1) / 2)
-            _dots(ax, panel, study.of(model, task), marks, average, center, width)
-            paper = study.paper_value(model, task, panel.field)
+            _dots(ax, panel, files.of(model, task), marks, average, center, width, files.colors[model])
+            paper = files.paper_value(model, task, panel.field)
             if paper is not None:
                 ax.plot(center, paper, **PAPER_MARKER, zorder=5)
-    ax.set_xticks(range(len(panel.tasks)), [study.label(task) for task in panel.tasks])
+    ax.set_xticks(range(len(panel.tasks)), [files.label(task) for task in panel.tasks])
     ax.set_xlim(-0.55, len(panel.tasks) - 0.45)
     ax.tick_params(axis="x", length=0)
     for border in range(1, len(panel.tasks)):
@@ -91,18 +85,17 @@ def _panel(ax: Axes, study: Study, panel: Panel, marks: list[Mark], average: Ave
     panel.settle(ax)
 
 
-def _dots(ax: Axes, panel: Panel, runs: list[Run], marks: list[Mark], average: Average, center: float, width: float) -> None:
+def _dots(
+    ax: Axes, panel: Panel, runs: list[Run], marks: list[Mark], average: Average, center: float, width: float, color: Any
+) -> None:
     """All seeds as dots, their average as a bar."""
     valued = [(run, value) for run in runs if (value := panel.value(run)) is not None]
     for place, (run, value) in enumerate(valued):
         at = center + 0.55 * width * ((place + 0.5) / len(valued) - 0.5)
-        ax.plot(at, min(value, panel.ceiling), color=COLORS[run["model"]], zorder=4, **_mark(run, marks).marker)
+        ax.plot(at, min(value, panel.ceiling), color=color, zorder=4, **_mark(run, marks).marker)
     if len(valued) > 1:
-        ends, level = (
-            [center - 0.4 * width, center + 0.4 * width],
-            min(average.of([value for _, value in valued]), panel.ceiling),
-        )
-        color = COLORS[runs[0]["model"]]
+        ends = [center - 0.4 * width, center + 0.4 * width]
+        level = min(average.of([value for _, value in valued]), panel.ceiling)
         ax.plot(ends, [level, level], color=color, alpha=0.5, linewidth=3, solid_capstyle="butt", zorder=3)
 
 
@@ -110,16 +103,16 @@ def _mark(run: Run, marks: list[Mark]) -> Mark:
     return next(mark for mark in marks if mark.fits(run))
 
 
-def _legend(figure: Figure, study: Study, panels: list[Panel], marks: list[Mark], average: Average) -> None:
+def _legend(figure: Figure, files: StudyFiles, panels: list[Panel], marks: list[Mark], average: Average) -> None:
     """Names for the colors and for the kinds of marks that are there."""
     from matplotlib.lines import Line2D
 
-    groups = [study.of(model, task) for model in study.named for task in study.tasks]
+    groups = [files.of(model, task) for model in files.models for task in files.tasks]
     there = [_mark(run, marks) for runs in groups for run in runs]
     cells = [(model, task, panel.field) for panel in panels for model in panel.models for task in panel.tasks]
     handles = [Line2D([], [], color=GREY, label=mark.label, **mark.marker) for mark in marks if mark in there]
     if any(len(runs) > 1 for runs in groups):
         handles.append(Line2D([], [], color=GREY, alpha=0.5, linewidth=3, label=average.label))
-    if any(study.paper_value(*cell) is not None for cell in cells):
+    if any(files.paper_value(*cell) is not None for cell in cells):
         handles.append(Line2D([], [], label="paper", **PAPER_MARKER))
-    legend_below(figure, study.named, handles)
+    legend_below(figure, {model: files.colors[model] for model in files.models}, handles)

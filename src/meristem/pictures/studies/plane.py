@@ -4,35 +4,37 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.sheet import CLASSES, GREY, NAMES, Axes, Figure, grid
-from meristem.pictures.studies.study import Study
+from meristem.pictures.sheet import CLASSES, GREY, Axes, Figure, between_classes, grid, name_of
+from meristem.pictures.studies.records import StudyFiles
+
+WHITE = 0.5  # in the shading
 
 
-def data(study: Study) -> Figure:
+def data(files: StudyFiles) -> Figure:
     """The spiral variants side by side."""
-    figure, axes = grid(1, len(study.tasks), cell=(2.9, 3.1), sharex=True, sharey=True)
-    for ax, task in zip(axes[0], study.tasks, strict=True):
-        _points(ax, study, task, size=11.0)
+    figure, axes = grid(1, len(files.tasks), cell=(2.9, 3.1), sharex=True, sharey=True)
+    for ax, task in zip(axes[0], files.tasks, strict=True):
+        _points(ax, files, task, size=11.0)
         ax.set(xticks=range(-6, 7, 3), yticks=range(-6, 7, 3))
         ax.set_title(task)
         ax.set_xlabel("$x_1$")
     axes[0, 0].set_ylabel("$x_2$")
-    figure.suptitle("Two spirals" if len(study.tasks) == 1 else "Two spirals, from easy to hard")
+    figure.suptitle("Two spirals" if len(files.tasks) == 1 else "Two spirals, from easy to hard")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, markerscale=1.6)
     return figure
 
 
-def discriminants(study: Study) -> Figure:
+def discriminants(files: StudyFiles) -> Figure:
     """Models × tasks: the probability of class 1, the boundary, the points."""
-    models = study.pictured
-    figure, axes = grid(len(models), len(study.tasks), cell=(2.5, 2.55), frame=0.6, sharex=True, sharey=True)
+    models = files.pictured
+    figure, axes = grid(len(models), len(files.tasks), cell=(2.5, 2.55), frame=0.6, sharex=True, sharey=True)
     shading = None
     for row, model in zip(axes, models, strict=True):
-        row[0].set_ylabel(NAMES.get(model, model), fontsize=11.0)
-        for ax, task in zip(row, study.tasks, strict=True):
-            shading = _discriminant(ax, study, model, task) or shading
-    for ax, task in zip(axes[0], study.tasks, strict=True):
+        row[0].set_ylabel(name_of(model), fontsize=11.0)
+        for ax, task in zip(row, files.tasks, strict=True):
+            shading = _discriminant(ax, files, model, task) or shading
+    for ax, task in zip(axes[0], files.tasks, strict=True):
         ax.set_title(task)
     bar = figure.colorbar(
         shading, ax=axes.ravel().tolist(), shrink=max(0.4, 1 / len(models)), aspect=18, pad=0.02, ticks=[0, 0.5, 1]
@@ -43,16 +45,16 @@ def discriminants(study: Study) -> Figure:
     return figure
 
 
-def _discriminant(ax: Axes, study: Study, model: str, task: str) -> Any:
+def _discriminant(ax: Axes, files: StudyFiles, model: str, task: str) -> Any:
     """One cell; its shading, or None where the files have no discriminant."""
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set_visible(False)
-    found = study.discriminant(model, task)
+    found = files.discriminant(model, task)
     if found is None:
         return None
     run, probability = found
-    limit = float(study.series(run, "discriminant_limit"))
+    limit = float(files.series(run, "discriminant_limit"))
     edge = limit * (1 + 1 / max(1, len(probability) - 1))  # the values are at the centers of the pixels
     shading = ax.imshow(
         probability,
@@ -60,29 +62,21 @@ def _discriminant(ax: Axes, study: Study, model: str, task: str) -> Any:
         extent=(-edge, edge, -edge, edge),
         vmin=0,
         vmax=1,
-        cmap=_class_map(),
+        cmap=between_classes(CLASSES, WHITE),
         interpolation="bilinear",
     )
     if probability.min() < 0.5 < probability.max():
         along = np.linspace(-limit, limit, len(probability))
         ax.contour(along, along, probability, levels=[0.5], colors="black", linewidths=1.1)
-    _points(ax, study, task, size=7.0)
+    _points(ax, files, task, size=7.0)
     ax.set(xlim=(-limit, limit), ylim=(-limit, limit))
     ax.set_xlabel(f"seed {run['seed']}", fontsize=8.5, color=GREY, labelpad=3)
     return shading
 
 
-def _points(ax: Axes, study: Study, task: str, size: float) -> None:
-    x, y = (study.arrays[f"data/{task}/{name}"] for name in ("x", "y"))
+def _points(ax: Axes, files: StudyFiles, task: str, size: float) -> None:
+    x, y = (files.arrays[f"data/{task}/{name}"] for name in ("x", "y"))
     for label, color in enumerate(CLASSES):
         chosen = x[y == label]
         ax.scatter(chosen[:, 0], chosen[:, 1], s=size, color=color, linewidths=0, label=f"class {label}")
     ax.set_aspect("equal")
-
-
-def _class_map() -> Any:
-    """Class 0's color → white → class 1's, pale enough for the points to stand out."""
-    from matplotlib.colors import LinearSegmentedColormap, to_rgb
-
-    pale = [tuple(0.5 + 0.5 * np.asarray(to_rgb(color))) for color in CLASSES]
-    return LinearSegmentedColormap.from_list("classes", [pale[0], "white", pale[1]])

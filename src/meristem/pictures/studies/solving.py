@@ -2,27 +2,45 @@
 
 import math
 import statistics
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
-from meristem.pictures.curves import CUT_LINE, cuts, ring, seeds
-from meristem.pictures.studies.overview import Average, Mark, Panel, overview, size_panels, whole_sizes
+from meristem.pictures.axes import epochs_axis, whole_from_zero
+from meristem.pictures.curves import CUT_LINE, ring
+from meristem.pictures.sheet import OTHER, SEED_MARKER, UNSOLVED_MARKER, Axes, Figure
+from meristem.pictures.studies.overview import Average, Mark, Panel, overview, size_panels
 from meristem.pictures.studies.plane import data, discriminants
-from meristem.pictures.sheet import COLORS, GREY, OTHER, SEED_MARKER, UNSOLVED_MARKER, Axes, Figure
+from meristem.pictures.studies.records import SIZES, Drawings, Required, Run, StudyFiles, StudyPictures
 from meristem.pictures.studies.sizes import size_rows
-from meristem.pictures.studies.study import Pictures, Run, Study
-from meristem.pictures.studies.training import Handles, Look, Row, training
+from meristem.pictures.studies.training import Handles, Row, TrainingLayout, rate_changes, seeds, training
 
 
-def solving_pictures(study: Study) -> Pictures:
+@dataclass(frozen=True)
+class SolvingPictures(StudyPictures):
     """The points in the plane, training of each model, what was learned, and the overview."""
-    pictures: Pictures = {"data": data}
-    pictures |= {model: partial(training, model=model, look=LOOK) for model in study.named}
-    if study.pictured:
-        pictures["discriminants"] = discriminants
-    if study.named:
-        pictures["sizes"] = _overview
-    return pictures
+
+    kind: ClassVar[str] = "solving"
+
+    is_planar: bool = True  # the data are points of two classes in the plane, and history.npz holds them
+
+    def required(self) -> Required:
+        return Required(
+            values=("model", "task", "seed", "soft_size"),
+            nulls=("zero_error_epoch",),
+            arrays={"error": 1} | SIZES,
+            points={"x": 2, "y": 1} if self.is_planar else {},
+        )
+
+    def rank(self, run: Run) -> float:
+        return zero_epoch(run)
+
+    def drawings(self, files: StudyFiles) -> Drawings:
+        drawings: Drawings = {"data": data} if self.is_planar else {}
+        drawings |= {model: partial(training, model=model, layout=LAYOUT) for model in files.models}
+        if self.is_planar and files.pictured:
+            drawings["discriminants"] = discriminants
+        return drawings | {"sizes": _overview}
 
 
 def solved(run: Run) -> bool:
@@ -34,13 +52,13 @@ def zero_epoch(run: Run) -> float:
     return float(run["zero_error_epoch"]) if solved(run) else math.inf
 
 
-def _rows(model: str) -> list[Row]:
-    look: dict[str, Any] = {"color": COLORS[model], "mark": "zero_error_epoch"}
-    return [Row("error rate", partial(_error, **look)), *size_rows(model, **look)]
+def _rows(files: StudyFiles, model: str) -> list[Row]:
+    style: dict[str, Any] = {"color": files.colors[model], "mark": "zero_error_epoch"}
+    return [Row("error rate", partial(_error, **style)), *size_rows(files, model, **style)]
 
 
-def _error(ax: Axes, study: Study, runs: list[Run], drawn: Run, **look: Any) -> None:
-    seeds(ax, runs, drawn, lambda run: study.series(run, "error"), **look)
+def _error(ax: Axes, files: StudyFiles, runs: list[Run], drawn: Run, **style: Any) -> None:
+    seeds(ax, runs, drawn, lambda run: files.series(run, "error"), **style)
 
 
 def _heading(runs: list[Run], drawn: Run) -> str:
@@ -50,59 +68,37 @@ def _heading(runs: list[Run], drawn: Run) -> str:
     return text + (f"  ({done}/{len(runs)} solved)" if len(runs) > 1 else "")
 
 
-def _handles(study: Study, groups: list[list[Run]]) -> Handles:
+def _handles(files: StudyFiles, groups: list[list[Run]]) -> Handles:
     """Names for the kinds of lines that are there."""
     from matplotlib.lines import Line2D
 
-    drawn, handles = [study.middle(runs) for runs in groups], Handles()
-    color = COLORS[drawn[0]["model"]]
+    drawn, handles = [files.middle(runs) for runs in groups], Handles()
+    color = files.colors[drawn[0]["model"]]
     if any(len(runs) > 1 for runs in groups):
         handles["seed with the median zero-error epoch"] = Line2D([], [], color=color)
         handles["other seeds"] = Line2D([], [], color=OTHER, linewidth=1)
     if any(solved(run) for run in drawn):
         handles["first epoch without error"] = Line2D([], [], linestyle="", **ring(color))
-    if any(cuts(study, run).size for run in drawn):
+    if any(rate_changes(files, run).size for run in drawn):
         handles["learning rate shrinks"] = Line2D([], [], **CUT_LINE)
     return handles
 
 
-LOOK = Look(_rows, _heading, _handles, cell=(2.9, 2.0), shared=True, legend_columns=(1, 2, 4))
+LAYOUT = TrainingLayout(_rows, _heading, _handles, cell=(2.9, 2.0), shared=True, legend_columns=(1, 2, 4))
 MARKS = [Mark("one seed", SEED_MARKER, solved), Mark("never at zero error", UNSOLVED_MARKER)]
 
 
-def _overview(study: Study) -> Figure:
+def _overview(files: StudyFiles) -> Figure:
     """Final sizes and epochs to zero error."""
-    never = _never(study)
-    axis = partial(_epoch_axis, never=never, reached=any(run["model"] in study.named and not solved(run) for run in study.runs))
-    epochs = Panel("Epochs to zero error", "epoch", "zero_error_epoch", zero_epoch, study.named, study.tasks, axis, never)
-    title = f"Final size and training time on {study.subject}"
-    return overview(
-        study,
-        title,
-        [*size_panels(study, {"units": whole_sizes, "nodes": whole_sizes}), epochs],
-        MARKS,
-        Average("median", statistics.median),
-    )
+    never = _never(files)
+    axis = partial(epochs_axis, never=None if all(map(solved, files.runs)) else never)
+    epochs = Panel("Epochs to zero error", "epoch", "zero_error_epoch", zero_epoch, files.models, files.tasks, axis, never)
+    title = f"Final size and training time on {files.subject}"
+    sizes = size_panels(files, {"units": whole_from_zero, "nodes": whole_from_zero})
+    return overview(files, title, [*sizes, epochs], MARKS, Average("median", statistics.median))
 
 
-def _epoch_axis(ax: Axes, never: float, reached: bool) -> None:
-    """A log axis, with a level of its own for seeds that never reach zero error."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    top = 1.6 * ax.get_ylim()[1]
-    ticks = [10.0**power for power in range(10) if 10.0**power < min(top, 0.6 * never)]
-    labels = [f"{tick:.0f}" for tick in ticks]
-    if reached:
-        ax.axhline(never, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-        top, ticks, labels = 1.4 * never, [*ticks, never], [*labels, "never"]
-    ax.set_yscale("log")
-    ax.set_ylim(0.75, top)
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.set_yticklabels(labels)
-
-
-def _never(study: Study) -> float:
+def _never(files: StudyFiles) -> float:
     """The height at which "never" is drawn: well above the longest training, the paper's included."""
-    paper = [study.paper_value(run["model"], run["task"], "zero_error_epoch") or 0 for run in study.runs]
-    return 2.5 * max(*paper, *(len(study.series(run, "error")) for run in study.runs))
+    paper = [files.paper_value(run["model"], run["task"], "zero_error_epoch") or 0 for run in files.runs]
+    return 2.5 * max(*paper, *(len(files.series(run, "error")) for run in files.runs), 3)

@@ -1,17 +1,22 @@
 """Training of one model: tasks side by side, quantities below one another, all against the epoch.
 
-What the rows are, what stands above a column and in the legend is an experiment's `Look`.
+What the rows are, what stands above a column and in the legend is in a `TrainingLayout`. Of several seeds the middle one is
+drawn in color, the others are pale behind it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from meristem.pictures.curves import rate_cuts
-from meristem.pictures.sheet import GREY, NAMES, Axes, Figure, from_zero, grid
-from meristem.pictures.studies.study import Run, Study
+import numpy as np
+
+from meristem.pictures.axes import from_zero
+from meristem.pictures.curves import CUT_LINE, changes, line, ring
+from meristem.pictures.sheet import GREY, OTHER, Axes, Figure, grid, name_of
+from meristem.pictures.studies.records import Run, StudyFiles
 
 Handles = dict[str, Any]  # a legend: name → line or mark, or several in a tuple
+Values = Callable[[Run], np.ndarray]  # of a run, by epoch
 
 
 @dataclass(frozen=True)
@@ -19,51 +24,75 @@ class Row:
     """One quantity."""
 
     label: str
-    paint: Callable[[Axes, Study, list[Run], Run], None]  # all seeds of a task, and the one that is drawn
+    paint: Callable[[Axes, StudyFiles, list[Run], Run], None]  # all seeds of a task, and the one that is drawn
     settle: Callable[[Axes], None] = from_zero  # the limits, once everything is painted
-    legend: Callable[[Figure, Any, Study, list[Run]], None] | None = None  # beside the row's axes
+    legend: Callable[[Figure, Any, StudyFiles, list[Run]], None] | None = None  # beside the row's axes
 
 
 @dataclass(frozen=True)
-class Look:
-    """How an experiment shows training."""
+class TrainingLayout:
+    """How a kind of study shows training."""
 
-    rows: Callable[[str], list[Row]]  # of a model
+    rows: Callable[[StudyFiles, str], list[Row]]  # of a model
     heading: Callable[[list[Run], Run], str]  # the line above a column: all seeds, and the one that is drawn
-    handles: Callable[[Study, list[list[Run]]], Handles]  # the legend for these columns
+    handles: Callable[[StudyFiles, list[list[Run]]], Handles]  # the legend for these columns
     cell: tuple[float, float]  # inches
     shared: bool  # whether the tasks share a scale
     legend_columns: tuple[int, ...]  # for one task, for two, for more
 
 
-def training(study: Study, model: str, look: Look) -> Figure:
+def training(files: StudyFiles, model: str, layout: TrainingLayout) -> Figure:
     """Tasks side by side; below one another the measures and the sizes of the middle seed."""
-    tasks = [task for task in study.tasks if study.of(model, task)]
-    groups, rows = [study.of(model, task) for task in tasks], look.rows(model)
-    figure, axes = grid(len(rows), len(tasks), cell=look.cell, sharex="col", sharey="row" if look.shared else False)
+    tasks = [task for task in files.tasks if files.of(model, task)]
+    groups, rows = [files.of(model, task) for task in tasks], layout.rows(files, model)
+    figure, axes = grid(len(rows), len(tasks), cell=layout.cell, sharex="col", sharey="row" if layout.shared else False)
     for column, task, runs in zip(axes.T, tasks, groups, strict=True):
-        drawn = study.middle(runs)
-        _heading(column[0], study.label(task), look.heading(runs, drawn))
+        drawn = files.middle(runs)
+        _heading(column[0], files.label(task), layout.heading(runs, drawn))
         for ax, row in zip(column, rows, strict=True):
-            row.paint(ax, study, runs, drawn)
-            rate_cuts(ax, study, drawn)
+            row.paint(ax, files, runs, drawn)
+            for change in rate_changes(files, drawn):
+                ax.axvline(change, zorder=1.8, **CUT_LINE)
             ax.grid(axis="y")
         column[-1].set_xlabel("epoch")
         column[-1].xaxis.get_major_locator().set_params(integer=True)
-    for line, row in zip(axes, rows, strict=True):
-        line[0].set_ylabel(row.label)
-        for ax in line[:1] if look.shared else line:
+    for across, row in zip(axes, rows, strict=True):
+        across[0].set_ylabel(row.label)
+        for ax in across[:1] if layout.shared else across:
             row.settle(ax)
-    for line, row in zip(axes, rows, strict=True):
+    for across, row in zip(axes, rows, strict=True):
         if row.legend:
-            row.legend(figure, line, study, [run for runs in groups for run in runs])
-    kind = "perceptron" if model == "budding" else "network"
-    figure.suptitle(f"{NAMES[model].capitalize()} {kind} on {study.subject}")
-    if handles := look.handles(study, groups):
-        columns = look.legend_columns[min(len(tasks), len(look.legend_columns)) - 1]
+            row.legend(figure, across, files, [run for runs in groups for run in runs])
+    kind = "network" if files.is_layered(model) else "perceptron"
+    name = name_of(model)
+    figure.suptitle(f"{name[:1].upper()}{name[1:]} {kind} on {files.subject}")
+    if handles := layout.handles(files, groups):
+        columns = layout.legend_columns[min(len(tasks), len(layout.legend_columns)) - 1]
         names, lines = list(handles), list(handles.values())
         figure.legend(lines, names, loc="outside lower center", ncols=columns, handler_map=_handlers())
     return figure
+
+
+def seeds(ax: Axes, runs: list[Run], drawn: Run, values: Values, *, color: Any, mark: str, **options: Any) -> None:
+    """The drawn seed in color, a ring at the epoch that the run's `mark` names; the others behind it in grey."""
+    others(ax, runs, drawn, values, **(options | {"color": OTHER, "linewidth": 0.8}))
+    shown = values(drawn)
+    line(ax, shown, color=color, **options)
+    epoch = drawn[mark]
+    if epoch and epoch <= len(shown):
+        ax.plot(epoch, shown[epoch - 1], **ring(color), zorder=4, clip_on=False)
+
+
+def others(ax: Axes, runs: list[Run], drawn: Run, values: Values, **options: Any) -> None:
+    """All seeds but the drawn one, behind it."""
+    for run in runs:
+        if run is not drawn:
+            line(ax, values(run), zorder=1.5, **options)
+
+
+def rate_changes(files: StudyFiles, run: Run) -> np.ndarray:
+    """Between which epochs the rate shrinks."""
+    return changes(files.series(run, "stage"))
 
 
 def _heading(ax: Axes, task: str, text: str) -> None:
