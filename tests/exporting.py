@@ -1,20 +1,15 @@
-"""What the tests of export share: running what was exported, random layers, a handful of trained estimators."""
+"""What the tests of export share: running what was exported, and random layers."""
 
-import functools
 import importlib.util
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import onnxruntime
-import pandas as pd
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, make_multilabel_classification
 
-from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Residual, Tree
-from meristem.estimators import BuddingClassifier, HighwayRegressor, TunnelClassifier, TunnelRegressor
+from meristem.compact.layers import INPUT, Affine, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Residual, Tree
 from meristem.export import to_torch
 from meristem.export.onnx import build
 
@@ -73,7 +68,7 @@ def random_layer(kind: type[Layer], activation: str, rng: np.random.Generator, r
     if kind is Highway:
         return Highway(draw(5, 5), draw(5), draw(5, 5), draw(5), activation)
     if kind is Tree:
-        reads = [(0,), (0, 1), (1, 2)]
+        reads = [(0,), (0, 1), (INPUT, 1, 2)]
         return Tree(tuple(Leaf(draw(5, 5), draw(5), draw(len(r)), r) for r in reads), activation)
     return kind(draw(5, 5), draw(5), activation)  # type: ignore[call-arg]
 
@@ -82,39 +77,3 @@ def fresh(code: str, *arguments: Any) -> None:
     """Run it in a process that has neither meristem nor jax."""
     block = "import sys; sys.modules.update(dict.fromkeys(['meristem', 'jax', 'equinox']))\n"
     subprocess.run([sys.executable, "-c", block + code, *map(str, arguments)], check=True)
-
-
-@functools.cache
-def iris() -> tuple[pd.DataFrame, np.ndarray]:
-    data = load_iris(as_frame=True)
-    return data.data, data.target_names[data.target]
-
-
-def two_targets() -> tuple[np.ndarray, np.ndarray]:
-    x, y = load_diabetes(return_X_y=True, scaled=False)
-    return x, np.stack([y, 1e4 + 1e3 * x[:, 2]], 1)
-
-
-CASES: dict[str, tuple[Any, Any]] = {
-    "iris": (BuddingClassifier(width=8, max_leaves=2, activation="gelu"), iris),
-    "breast-cancer": (TunnelClassifier(width=8, depth=2), lambda: load_breast_cancer(return_X_y=True)),
-    "digits": (TunnelClassifier(width=32, depth=2, max_epochs=5), lambda: load_digits(return_X_y=True)),
-    "multi-label": (TunnelClassifier(width=8, depth=2), lambda: make_multilabel_classification(random_state=0)),
-    "diabetes": (TunnelRegressor(width=8, depth=2), lambda: load_diabetes(return_X_y=True, scaled=False)),
-    "two-targets": (HighwayRegressor(width=8, depth=2), two_targets),
-}
-
-
-@functools.cache
-def trained(name: str) -> tuple[Any, Any]:
-    """The estimator and its X."""
-    estimator, load = CASES[name]
-    x, y = load()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # so few epochs are not meant to be enough
-        return estimator.set_params(random_state=0, max_epochs=min(estimator.max_epochs, 10)).fit(x, y), x
-
-
-def batch(x: Any, n: int) -> Any:
-    rows = np.random.default_rng(n).integers(len(x), size=n)
-    return x.iloc[rows] if isinstance(x, pd.DataFrame) else x[rows]

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from meristem import Data, fit
-from meristem.compact import CompactNetwork, approximate, compact, layers, report
+from meristem.compact import CompactNetwork, approximate, compact, layers, lower, n_parameters, report
+from meristem.compact.inference import as_numpy, outputs as numpy_outputs
 from meristem.compact.report import in_turns, multiply_adds, plain_of
 from meristem.data.spirals import two_spirals
+from meristem.gate import Confined
 from meristem.nn import Body, Budding, Linear, Network, Tunnel
 from meristem.nn.network import BODIES
 from test_reference import CAPACITY, DEPTH, WIDTH, floats, make_budding, make_tunnel, many, seeds, trees, unit
@@ -39,6 +41,11 @@ def around(body: Body, n_in: int, seed: int, n_out: int = N_OUT) -> Network:
     return Network(embed, body, head)
 
 
+def with_identity_root(body: Budding, copied: float) -> Budding:
+    """The same tree below a root that copies its input by this share."""
+    return eqx.tree_at(lambda b: b.identity, body, Confined(floats(copied)), is_leaf=lambda node: node is None)
+
+
 def tunnel_network(gates: Any, n_in: int = 4, n_out: int = N_OUT, activation: str = "relu") -> Network:
     """A tunnel network with these gates [depth, width]."""
     gates = np.asarray(gates, float)
@@ -47,7 +54,7 @@ def tunnel_network(gates: Any, n_in: int = 4, n_out: int = N_OUT, activation: st
 
 
 @eqx.filter_jit
-def outputs(network: Network, x: jax.Array) -> jax.Array:
+def outputs(network: Network | Body, x: jax.Array) -> jax.Array:
     """Those of a full network, whose shapes do not vary: compiled once."""
     return jax.vmap(network)(x)
 
@@ -95,7 +102,7 @@ def test_a_tunnel_network_stays_the_same(precision, n_in):
         assert_same(network, small, TOLERANCE[precision])
         assert_no_larger(network, small)
         opened = (np.array(gates).reshape(DEPTH, WIDTH) != 0).sum(1)
-        assert [n for layer in small.layers for n in layer.units] == [n for n in opened if n]
+        assert list(small.units) == [n for n in opened if n]
 
     check()
 
@@ -126,6 +133,30 @@ def test_a_budding_network_stays_the_same(precision):
     check()
 
 
+def test_a_tree_that_may_copy_stays_the_same(precision):
+    """0 < γ₀ < 1 mixes the copy in, γ₀ = 0 is the plain tree, γ₀ = 1 nothing but an affine map."""
+    seen = set()
+
+    @settings(some, max_examples=20)
+    @given(tree=trees(), seed=seeds, copied=unit)
+    def check(tree, seed, copied):
+        body = make_budding(tree, "relu")
+        network = around(with_identity_root(body, copied), 4, seed)
+        small = compact(network)
+        assert_same(network, small, TOLERANCE[precision])
+        assert size(small) <= size(network)
+        if copied == 1:
+            assert kinds(small) == ["Affine"]
+        else:
+            reads = [leaf.reads for layer in small.layers if isinstance(layer, layers.Tree) for leaf in layer.leaves]
+            assert any(layers.INPUT in read for read in reads) == (copied > 0)
+            assert small.units == compact(around(body, 4, seed)).units
+        seen.add(float(copied) if copied in (0, 1) else "between")
+
+    check()
+    assert seen == {0.0, 1.0, "between"}
+
+
 @pytest.mark.parametrize("probe", ["bud", "zero"])
 def test_leaves_that_are_about_to_open_stay_the_same(precision, probe):
     """Between an update and growth a leaf may be below 1: then its probe shows in the output."""
@@ -147,6 +178,74 @@ def test_every_body_stays_the_same(body):
     small = compact(network)
     assert_same(network, small, 1e-5)
     assert_no_larger(network, small)
+
+
+def some_body(name: str, *, is_open: bool) -> Body:
+    """Of width 5; if open, with random arrays, gates and nodes among them."""
+    options = {"capacity": 3} if name.startswith("budding") else {"depth": 2}
+    if name == "budding, identity":
+        options |= {"root": "identity"}
+    body, rng = BODIES[name.partition(",")[0]](5, key=KEY, **options), np.random.default_rng(0)
+    if not is_open:
+        return body
+    drawn = jax.tree.map(lambda a: floats(rng.uniform(0, 1, a.shape)) if eqx.is_inexact_array(a) else a, body)
+    if not isinstance(body, Budding):
+        return drawn
+    inner_only = drawn.leafness.value.at[0::2].set(1)
+    return eqx.tree_at(lambda b: (b.depth, b.leafness.value), drawn, (jnp.array([-1, 1, 0]), inner_only))
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("name", [*BODIES, "budding, identity"])
+def test_every_body_alone_stays_the_same(name, is_open):
+    """The contract of `lower`: JAX, and with it every set of operations, gives what the body gives."""
+    body = some_body(name, is_open=is_open)
+    x = floats(np.random.default_rng(1).normal(size=(N, 5)))
+    small, before = compact(body), np.asarray(outputs(body, x))
+    for after in (np.asarray(jax.vmap(small)(x)), numpy_outputs(as_numpy(small), np.asarray(x))):
+        assert after.shape == before.shape and np.abs(after - before).max() <= 1e-5 * np.abs(before).max()
+    y, price = jax.vmap(small.priced)(x)
+    np.testing.assert_array_equal(y, jax.vmap(small)(x))
+    assert price.tolist() == [0] * N
+    assert small.n_parameters == n_parameters(body) == size(small) <= size(body)
+    copies = {"tunnel", "budding, identity"}
+    assert (small.layers == ()) == (not is_open and name in copies)
+
+
+def test_a_body_alone_keeps_its_precision(precision):
+    small = compact(some_body("budding, identity", is_open=True))
+    assert {leaf.dtype for leaf in jax.tree.leaves(small)} == {np.dtype(precision)}
+
+
+class Mine(eqx.Module):
+    """A person's own model, as in the README."""
+
+    enter: eqx.nn.Linear
+    body: Body
+    rate: float = 0.5
+
+    def __call__(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self.body.priced(self.enter(x))
+
+
+@pytest.mark.parametrize("name", [*BODIES, "budding, identity"])
+def test_the_bodies_of_ones_own_model(name):
+    model = Mine(eqx.nn.Linear(2, 5, key=KEY), some_body(name, is_open=True))
+    small = compact(model)
+    assert isinstance(small, Mine) and isinstance(small.body, CompactNetwork)
+    assert small.enter.weight is model.enter.weight and small.rate == 0.5
+    x = floats(np.random.default_rng(1).normal(size=(N, 2)))
+    before, after = jax.vmap(model)(x)[0], jax.vmap(small)(x)[0]
+    assert float(jnp.abs(after - before).max()) <= 1e-5 * float(jnp.abs(before).max())
+    assert jax.vmap(small)(x)[1].tolist() == [0] * N
+    assert n_parameters(model) == 2 * 5 + 5 + n_parameters(model.body) == size(small)
+
+
+def test_several_bodies_and_networks_in_one_model():
+    network = tunnel_network(np.zeros((3, 5)))
+    small = compact({"first": Tunnel(3, 2, key=KEY), "rest": [network, 7, compact(network)]})
+    assert small["first"].layers == () and small["rest"][1] == 7
+    assert kinds(small["rest"][0]) == kinds(small["rest"][2]) == ["Affine"]
 
 
 @pytest.mark.parametrize(("body", "options"), [("tunnel", {"depth": 3}), ("budding", {"capacity": 2})])
@@ -237,6 +336,21 @@ def test_a_tree_keeps_its_live_leaves(depth, inner, kept, reads):
     assert_same(network, small, 1e-5)
 
 
+def test_what_is_left_of_a_tree_that_may_copy():
+    """The embedding stays where the tree's input is read twice; γ₀ is a share among the others."""
+    plain = tree_network([-1, 0], [0.5])
+    between, copy, tree = (
+        compact(eqx.tree_at(lambda n: n.body, plain, with_identity_root(plain.body, copied))) for copied in (0.25, 1, 0)
+    )
+    assert kinds(between) == ["Affine", "Tree", "Affine"]
+    first, last = between.layers[1].leaves
+    assert (first.reads, last.reads) == ((0,), (layers.INPUT, 0, 1))
+    np.testing.assert_allclose(last.shares, [0.25, 0.375, 0.375])
+    assert kinds(copy) == ["Affine"] and copy.n_parameters == N_OUT * (4 + 1)
+    assert jax.tree.structure(tree) == jax.tree.structure(compact(plain))
+    assert all(map(np.array_equal, jax.tree.leaves(tree), jax.tree.leaves(compact(plain))))
+
+
 def test_compacting_twice_changes_nothing():
     small = compact(tunnel_network(np.zeros((3, 5))))
     assert compact(small) is small
@@ -325,15 +439,25 @@ def test_the_report_counts():
     assert told.units == (3, 2) and told.samples == 7 and told.difference < 1e-5
     assert told.full.multiply_adds == 20 * 10 + 4 * 10 * 10 + 10 * 2
     assert told.full.parameters == told.full.multiply_adds + 4 * 10 * 2 + 2
-    assert told.live_parameters == 20 * 10 + 5 * 12 + 10 * 2 + 2
     assert told.compact.multiply_adds == 5 * 20 + 2 * 3 + 2 * (20 + 5)
-    assert told.compact.parameters == told.compact.multiply_adds + 5 + 2
+    assert told.compact.parameters == n_parameters(network) == told.compact.multiply_adds + 5 + 2
     assert told.plain.multiply_adds == 20 * 3 + 3 * 2 + 2 * 2
     assert told.plain.parameters == told.plain.multiply_adds + 3 + 2 + 2
     text = str(told)
-    for part in ["282 of 702 parameters live", "full", "compact", "plain, 3 + 2 units", "7 samples"]:
+    for part in ["163 parameters in place of 702", "full", "compact", "plain, 3 + 2 units", "7 samples"]:
         assert part in text
     assert told.speedup == told.full.seconds / told.compact.seconds > 0
+
+
+def test_parameters_are_all_numbers_that_are_stored():
+    """Gates and shares included; which rows and leaves they belong to is structure."""
+    gates = np.zeros((4, 10))
+    gates[1, :3] = 0.5
+    gated = tunnel_network(gates, n_in=40, n_out=20)
+    assert kinds(compact(gated)) == ["Affine", "Gated", "Affine"]
+    assert n_parameters(gated) == 40 * 10 + 3 * (10 + 2) + 20 * (10 + 1)
+    tree = tree_network([-1, 1, 0], [0.5, 0.5])
+    assert n_parameters(tree) == (3 * 4 + 3) + 2 * (3 * 3 + 3) + (1 + 2 + 2) + N_OUT * (3 + 1)
 
 
 def test_the_plain_network_has_the_live_layers():
@@ -373,6 +497,15 @@ def test_a_tree_closes_its_almost_closed_nodes():
     assert result.moved > 0
 
 
+@pytest.mark.parametrize(("copied", "kept"), [(0.995, ["Affine"]), (0.5, ["Affine", "Tree", "Affine"])])
+def test_a_root_that_almost_copies_is_closed(copied, kept):
+    plain = tree_network([-1, 1, 0], [0.5, 0.5])
+    network = eqx.tree_at(lambda n: n.body, plain, with_identity_root(plain.body, copied))
+    result = approximate(network, samples(network), gates_below=0.01)
+    assert kinds(result.network) == kept and result.closed == (copied > 0.99)
+    assert (result.moved > 1e-3 * result.largest) == (copied > 0.99)
+
+
 # ---- what cannot be
 
 
@@ -386,6 +519,13 @@ def test_a_tree_closes_its_almost_closed_nodes():
         ),
         (lambda n, x: compact(jax.tree.map(lambda a: jnp.stack([a, a]), n)), r"a population of 2; pick one: jax.tree.map"),
         (lambda n, x: report(jax.tree.map(lambda a: jnp.stack([a, a]), n)), r"report\(\) takes one network"),
+        (lambda n, x: compact(jax.tree.map(lambda a: jnp.stack([a, a]), n.body)), "takes one body, got a population of 2"),
+        (
+            lambda n, x: compact(jax.tree.map(lambda a: jnp.stack([a, a]), Budding(3, root="identity", key=KEY))),
+            "takes one body, got a population of 2",
+        ),
+        (lambda n, x: jax.jit(lambda b: compact(b)(x[0]))(n.body), r"compact\(\) looks at the values of the gates"),
+        (lambda n, x: compact(n.head), "takes a Network, a body or a model that holds some, got a Linear without any"),
         (lambda n, x: compact(n)(x), r"use jax.vmap\(network\)\(x\)"),
         (lambda n, x: compact(eqx.tree_at(lambda n: n.embed, n, Linear(4, 5, key=KEY))), "embedding has no bias"),
         (lambda n, x: approximate(n, x, gates_below=0), "gates_below=0 must be a number above 0 and below 1"),
@@ -401,18 +541,58 @@ def test_bad_arguments_are_named(call, says):
         call(network, samples(network))
 
 
+class Unknown(Body):
+    """A body that nobody has said the layers of: a leaky copy of its input with a gate of its own."""
+
+    bias: jax.Array
+    gate: Confined
+
+    def priced(self, x):
+        return self.gate.value * jax.nn.relu(x + self.bias[0]) + (1 - self.gate.value) * x, self.gate.value.sum()
+
+    def half_norm(self):
+        return 0 * self.bias.sum()
+
+    def hard_size(self):
+        return (self.gate.value > 0).sum()
+
+
+class Known(Unknown):
+    pass
+
+
+@lower.register
+def _(body: Known) -> list[layers.Layer]:
+    gate = np.asarray(body.gate.value, float)
+    rows = np.flatnonzero(gate)
+    arrays = np.eye(len(gate))[rows], np.asarray(body.bias[0], float)[rows], gate[rows]
+    return [layers.Gated(*arrays, tuple(rows.tolist()), "relu")] if len(rows) else []
+
+
+def own_network(kind: type[Unknown], gate: list[float]) -> Network:
+    return around(kind(floats([[0.5, -0.5, 0.1]]), Confined(floats(gate))), 4, 0)
+
+
 def test_a_body_of_ones_own_is_named():
-    class Own(Tunnel.__base__):
-        bias: jax.Array
+    with pytest.raises(ValueError, match=r"does not know the body Unknown; .* with @meristem.compact.lower.register") as caught:
+        compact(own_network(Unknown, [0, 0.5, 1]))
+    assert "\n" not in str(caught.value)
 
-        def priced(self, x):
-            return x, x.sum()
 
-        def half_norm(self):
-            return self.bias.sum()
+@pytest.mark.parametrize("gate", [[0, 0, 0], [0, 0.5, 0.005], [1, 1, 1]])
+def test_a_body_of_ones_own_is_compacted_once_its_layers_are_known(gate):
+    network = own_network(Known, gate)
+    small = compact(network)
+    assert_same(network, small, 1e-5)
+    assert small.units == ((n,) if (n := sum(g > 0 for g in gate)) else ())
+    assert compact(network.body).units == small.units
+    assert report(network, repeats=1).difference < 1e-5
+    closed = approximate(network, samples(network), gates_below=0.01)
+    assert closed.closed == gate.count(0.005) and sum(closed.network.units) == sum(small.units) - closed.closed
 
-        def depths(self):
-            return self
 
-    with pytest.raises(ValueError, match="does not know the body Own"):
-        compact(around(Own(jnp.zeros((1, 3))), 4, 0))
+def test_the_function_is_found_where_the_package_is():
+    import meristem
+
+    assert meristem.compact.compact is compact and meristem.compact.approximate is approximate
+    assert callable(meristem.compact.report) and callable(meristem.compact.lower.register)

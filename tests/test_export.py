@@ -1,6 +1,6 @@
 """Networks in onnxruntime and in PyTorch compute what they compute here, with whatever stands around; mistakes are one line.
 
-Whatever is drawn at random is compared with the NumPy form, which is what `predict` computes, and each kind of layer with JAX.
+What is drawn at random is compared with the NumPy form, which is what `predict` computes. Layer by layer: test_compact_ops.py.
 """
 
 import importlib.util
@@ -8,47 +8,29 @@ import sys
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import onnx
 import pytest
 from hypothesis import given, settings, strategies as st
-from sklearn.exceptions import NotFittedError
 
-from exporting import KINDS, ROWS, assert_close, everywhere, random_layer, run, session, some_x
+from exporting import ROWS, assert_close, everywhere, random_layer, run, session, some_x
 from meristem.compact import CompactNetwork, compact
-from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
-from meristem.estimators import TunnelClassifier
 from meristem.compact.inference import as_numpy, outputs
+from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
+from meristem.export import AnyOf, OneOf, Raw, Values, to_onnx, to_torch
+from meristem.export.onnx import build
+from meristem.nn import Network, Tunnel
+from meristem.nn.activation import ACTIVATIONS
 from meristem.targets.scaling import Scaling
 from meristem.targets.targets import Classes
-from meristem.export import AnyOf, Numbers, OneOf, Raw, onnx_of, to_onnx, to_torch, torch_of
-from meristem.export.onnx import SIGMA as ONNX_SIGMA, build
-from meristem.export.torch import SIGMA as TORCH_SIGMA
-from meristem.nn import Network
-from meristem.nn.activation import ACTIVATIONS
-from test_compact import around
+from test_compact import around, with_identity_root
 from test_reference import DEPTH, WIDTH, make_budding, make_highway, make_tunnel, many, seeds, trees, unit
 
 PAIR = CompactNetwork((Affine(np.ones((2, 3), np.float32), np.array([0, 1], np.float32)),))  # one with two outputs
 activations = st.sampled_from(list(ACTIVATIONS))
 
 
-# ---- networks: every layer, every activation, random structures
-
-
-def test_the_lists_are_complete():
-    ours = {kind for kind in Layer.__subclasses__() if kind.__module__.startswith("meristem.")}
-    assert ours == KINDS
-    assert ONNX_SIGMA.keys() == ACTIVATIONS.keys() == TORCH_SIGMA.keys()
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS, key=str), ids=lambda kind: kind.__name__)
-def test_every_kind_of_layer(kind):
-    layer = random_layer(kind, "gelu", np.random.default_rng(0))
-    network, x = CompactNetwork((layer, random_layer(Affine, "", np.random.default_rng(1)))), some_x(5)
-    for got in everywhere(network, x):
-        assert_close(got, np.asarray(jax.vmap(network)(jnp.asarray(x))))
+# ---- networks: random structures
 
 
 @pytest.mark.parametrize("rows", [(2,), (1, 3), (0, 3, 4), (0, 1, 2, 3), (0, 1, 2, 3, 4)])
@@ -62,16 +44,6 @@ def test_units_that_copy_are_copied_exactly(rows):
         assert_close(got, outputs(network, x))
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_every_activation_far_out_too(activation):
-    eye = np.eye(1, dtype=np.float32)
-    network = CompactNetwork((Perceptron(eye, np.zeros(1, np.float32), activation),))
-    x = np.concatenate([np.linspace(-6, 6, 200), [-100, -30, 0, 30, 100]]).astype(np.float32)[:, None]
-    expected = np.asarray(ACTIVATIONS[activation](jnp.asarray(x)))
-    for got in everywhere(network, x):
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
-
-
 def tunnels(gates: list[float], activation: str, rng: np.random.Generator, seed: int) -> Network:
     some_open = np.where(rng.uniform(size=len(gates)) < rng.choice([0.2, 0.8]), gates, 0).tolist()
     return around(make_tunnel(some_open, rng, activation), int(rng.choice([2, 40])), seed)
@@ -79,6 +51,11 @@ def tunnels(gates: list[float], activation: str, rng: np.random.Generator, seed:
 
 def buddings(tree: dict[str, Any], activation: str, rng: np.random.Generator, seed: int) -> Network:
     return around(make_budding(tree, activation), 4, seed, n_out=1)
+
+
+def copying_buddings(drawn: tuple[dict[str, Any], float], activation: str, rng: np.random.Generator, seed: int) -> Network:
+    tree, copied = drawn
+    return around(with_identity_root(make_budding(tree, activation), copied), 4, seed, n_out=1)
 
 
 def highways(_: None, activation: str, rng: np.random.Generator, seed: int) -> Network:
@@ -98,6 +75,7 @@ plain_lists = st.lists(st.sampled_from([Perceptron, Residual]), min_size=1, max_
     [
         (tunnels, gate_lists, {Affine, Gated, Cascade}),
         (buddings, trees(), {Affine, Perceptron, Tree}),
+        (copying_buddings, st.tuples(trees(), unit), {Affine, Perceptron, Tree}),
         (highways, st.none(), {Affine, Highway}),
         (plains, plain_lists, {Affine, Perceptron, Residual}),
     ],
@@ -110,8 +88,7 @@ def test_random_structures(make, drawn, kinds):
     def check(drawn, activation, seed):
         network = as_numpy(compact(make(drawn, activation, np.random.default_rng(seed), seed)))
         seen.update(map(type, network.layers))
-        first = network.layers[0]
-        x = some_x((first.leaves[0] if isinstance(first, Tree) else first).weight.shape[1])
+        x = some_x(network.layers[0].n_in)
         for got in everywhere(network, x):
             assert_close(got, outputs(network, x))
 
@@ -183,6 +160,19 @@ def test_two_classes_of_two_outputs():
         assert_close(probabilities, np.array([[1, np.e]]) / (1 + np.e))
 
 
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_a_log_link(is_flat):
+    """What a network that learned log y says of y, exp(z · scale + mean), is never below 0."""
+    network = CompactNetwork((Affine(some_x(3, 1 if is_flat else 2), None),))
+    mean, scale = np.array([0.5, -1])[: 1 + (not is_flat)], np.array([2.0, 0.1])[: 1 + (not is_flat)]
+    expected = np.exp(outputs(network, some_x(3)) * scale + mean)
+    ending = Values(mean, scale, is_flat=is_flat, link="log")
+    assert list(run(build(network, ending=ending), some_x(3))) == ["predictions"]
+    for y in everywhere(network, some_x(3), ending=ending):
+        assert_close(y, expected[:, 0] if is_flat else expected)
+        assert (y > 0).all()
+
+
 def test_on_the_fence_it_is_the_first_class():
     network = CompactNetwork((Affine(np.zeros((1, 2), np.float32), None),))
     got = run(build(network, ending=OneOf([3, 7])), some_x(2, 1))
@@ -203,8 +193,9 @@ def test_small_probabilities_keep_their_digits():
     [
         ({"ending": OneOf([1])}, "ending has 1 classes, the network 2 outputs; give 2 classes."),
         ({"ending": OneOf([1, 2, 3])}, "ending has 3 classes, the network 2 outputs; give 2 classes."),
-        ({"ending": Numbers(np.zeros(1), np.ones(2))}, r"ending's mean has shape \(1,\); it must be 2 finite numbers."),
-        ({"ending": Numbers(np.zeros(2), np.ones(2), True)}, "is_flat=True is for a network with one output, this one has 2"),
+        ({"ending": Values(np.zeros(1), np.ones(2))}, r"ending's mean has shape \(1,\); it must be 2 finite numbers."),
+        ({"ending": Values(np.zeros(2), np.ones(2), True)}, "is_flat=True is for a network with one output, this one has 2"),
+        ({"ending": Values(np.zeros(2), np.ones(2), link="logit")}, "link='logit' is not known. Did you mean 'log'?"),
         ({"scaling": (np.zeros(3), np.ones(2))}, r"scaling's scale has shape \(2,\); it must be 3 finite numbers."),
         ({"scaling": (np.zeros(3), np.array([1, 0, 1]))}, "scaling's scale is 0 for feature 1; give 1"),
     ],
@@ -228,6 +219,11 @@ def test_what_does_not_fit(options, message, tmp_path):
 def test_what_does_not_fit_a_file(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         to_onnx(tmp_path / "x.onnx", PAIR, **options)
+
+
+def test_a_body_that_copies_is_not_exported():
+    with pytest.raises(ValueError, match="it copies its input; there is nothing to export"):
+        build(compact(Tunnel(3, 2, key=jax.random.key(0))))
 
 
 def test_classes_must_be_of_one_kind():
@@ -256,11 +252,5 @@ def test_a_file_is_replaced_whole(tmp_path):
 @pytest.mark.parametrize("extra", ["onnx", "torch"])
 def test_a_missing_extra_says_what_to_install(extra, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, extra, None)
-    with pytest.raises(ImportError, match=rf"pip install 'meristem\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"pip install 'meristem-nn\[{extra}\]'"):
         to_onnx(tmp_path / "x.onnx", PAIR) if extra == "onnx" else to_torch(PAIR)
-
-
-def test_an_estimator_must_be_fitted(tmp_path):
-    for export in (torch_of, lambda estimator: onnx_of(estimator, tmp_path / "x.onnx")):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            export(TunnelClassifier())

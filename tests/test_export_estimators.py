@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from exporting import CASES, TOLERANCE, assert_close, batch, fresh, run, run_torch, session, trained
+from exported_estimators import CASES, batch, trained
+from exporting import TOLERANCE, assert_close, fresh, run, run_torch, session
+from meristem.estimators import TunnelClassifier
 from meristem.export import onnx_of, torch_of
 
 
@@ -73,3 +76,9 @@ label, p = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionPro
 assert (label == data["y"]).all() and abs(p - data["p"]).max() < 1e-5
 """
     fresh(code, path, tmp_path / "is.npz")
+
+
+def test_an_estimator_must_be_fitted(tmp_path):
+    for export in (torch_of, lambda estimator: onnx_of(estimator, tmp_path / "x.onnx")):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            export(TunnelClassifier())

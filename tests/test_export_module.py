@@ -5,10 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
-from exporting import KINDS, fresh, random_layer, some_x, trained
+from exported_estimators import trained
+from exporting import KINDS, fresh, random_layer, some_x
 from meristem.compact import CompactNetwork
-from meristem.compact.layers import Affine
-from meristem.export import Numbers, OneOf, to_torch, torch_of
+from meristem.compact.layers import Affine, Cascade, Gated
+from meristem.export import OneOf, Values, to_torch, torch_of
 
 
 def test_a_pickled_module_opens_without_meristem(torch, tmp_path):
@@ -31,7 +32,7 @@ def test_a_module_can_be_scripted_and_exported(kind, torch):
     rng = np.random.default_rng(0)
     network = CompactNetwork((random_layer(kind, "gelu", rng), Affine(some_x(5, 1), None)))
     scaling = np.full(5, 0.1), np.full(5, 2.0)
-    for ending in (OneOf(["no", "yes"]), Numbers(np.ones(1), np.ones(1), is_flat=True)):
+    for ending in (OneOf(["no", "yes"]), Values(np.ones(1), np.ones(1), is_flat=True, link="log")):
         module = to_torch(network, scaling=scaling, ending=ending)
         x = torch.tensor(some_x(5))
         scripted = torch.jit.script(module)
@@ -50,6 +51,16 @@ def test_a_module_can_be_trained_further(torch):
     moved = {name for name, value in module.state_dict().items() if not torch.equal(value, before[name])}
     assert moved == {name for name, _ in module.named_parameters()}
     assert {name.split(".")[-1] for name, _ in module.named_buffers()} == {"gate", "rows", "shares_0", "shares_1", "shares_2"}
+
+
+def test_a_recorded_formula_can_be_read(torch):
+    rng = np.random.default_rng(0)
+    layers = random_layer(Gated, "tanh", rng), random_layer(Cascade, "relu", rng)
+    module = to_torch(CompactNetwork(layers))
+    assert "self.linear(x)" in module.layer_0.code and "tanh" in module.layer_0.code and "index_copy" in module.layer_0.code
+    assert [type(part).__name__ for part in module] == ["Gated", "Cascade"]
+    names = {name for name, _ in module.layer_1.named_parameters()}
+    assert names == {"linear.weight", "linear.bias", *(f"coupling_{k}.weight" for k in (1, 2, 3))}
 
 
 def test_a_module_draws_no_random_numbers_and_shares_no_memory(torch):

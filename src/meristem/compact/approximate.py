@@ -1,26 +1,27 @@
 """Compaction that moves the outputs: gates that are almost closed are closed. Never by default, never without its measure.
 
-tunnel      g < gates_below       → 0
-budding     γ > 1 − gates_below   → 1
+gates       g < gates_below       → 0       of any body: every confined parameter, 0 being closed, as Body.structure() has it
+budding     γ > 1 − gates_below   → 1       of every node, and γ₀ of a root that may copy
 """
 
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import TypeVar
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_number
-from meristem.compact.lower import check_concrete, compact
+from meristem.compact.lower import check_concrete
+from meristem.compact.model import compact
 from meristem.compact.network import CompactNetwork
 from meristem.compact.samples import check_samples, outputs
-from meristem.nn import Body, Budding, Network, Tunnel
+from meristem.gate import Confined, is_confined
+from meristem.nn import Body, Budding, Network
 from meristem.nn.tree import in_order, living
-
-B = TypeVar("B", bound=Body)
 
 
 @dataclass(frozen=True)
@@ -71,21 +72,32 @@ def approximate(network: Network, x: Float[Array | np.ndarray, "n in"], *, gates
 @singledispatch
 def _close(body: Body, gates_below: float) -> tuple[Body, int]:
     """The body with its almost closed gates closed, and how many there were."""
-    raise ValueError(f"A {type(body).__name__} has no gates that could be closed for all inputs; use compact(network).")
+    gates = [node.value for node in jax.tree.leaves(body, is_leaf=is_confined) if is_confined(node)]
+    if not gates:
+        raise ValueError(f"A {type(body).__name__} has no gates that could be closed for all inputs; use compact(network).")
 
+    def close(node: Any) -> Any:
+        return Confined(jnp.where(node.value < gates_below, 0, node.value)) if is_confined(node) else node
 
-@_close.register
-def _(body: Tunnel, gates_below: float) -> tuple[Tunnel, int]:
-    gate = body.gate.value
-    small = (gate > 0) & (gate < gates_below)
-    return eqx.tree_at(lambda b: b.gate.value, body, jnp.where(small, 0, gate)), int(small.sum())
+    count = sum(int(((gate > 0) & (gate < gates_below)).sum()) for gate in gates)
+    return jax.tree.map(close, body, is_leaf=is_confined), count
 
 
 @_close.register
 def _(body: Budding, gates_below: float) -> tuple[Budding, int]:
-    gamma, alive = body.leafness.value, living(body.depth)
-    large = in_order(alive, alive) & (gamma < 1) & (gamma > 1 - gates_below)
-    return eqx.tree_at(lambda b: b.leafness.value, body, jnp.where(large, 1, gamma)), int(large.sum())
+    alive = living(body.depth)
+    leafness, count = _nearly_one(body.leafness.value, in_order(alive, alive), gates_below)
+    closed = eqx.tree_at(lambda b: b.leafness.value, body, leafness)
+    if body.identity is None:
+        return closed, count
+    copied, one = _nearly_one(body.identity.value, jnp.array(True), gates_below)
+    return eqx.tree_at(lambda b: b.identity.value, closed, copied), count + one
+
+
+def _nearly_one(gamma: Array, counts: Array, gates_below: float) -> tuple[Array, int]:
+    """Those γ that count and are almost 1 made 1, and how many there were."""
+    large = counts & (gamma < 1) & (gamma > 1 - gates_below)
+    return jnp.where(large, 1, gamma), int(large.sum())
 
 
 def _decisions(outputs: np.ndarray) -> np.ndarray:

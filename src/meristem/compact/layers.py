@@ -2,31 +2,40 @@
 
     Affine       h ← W h + b                                              also without b
     Perceptron   h ← σ(W h + b)
-    Residual     h ← σ(W h + b) + h
+    Residual     h ← σ(W h + b) + c · h                                   also without c
     Gated        h[rows] ← g · σ(W h + b) + (1 − g) · h[rows]             the open units alone; the others stay as they are
     Cascade      s = W h + b;  a_1 = σ(s_1);  a_l = σ(s_l + C_l [a_1 … a_{l−1}]);  h ← s_out + C_out [a_1 … a_L]
     Highway      g = sigmoid(V h + c);  h ← g · σ(W h + b) + (1 − g) · h
     Tree         p_j = σ(W_j h + b_j);  h ← Σ_k shares_jk · p_{reads_jk};  for each leaf j in turn
 
-Arrays are JAX's or NumPy's; what is structure (rows, reads, the activation's name) is static. Features stand first: a layer
-takes one sample [in], or many as the columns of a matrix [in, n]. Imports nothing of meristem but the activations.
+A layer says its formula once, in the operations of ops/base.py: `layer(ops, h)` computes it in JAX or NumPy, or records it for
+ONNX or PyTorch, whichever `ops` does. Arrays are JAX's or NumPy's; what is structure (rows, reads, the activation's name) is
+static. A layer of one's own is another subclass of `Layer`, and runs everywhere. Imports nothing but the operations.
 """
 
 import abc
+from typing import TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from meristem.nn.activation import ACTIVATIONS
+from meristem.compact.ops.base import Ops
 
-Values = Array | np.ndarray
+Constants = Array | np.ndarray
+V = TypeVar("V")
+
+INPUT = -1  # among the reads of a leaf: the tree's own input
 
 
 class Layer(eqx.Module):
-    """A map of one sample [in] or of many [in, n]; see the module's header."""
+    """A map of the values of `n_in` units to those of others; see the module's header."""
+
+    @property
+    def n_in(self) -> int:
+        """How many units it reads; by default the columns of its first array [out, in]."""
+        return jax.tree.leaves(self)[0].shape[1]
 
     @property
     @abc.abstractmethod
@@ -34,71 +43,82 @@ class Layer(eqx.Module):
         """How many units with a nonlinearity it has: one number for each that waits for the one before."""
 
     @abc.abstractmethod
-    def __call__(self, h: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        """The layer's output."""
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        """The layer's output, in these operations."""
 
 
 class Affine(Layer):
     """W h + b, or W h.
 
     >>> import jax.numpy as jnp
-    >>> Affine(jnp.array([[1.0, 2.0]]), jnp.array([0.5]))(jnp.ones(2)).tolist()
+    >>> from meristem.compact.ops.jax import JAX
+    >>> Affine(jnp.array([[1.0, 2.0]]), jnp.array([0.5]))(JAX, jnp.ones(2)).tolist()
     [3.5]
     """
 
-    weight: Float[Values, "out in"]
-    bias: Float[Values, " out"] | None
+    weight: Float[Constants, "out in"]
+    bias: Float[Constants, " out"] | None
 
     @property
     def units(self) -> tuple[int, ...]:
         return ()
 
-    def __call__(self, h: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        return _affine(self.weight, self.bias, h)
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        return ops.affine(self.weight, self.bias, h)
 
 
 class Perceptron(Layer):
     """σ(W h + b)."""
 
-    weight: Float[Values, "out in"]
-    bias: Float[Values, " out"]
+    weight: Float[Constants, "out in"]
+    bias: Float[Constants, " out"]
     activation: str = eqx.field(static=True)
 
     @property
     def units(self) -> tuple[int, ...]:
         return (self.bias.shape[0],)
 
-    def __call__(self, h: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        return ACTIVATIONS[self.activation](_affine(self.weight, self.bias, h))
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        return ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
 
 
 class Residual(Layer):
-    """σ(W h + b) + h."""
+    """σ(W h + b) + c · h; without c all of h is added.
 
-    weight: Float[Values, "width width"]
-    bias: Float[Values, " width"]
+    >>> import numpy as np
+    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> layer = Residual(np.eye(2), np.zeros(2), activation="relu", copied=np.array([0.5, 0.0]))
+    >>> layer(NUMPY, np.array([[1.0, 10.0]])).tolist()
+    [[1.5, 10.0]]
+    """
+
+    weight: Float[Constants, "width width"]
+    bias: Float[Constants, " width"]
     activation: str = eqx.field(static=True)
+    copied: Float[Constants, " width"] | None = None
 
     @property
     def units(self) -> tuple[int, ...]:
         return (self.bias.shape[0],)
 
-    def __call__(self, h: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        return ACTIVATIONS[self.activation](_affine(self.weight, self.bias, h)) + h
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        new = ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
+        return ops.add(new, h if self.copied is None else ops.scale(self.copied, h, name="copied"))
 
 
 class Gated(Layer):
     """The open units of a tunnel layer (equation 1); all others copy.
 
-    >>> import jax.numpy as jnp
-    >>> layer = Gated(jnp.array([[2.0, 0.0, 0.0]]), jnp.zeros(1), jnp.array([0.5]), rows=(1,), activation="relu")
-    >>> layer(jnp.array([1.0, 10.0, 100.0])).tolist()    # unit 1: half of relu(2), half of its 10
-    [1.0, 6.0, 100.0]
+    >>> import numpy as np
+    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> layer = Gated(np.array([[2.0, 0.0, 0.0]]), np.zeros(1), np.array([0.5]), rows=(1,), activation="relu")
+    >>> layer(NUMPY, np.array([[1.0, 10.0, 100.0]])).tolist()    # unit 1: half of relu(2), half of its 10
+    [[1.0, 6.0, 100.0]]
     """
 
-    weight: Float[Values, "open width"]
-    bias: Float[Values, " open"]
-    gate: Float[Values, " open"]
+    weight: Float[Constants, "open width"]
+    bias: Float[Constants, " open"]
+    gate: Float[Constants, " open"]
     rows: tuple[int, ...] = eqx.field(static=True)  # which units are open, ascending
     activation: str = eqx.field(static=True)
 
@@ -106,16 +126,9 @@ class Gated(Layer):
     def units(self) -> tuple[int, ...]:
         return (len(self.rows),)
 
-    def __call__(self, h: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        gate = _column(self.gate, h)
-        complex_ = gate * ACTIVATIONS[self.activation](_affine(self.weight, self.bias, h))
-        if len(self.rows) == h.shape[0]:
-            return complex_ + (1 - gate) * h
-        # Every unit looks up its gate and its value: a copy into some rows of h would be slower than all of the layer.
-        is_open = np.zeros(h.shape[0], bool)
-        is_open[list(self.rows)] = True
-        place = np.maximum(np.cumsum(is_open) - 1, 0)
-        return jnp.where(_column(is_open, h), complex_[place] + (1 - gate)[place] * h, h)
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        new = ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
+        return ops.merge_rows(self.gate, self.rows, self.n_in, new, h)
 
 
 class Cascade(Layer):
@@ -124,65 +137,68 @@ class Cascade(Layer):
     A copied unit is a fixed combination of the input and of the activations before it, so it can be multiplied into the
     weights of whoever reads it; so can all gates. Rows of `weight` and `bias`: the stages one after the other, then the output.
 
-    >>> import jax.numpy as jnp
-    >>> layer = Cascade(jnp.array([[2.0], [1.0]]), jnp.zeros(2), (jnp.array([[10.0]]),), activation="relu")
-    >>> layer(jnp.ones(1)).tolist()    # x + 10 relu(2 x)
-    [21.0]
+    >>> import numpy as np
+    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> layer = Cascade(np.array([[2.0], [1.0]]), np.zeros(2), (np.array([[10.0]]),), activation="relu")
+    >>> layer(NUMPY, np.ones((1, 1))).tolist()    # x + 10 relu(2 x)
+    [[21.0]]
     """
 
-    weight: Float[Values, "rows in"]
-    bias: Float[Values, " rows"]
-    couplings: tuple[Float[Values, "_ _"], ...]  # [stage, all before]: of the second stage, the third, …, the output
+    weight: Float[Constants, "rows in"]
+    bias: Float[Constants, " rows"]
+    couplings: tuple[Float[Constants, "_ _"], ...]  # [stage, all before]: of the second stage, the third, …, the output
     activation: str = eqx.field(static=True)
 
     @property
     def units(self) -> tuple[int, ...]:
         return (self.couplings[0].shape[1], *(coupling.shape[0] for coupling in self.couplings[:-1]))
 
-    def __call__(self, h: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        first, *others = jnp.split(_affine(self.weight, self.bias, h), np.cumsum(self.units))
-        sigma = ACTIVATIONS[self.activation]
-        active = sigma(first)
-        for coupling, own in zip(self.couplings[:-1], others[:-1], strict=True):
-            active = jnp.concatenate([active, sigma(own + coupling @ active)])
-        return others[-1] + self.couplings[-1] @ active
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        *inner, last = self.couplings
+        first, *stages, out = ops.split(ops.affine(self.weight, self.bias, h), [*self.units, last.shape[0]])
+        active = ops.activate(self.activation, first)
+        for k, (coupling, own) in enumerate(zip(inner, stages, strict=True), start=1):
+            z = ops.affine(coupling, None, active, plus=own, name=f"coupling_{k}")
+            active = ops.concat([active, ops.activate(self.activation, z)])
+        return ops.affine(last, None, active, plus=out, name=f"coupling_{len(self.couplings)}")
 
 
 class Highway(Layer):
     """A layer with a gate network (equation 3)."""
 
-    weight: Float[Values, "width width"]
-    bias: Float[Values, " width"]
-    gate_weight: Float[Values, "width width"]
-    gate_bias: Float[Values, " width"]
+    weight: Float[Constants, "width width"]
+    bias: Float[Constants, " width"]
+    gate_weight: Float[Constants, "width width"]
+    gate_bias: Float[Constants, " width"]
     activation: str = eqx.field(static=True)
 
     @property
     def units(self) -> tuple[int, ...]:
         return (self.bias.shape[0],)
 
-    def __call__(self, h: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        gate = jax.nn.sigmoid(_affine(self.gate_weight, self.gate_bias, h))
-        return gate * ACTIVATIONS[self.activation](_affine(self.weight, self.bias, h)) + (1 - gate) * h
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        gate = ops.activate("sigmoid", ops.affine(self.gate_weight, self.gate_bias, h, name="gate"))
+        return ops.mix(gate, ops.activate(self.activation, ops.affine(self.weight, self.bias, h)), h)
 
 
 class Leaf(eqx.Module):
     """A leaf of a tree: its layer, and which leaves' outputs, up to its own, make up the next leaf's input."""
 
-    weight: Float[Values, "width in"]
-    bias: Float[Values, " width"]
-    shares: Float[Values, " reads"]
-    reads: tuple[int, ...] = eqx.field(static=True)  # leaves of the tree, ascending
+    weight: Float[Constants, "width in"]
+    bias: Float[Constants, " width"]
+    shares: Float[Constants, " reads"]
+    reads: tuple[int, ...] = eqx.field(static=True)  # leaves of the tree, ascending; INPUT: what the tree itself was given
 
 
 class Tree(Layer):
     """A budding tree (equation 4) as the sequence of its live leaves.
 
-    >>> import jax.numpy as jnp
-    >>> one = Leaf(jnp.array([[1.0]]), jnp.zeros(1), jnp.ones(1), reads=(0,))
-    >>> two = Leaf(jnp.array([[10.0]]), jnp.zeros(1), jnp.array([0.25, 0.75]), reads=(0, 1))
-    >>> Tree((one, two), activation="relu")(jnp.ones(1)).tolist()
-    [7.75]
+    >>> import numpy as np
+    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> one = Leaf(np.array([[1.0]]), np.zeros(1), np.ones(1), reads=(0,))
+    >>> two = Leaf(np.array([[10.0]]), np.zeros(1), np.array([0.25, 0.75]), reads=(0, 1))
+    >>> Tree((one, two), activation="relu")(NUMPY, np.ones((1, 1))).tolist()
+    [[7.75]]
     """
 
     leaves: tuple[Leaf, ...]
@@ -192,20 +208,14 @@ class Tree(Layer):
     def units(self) -> tuple[int, ...]:
         return tuple(leaf.bias.shape[0] for leaf in self.leaves)
 
-    def __call__(self, h: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        outputs: list[Array] = []
-        for leaf in self.leaves:
-            outputs.append(ACTIVATIONS[self.activation](_affine(leaf.weight, leaf.bias, h)))
-            first, *others = [share * outputs[k] for share, k in zip(jnp.unstack(leaf.shares), leaf.reads, strict=True)]
-            h = sum(others, start=first)
+    @property
+    def reads_input(self) -> bool:
+        """Whether anything but the first leaf reads what the tree is given."""
+        return any(INPUT in leaf.reads for leaf in self.leaves)
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        values = {INPUT: h}
+        for j, leaf in enumerate(self.leaves):
+            values[j] = ops.activate(self.activation, ops.affine(leaf.weight, leaf.bias, h, name=f"leaf_{j}"))
+            h = ops.combine(leaf.shares, [values[k] for k in leaf.reads], name=f"shares_{j}")
         return h
-
-
-def _affine(weight: Values, bias: Values | None, h: Array) -> Array:
-    y = jnp.matmul(weight, h)
-    return y if bias is None else y + _column(bias, h)
-
-
-def _column(values: Values, h: Array) -> Array:
-    """[out] beside one sample, [out, 1] beside many."""
-    return jnp.asarray(values).reshape(-1, *[1] * (h.ndim - 1))

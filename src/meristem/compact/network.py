@@ -5,20 +5,22 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from meristem.compact.layers import Layer
+from meristem.compact.ops.jax import JAX
 
 
 class CompactNetwork(eqx.Module):
-    """One sample [n_in] → [n_out]; `layers` is all there is to it, for those who print, save or export it.
+    """One sample [n_in] → [n_out]; `layers` is all there is to it, for those who print, save or export it. None at all: a copy.
 
     >>> import jax, jax.numpy as jnp
     >>> from meristem.compact import compact
     >>> from meristem.nn import Network
     >>> network = compact(Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0)))
-    >>> [type(layer).__name__ for layer in network.layers]
-    ['Affine']
+    >>> [type(layer).__name__ for layer in network.layers], network.n_parameters
+    (['Affine'], 3)
     >>> jax.vmap(network)(jnp.ones((5, 2))).shape
     (5, 1)
     """
@@ -31,11 +33,35 @@ class CompactNetwork(eqx.Module):
         arrays, rest = eqx.partition(self, eqx.is_array_like)
         return by_columns(lambda arrays, x: eqx.combine(arrays, rest).columns(x))(arrays, x)
 
+    def priced(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
+        """The output and a price of 0, so that it may stand where a body stood."""
+        y = self(x)
+        return y, jnp.zeros((), y.dtype)
+
     def columns(self, x: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
         """The layers in turn: of one sample [in], or of many as the columns of a matrix [in, n]."""
         for layer in self.layers:
-            x = layer(x)
+            x = layer(JAX, x)
         return x
+
+    @property
+    def n_parameters(self) -> int:
+        """All numbers that it stores: weights, biases, gates and shares."""
+        return n_floats(self)
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """How many units with a nonlinearity there are, layer by layer."""
+        return tuple(n for layer in self.layers for n in layer.units)
+
+
+def n_floats(tree: Any) -> int:
+    """The floating point numbers in all arrays of a tree; integers, such as a tree's structure, do not count.
+
+    >>> n_floats((jnp.ones(3), jnp.arange(2)))
+    3
+    """
+    return sum(leaf.size for leaf in jax.tree.leaves(tree) if eqx.is_inexact_array(leaf))
 
 
 def by_columns(function: Callable[[PyTree, Any], Array]) -> Callable[[PyTree, Any], Array]:

@@ -1,6 +1,7 @@
 """What compaction saves: parameters, multiply-adds and latency, of the full network, of the compact one, and of a plain one.
 
-parameters      the numbers that are stored; of the full network with all that is closed, dormant or free
+parameters      the numbers that are stored: weights, biases, gates and shares; of the full network with all that is closed,
+                dormant or free
 multiply-adds   those of the matrix products, for one sample, counted in the program itself
 latency         of a compiled call for a batch; a call of each in turn, the medians of many
 plain           the perceptrons one would have built had one known: live layer for live layer as many units as are open
@@ -20,8 +21,9 @@ from jaxtyping import Array, Float
 
 from meristem.check import check_size
 from meristem.compact.layers import Affine, Perceptron
-from meristem.compact.lower import check_concrete, compact
-from meristem.compact.network import CompactNetwork
+from meristem.compact.lower import check_concrete
+from meristem.compact.model import compact
+from meristem.compact.network import CompactNetwork, n_floats
 from meristem.compact.samples import check_samples, outputs
 from meristem.nn import Network
 
@@ -46,7 +48,6 @@ class Report:
     compact: Cost
     plain: Cost
     units: tuple[int, ...]  # of each live layer
-    live_parameters: int  # those of the full network that its output depends on
     samples: int  # in the batch
     difference: float  # between the outputs before and after, relative to the largest
     device: str
@@ -63,7 +64,7 @@ class Report:
             rows.append([name, f"{cost.parameters:,}", f"{cost.multiply_adds:,}", *times])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         title = (
-            f"{self.live_parameters:,} of {self.full.parameters:,} parameters live; full and compact outputs differ by "
+            f"{self.compact.parameters:,} parameters in place of {self.full.parameters:,}; full and compact outputs differ by "
             f"{self.difference:.0e} of the largest ({self.device})"
         )
         return "\n".join([title, *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)])
@@ -89,14 +90,13 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in"] | None = None,
     calls = {name: compiled(side, samples) for name, side in sides.items()}
     seconds = in_turns(calls, repeats)
     costs = {
-        name: Cost(_size(side), multiply_adds(side, samples[0]), statistics.median(seconds[name]))
+        name: Cost(n_floats(side), multiply_adds(side, samples[0]), statistics.median(seconds[name]))
         for name, side in sides.items()
     }
     before, after = outputs(network, samples), outputs(small, samples)
     return Report(
         **costs,
-        units=_units(small),
-        live_parameters=_size((network.embed, network.head)) + int(network.body.live_parameters()),
+        units=small.units,
         samples=samples.shape[0],
         difference=float(np.abs(after - before).max() / max(np.abs(before).max(), np.finfo(before.dtype).tiny)),
         device=jax.devices()[0].device_kind,
@@ -110,7 +110,7 @@ def plain_of(network: Network) -> CompactNetwork:
     rng = np.random.default_rng(0)
     pairs = [
         (jnp.asarray(rng.normal(size=(out, n)) / np.sqrt(n), dtype), jnp.zeros(out, dtype))
-        for n, out in pairwise((n_in, *_units(compact(network)), n_out))
+        for n, out in pairwise((n_in, *compact(network).units, n_out))
     ]
     return CompactNetwork((*(Perceptron(*pair, activation) for pair in pairs[:-1]), Affine(*pairs[-1])))
 
@@ -155,15 +155,6 @@ def in_turns(calls: dict[str, Callable[[], Array]], repeats: int) -> dict[str, l
             if repeat:  # the first does not count
                 seconds[name].append(time.perf_counter() - begin)
     return seconds
-
-
-def _units(network: CompactNetwork) -> tuple[int, ...]:
-    return tuple(n for layer in network.layers for n in layer.units)
-
-
-def _size(tree: Any) -> int:
-    """All numbers that are learned; a tree's structure is not."""
-    return sum(leaf.size for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact))
 
 
 def _listed(units: tuple[int, ...]) -> str:

@@ -4,7 +4,7 @@
     Raw                the outputs as they are: logits, or numbers in the units the network learned
     OneOf(classes)     one class per row: softmax(z), or softmax([0, z]) where two classes share one logit
     AnyOf()            labels, each there or not: sigmoid(z)
-    Numbers            y = z · scale + mean
+    Values             y = z · scale + mean, or, with a log link, y = exp(z · scale + mean)
 
 `mean` and `rest` are the mean in two floats. With the mean in one, a feature that hardly varies about a large value (a year, a
 temperature in kelvin) loses as many digits as the mean has more than the deviation; x − mean is exact where that happens,
@@ -18,8 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from meristem.check import unknown
 from meristem.compact import CompactNetwork
-from meristem.compact.layers import Tree
+
+LINKS = ["identity", "log"]
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,16 @@ class AnyOf:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
-    """Numbers that were standardized to be learned; one per row and no second axis if `is_flat`."""
+class Values:
+    """Numbers that were standardized to be learned; one per row and no second axis if `is_flat`; by their logarithm or not."""
 
     mean: Any  # [n_out]
     scale: Any  # [n_out]
     is_flat: bool = False
+    link: str = "identity"  # or "log": the network learned log y
 
 
-Ending = Raw | OneOf | AnyOf | Numbers
+Ending = Raw | OneOf | AnyOf | Values
 
 
 class Standardization(NamedTuple):
@@ -94,8 +97,9 @@ def sizes(network: CompactNetwork) -> tuple[int, int]:
     >>> sizes(compact(Network.create("budding", n_in=2, n_out=3, key=jax.random.key(0))))
     (2, 3)
     """
-    first: Any = network.layers[0]
-    n_in = (first.leaves[0] if isinstance(first, Tree) else first).weight.shape[1]
+    if not network.layers:
+        raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
+    n_in = network.layers[0].n_in
     return n_in, jax.eval_shape(network.columns, jax.ShapeDtypeStruct((n_in,), jnp.float32)).shape[0]
 
 
@@ -105,11 +109,13 @@ def check_ending(ending: Ending, n_out: int) -> Ending:
         n = len(ending.classes)
         if n != n_out and (n, n_out) != (2, 1):
             raise ValueError(f"ending has {n} classes, the network {n_out} outputs; give {2 if n_out == 1 else n_out} classes.")
-    if isinstance(ending, Numbers):
+    if isinstance(ending, Values):
+        if ending.link not in LINKS:
+            raise unknown("link", ending.link, LINKS)
         mean, scale = (_vector(f"ending's {name}", getattr(ending, name), n_out) for name in ("mean", "scale"))
         if ending.is_flat and n_out != 1:
             raise ValueError(f"is_flat=True is for a network with one output, this one has {n_out}; give is_flat=False.")
-        return Numbers(mean, scale, ending.is_flat)
+        return Values(mean, scale, ending.is_flat, ending.link)
     return ending
 
 

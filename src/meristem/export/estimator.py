@@ -6,10 +6,10 @@ The one place that knows where estimators keep these; nothing here imports sciki
 from pathlib import Path
 from typing import Any
 
-from meristem.export.ends import AnyOf, Ending, Numbers, OneOf, Raw
+from meristem.export.ends import AnyOf, Ending, OneOf, Raw, Values
 from meristem.export.onnx import to_onnx
 from meristem.export.torch import to_torch
-from meristem.files.document import PATHS
+from meristem.files.whole import PATHS
 
 
 def onnx_of(estimator: Any, path: PATHS) -> Path:
@@ -43,8 +43,8 @@ def torch_of(estimator: Any, *, raw: bool = False) -> Any:
 def ending_of(estimator: Any) -> Ending:
     """What turns the outputs of its network into y."""
     targets = estimator._targets_
-    if targets.objective == "squared":
-        return Numbers(targets.scaling.mean, targets.scaling.scale, targets.is_flat)
+    if not hasattr(targets, "classes"):
+        return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, getattr(targets, "link", "identity"))
     return AnyOf() if targets.objective == "multilabel" else OneOf(targets.classes)
 
 

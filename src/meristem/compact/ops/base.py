@@ -1,0 +1,66 @@
+"""The few operations in which a compact layer says its formula. A layer is written once; each backend is a set of these.
+
+    affine       W h + b, or W h;  plus, where given, other values: W h + plus
+    activate     σ(z)
+    add          a + b
+    scale        c · h                            a constant per unit
+    mix          g · new + (1 − g) · old          g are values themselves
+    merge_rows   the same in some rows, g constants; all other rows are those of old
+    split        z in parts, one after the other
+    concat       parts as one
+    combine      Σ_k share_k · value_k            a constant per value
+
+`V` is what stands for the values of all samples: an array of JAX or NumPy, the name of an ONNX value, a stand-in of torch.fx.
+Layers hand over constants (weights, gates, shares) as arrays, each with a name; only PyTorch uses the names, for its parameters
+and buffers. An operation may write over the values that its entry says; a formula must not use them afterwards.
+
+jax.py and numpy.py compute; onnx.py and torch.py record. Neither of the latter imports onnx or torch: they are given the
+module by `export`, which imports it when it is used. All four stand here side by side, for they say the same thing.
+Imports nothing of meristem; layers import it.
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class Ops(abc.ABC, Generic[V]):
+    """A set of operations on values of units, for one sample or for many; see the module's header."""
+
+    @abc.abstractmethod
+    def affine(self, weight: Any, bias: Any, h: V, *, plus: V | None = None, name: str = "linear") -> V:
+        """W h, weight [out, in]; with a bias [out] or None; with `plus`, values of as many units as come out."""
+
+    @abc.abstractmethod
+    def activate(self, activation: str, z: V) -> V:
+        """σ(z) by the activation's name; may write over z."""
+
+    @abc.abstractmethod
+    def add(self, a: V, b: V) -> V:
+        """A sum; may write over a."""
+
+    @abc.abstractmethod
+    def scale(self, factor: Any, h: V, *, name: str) -> V:
+        """Each unit times its factor [units]."""
+
+    @abc.abstractmethod
+    def mix(self, gate: V, new: V, old: V) -> V:
+        """The new values by the gate's share and the old by the rest; may write over gate and new."""
+
+    @abc.abstractmethod
+    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: V, old: V) -> V:
+        """The old values of `width` units, those in `rows` mixed with the new ones by gate [rows]; may write over new."""
+
+    @abc.abstractmethod
+    def split(self, z: V, sizes: Sequence[int]) -> list[V]:
+        """Parts of so many units."""
+
+    @abc.abstractmethod
+    def concat(self, parts: Sequence[V]) -> V:
+        """The units of all parts."""
+
+    @abc.abstractmethod
+    def combine(self, shares: Any, values: Sequence[V], *, name: str) -> V:
+        """A weighted sum, shares [values]; at least one."""

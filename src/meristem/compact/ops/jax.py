@@ -1,0 +1,67 @@
+"""The operations in JAX. Features stand first: values are one sample's [units], or the columns of a matrix [units, n].
+
+Picking single units is cheap in that order, see network.py; everything is differentiable.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from meristem.compact.ops.base import Ops
+from meristem.nn.activation import ACTIVATIONS
+
+Constants = Array | np.ndarray
+
+
+class JaxOps(Ops[Array]):
+    """Computes at once, or in whatever traces it."""
+
+    def affine(
+        self, weight: Constants, bias: Constants | None, h: Array, *, plus: Array | None = None, name: str = "linear"
+    ) -> Float[Array, "out *n"]:
+        y = jnp.matmul(weight, h)
+        y = y if bias is None else y + column(bias, h)
+        return y if plus is None else plus + y
+
+    def activate(self, activation: str, z: Array) -> Array:
+        return ACTIVATIONS[activation](z)
+
+    def add(self, a: Array, b: Array) -> Array:
+        return a + b
+
+    def scale(self, factor: Constants, h: Array, *, name: str) -> Array:
+        return column(factor, h) * h
+
+    def mix(self, gate: Array, new: Array, old: Array) -> Array:
+        return gate * new + (1 - gate) * old
+
+    def merge_rows(self, gate: Constants, rows: Sequence[int], width: int, new: Array, old: Array) -> Array:
+        share = column(gate, old)
+        complex_ = share * new
+        if len(rows) == width:
+            return complex_ + (1 - share) * old
+        # Every unit looks up its gate and its value: a copy into some rows of h would be slower than all of the layer.
+        is_open = np.zeros(width, bool)
+        is_open[list(rows)] = True
+        place = np.maximum(np.cumsum(is_open) - 1, 0)
+        return jnp.where(column(is_open, old), complex_[place] + (1 - share)[place] * old, old)
+
+    def split(self, z: Array, sizes: Sequence[int]) -> list[Array]:
+        return jnp.split(z, np.cumsum(sizes[:-1]))
+
+    def concat(self, parts: Sequence[Array]) -> Array:
+        return jnp.concatenate(parts)
+
+    def combine(self, shares: Constants, values: Sequence[Array], *, name: str) -> Array:
+        first, *others = [share * value for share, value in zip(jnp.unstack(jnp.asarray(shares)), values, strict=True)]
+        return sum(others, start=first)
+
+
+def column(values: Constants, h: Array) -> Array:
+    """[out] beside one sample, [out, 1] beside many."""
+    return jnp.asarray(values).reshape(-1, *[1] * (h.ndim - 1))
+
+
+JAX = JaxOps()

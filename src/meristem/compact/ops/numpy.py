@@ -1,0 +1,81 @@
+"""The operations in NumPy, in the type of their constants. A sample is a row: values are [n, units].
+
+Operations write over what a formula no longer needs: that memory is in the cache. What a layer is given is not its own and
+read-only (see inference.py): it is copied first.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from meristem.compact.ops.base import Ops
+from meristem.nn.activation import ACTIVATIONS
+
+
+class NumpyOps(Ops[np.ndarray]):
+    """Computes at once; constants must be NumPy arrays of the type of the values."""
+
+    def affine(
+        self,
+        weight: np.ndarray,
+        bias: np.ndarray | None,
+        h: np.ndarray,
+        *,
+        plus: np.ndarray | None = None,
+        name: str = "linear",
+    ) -> np.ndarray:
+        z = h @ weight.T
+        if bias is not None:
+            z += bias
+        if plus is not None:
+            z += plus
+        return z
+
+    def activate(self, activation: str, z: np.ndarray) -> np.ndarray:
+        return ACTIVATIONS[activation].numpy(own(z))
+
+    def add(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        total = own(a)
+        total += b
+        return total
+
+    def scale(self, factor: np.ndarray, h: np.ndarray, *, name: str) -> np.ndarray:
+        return factor * h
+
+    def mix(self, gate: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+        mixed, rest = own(new), own(gate)
+        mixed *= gate
+        np.subtract(1, gate, out=rest)
+        rest *= old
+        mixed += rest
+        return mixed
+
+    def merge_rows(self, gate: np.ndarray, rows: Sequence[int], width: int, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+        if len(rows) == width:
+            merged = own(new)
+            merged *= gate
+            merged += (1 - gate) * old
+            return merged
+        places, merged = list(rows), old.copy()
+        merged[:, places] += gate * (new - old[:, places])
+        return merged
+
+    def split(self, z: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
+        return np.split(z, np.cumsum(sizes[:-1]), axis=1)
+
+    def concat(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        return np.concatenate(parts, axis=1)
+
+    def combine(self, shares: np.ndarray, values: Sequence[np.ndarray], *, name: str) -> np.ndarray:
+        total = shares[0] * values[0]
+        for share, value in zip(shares[1:], values[1:], strict=True):
+            total += share * value
+        return total
+
+
+def own(values: np.ndarray) -> np.ndarray:
+    """An array to write over: these values themselves, or a copy of what is read-only."""
+    return values if values.flags.writeable else values.copy()
+
+
+NUMPY = NumpyOps()

@@ -1,0 +1,93 @@
+"""The operations as nodes of an ONNX graph, operator set 17, in float32. A sample is a row: values are [N, units].
+
+    node = graph("Relu", "X")                 another node; the name of its output
+    node = graph("Add", node, np.ones(3))     inputs are names or arrays, which become constants
+
+Values are put among others by a product: runtimes pick single columns so slowly that it is cheaper.
+"""
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from meristem.compact.ops.base import Ops
+from meristem.nn.activation import ACTIVATIONS
+
+Input = str | np.ndarray | np.generic
+
+
+class Graph(Ops[str]):
+    """Nodes and constants, as they come; a value is its name."""
+
+    def __init__(self, onnx: ModuleType):
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.scope = ""  # what names begin with
+
+    def __call__(self, operator: str, *inputs: Input, output: str | None = None, **attributes: Any) -> str:
+        """Another node; the name of its output."""
+        (name,) = self.several(1, operator, *inputs, output=output, **attributes)
+        return name
+
+    def several(self, n: int, operator: str, *inputs: Input, output: str | None = None, **attributes: Any) -> list[str]:
+        """A node with n outputs."""
+        name = f"{self.scope}/{len(self.nodes)}_{operator}"
+        names = [
+            value if isinstance(value, str) else self._constant(f"{name}.{position}", np.asarray(value))
+            for position, value in enumerate(inputs)
+        ]
+        outputs = [output or f"{name}:{k}" for k in range(n)]
+        self.nodes.append(self.onnx.helper.make_node(operator, names, outputs, name=name, **attributes))
+        return outputs
+
+    def affine(self, weight: Any, bias: Any, h: str, *, plus: str | None = None, name: str = "linear") -> str:
+        if bias is None:
+            return self("Gemm", h, float32(weight), *([] if plus is None else [plus]), transB=1)
+        z = self("Gemm", h, float32(weight), float32(bias), transB=1)
+        return z if plus is None else self("Add", z, plus)
+
+    def activate(self, activation: str, z: str) -> str:
+        return ACTIVATIONS[activation].onnx(self, z)
+
+    def add(self, a: str, b: str) -> str:
+        return self("Add", a, b)
+
+    def scale(self, factor: Any, h: str, *, name: str) -> str:
+        return self("Mul", h, float32(factor))
+
+    def mix(self, gate: str, new: str, old: str) -> str:
+        return self("Add", self("Mul", gate, new), self("Mul", self("Sub", float32(1), gate), old))
+
+    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: str, old: str) -> str:
+        gates = np.zeros(width, np.float32)
+        gates[list(rows)] = gate
+        copied = self("Mul", old, 1 - gates)
+        if len(rows) == width:
+            return self("Add", self("Mul", new, gates), copied)
+        return self("Gemm", new, np.diag(gates)[list(rows)], copied)
+
+    def split(self, z: str, sizes: Sequence[int]) -> list[str]:
+        return self.several(len(sizes), "Split", z, np.array(sizes), axis=1)
+
+    def concat(self, parts: Sequence[str]) -> str:
+        return self("Concat", *parts, axis=1)
+
+    def combine(self, shares: Any, values: Sequence[str], *, name: str) -> str:
+        return self("Sum", *(self("Mul", value, share) for share, value in zip(float32(shares), values, strict=True)))
+
+    def _constant(self, name: str, value: np.ndarray) -> str:
+        if value.dtype.kind == "U":
+            texts = [text.encode() for text in value.tolist()]
+            tensor = self.onnx.helper.make_tensor(name, self.onnx.TensorProto.STRING, value.shape, texts)
+        else:
+            # ascontiguousarray would make a vector of a single number.
+            tensor = self.onnx.numpy_helper.from_array(np.asarray(value, order="C"), name)
+        self.constants.append(tensor)
+        return name
+
+
+def float32(values: Any) -> np.ndarray:
+    return np.asarray(values, np.float32)

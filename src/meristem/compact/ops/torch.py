@@ -1,0 +1,82 @@
+"""The operations as recorded by torch.fx: the forward of a PyTorch module. A sample is a row: values are [N, units].
+
+Weights and biases become parameters, in a `torch.nn.Linear` of the name that the layer gives; gates, rows, shares and scales
+become buffers. So the module can be pickled, scripted and exported, and opened where there is no meristem and no jax.
+"""
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from meristem.compact.ops.base import Ops
+from meristem.nn.activation import ACTIVATIONS
+
+
+class Record(Ops[Any]):
+    """The forward of one module, recorded while it is computed with `input` and what the operations return."""
+
+    def __init__(self, torch: ModuleType, dtype: Any):
+        self.torch, self.dtype = torch, dtype
+        self.root, self.graph = torch.nn.Module(), torch.fx.Graph()
+        self.tracer = torch.fx.proxy.GraphAppendingTracer(self.graph)
+        self.input = self._stand_in(self.graph.placeholder("x"))
+
+    def module(self, kind: str, output: Any) -> Any:
+        """All that led to the output."""
+        self.graph.output(output.node)
+        return self.torch.fx.GraphModule(self.root, self.graph, kind)
+
+    def buffer(self, name: str, values: Any) -> Any:
+        """An array that is not trained."""
+        self.root.register_buffer(name, self._tensor(values))
+        return self._stand_in(self.graph.get_attr(name))
+
+    def affine(self, weight: Any, bias: Any, h: Any, *, plus: Any = None, name: str = "linear") -> Any:
+        n_out, n_in = weight.shape
+        linear = self.torch.nn.Linear(n_in, n_out, bias=bias is not None, device="meta")  # draws no random numbers
+        linear.weight = self.torch.nn.Parameter(self._tensor(weight))
+        if bias is not None:
+            linear.bias = self.torch.nn.Parameter(self._tensor(bias))
+        self.root.add_module(name, linear)
+        z = self._stand_in(self.graph.call_module(name, (h.node,)))
+        return z if plus is None else plus + z
+
+    def activate(self, activation: str, z: Any) -> Any:
+        return ACTIVATIONS[activation].torch(self.torch, z)
+
+    def add(self, a: Any, b: Any) -> Any:
+        return a + b
+
+    def scale(self, factor: Any, h: Any, *, name: str) -> Any:
+        return self.buffer(name, factor) * h
+
+    def mix(self, gate: Any, new: Any, old: Any) -> Any:
+        return gate * new + (1 - gate) * old
+
+    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: Any, old: Any) -> Any:
+        share = self.buffer("gate", gate)
+        if len(rows) == width:
+            return self.mix(share, new, old)
+        places = self.buffer("rows", np.array(rows))
+        return old.index_copy(1, places, self.mix(share, new, old.index_select(1, places)))
+
+    def split(self, z: Any, sizes: Sequence[int]) -> list[Any]:
+        parts = self.torch.split(z, list(sizes), 1)
+        return [parts[k] for k in range(len(sizes))]
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        return self.torch.cat(list(parts), 1)
+
+    def combine(self, shares: Any, values: Sequence[Any], *, name: str) -> Any:
+        factors = self.buffer(name, shares)
+        first, *others = [factors[i] * value for i, value in enumerate(values)]
+        return sum(others, start=first)
+
+    def _stand_in(self, node: Any) -> Any:
+        return self.torch.fx.Proxy(node, self.tracer)
+
+    def _tensor(self, values: Any) -> Any:
+        values = np.asarray(values)
+        return self.torch.tensor(np.array(values, np.int64 if values.dtype.kind == "i" else self.dtype))
