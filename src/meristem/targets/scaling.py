@@ -2,7 +2,8 @@
 
     Scaling.of(x) → scaling;  scaling(x) → float32;  scaling.inverse(z);  scaling.with_more(x) → scaling, for a stream
 
-Sparse matrices are made dense here, a block of rows at a time.
+`Scaling.robust` takes the median and the range of the quartiles instead, which outliers do not move. Sparse matrices are made
+dense here, a block of rows at a time. Imports NumPy and what a quantile is.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from meristem.train.objectives.base import weighted_quantile
+
 BLOCK = 4096  # rows
+QUARTILES = 1.349  # how far apart those of a normal distribution are, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,19 @@ class Scaling:
         variance = sum(w[rows] @ (block - mean) ** 2 for rows, block in _blocks(x)) / total
         return cls(float(total), mean, variance)
 
+    @classmethod
+    def robust(cls, x: np.ndarray, weight: np.ndarray) -> Self:
+        """From dense rows [n, columns]: the median, and as `scale` the distance of the quartiles, as for a normal distribution.
+
+        Where both quartiles are the same it is the standard deviation.
+
+        >>> Scaling.robust(np.array([[1.0], [2.0], [3.0], [4.0], [1e6]]), np.ones(5)).mean.tolist()
+        [3.0]
+        """
+        low, median, high = (weighted_quantile(x, weight, level) for level in (0.25, 0.5, 0.75))
+        plain, scale = cls.of(x, weight), (high - low) / QUARTILES
+        return cls(plain.total, median, np.where(scale > 0, scale**2, plain.variance))
+
     def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
         """As if learned from all rows so far and these.
 
@@ -50,9 +67,12 @@ class Scaling:
         >>> Scaling.of(x[:1]).with_more(x[1:])(x).round(6).tolist() == Scaling.of(x)(x).round(6).tolist()
         True
         """
+        return self.merged(type(self).of(x, weight)) if self.total else self
+
+    def merged(self, more: "Scaling") -> Self:
+        """That of two sets of rows together; exact for means and variances."""
         if not self.total:
             return self
-        more = type(self).of(x, weight)
         total = self.total + more.total
         share = more.total / total
         step = more.mean - self.mean
@@ -73,6 +93,28 @@ class Scaling:
 
     def inverse(self, z: np.ndarray) -> np.ndarray:
         return z * self.scale + self.mean
+
+    def pack(self) -> dict[str, np.ndarray]:
+        """As arrays, for a file."""
+        return {"total": np.array([self.total]), "mean": self.mean, "variance": self.variance}
+
+    @classmethod
+    def unpack(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """What `pack` wrote.
+
+        >>> Scaling.unpack(Scaling.none(2).pack()).mean.tolist()
+        [0.0, 0.0]
+        """
+        rows = [_row(arrays, name) for name in ("total", "mean", "variance")]
+        if len(rows[0]) != 1 or len(rows[1]) != len(rows[2]):
+            raise ValueError("its scaling does not hold together.")
+        return cls(float(rows[0][0]), rows[1], rows[2])
+
+
+def _row(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+    if name not in arrays or arrays[name].ndim != 1 or arrays[name].dtype != np.float64:
+        raise ValueError(f"its {name} is missing or no row of numbers.")
+    return arrays[name]
 
 
 def _blocks(x: Any) -> Iterator[tuple[slice, np.ndarray]]:

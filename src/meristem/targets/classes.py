@@ -1,0 +1,97 @@
+"""One of several classes of any type: two share one logit z, the second class where z > 0; more have a logit each."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from meristem.targets.base import Targets
+from meristem.targets.labels import sigmoid
+from meristem.train.objectives import Binary, Multiclass, Objective
+
+
+@dataclass(frozen=True)
+class Classes(Targets):
+    """y [n], each one of `classes`, which are ascending."""
+
+    classes: np.ndarray
+
+    kind: ClassVar[str] = "classes"
+
+    @property
+    def objective(self) -> Objective:
+        return Binary() if self._share_one_logit else Multiclass()
+
+    @property
+    def n_out(self) -> int:
+        return 1 if self._share_one_logit else len(self.classes)
+
+    @property
+    def _share_one_logit(self) -> bool:
+        return len(self.classes) <= 2
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Indices of classes.
+
+        >>> Classes(np.array(["ash", "oak"])).encode(np.array(["oak", "ash"])).tolist()
+        [1, 0]
+        """
+        if y.ndim != 1:
+            raise ValueError(f"y has shape {y.shape}; it must be [samples], one of {len(self.classes)} classes each.")
+        known = np.isin(y, self.classes)
+        if not known.all():
+            raise ValueError(
+                f"y holds {y[~known][0]!r}, which is not among the classes {self.classes.tolist()}; "
+                "they are those of the first fit, or of the first partial_fit(…, classes=…)."
+            )
+        return np.searchsorted(self.classes, y)
+
+    def columns(self, encoded: np.ndarray) -> np.ndarray:
+        """A column of zeros and ones per class."""
+        return np.eye(len(self.classes))[encoded]
+
+    def probabilities(self, outputs: np.ndarray) -> np.ndarray:
+        if len(self.classes) == 1:
+            return np.ones((len(outputs), 1))
+        if self._share_one_logit:
+            p = sigmoid(outputs[:, 0])
+            return np.stack([1 - p, p], 1)
+        z = np.exp(outputs - outputs.max(1, keepdims=True), dtype=float)
+        return z / z.sum(1, keepdims=True)
+
+    def decision(self, outputs: np.ndarray) -> np.ndarray:
+        return outputs[:, 0] if self._share_one_logit else outputs
+
+    def unsure(self, outputs: np.ndarray, within: float) -> np.ndarray:
+        """The rows [n] whose class another output, at most so much away, might change.
+
+        >>> Classes(np.arange(3)).unsure(np.array([[0.0, 1.0, 1.1], [0.0, 1.0, 5.0]]), 0.1).tolist()
+        [True, False]
+        """
+        if self._share_one_logit:
+            return np.abs(outputs[:, 0]) <= within
+        return (outputs >= outputs.max(1, keepdims=True) - 2 * within).sum(1) > 1
+
+    def decode(self, outputs: np.ndarray) -> np.ndarray:
+        if len(self.classes) == 1:
+            return np.repeat(self.classes, len(outputs))
+        return self.classes[(outputs[:, 0] > 0).astype(int) if self._share_one_logit else outputs.argmax(1)]
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Numbers as an array, texts in the header.
+
+        >>> Classes(np.array(["ash", "oak"])).pack()[0]["names"]
+        ['ash', 'oak']
+        """
+        if self.classes.dtype.kind in "biuf":
+            return {"kind": self.kind}, {"classes": self.classes}
+        names = self.classes.tolist()
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(f"Classes of type {self.classes.dtype} cannot be written to a file; use numbers or texts.")
+        return {"kind": self.kind, "names": names, "is_object": self.classes.dtype.kind == "O"}, {}
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        if "names" not in header:
+            return cls(arrays["classes"])
+        return cls(np.array(header["names"], dtype=object if header["is_object"] else None))

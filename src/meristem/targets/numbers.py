@@ -1,0 +1,81 @@
+"""Numbers, one per row or several: y = z · scale + mean, where the network learns z.
+
+For the squared error mean and scale are the mean and the standard deviation. Other losses are asked for because of outliers,
+which would move these: for them they are the median and the range of the quartiles (`Scaling.robust`).
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from meristem.targets.base import Targets
+from meristem.targets.scaling import Scaling
+from meristem.train.objectives import OBJECTIVES, Objective, SquaredError
+
+SQUARED_ERROR = SquaredError()
+
+
+@dataclass(frozen=True)
+class Numbers(Targets):
+    """y [n], or [n, columns] unless `is_flat`; `scaling` and `link` say how outputs become y: link⁻¹(z · scale + mean).
+
+    >>> y = np.array([1.0, 3.0])
+    >>> numbers = Numbers.of(y, np.ones(2), standardize=True)
+    >>> numbers.encode(y).tolist(), numbers.decode(np.array([[0.5]])).tolist()
+    ([[-1.0], [1.0]], [2.5])
+    """
+
+    scaling: Scaling  # of the outputs
+    is_flat: bool
+    objective: Objective = SQUARED_ERROR
+
+    kind: ClassVar[str] = "numbers"
+    link: ClassVar[str] = "identity"
+
+    @classmethod
+    def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = SQUARED_ERROR) -> Self:
+        """For targets like these, trained with the objective."""
+        columns = y.reshape(len(y), -1)
+        fresh = cls(Scaling.none(columns.shape[1]), y.ndim == 1, objective)
+        return replace(fresh, scaling=fresh._learned(columns, weight)) if standardize else fresh
+
+    def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
+        """After more rows of a stream."""
+        return replace(self, scaling=self.scaling.merged(self._learned(self._checked(y), weight)))
+
+    @property
+    def n_out(self) -> int:
+        return len(self.scaling.mean)
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        return self.scaling(self._checked(y))
+
+    def decode(self, outputs: np.ndarray) -> np.ndarray:
+        y = self.scaling.inverse(outputs.astype(float))
+        return y[:, 0] if self.is_flat else y
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The first files name no objective: theirs is the squared error."""
+        header: dict[str, Any] = {"kind": self.kind, "is_flat": self.is_flat}
+        if self.objective != SQUARED_ERROR:
+            options = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.objective).items()}
+            header["objective"] = {"name": self.objective.name, **options}
+        return header, self.scaling.pack()
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        options = dict(header.get("objective", {"name": SQUARED_ERROR.name}))
+        objective = OBJECTIVES[options.pop("name")](**options)
+        return cls(Scaling.unpack(arrays), bool(header["is_flat"]), objective)
+
+    def _learned(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
+        """The scaling of these rows alone."""
+        return (Scaling.of if self.objective == SQUARED_ERROR else Scaling.robust)(columns, weight)
+
+    def _checked(self, y: np.ndarray) -> np.ndarray:
+        """Y as columns, as many as there were."""
+        columns = y.reshape(len(y), -1)
+        if columns.shape[1] != self.n_out:
+            raise ValueError(f"y has {columns.shape[1]} columns; it must have {self.n_out}, as in the first fit.")
+        return columns
