@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from meristem import figures
 from meristem.commands.parsing import add_command
+from meristem.pictures.studies import draw
 
 
 def add(commands: Any) -> None:
     """The command and its options."""
-    draw = add_command(
+    command = add_command(
         commands,
         "figures",
         run=run,
@@ -18,11 +18,9 @@ def add(commands: Any) -> None:
         description="Redraw the figures of a study from its files.",
         example="meristem figures out/two-spirals",
     )
-    draw.add_argument("out", type=Path, metavar="OUT", help="the folder that a study wrote")
+    command.add_argument("out", type=Path, metavar="OUT", help="the folder that a study wrote")
 
 
 def run(args: argparse.Namespace) -> None:
     """Draw them, and say where they are."""
-    if not figures.have_matplotlib():
-        raise ValueError("Figures need matplotlib: pip install 'meristem[cli]'")
-    print("\n".join(str(path) for path in figures.draw(args.out)))
+    print("\n".join(str(path) for path in draw(args.out)))

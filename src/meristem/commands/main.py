@@ -13,6 +13,16 @@ from meristem.commands import figures, models, reproduce
 from meristem.commands.parsing import Parser
 from meristem.gpu import be_repeatable
 
+EXTRAS = {  # package → the extra that installs it
+    "matplotlib": "cli",
+    "rich": "cli",
+    "safetensors": "files",
+    "sklearn": "sklearn",
+    "threadpoolctl": "sklearn",
+    "onnx": "onnx",
+    "torch": "torch",
+}
+
 
 def parser() -> argparse.ArgumentParser:
     main = Parser(prog="meristem", description="Neural networks that find their own size.")
@@ -30,6 +40,20 @@ def keep_compiled_programs() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
+def missing_package(error: ImportError) -> str:
+    """What to install; an error that is not about a package of an extra is raised again.
+
+    >>> missing_package(ModuleNotFoundError(name="safetensors.numpy"))
+    "safetensors is not installed: pip install 'meristem-nn[files]'"
+    """
+    package = (error.name or "").partition(".")[0]
+    if package in EXTRAS:
+        return f"{package} is not installed: pip install 'meristem-nn[{EXTRAS[package]}]'"
+    if "pip install" in str(error):
+        return str(error)
+    raise error
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     keep_compiled_programs()
@@ -38,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.run(args)
     except ValueError as error:
         print(f"meristem: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        print(f"meristem: {missing_package(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("meristem: interrupted", file=sys.stderr)

@@ -1,15 +1,24 @@
-"""`meristem show MODEL` and `meristem export MODEL`: what a model file holds, and the same for other programs."""
+"""`meristem show MODEL` and `meristem export MODEL`: what a model file holds, and the same for other programs.
+
+A file may hold a network, a fitted estimator or a training run, of which the best network counts; of a population `--member`
+says which.
+"""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
-from meristem import figures, models
+import jax
+import numpy as np
+
 from meristem.commands.parsing import add_command
-from meristem.compact import compact
+from meristem.compact import compact, n_parameters
+from meristem.nn import Network
+from meristem.pictures.studies import have_matplotlib
 from meristem.show.describe import describe
 from meristem.show.table import print_table
+from meristem.train.run import Run
 
 
 def add(commands: Any) -> None:
@@ -19,7 +28,7 @@ def add(commands: Any) -> None:
         "show",
         run=run_show,
         help="what a model file holds: layers, open units, sizes, parameters",
-        description="Print the structure of a model file and draw it beside the file.",
+        description="Print the structure of a model file, or of the best network of a training run, and draw it beside the file.",
         example="meristem show digits.safetensors",
     )
     export = add_command(
@@ -27,30 +36,116 @@ def add(commands: Any) -> None:
         "export",
         run=run_export,
         help="a model file for other programs",
-        description="Write the compact form of a model file, with standardization and probabilities, for other programs.",
+        description="Write the compact form of a model file, with standardization and probabilities where it holds an estimator, "
+        "for other programs; of a training run its best network.",
         example="meristem export digits.safetensors --onnx digits.onnx",
     )
     for command in (show, export):
         command.add_argument("model", type=Path, metavar="MODEL", help="a file that save() wrote")
+        command.add_argument("--member", type=int, metavar="M", help="which network of a population, counted from 0")
     show.add_argument("--png", type=Path, metavar="FILE", help="where the picture goes (default: MODEL with .png)")
     export.add_argument("--onnx", type=Path, required=True, metavar="FILE", help="the ONNX file to write")
 
 
 def run_show(args: argparse.Namespace) -> None:
-    """Words, a table and a picture."""
-    model = models.load(args.model)
-    network = getattr(model, "network_", model)
-    if model is not network:
-        print(f"{type(model).__name__}: {model.n_iter_} epochs, the best one {model.best_epoch_}, penalty {model.penalty:g}")
+    """Words, a table and a picture; of a population without a member only a table of its members."""
+    held = _load(args.model)
+    if args.member is None and (members := _members(held)):
+        print(f"A population of {members}; --member 0 … {members - 1} shows one of them.")
+        print_table(*_members_table(held, members), title="")
+        return
+    held = _member(held, args.member, args.model)
+    network = _network(held)
+    if held is not network:
+        print(_history_words(held))
     lines, columns, rows = describe(network)
     print("\n".join(lines))
     print_table(columns, rows, title="")
-    if not figures.have_matplotlib():
-        print("No picture: matplotlib is not installed (pip install 'meristem[cli]').", file=sys.stderr)
+    if isinstance(held, Run):
+        print(f"\nThe last network: {describe(held.last).lines[1]}")
+    if not have_matplotlib():
+        print("No picture: matplotlib is not installed (pip install 'meristem-nn[cli]').", file=sys.stderr)
         return
     path = args.png or args.model.with_suffix(".png")
-    _draw_structure(model, path)
+    _draw_structure(network if isinstance(held, Run) else held, path)
     print(f"\nDrawn: {path}")
+
+
+def run_export(args: argparse.Namespace) -> None:
+    """The file, and how large it is."""
+    held = _load(args.model)
+    members = _members(held)
+    if members and args.member is None:
+        raise ValueError(f"{args.model} holds a population of {members}; choose one with --member 0 … {members - 1}.")
+    held = _member(held, args.member, args.model)
+    from meristem import export
+
+    is_estimator = hasattr(held, "network_")
+    path = export.onnx_of(held, args.onnx) if is_estimator else export.to_onnx(args.onnx, compact(_network(held)))
+    print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+def _load(path: Path) -> Any:
+    from meristem.files import load  # only these commands need it
+
+    return load(path)
+
+
+def _network(held: Any) -> Network:
+    """The network that counts."""
+    return held.best if isinstance(held, Run) else getattr(held, "network_", held)
+
+
+def _members(held: Any) -> int:
+    """How many networks a population has; 0: there is only one network."""
+    return sum(_network(held).embed.weight.shape[:-2])
+
+
+def _member(held: Any, member: int | None, path: Path) -> Any:
+    """One of a population, or what is not one as it is."""
+    members = _members(held)
+    if member is None:
+        return held
+    if not members:
+        raise ValueError(f"{path} holds one network, no population; leave out --member.")
+    if not 0 <= member < members:
+        raise ValueError(f"--member={member} must be one of 0 … {members - 1}: {path} holds {members} networks.")
+    return held.member(member) if isinstance(held, Run) else jax.tree.map(lambda leaf: leaf[member], held)
+
+
+def _members_table(held: Any, members: int) -> tuple[list[str], list[list[str]]]:
+    each = [_member(held, m, Path()) for m in range(members)]
+    sizes = [f"{n_parameters(_network(one)):,}" for one in each]
+    if not isinstance(held, Run):
+        return ["member", "parameters"], [[str(m), size] for m, size in enumerate(sizes)]
+    names = ["member", "rate", "penalty", "epochs", "best epoch", "parameters", "state"]
+    return names, [
+        [
+            str(m),
+            f"{float(run.knobs.learning_rate):g}",
+            f"{float(run.knobs.penalty):g}",
+            str(int(run.epochs)),
+            str(int(run.best_epoch)),
+            sizes[m],
+            _state(run),
+        ]
+        for m, run in enumerate(each)
+    ]
+
+
+def _history_words(held: Any) -> str:
+    """How an estimator or a run was trained."""
+    if not isinstance(held, Run):
+        return f"{type(held).__name__}: {held.n_iter_} epochs, the best one {held.best_epoch_}, penalty {held.penalty:g}"
+    best = f"the best one {int(held.best_epoch)}" if held.best_epoch else "none of them finite"
+    knobs = [
+        f"{name} {float(value):g}" for name, value in held.knobs._asdict().items() if value is not None and not np.ndim(value)
+    ]
+    return f"Run: {int(held.epochs)} epochs, {best}, {_state(held)}; {', '.join(knobs)}"
+
+
+def _state(run: Run) -> str:
+    return "diverged" if run.diverged else "stopped" if run.stopped else "goes on"
 
 
 def _draw_structure(model: Any, path: Path) -> None:
@@ -63,13 +158,3 @@ def _draw_structure(model: Any, path: Path) -> None:
         plot_structure(model).figure.savefig(path, dpi=150, bbox_inches="tight")
     except OSError as error:
         raise ValueError(f"--png={str(path)!r} cannot be written ({error.strerror}); choose another place.") from error
-
-
-def run_export(args: argparse.Namespace) -> None:
-    """The file, and how large it is."""
-    model = models.load(args.model)
-    from meristem import export
-
-    is_estimator = hasattr(model, "network_")
-    path = export.onnx_of(model, args.onnx) if is_estimator else export.to_onnx(args.onnx, compact(model))
-    print(f"{path}: {path.stat().st_size:,} bytes")

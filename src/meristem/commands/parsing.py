@@ -24,24 +24,3 @@ def add_command(
     )
     parser.set_defaults(run=run)
     return parser
-
-
-def names(text: str) -> tuple[str, ...]:
-    """A list with commas.
-
-    >>> names("tunnel, budding,")
-    ('tunnel', 'budding')
-    """
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    """A list of numbers with commas.
-
-    >>> numbers("0.001,3e-4")
-    (0.001, 0.0003)
-    """
-    try:
-        return tuple(float(name) for name in names(text))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number, or several with commas, as in 0.0003,0.001") from None

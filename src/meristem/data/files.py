@@ -1,10 +1,11 @@
 """Where a data set's files are found: a folder one names, MERISTEM_DATA, the user's cache, or else the network.
 
-    find("mnist", {"train-images-idx3-ubyte.gz": md5, …}, url, folder) → the folder that holds them, checked
-    find_local("mirflickr", ["labels.npy", …], …)                     → the same without a checksum, and never a download
+    find("mnist", {"train-images-idx3-ubyte.gz": md5, …}, url, folder) → the folder that holds them
+    find_local("mirflickr", ["labels.npy", …], …)                     → the same without a download
+    file_in(folder, "train-images-idx3-ubyte.gz")                     → the file itself, or unpacked beside it
 
-A file counts when its checksum is right. What is downloaded is checked before it is put in the cache, whole. Only this file
-imports pooch, and only to download.
+What is downloaded must have its checksum, before it is put in the cache, whole, and whenever it is found there. A folder that
+is named may hold other files of the same names. Only this file imports pooch, and only to download.
 """
 
 import hashlib
@@ -33,16 +34,25 @@ def places(name: str, folder: Path | None = None) -> tuple[str | None, list[Path
 def find(name: str, files: Mapping[str, str], url: str, folder: Path | None = None) -> Path:
     """The folder with all `files` (name → md5) of the data set `name`: one of its places, or else the cache after a download.
 
-    A file with a wrong checksum is an error, not a reason to go on.
+    In the cache a file with a wrong checksum is an error; in a folder that is named a file may be another one, or unpacked.
     """
     named, folders = places(name, folder)
-    if not named and not all((folders[0] / file).is_file() for file in files):
-        return _download(name, files, url, folders[0])
+    if not named:
+        (cached,) = folders
+        if not all((cached / file).is_file() for file in files):
+            return _download(name, files, url, cached)
+        for file, md5 in files.items():
+            _check(cached / file, md5)
+        return cached
     place = _holder(f"{named} holds no {name} files ({', '.join(files)}); get them from {url}", folders, files)
     _check_all_there(place, files, named, f"get it from {url}")
-    for file, md5 in files.items():
-        _check(place / file, md5, f"get it again from {url}" if named else "delete it; it will be fetched again")
     return place
+
+
+def file_in(place: Path, file: str) -> Path:
+    """The file, or what it was before it was gzipped if only that is there."""
+    packed, unpacked = place / file, place / file.removesuffix(".gz")
+    return unpacked if unpacked.is_file() and not packed.is_file() else packed
 
 
 def find_local(name: str, files: Sequence[str], layout: str, advice: str, folder: Path | None = None) -> Path:
@@ -57,21 +67,23 @@ def find_local(name: str, files: Sequence[str], layout: str, advice: str, folder
 def _holder(otherwise: str, folders: Sequence[Path], files: Iterable[str]) -> Path:
     """The first folder that holds some of the files."""
     for place in folders:
-        if any((place / file).is_file() for file in files):
+        if any(file_in(place, file).is_file() for file in files):
             return place
     raise ValueError(otherwise)
 
 
 def _check_all_there(place: Path, files: Iterable[str], named: str | None, advice: str) -> None:
-    missing = [file for file in files if not (place / file).is_file()]
+    missing = [file for file in files if not file_in(place, file).is_file()]
     if missing:
         raise ValueError(f"{f'{named}: ' if named else ''}{place} lacks {', '.join(missing)}; {advice}")
 
 
-def _check(path: Path, md5: str, advice: str) -> None:
+def _check(path: Path, md5: str) -> None:
     found = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
     if found != md5:
-        raise ValueError(f"{path} has the checksum {found}, not {md5}: it is damaged or another file; {advice}.")
+        raise ValueError(
+            f"{path} has the checksum {found}, not {md5}: it is damaged or another file; delete it, it will be fetched again."
+        )
 
 
 def _download(name: str, files: Mapping[str, str], url: str, cached: Path) -> Path:
@@ -79,7 +91,9 @@ def _download(name: str, files: Mapping[str, str], url: str, cached: Path) -> Pa
     try:
         import pooch
     except ImportError:
-        lacks = f"{name} is not on this machine, and pooch, which fetches it, is not installed (pip install pooch)"
+        lacks = (
+            f"{name} is not on this machine, and pooch, which fetches it, is not installed (pip install 'meristem-nn[data]')"
+        )
         raise ValueError(f"{lacks}: {by_hand}") from None
     for file, md5 in files.items():
         try:

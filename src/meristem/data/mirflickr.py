@@ -15,7 +15,7 @@ from jaxtyping import Float32, Integer, Num, UInt8
 from meristem.check import check_size, unknown
 from meristem.data.arrays import as_features, as_labels, read_npy, read_npz
 from meristem.data.files import cache_folder, find_local
-from meristem.data.parts import Part, Parts, standardised
+from meristem.data.parts import Part, Parts, standardized
 
 URL = "http://www.cs.toronto.edu/~nitish/multimodal/"
 SHARDS = [f"image/labelled/combined-{part}-of-00100.npy" for part in ("00001", "00002", "00003_0")]
@@ -53,7 +53,7 @@ TASKS = list(LABELS)
 def mirflickr(
     task: str = "38", features: str = "images", folder: Path | None = None, *, split: int = 1, columns: str = "numbers"
 ) -> Parts:
-    """10,000 / 5,000 / 10,000 photographs by the archive's `split`, 1 to 5, `standardised`; tags 2:1:2 by the seed `split`."""
+    """10,000 / 5,000 / 10,000 photographs by the archive's `split`, 1 to 5, `standardized`; tags 2:1:2 by the seed `split`."""
     names = label_names(task)
     if features not in FEATURES:
         raise unknown("features", features, FEATURES)
@@ -63,10 +63,10 @@ def mirflickr(
             raise ValueError(
                 "task='38' is not there for tags, which come with 24 labels: choose 24 or 10, or features='images'."
             )
-        return standardised(_tags(names, folder, split), columns)
+        return standardized(_tags(names, folder, split), columns)
     if split not in SPLITS:
         raise ValueError(f"split={split}: MIRFLICKR's archive has the splits 1 to 5; choose one of them.")
-    return standardised(_images(names, folder, split), columns)
+    return standardized(_images(names, folder, split), columns)
 
 
 def label_names(task: str) -> list[str]:

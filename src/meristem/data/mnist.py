@@ -1,42 +1,103 @@
-"""MNIST from its four IDX files: 60,000 + 10,000 digits of 28 × 28 bytes; the paper's split, and its 0-versus-1 task.
+"""MNIST, or any other images in four IDX files of that layout (Fashion-MNIST, KMNIST): split 5:1, and the 0-versus-1 task.
 
-An IDX file is a magic number (0, 0, 8 for bytes, the rank), the sizes as big-endian integers, then the values; gzipped.
+    train-images-idx3-ubyte [n, height, width]   train-labels-idx1-ubyte [n]     t10k-… the same for testing; .gz or not
+
+An IDX file is a magic number (0, 0, 8 for bytes, the rank), the sizes as big-endian integers, then the values. Only a download
+must be MNIST itself; whether files in a folder of one's own are is found by their content.
 """
 
 import gzip
+import hashlib
+import math
 import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import UInt8
 
 from meristem.check import unknown
-from meristem.data.files import find
+from meristem.data.files import file_in, find, places
 from meristem.data.parts import Part, Parts
 
 URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-FILES = {
+FILES = {  # name → md5 of the download
     "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
     "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
     "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
     "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
 }
+CONTENTS = (  # md5 of what they hold, in the same order
+    "6bbc9ace898e44ae57da46a324031adb",
+    "a25bea736e30d166cdddb491f175f624",
+    "2646ac647ad5339dbf082846283269ea",
+    "27ae3e4e09519cfbb04c329615203637",
+)
 TASKS = ["ten", "two"]
+LEAST = 6  # training images: five to learn from, one to choose by
+
+
+class Images(NamedTuple):
+    """What the four files hold; every image as a row."""
+
+    train: Part
+    test: Part
+    folder: str  # as a person knows it
+    md5: tuple[str, ...]  # of the four contents
+
+    @property
+    def is_mnist(self) -> bool:
+        return self.md5 == CONTENTS
+
+    @property
+    def n_classes(self) -> int:
+        """Labels are 0 … n_classes − 1."""
+        return 1 + int(max(self.train.y.max(), self.test.y.max()))
 
 
 def mnist(task: str = "ten", folder: Path | None = None, *, split: int = 0) -> Parts:
-    """50,000 / 10,000 / 10,000 digits, split 5:1 at random by the seed `split`; "two" keeps the zeros and ones of each part."""
+    """MNIST's 50,000 / 10,000 / 10,000 digits, or what a folder of that layout holds; see `split_images`."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
+    return split_images(read_images(folder), task, split=split)
+
+
+def read_images(folder: Path | None = None) -> Images:
+    """The four files of a folder, of MERISTEM_DATA or of the cache; ValueError of one line where they do not fit together."""
     place = find("mnist", FILES, URL, folder)
-    images, labels, test_images, test_labels = (read_idx(place / file) for file in FILES)
-    order = np.random.default_rng(split).permutation(len(labels))
-    train, dev = np.split(order, [len(labels) * 5 // 6])
-    parts = Parts(
-        train=Part(images[train].reshape(len(train), -1), labels[train]),
-        dev=Part(images[dev].reshape(len(dev), -1), labels[dev]),
-        test=Part(test_images.reshape(len(test_labels), -1), test_labels),
-    )
-    return parts if task == "ten" else Parts(*map(_zeros_and_ones, parts))
+    paths = [file_in(place, file) for file in FILES]
+    contents = [_content(path) for path in paths]
+    arrays = [_parsed(path, content) for path, content in zip(paths, contents, strict=True)]
+    train, test = (_part(paths[k], arrays[k], paths[k + 1], arrays[k + 1]) for k in (0, 2))
+    if len(train.y) < LEAST:
+        raise ValueError(f"{paths[0]} holds {len(train.y)} images; at least {LEAST} are needed, for a sixth is set aside.")
+    if len(test.y) == 0:
+        raise ValueError(f"{paths[2]} holds no images.")
+    if arrays[0].shape[1:] != arrays[2].shape[1:]:
+        sizes = " and ".join(f"{height} × {width}" for _, height, width in (arrays[0].shape, arrays[2].shape))
+        raise ValueError(f"{place}: images for training and for testing must have one size, not {sizes}.")
+    md5 = tuple(hashlib.md5(content, usedforsecurity=False).hexdigest() for content in contents)
+    return Images(train, test, _name(place, folder), md5)
+
+
+def split_images(images: Images, task: str = "ten", *, split: int = 0) -> Parts:
+    """Five sixths to learn from, one to choose by, at random by the seed `split`, and the files' test part.
+
+    "ten" has all classes that there are, "two" keeps the zeros and ones of each part.
+    """
+    x, y = images.train
+    order = np.random.default_rng(split).permutation(len(y))
+    train, dev = np.split(order, [len(y) * 5 // 6])
+    parts = Parts(Part(x[train], y[train]), Part(x[dev], y[dev]), images.test)
+    if task == "ten":
+        if images.n_classes < 2:
+            raise ValueError(f"The images in {images.folder} are all of class 0; there is nothing to tell apart.")
+        return parts
+    parts = Parts(*map(_zeros_and_ones, parts))
+    for name, part in parts._asdict().items():
+        if not len(part.y):
+            raise ValueError(f"The images in {images.folder} have no 0 and no 1 in the {name} part; choose --task ten.")
+    return parts
 
 
 def _zeros_and_ones(part: Part) -> Part:
@@ -44,17 +105,47 @@ def _zeros_and_ones(part: Part) -> Part:
     return Part(part.x[kept], part.y[kept])
 
 
-def read_idx(path: Path) -> np.ndarray:
-    """The bytes of a gzipped IDX file, in its shape; raises ValueError that names the file."""
+def _part(x_path: Path, x: UInt8[np.ndarray, "..."], y_path: Path, y: UInt8[np.ndarray, "..."]) -> Part:
+    for path, array, rank in ((x_path, x, 3), (y_path, y, 1)):
+        if array.ndim != rank:
+            wanted = "images [n, height, width]" if rank == 3 else "labels [n]"
+            raise ValueError(f"{path} must hold {wanted}, not an array of shape {array.shape}.")
+    if len(x) != len(y):
+        raise ValueError(f"{x_path} holds {len(x)} images, but {y_path.name} holds {len(y)} labels.")
+    if 0 in x.shape[1:]:
+        raise ValueError(f"{x_path} holds images of {x.shape[1]} × {x.shape[2]} pixels.")
+    return Part(x.reshape(len(x), math.prod(x.shape[1:])), y)
+
+
+def _name(place: Path, folder: Path | None) -> str:
+    """The folder that was named, and the one below it where the files are there."""
+    _, (first, *_) = places("mnist", folder)
+    first, place = first.resolve(), place.resolve()
+    return place.name if place == first else f"{first.name}/{place.name}"
+
+
+def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
+    """The bytes of an IDX file, gzipped or not, in its shape; raises ValueError that names the file."""
+    return _parsed(path, _content(path))
+
+
+def _content(path: Path) -> bytes:
     try:
-        raw = gzip.decompress(path.read_bytes())
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}).") from error
+    try:
+        return gzip.decompress(raw) if path.suffix == ".gz" else raw
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} is truncated or not a gzip file; get it again from {URL}") from error
+        raise ValueError(f"{path} is truncated or not a gzip file; get it again.") from error
+
+
+def _parsed(path: Path, raw: bytes) -> UInt8[np.ndarray, "..."]:
     rank = raw[3] if len(raw) > 3 else 0
     if len(raw) < 4 + 4 * rank or raw[:3] != b"\x00\x00\x08" or rank not in (1, 3):
         raise ValueError(f"{path} is not an IDX file of bytes: it starts with {raw[:4].hex()}, not 00000801 or 00000803.")
     shape = tuple(np.frombuffer(raw, ">i4", rank, 4).tolist())
     values = np.frombuffer(raw, np.uint8, offset=4 + 4 * rank)
-    if values.size != np.prod(shape):
-        raise ValueError(f"{path} holds {values.size} values, but its header says {shape}; get it again from {URL}")
+    if min(shape) < 0 or values.size != math.prod(shape):
+        raise ValueError(f"{path} holds {values.size} values, but its header says {shape}; get it again.")
     return values.reshape(shape)

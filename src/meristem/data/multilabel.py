@@ -11,13 +11,13 @@ import numpy as np
 
 from meristem.check import check_size
 from meristem.data.arrays import as_features, as_labels, read_npz
-from meristem.data.parts import Part, Parts, standardised
+from meristem.data.parts import Part, Parts, standardized
 
 KEYS = ["X_train", "Y_train", "X_test", "Y_test", "labels"]
 
 
 def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts:
-    """Four fifths to learn from, one to choose by (at random by the seed `split`), and the file's test part; `standardised`."""
+    """Four fifths to learn from, one to choose by (at random by the seed `split`), and the file's test part; `standardized`."""
     check_size("split", split, 0)
     *matrices, names = read_npz(file, KEYS)
     _check_names(file, names)
@@ -40,7 +40,7 @@ def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts
         )
     learned, chosen = np.split(np.random.default_rng(split).permutation(n), [n * 4 // 5])
     parts = Parts(Part(train.x[learned], train.y[learned]), Part(train.x[chosen], train.y[chosen]), test)
-    return standardised(parts, columns)
+    return standardized(parts, columns)
 
 
 def label_names(file: Path) -> list[str]:

@@ -1,6 +1,6 @@
 """A data set in three parts, and its columns on one scale: that of the training part.
 
-    standardised(parts):  x → (x − mean) / sd,  both of the training part's column
+    standardized(parts):  x → (x − mean) / sd,  both of the training part's column
 
 A column that is constant in the training part teaches nothing and becomes 0 in every part. A column of zeros and ones stays
 as it is, unless "all" are asked for: a tag in one row of a thousand then stands for 32 where it is there. Rows are worked on in
@@ -34,16 +34,16 @@ class Parts(NamedTuple):
     test: Part
 
 
-def standardised(parts: Parts, columns: str = "numbers") -> Parts:
+def standardized(parts: Parts, columns: str = "numbers") -> Parts:
     """Columns of mean 0 and sd 1, as float32: those of "numbers" other than 0 and 1, or "all".
 
     Where all parts hold 0 and 1 alone and may keep them they become bytes, 0 and 255, which the training step takes as exactly
     0.0 and 1.0.
 
     >>> parts = Parts(*(Part(np.array([[2.0, 1, 7], [4.0, 0, 7]]), np.array([0, 1])) for _ in range(3)))
-    >>> standardised(parts).dev.x.tolist()
+    >>> standardized(parts).dev.x.tolist()
     [[-1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
-    >>> standardised(parts, "all").dev.x.tolist()
+    >>> standardized(parts, "all").dev.x.tolist()
     [[-1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]
     """
     if columns not in COLUMNS:

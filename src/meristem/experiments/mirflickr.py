@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from meristem.data.mirflickr import FEATURES, SPLITS, TASKS, mirflickr
-from meristem.data.parts import COLUMNS
-from meristem.experiments.runs import MODELS, Result, Setting, check_names, check_study, train_all
-from meristem.experiments.tagging import INPUT_DROPOUT, LEARNING_RATE, PENALTY, Papers, line, variants
-from meristem.show.progress import Progress
-from meristem.train.loop import MAX_EPOCHS
+from meristem.experiments import tagging
+from meristem.experiments.columns import Papers
+from meristem.experiments.options import folder_option, name_option, names_option, one_of_option
+from meristem.experiments.study import Plan, Study
+from meristem.pictures.studies.catalog import CATALOG
 
 PAPER: Papers = {
     "highway/10": {"train_macro_f1": 0.9895, "dev_macro_f1": 0.5556, "train_error": 0.0448, "dev_error": 1.685},
@@ -27,48 +27,44 @@ PAPER: Papers = {
 USUAL_TASKS = {"images": ("10", "38"), "tags": ("10", "24")}
 
 
-@dataclass(frozen=True)
-class Study:
-    """What to run; `data` is the folder of the archive or of the tags' file, None: where they are usually found.
+@dataclass(frozen=True, kw_only=True)
+class MirflickrOptions(tagging.LabelOptions):
+    """What to run; `data` is the folder of the archive or of the tags' file, None: where they are usually found."""
 
-    Of several rates, penalties, shares of dropped inputs and ways to standardise each model keeps one of each by its
-    validation macro-F1.
-    """
-
-    features: str = "images"
-    task: tuple[str, ...] = ()  # both of the features' usual tasks
-    models: tuple[str, ...] = ("tunnel", "budding", "highway")
-    seeds: int = 1
-    split: int = 1
-    rate: tuple[float, ...] = (LEARNING_RATE,)
-    penalty: tuple[float, ...] = (PENALTY,)
-    input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)
-    standardise: tuple[str, ...] = ("numbers",)
-    choose: str = "best"
-    data: Path | None = None
-    max_epochs: int = MAX_EPOCHS
-
-    def __post_init__(self) -> None:
-        check_names("features", [self.features], FEATURES)
-        if not self.task:
-            object.__setattr__(self, "task", USUAL_TASKS[self.features])
-        check_study(self, models=list(MODELS), task=TASKS, standardise=COLUMNS)
-        if self.split not in SPLITS:
-            raise ValueError(f"--split={self.split} must be one of 1, 2, 3, 4, 5.")
+    features: str = name_option("images", FEATURES, "images, the paper's, or tags")
+    task: tuple[str, ...] | None = names_option(
+        None,
+        TASKS,
+        "how many labels, with commas, of 38, 24 and 10",
+        usual="10,38 for images, 10,24 for tags",
+        older=("--tasks",),
+    )
+    split: int = one_of_option(1, SPLITS, "which split", metavar="1…5")
+    data: Path | None = folder_option("the unpacked archive, or the tags' file")  # noqa: RUF009
 
 
-def run(study: Study, progress: Progress) -> Result:
-    """Train everything the study asks for."""
-    known = {"features": study.features, "split": study.split}
-    tasks = [
-        task
-        for name in study.task
-        for task in variants(name, partial(mirflickr, name, study.features, study.data, split=study.split), study, **known)
+def plan(options: MirflickrOptions) -> Plan:
+    """The tasks that are asked for, on one of the splits."""
+    features, split = options.features, options.split
+    each = [
+        options.tasks(task, partial(mirflickr, task, features, options.data, split=split), features=features, split=split)
+        for task in options.task or USUAL_TASKS[features]
     ]
-    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs, study.choose)
-    return train_all(study.models, tasks, setting, progress, line)
+    tasks = [task for ways in each for task in ways]
+    return Plan(tasks, f"MIRFLICKR, {features}, split {split}", is_papers=features == "images")
 
 
-def papers(features: str) -> Papers:
-    """The paper's values, which are of the images alone."""
-    return PAPER if features == "images" else {}
+STUDY = Study(
+    name="mirflickr",
+    help="photographs with several labels each",
+    description="Train on MIRFLICKR-25k, on the paper's image features or on the users' tags; show macro-F1, errors per "
+    "instance and sizes.",
+    example="--features tags --task 10,24 --seeds 2 --data DIR",
+    options=MirflickrOptions,
+    plan=plan,
+    columns=tagging.COLUMNS,
+    averages="mean ± sd, macro-F1 in %",
+    line=tagging.line,
+    pictures=CATALOG["mirflickr"],
+    paper=PAPER,
+)

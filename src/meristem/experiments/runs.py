@@ -1,39 +1,35 @@
-"""What all studies share: one model trained on one task with several seeds, its test figures, and the records of it.
+"""One model trained on tasks at several settings with several seeds, its test figures, and the records of it.
 
-    train("tunnel", task, setting, progress) → [(record, fit), …], one per rate, penalty and seed
+    train("tunnel", task, trials, progress) → [(record, run), …], one per setting and seed
+    train_model("tunnel", tasks, trials, progress) → a Result with the setting that it keeps on each task
 
-All of them train together as one population where the device is an accelerator (`fit_each` decides). The model whose
-development measure was best is the one that is tested; nothing else ever sees the test part.
+All members of a task train as one population (`fit` decides whether as one program). The model whose development measure was
+best is the one that is tested; nothing else ever sees the test part.
 """
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from meristem.check import unknown
-from meristem.experiments.choice import CHOICES, chosen_setting, told
+from meristem.experiments.choice import chosen_setting, describe_choice
+from meristem.experiments.models import MODELS
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
+from meristem.show.measure import LOSS, MACRO_F1, Measure, error_measure
 from meristem.show.progress import Progress
 from meristem.train.batches import steps_of
-from meristem.train.loop import Fit
+from meristem.train.loop import fit, seed_keys
 from meristem.train.measure import Measures, evaluate
-from meristem.train.population import fit_each, seed_keys
-from meristem.train.samples import Data, prepared
-from meristem.train.step import Recipe
+from meristem.train.recipe import Recipe
+from meristem.train.run import Run
+from meristem.train.samples import Data, prepare
 
-# model → (body, whether the penalty applies)
-MODELS: dict[str, tuple[str, bool]] = {
-    "tunnel": ("tunnel", True),
-    "budding": ("budding", True),
-    "highway": ("highway", False),
-    "highway-penalized": ("highway", True),
-}
+Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -45,74 +41,74 @@ class Task:
     n_out: int
     recipe: Recipe
     width: int
-    depth: int  # of bodies that do not bud
+    depth: int  # of bodies of a fixed number of layers
     usual_epochs: int  # of one seed, roughly: for the estimate of the time left, nothing else
     test: Data | None = None  # its x and y
     known: Record = field(default_factory=dict)  # what a record says of it besides: features, split
+    arrays: Arrays = field(default_factory=dict)  # what history.npz holds of it, below data/
+
+    @property
+    def measure(self) -> Measure:
+        """By which a model's best epoch is selected, and then its setting."""
+        error = error_measure(self.recipe.task.error_name, is_share=self.recipe.task.error_is_share)
+        return {"error": error, "macro_f1": MACRO_F1, "loss": LOSS}[self.recipe.select]
+
+    @property
+    def selects_by(self) -> str:
+        """The part whose measure that is."""
+        return "training" if self.data.dev_x is None else "validation"
+
+
+class Member(NamedTuple):
+    """One network of a population."""
+
+    input_dropout: float
+    learning_rate: float
+    penalty: float
+    seed: int
 
 
 @dataclass(frozen=True)
-class Setting:
-    """How a model is trained: at every one of the rates with every one of the penalties, `seeds` times each; which it keeps."""
+class Trials:
+    """What is tried of a model: every rate with every penalty and share of dropped inputs, `seeds` times; which it keeps."""
 
     rates: tuple[float, ...]
     penalties: tuple[float, ...]
     seeds: int
     max_epochs: int
+    dropouts: tuple[float, ...] = (0.0,)
     choose: str = "best"  # see choice.py
 
-    def members(self, *, is_penalized: bool) -> list[tuple[float, float, int]]:
-        """(rate, penalty, seed) of each network."""
-        return list(itertools.product(self.rates, self.penalties if is_penalized else (0.0,), range(self.seeds)))
+    def members(self, model: str) -> list[Member]:
+        """Each network; the complexity of some models has no price."""
+        penalties = self.penalties if MODELS[model].is_penalized else (0.0,)
+        return [Member(*one) for one in itertools.product(self.dropouts, self.rates, penalties, range(self.seeds))]
 
 
 @dataclass
 class Result:
-    """Records for summary.json, arrays for history.npz, and what else the summary should say."""
+    """Records for summary.json, arrays for history.npz, and what else the summary should say: lists of records."""
 
     runs: list[Record] = field(default_factory=list)
     history: dict[str, np.ndarray] = field(default_factory=dict)
-    more: Record = field(default_factory=dict)
+    more: dict[str, list[Record]] = field(default_factory=dict)
 
-    def add(self, trained: Sequence[tuple[Record, Fit]]) -> None:
-        for one, fit in trained:
+    def add(self, trained: Sequence[tuple[Record, Run]], arrays: Callable[[Network], Arrays] | None = None) -> None:
+        """Runs with their histories; `arrays`: what else history.npz should hold of a run's best network."""
+        for one, run in trained:
             self.runs.append(one)
             name = f"{one['model']}/{one['task']}/{one['seed']}"
-            self.history |= {f"{name}/{part}": fit.history[part] for part in HISTORY_FIELDS if part in fit.history}
+            kept = {part: run.history[part] for part in HISTORY_FIELDS if part in run.history}
+            self.history |= {f"{name}/{part}": values for part, values in kept.items()}
+            if arrays is not None:
+                self.history |= {f"{name}/{part}": values for part, values in arrays(run.best).items()}
 
-
-def check_study(study: Any, **known: list[str]) -> None:
-    """The fields of a study as a person gives them, lists with each value once; `known`: the names that a field may hold."""
-    for name, values in vars(study).items():
-        if isinstance(values, tuple):
-            object.__setattr__(study, name, tuple(dict.fromkeys(values)))
-    for name, choices in known.items():
-        check_names(name, getattr(study, name), choices)
-    for name in ("seeds", "max_epochs"):
-        if getattr(study, name) < 1:
-            raise ValueError(f"--{name.replace('_', '-')}={getattr(study, name)} must be at least 1.")
-    _check_numbers("penalty", study.penalty, "of at least 0", lambda value: value >= 0)
-    _check_numbers("rate", getattr(study, "rate", 1.0), "above 0", lambda value: value > 0)
-    share = getattr(study, "input_dropout", 0.0)
-    _check_numbers("input-dropout", share, "of at least 0 and below 1", lambda value: 0 <= value < 1)
-    check_names("choose", [getattr(study, "choose", CHOICES[0])], CHOICES)
-
-
-def check_names(name: str, values: Sequence[str], known: list[str]) -> None:
-    """That an option holds names, and none but the known ones."""
-    if not values:
-        raise ValueError(f"--{name} is empty; choose of: {', '.join(known)}.")
-    for value in values:
-        if value not in known:
-            raise unknown(f"--{name}", value, known)
-
-
-def _check_numbers(name: str, values: float | tuple[float, ...], must: str, holds: Callable[[float], bool]) -> None:
-    if values == ():
-        raise ValueError(f"--{name} is empty; give a number, or several with commas.")
-    for value in values if isinstance(values, tuple) else (values,):
-        if not (np.isfinite(value) and holds(value)):
-            raise ValueError(f"--{name}={value} must be a finite number {must}.")
+    def join(self, other: "Result") -> None:
+        """What another one holds, after what this one does."""
+        self.runs += other.runs
+        self.history |= other.history
+        for name, records in other.more.items():
+            self.more.setdefault(name, []).extend(records)
 
 
 def device() -> str:
@@ -120,49 +116,45 @@ def device() -> str:
     return jax.devices()[0].device_kind
 
 
-def train(model: str, task: Task, setting: Setting, progress: Progress) -> list[tuple[Record, Fit]]:
-    """A model on a task, at every rate, penalty and seed."""
-    body, is_penalized = MODELS[model]
-    members = setting.members(is_penalized=is_penalized)
-    rates, penalties, seeds = zip(*members, strict=True)
-    options: dict[str, Any] = {} if body == "budding" else {"depth": task.depth}
-    n_in = task.data.x.shape[1]
-    networks = jax.vmap(lambda key: Network.create(body, n_in, task.n_out, width=task.width, key=key, **options))(
-        seed_keys(seeds, 0)
+def train(model: str, task: Task, trials: Trials, progress: Progress) -> list[tuple[Record, Run]]:
+    """A model on a task, at every setting and with every seed."""
+    members = trials.members(model)
+    dropout, rate, penalty, seeds = (np.asarray(values) for values in zip(*members, strict=True))
+    size: dict[str, Any] = {"width": task.width, "depth": task.depth}
+    networks = jax.vmap(lambda key: MODELS[model].create(task.data.x.shape[1], task.n_out, key=key, **size))(
+        seed_keys(seeds.tolist(), 0)
     )
     begin = time.perf_counter()
-    with progress.group(model, task.name, setting.rates, task.recipe.scales, len(members) * task.usual_epochs) as shown:
-        fits = fit_each(
+    with progress.group(model, task.name, len(members) * task.usual_epochs, task.measure) as watcher:
+        population = fit(
             networks,
             task.data,
-            learning_rate=np.asarray(rates),
-            penalty=np.asarray(penalties),
-            keys=seed_keys(seeds, 1),
+            learning_rate=rate,
+            penalty=penalty,
+            dropout=dropout if dropout.any() else None,  # none is compiled where there is none
+            key=seed_keys(seeds.tolist(), 1),
             recipe=task.recipe,
-            max_epochs=setting.max_epochs,
-            watch=shown.watch,
-            pulse=shown.pulse,
+            max_epochs=trials.max_epochs,
+            watch=watcher,
         )
-    seconds = time.perf_counter() - begin
-    steps = sum(int(fit.epochs) for fit in fits) * steps_of(task.data.x.shape[0], task.recipe.batch_size)
+    seconds, runs = time.perf_counter() - begin, population.each()
+    steps = sum(int(run.epochs) for run in runs) * steps_of(task.data.x.shape[0], task.recipe.batch_size)
     trained = [
         (
             record(
-                fit,
-                _test(fit, task),
+                run,
+                _test(run, task),
                 model=model,
                 task=task.name,
                 **task.known,
-                seed=seed,
-                penalty=penalty,
-                paper_penalty=penalty * task.recipe.batch_size,
-                learning_rate=rate,
+                **member._asdict(),
+                paper_penalty=member.penalty * task.recipe.batch_size,
                 seconds=round(seconds / len(members), 2),
                 steps_per_second=round(steps / seconds),
             ),
-            fit,
+            run,
         )
-        for (rate, penalty, seed), fit in zip(members, fits, strict=True)
+        for member, run in zip(members, runs, strict=True)
     ]
     for one, _ in trained:
         if one["diverged"]:
@@ -173,38 +165,40 @@ def train(model: str, task: Task, setting: Setting, progress: Progress) -> list[
     return trained
 
 
-def train_all(
-    models: Sequence[str],
+def train_model(
+    model: str,
     tasks: Sequence[Task],
-    setting: Setting,
+    trials: Trials,
     progress: Progress,
-    line: Callable[[list[Record]], str],
+    *,
+    line: Callable[[list[Record]], str] | None = None,
+    arrays: Callable[[Network], Arrays] | None = None,
 ) -> Result:
-    """Every model on every task, each at the setting that suits it there; `line` says what came out.
+    """A model on every task, at the setting that it keeps there; `line` says what came out, for `arrays` see `Result.add`.
 
     Tasks of the same name are one task prepared in several ways, of which a model keeps one too.
     """
     result = Result()
-    members = {model: len(setting.members(is_penalized=MODELS[model][1])) for model in models}
-    ways = {name: [task for task in tasks if task.name == name] for name in dict.fromkeys(task.name for task in tasks)}
-    epochs = {name: sum(task.usual_epochs for task in each) for name, each in ways.items()}
-    progress.plan({(model, name): members[model] * epochs[name] for model in models for name in ways})
-    for model in models:
-        for each in ways.values():
-            trained = [pair for task in each for pair in train(model, task, setting, progress)]
-            measure = each[0].recipe.select
-            chosen, tried = chosen_setting(trained, measure, setting.choose)
-            result.add(chosen)
-            if len(tried) > 1:
-                result.more.setdefault("tried", []).extend(tried)
-                progress.say(told(tried, measure))
+    for ways in by_name(tasks).values():
+        trained = [pair for task in ways for pair in train(model, task, trials, progress)]
+        chosen, tried = chosen_setting(trained, ways[0].measure, trials.choose)
+        result.add(chosen, arrays)
+        if len(tried) > 1:
+            result.more.setdefault("tried", []).extend(tried)
+            progress.say(describe_choice(tried, ways[0].measure, ways[0].selects_by))
+        if line is not None:
             progress.say(line([one for one, _ in chosen]))
     return result
 
 
-def _test(fit: Fit, task: Task) -> Measures | None:
+def by_name(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+    """The ways in which each task is prepared."""
+    return {name: [task for task in tasks if task.name == name] for name in dict.fromkeys(task.name for task in tasks)}
+
+
+def _test(run: Run, task: Task) -> Measures | None:
     """The test figures of the best model."""
     if task.test is None:
         return None
-    test = prepared(task.test, fit.best, task.recipe.objective)
-    return evaluate(fit.best, test.x, test.y, task.recipe.objective)
+    test = prepare(task.test, run.best, task.recipe.task).data
+    return evaluate(run.best, test.x, test.y, task.recipe.task)

@@ -5,20 +5,32 @@ sum of binary cross-entropies, λ = 0.1 relative to the sum over a batch, so λ 
 model by validation macro-F1; test figures are those of the chosen model. Errors are wrong labels per instance.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from meristem.data.multilabel import multilabel
-from meristem.data.parts import COLUMNS, Parts
-from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train_all
-from meristem.experiments.summary import Record, groups, mean_and_sd, number
-from meristem.show.progress import Progress
-from meristem.train.loop import MAX_EPOCHS
+from meristem.data.parts import COLUMNS as STANDARDIZED, Parts
+from meristem.experiments.columns import mean, mean_and_sd, parameters, percent
+from meristem.experiments.models import MODELS
+from meristem.experiments.options import (
+    Options,
+    dropouts_option,
+    files_option,
+    names_option,
+    penalties_option,
+    rates_option,
+    seeds_option,
+    whole_option,
+)
+from meristem.experiments.runs import Task
+from meristem.experiments.study import Plan, Study
+from meristem.experiments.summary import Record
+from meristem.pictures.studies.catalog import CATALOG
+from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
-from meristem.train.step import Recipe
 
 WIDTH, DEPTH = 300, 10
 BATCH = 32
@@ -26,61 +38,56 @@ PENALTY = 0.1 / BATCH
 LEARNING_RATE = 0.0003
 INPUT_DROPOUT = 0.25
 USUAL_EPOCHS = 120  # of a run, roughly: for the estimate of the time left, nothing else
-Papers = dict[str, dict[str, float]]
 
 
-@dataclass(frozen=True)
-class Study:
-    """What to run: every model on every file of the layout of `meristem.data.multilabel`.
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions(Options):
+    """What all studies of labels take. Ways to standardize are tried beside rates, penalties and shares of dropped inputs."""
 
-    Of several rates, penalties, shares of dropped inputs and ways to standardise each model keeps one of each by its
-    validation macro-F1.
-    """
+    usual_rates: ClassVar[Mapping[str, float]] = dict.fromkeys(MODELS, LEARNING_RATE)
 
-    data: tuple[Path, ...]
-    models: tuple[str, ...] = ("tunnel", "budding", "highway")
-    seeds: int = 3
-    rate: tuple[float, ...] = (LEARNING_RATE,)
-    penalty: tuple[float, ...] = (PENALTY,)
-    input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)
-    standardise: tuple[str, ...] = ("numbers",)
-    choose: str = "best"
-    split: int = 0
-    max_epochs: int = MAX_EPOCHS
+    input_dropout: tuple[float, ...] = dropouts_option(INPUT_DROPOUT)
+    standardize: tuple[str, ...] = names_option(
+        ("numbers",),
+        STANDARDIZED,
+        "which features get mean 0 and sd 1: numbers, those that hold more than 0 and 1, or all; or both with a comma",
+        older=("--standardise",),
+    )
+    rate: tuple[float, ...] | None = rates_option(usual_rates)
+    penalty: tuple[float, ...] = penalties_option(PENALTY)
+
+    def tasks(self, name: str, load: Callable[..., Parts], **known: Any) -> list[Task]:
+        """A task, with its columns standardized in each of the ways that are asked for; `known` goes into its records."""
+        return [task_of(name, load(columns=columns), standardized=columns, **known) for columns in self.standardize]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggingOptions(LabelOptions):
+    """What to run: every model on every file of the layout of `meristem.data.multilabel`."""
+
+    data: tuple[Path, ...] = files_option("one or more .npz files")
+    split: int = whole_option(0, "which fifth of the training part is for validation", least=0, metavar="SEED")
+    seeds: int = seeds_option(3)
 
     def __post_init__(self) -> None:
-        check_study(self, models=list(MODELS), standardise=COLUMNS)
-        names = [file.stem for file in self.data]
-        if len(set(names)) < len(names):
-            raise ValueError(f"--data holds two files of the same name ({', '.join(names)}); rename one of them.")
+        super().__post_init__()
+        stems = [file.stem for file in self.data]
+        if len(set(stems)) < len(stems):
+            raise ValueError(f"--data holds two files of the same name ({', '.join(stems)}); rename one of them.")
 
 
-def run(study: Study, progress: Progress) -> Result:
-    """Train everything the study asks for."""
-    tasks = [
-        task
-        for file in study.data
-        for task in variants(file.stem, partial(multilabel, file, split=study.split), study, split=study.split)
+def plan(options: TaggingOptions) -> Plan:
+    """A task for each file."""
+    each = [
+        options.tasks(file.stem, partial(multilabel, file, split=options.split), split=options.split) for file in options.data
     ]
-    setting = Setting(study.rate, study.penalty, study.seeds, study.max_epochs, study.choose)
-    return train_all(study.models, tasks, setting, progress, line)
+    return Plan([task for ways in each for task in ways], "Tagging", is_papers=False)
 
 
-def variants(name: str, load: Callable[..., Parts], study: Any, **known: object) -> list[Task]:
-    """A task with its inputs prepared in each of the ways that a study asks for: columns standardised, shares dropped."""
-    return [
-        task_of(name, parts, share, standardised=columns, **known)
-        for columns in study.standardise
-        for parts in [load(columns=columns)]
-        for share in study.input_dropout
-    ]
-
-
-def task_of(name: str, parts: Parts, input_dropout: float, **known: object) -> Task:
+def task_of(name: str, parts: Parts, **known: Any) -> Task:
     """Features and labels as a task; `known` goes into its records."""
-    recipe = Recipe(objective="multilabel", batch_size=BATCH, input_dropout=input_dropout, watch="macro_f1", select="macro_f1")
+    recipe = Recipe(objective="multilabel", batch_size=BATCH, watch="macro_f1", select="macro_f1")
     data, test = Data(*parts.train, *parts.dev), Data(*parts.test)
-    known = {"input_dropout": input_dropout} | known
     return Task(name, data, parts.train.y.shape[1], recipe, WIDTH, DEPTH, USUAL_EPOCHS, test, known)
 
 
@@ -95,51 +102,30 @@ def line(runs: list[Record]) -> str:
     )
 
 
-def table(runs: list[Record], papers: Papers) -> tuple[list[str], list[list[str]]]:
-    """Ours, mean ± sd over seeds, beside the paper's; column names and rows."""
-    columns = [
-        "model",
-        "task",
-        "macro-F1, validation",
-        "paper",
-        "training",
-        "paper",
-        "test",
-        "errors per instance, validation",
-        "paper",
-        "test",
-        "kept epoch",
-        "its soft size",
-        "epochs",
-        "final soft size",
-        "peak",
-        "hard size",
-        "live parameters",
-    ]
-    rows = []
-    for model, task, group in groups(runs):
-        paper = papers.get(f"{model}/{task}", {})
-        f1 = {part: mean_and_sd([one[f"{part}_macro_f1"] for one in group], 1, 100) for part in ("dev", "train", "test")}
-        errors = {part: mean_and_sd([one[f"{part}_error"] for one in group], 3) for part in ("dev", "test")}
-        rows.append(
-            [
-                model,
-                task,
-                f1["dev"],
-                number(paper.get("dev_macro_f1"), 1, 100),
-                f1["train"],
-                number(paper.get("train_macro_f1"), 1, 100),
-                f1["test"],
-                errors["dev"],
-                number(paper.get("dev_error")),
-                errors["test"],
-                mean_and_sd([one["best_epoch"] for one in group], 0),
-                mean_and_sd([one["best_soft_size"] for one in group], 1),
-                mean_and_sd([one["epochs"] for one in group], 0),
-                mean_and_sd([one["soft_size"] for one in group], 1),
-                mean_and_sd([one["peak_soft_size"] for one in group], 1),
-                mean_and_sd([one["hard_size"] for one in group], 1),
-                mean_and_sd([one["live_parameters"] for one in group], 0),
-            ]
-        )
-    return columns, rows
+COLUMNS = (
+    percent("macro-F1, validation", "dev_macro_f1", 1, paper="dev_macro_f1"),
+    percent("training", "train_macro_f1", 1, paper="train_macro_f1"),
+    percent("test", "test_macro_f1", 1),
+    mean("errors per instance, validation", "dev_error", 3, paper="dev_error"),
+    mean("test", "test_error", 3),
+    mean("kept epoch", "best_epoch", 0),
+    mean("its soft size", "best_soft_size", 1),
+    mean("epochs", "epochs", 0),
+    mean("final soft size", "soft_size", 1),
+    mean("peak", "peak_soft_size", 1),
+    mean("hard size", "hard_size", 1),
+    *parameters(mean),
+)
+STUDY = Study(
+    name="tagging",
+    help="the study of photographs' labels on multi-label data of your own",
+    description="Train on .npz files with X_train, Y_train, X_test, Y_test (labels as 0 and 1) and labels (their names), "
+    "at the paper's settings for MIRFLICKR.",
+    example="--data scene.npz corel5k.npz --seeds 2",
+    options=TaggingOptions,
+    plan=plan,
+    columns=COLUMNS,
+    averages="mean ± sd, macro-F1 in %",
+    line=line,
+    pictures=CATALOG["tagging"],
+)

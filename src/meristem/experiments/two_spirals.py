@@ -4,28 +4,40 @@ Online Adam, ten units a layer, ten layers (tunnel, highway), λ = 0.001, L2 = 1
 the training cross-entropy. The paper's constants and results stand here at the top; ours are measured beside them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from meristem.cpu import fuse_small_loops
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
-from meristem.experiments.runs import MODELS, Result, Setting, Task, check_study, train
-from meristem.experiments.summary import Record, groups, number, spread
+from meristem.experiments.columns import Column, Papers, median, parameters, spread
+from meristem.experiments.options import (
+    Options,
+    models_option,
+    names_option,
+    penalties_option,
+    rates_option,
+    seeds_option,
+    switch_option,
+)
+from meristem.experiments.runs import Arrays, Task
+from meristem.experiments.study import Plan, Study
+from meristem.experiments.summary import Record
 from meristem.nn import Network
-from meristem.show.progress import Progress
-from meristem.train.loop import MAX_EPOCHS
+from meristem.pictures.studies.catalog import CATALOG
+from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
-from meristem.train.step import Recipe
 
 WIDTH, DEPTH = 10, 10
 PENALTY = 0.001
-RATES = [0.0001, 0.0003, 0.001, 0.003]  # the paper takes the smallest that reaches zero error
-DISCRIMINANT = 80  # the grid's points along each axis
-
+RATES = (0.0001, 0.0003, 0.001, 0.003)  # the paper takes the smallest that reaches zero error
 LEARNING_RATES = {"tunnel": 0.003, "budding": 0.001, "highway": 0.003, "highway-penalized": 0.003}
-PAPER: dict[str, dict[str, float]] = {
+GRID, LIMIT = 80, 1.15 * RADIUS  # points of the discriminant along each axis, and how far it reaches
+PAPER: Papers = {
     "tunnel/easy": {"zero_error_epoch": 2, "soft_size": 2},
     "tunnel/medium": {"zero_error_epoch": 23, "soft_size": 10},
     "tunnel/difficult": {"zero_error_epoch": 91, "soft_size": 15},
@@ -37,122 +49,81 @@ PAPER: dict[str, dict[str, float]] = {
 USUAL_EPOCHS = {"easy": 160, "medium": 250, "difficult": 400, "classic": 900}
 
 
-@dataclass(frozen=True)
-class Study:
-    """What to run. `select_rate` tries the paper's four rates and keeps the smallest that solves every task."""
+@dataclass(frozen=True, kw_only=True)
+class SpiralsOptions(Options):
+    """What to run. `select_rate` keeps the smallest of the rates that solves every task, by default of the paper's four."""
 
-    models: tuple[str, ...] = ("tunnel", "budding")
-    tasks: tuple[str, ...] = ("easy", "medium", "difficult")
-    seeds: int = 3
-    penalty: float = PENALTY
-    equal_rates: bool = False
-    select_rate: bool = False
-    max_epochs: int = MAX_EPOCHS
+    usual_rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
 
-    def __post_init__(self) -> None:
-        check_study(self, models=list(MODELS), tasks=TASKS)
+    task: tuple[str, ...] = names_option(
+        ("easy", "medium", "difficult"),
+        TASKS,
+        f"with commas, of {', '.join(TASKS)}",
+        usual="all but classic",
+        older=("--tasks",),
+    )
+    equal_rates: bool = switch_option("the same rate in all layers, the paper's ablation")
+    select_rate: bool = switch_option(
+        "try rates one after another, by default the paper's four, keep the smallest that solves every task"
+    )
+    models: tuple[str, ...] = models_option("tunnel", "budding")
+    seeds: int = seeds_option(3)
+    rate: tuple[float, ...] | None = rates_option(LEARNING_RATES)
+    penalty: tuple[float, ...] = penalties_option(PENALTY)
 
-
-def run(study: Study, progress: Progress) -> Result:
-    """Train everything the study asks for."""
-    result = Result()
-    candidates = len(RATES) if study.select_rate else 1
-    progress.plan({(m, t): study.seeds * USUAL_EPOCHS[t] * candidates for m in study.models for t in study.tasks})
-    for task in study.tasks:
-        x, y = two_spirals(task)
-        result.history |= {f"data/{task}/x": np.asarray(x), f"data/{task}/y": np.asarray(y)}
-    for model in study.models:
-        if study.select_rate:
-            _select_rate(model, study, progress, result)
-        else:
-            _train_all(model, LEARNING_RATES[model], study, progress, result)
-    return result
+    def rates_of(self, model: str) -> tuple[float, ...]:
+        return RATES if self.select_rate and self.rate is None else super().rates_of(model)
 
 
-def _select_rate(model: str, study: Study, progress: Progress, result: Result) -> None:
-    """The smallest of the paper's rates at which the median seed reaches zero error on every task; else the largest."""
-    tried = result.more.setdefault("rates", [])
-    for rate in RATES:
-        trial = Result()
-        _train_all(model, rate, study, progress, trial)
-        solved = {
-            task: sum(one["zero_error_epoch"] is not None for one in trial.runs if one["task"] == task) for task in study.tasks
-        }
-        tried += [
-            {"model": model, "task": task, "learning_rate": rate, "solved": count, "seeds": study.seeds}
-            for task, count in solved.items()
-        ]
-        if all(2 * count > study.seeds for count in solved.values()):
-            break
-    progress.say(f"{model}: rate {rate:g} is the one that is kept")
-    result.runs += trial.runs
-    result.history |= trial.history
+def plan(options: SpiralsOptions) -> Plan:
+    """The tasks that are asked for."""
+    recipe = Recipe(depth_decay=1.0) if options.equal_rates else Recipe()
+    tasks = []
+    for name in options.task:
+        x, y = two_spirals(name)
+        arrays = {"x": np.asarray(x), "y": np.asarray(y)}
+        tasks.append(Task(name, Data(x, y), 1, recipe, WIDTH, DEPTH, USUAL_EPOCHS[name], arrays=arrays))
+    return Plan(tasks, "Two spirals")
 
 
-def _train_all(model: str, rate: float, study: Study, progress: Progress, result: Result) -> None:
-    recipe = Recipe(depth_decay=1.0) if study.equal_rates else Recipe()
-    setting = Setting((rate,), (study.penalty,), study.seeds, study.max_epochs)
-    for name in study.tasks:
-        task = Task(name, Data(*two_spirals(name)), 1, recipe, WIDTH, DEPTH, USUAL_EPOCHS[name])
-        trained = train(model, task, setting, progress)
-        result.add(trained)
-        for one, fit in trained:
-            place = f"{model}/{name}/{one['seed']}/discriminant"
-            result.history |= {place: discriminant(fit.best), f"{place}_limit": np.asarray(discriminant_limit())}
-        runs = [one for one, _ in trained]
-        zero, size = spread([one["zero_error_epoch"] for one in runs]), spread([one["soft_size"] for one in runs], 1)
-        seconds = sum(one["seconds"] for one in runs)
-        progress.say(f"{model}, {name}: zero error at epoch {zero}, soft size {size}, {seconds:.1f} s")
+def line(runs: list[Record]) -> str:
+    """What came out of a model's runs on a task."""
+    zero, size = spread([one["zero_error_epoch"] for one in runs]), spread([one["soft_size"] for one in runs], 1)
+    seconds = sum(one["seconds"] for one in runs)
+    return f"{runs[0]['model']}, {runs[0]['task']}: zero error at epoch {zero}, soft size {size}, {seconds:.1f} s"
 
 
-def discriminant_limit() -> float:
-    """The picture shows the square ±limit."""
-    return 1.15 * RADIUS
-
-
-def discriminant(network: Network) -> np.ndarray:
-    """The probability of the second class on a grid, [y, x]."""
-    return np.asarray(_discriminant(network), np.float16)
+def discriminant(network: Network) -> Arrays:
+    """The probability of the second class on a grid [y, x], which spans ± limit."""
+    return {"discriminant": np.asarray(_probability(network), np.float16), "discriminant_limit": np.asarray(LIMIT)}
 
 
 @jax.jit
-def _discriminant(network: Network) -> jax.Array:
-    axis = jnp.linspace(-discriminant_limit(), discriminant_limit(), DISCRIMINANT)
+def _probability(network: Network) -> jax.Array:
+    axis = jnp.linspace(-LIMIT, LIMIT, GRID)
     grid = jnp.stack(jnp.meshgrid(axis, axis), -1)
     return jax.nn.sigmoid(jax.vmap(jax.vmap(network))(grid)[..., 0])
 
 
-def table(runs: list[Record]) -> tuple[list[str], list[list[str]]]:
-    """Ours, median (range) over seeds, beside the paper's; column names and rows."""
-    columns = [
-        "model",
-        "task",
-        "solved",
-        "zero error at epoch",
-        "paper",
-        "final soft size",
-        "paper",
-        "peak",
-        "hard size",
-        "live parameters",
-    ]
-    rows = []
-    for model, task, group in groups(runs):
-        paper = PAPER.get(f"{model}/{task}", {})
-        solved = [one["zero_error_epoch"] for one in group]
-        hard = [one["hard_size"] for one in group if one["hard_size"] is not None]
-        rows.append(
-            [
-                model,
-                task,
-                f"{len(solved) - solved.count(None)}/{len(solved)}",
-                spread(solved),
-                number(paper.get("zero_error_epoch")),
-                spread([one["soft_size"] for one in group], 1),
-                number(paper.get("soft_size")),
-                spread([one["peak_soft_size"] for one in group], 1),
-                spread(hard) if hard else "–",
-                spread([one["live_parameters"] for one in group]),
-            ]
-        )
-    return columns, rows
+STUDY = Study(
+    name="two-spirals",
+    help="two spirals, easy to difficult, with one set of hyper-parameters",
+    description="Train networks that size themselves on two spirals; show what came out beside the paper's results.",
+    example="--seeds 10 --models tunnel,budding,highway,highway-penalized --out out/all",
+    options=SpiralsOptions,
+    plan=plan,
+    columns=(
+        Column("solved", lambda runs: f"{sum(one['zero_error_epoch'] is not None for one in runs)}/{len(runs)}"),
+        Column("zero error at epoch", lambda runs: spread([one["zero_error_epoch"] for one in runs]), "zero_error_epoch"),
+        median("final soft size", "soft_size", 1, paper="soft_size"),
+        median("peak", "peak_soft_size", 1),
+        median("hard size", "hard_size"),
+        *parameters(median),
+    ),
+    averages="median (range)",
+    line=line,
+    pictures=CATALOG["two-spirals"],
+    paper=PAPER,
+    arrays=discriminant,
+    before=fuse_small_loops,
+)

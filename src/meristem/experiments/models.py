@@ -1,0 +1,26 @@
+"""The models that studies compare: a body by name, and whether its complexity has a price."""
+
+from typing import NamedTuple, cast
+
+from meristem.nn import Body, Network
+from meristem.nn.network import BODIES
+
+
+class Model(NamedTuple):
+    """A kind of network."""
+
+    body: str
+    is_penalized: bool
+
+    def create(self, n_in: int, n_out: int, *, width: int, depth: int, key: object) -> Network:
+        """A fresh network; `depth` is for bodies of a fixed number of layers."""
+        options = {"depth": depth} if cast(type[Body], BODIES[self.body]).is_layered else {}
+        return Network.create(self.body, n_in, n_out, width=width, key=key, **options)
+
+
+MODELS = {
+    "tunnel": Model("tunnel", is_penalized=True),
+    "budding": Model("budding", is_penalized=True),
+    "highway": Model("highway", is_penalized=False),
+    "highway-penalized": Model("highway", is_penalized=True),
+}
