@@ -13,10 +13,11 @@ import numpy as np
 from jaxtyping import PyTree
 
 T = TypeVar("T")
-KINDS = [jnp.floating, jnp.integer, jnp.bool_]
+NUMBERS = [jnp.floating, jnp.integer, jnp.bool_]
+Arrays = dict[str, np.ndarray]
 
 
-def by_path(tree: PyTree) -> dict[str, np.ndarray]:
+def by_path(tree: PyTree) -> Arrays:
     """Copies of a tree's arrays on the host.
 
     >>> import jax
@@ -24,7 +25,12 @@ def by_path(tree: PyTree) -> dict[str, np.ndarray]:
     >>> list(by_path({"first": Linear(2, 3, key=jax.random.key(0))}))
     ['first.weight', 'first.bias']
     """
-    return {name: np.array(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for name, leaf in _leaves(tree)}
+    found: Arrays = {}
+    for name, leaf in _leaves(tree):
+        if name in found:
+            raise ValueError(f"two arrays have the path {name!r}; rename the dictionary's key that has a dot in it.")
+        found[name] = np.array(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+    return found
 
 
 def check(template: PyTree, arrays: Mapping[str, np.ndarray]) -> None:
@@ -37,7 +43,7 @@ def check(template: PyTree, arrays: Mapping[str, np.ndarray]) -> None:
         shape, dtype = arrays[name].shape, arrays[name].dtype
         if shape != leaf.shape:
             raise ValueError(f"array {name!r} has shape {shape} where the structure has {leaf.shape}.")
-        if not any(jnp.issubdtype(dtype, kind) and jnp.issubdtype(leaf.dtype, kind) for kind in KINDS):
+        if not any(jnp.issubdtype(dtype, kind) and jnp.issubdtype(leaf.dtype, kind) for kind in NUMBERS):
             raise ValueError(f"array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
 
 
@@ -48,21 +54,21 @@ def fill(template: T, arrays: Mapping[str, np.ndarray]) -> T:
     return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
-def under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def with_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
     """The arrays as part of a larger document.
 
     >>> import numpy as np
-    >>> list(under("best", {"head.bias": np.zeros(1)}))
+    >>> list(with_prefix("best", {"head.bias": np.zeros(1)}))
     ['best.head.bias']
     """
     return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
-def within(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A part of a larger document: `within(prefix, under(prefix, arrays))` are the arrays.
+def without_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
+    """The part of a larger document with this prefix: `without_prefix(prefix, with_prefix(prefix, arrays))` are the arrays.
 
     >>> import numpy as np
-    >>> list(within("best", {"best.head.bias": np.zeros(1), "mean": np.zeros(2)}))
+    >>> list(without_prefix("best", {"best.head.bias": np.zeros(1), "mean": np.zeros(2)}))
     ['head.bias']
     """
     start = f"{prefix}."
@@ -71,14 +77,21 @@ def within(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarra
 
 def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
     paths, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return [(jax.tree_util.keystr(path, simple=True, separator="."), leaf) for path, leaf in paths]
+    return [(path_name(path), leaf) for path, leaf in paths]
+
+
+def path_name(path: Any) -> str:
+    """A path of `jax.tree_util` as arrays are named by."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def _is_key(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _filled(name: str, leaf: Any, array: np.ndarray) -> jax.Array:
+def _filled(name: str, leaf: Any, array: np.ndarray) -> jax.Array | np.ndarray:
+    if isinstance(leaf, np.ndarray):  # a model of one's own may keep some with the host
+        return array
     if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
         advice = "call jax.config.update('jax_enable_x64', True) first"
         raise ValueError(f"array {name!r} holds {array.dtype}, which JAX would shorten; {advice}.")

@@ -32,6 +32,7 @@ from meristem.files.whole import PATHS, write_whole
 
 FORMAT = 1
 ENTRY = "meristem"
+LONGEST = 250  # characters of a message
 
 TYPES: dict[str, np.dtype] = {
     "BOOL": np.dtype(np.bool_),
@@ -120,18 +121,30 @@ def read(path: PATHS) -> Document:
 
 
 @contextlib.contextmanager
-def about(path: PATHS) -> Iterator[None]:
-    """What is wrong with a document's content is said with the file's name.
+def naming_file(path: PATHS) -> Iterator[None]:
+    """Whatever is wrong with a document's content becomes a ValueError of one line that names the file.
 
-    >>> with about("model.safetensors"):
+    >>> with naming_file("model.safetensors"):
     ...     raise ValueError("width=0 must be an integer of at least 1.")
     Traceback (most recent call last):
-    ValueError: 'model.safetensors' does not hold together: width=0 must be an integer of at least 1.
+    ValueError: 'model.safetensors' cannot be loaded: width=0 must be an integer of at least 1.
     """
     try:
         yield
-    except ValueError as error:
-        raise ValueError(f"{_name(path)} does not hold together: {error}") from error
+    # Beside our own checks: what Python says where forged content is no text, no number, no dictionary.
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ValueError(f"{_name(path)} cannot be loaded: {in_one_line(error)}") from error
+
+
+def in_one_line(error: Exception) -> str:
+    """What an error says, cut to its first line; an error that is not meant to be read is named.
+
+    >>> in_one_line(KeyError("depth"))
+    "its content is not what it should be (KeyError: 'depth')."
+    """
+    lines = str(error).splitlines() or [""]
+    text = lines[0] if len(lines[0]) <= LONGEST else f"{lines[0][:LONGEST]} …"
+    return text if type(error) is ValueError else f"its content is not what it should be ({type(error).__name__}: {text})."
 
 
 def _safetensors() -> ModuleType:
@@ -139,7 +152,7 @@ def _safetensors() -> ModuleType:
         import safetensors
         import safetensors.numpy
     except ImportError:
-        raise ImportError("Model files need safetensors; install it with `pip install 'meristem[files]'`.") from None
+        raise ImportError("Model files need safetensors; install it with `pip install 'meristem-nn[files]'`.") from None
     return safetensors
 
 

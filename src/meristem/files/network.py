@@ -1,111 +1,103 @@
-"""Networks as data: the structure as a few names and sizes, the rest as arrays; and `save` and `load`.
+"""Networks as data: the structure as a few names and sizes, the rest as arrays.
 
-    {"body": "budding", "n_in": 2, "n_out": 1, "width": 10, "capacity": 8, "activation": "relu", "probe": "bud",
-     "embed_bias": false, "head_bias": true, "members": []}
+    {"body": "budding", "n_in": 2, "n_out": 1, "embed_bias": false, "head_bias": true, "members": [],
+     "width": 10, "capacity": 8, "activation": "relu", "probe": "bud", "root": "layer"}
 
-A tree of leaves is one of the arrays, so a grown network is written like a fresh one. A network is rebuilt by asking the
-class that `nn.network.BODIES` has under that name for the shapes of such a network, which runs nothing, and filling them.
+The second line is what the body says of itself, `body.options()`; "body" is the name of its class in small letters. A tree of
+leaves is one of the arrays, so a grown network is written like a fresh one. A network is rebuilt by asking the class of that
+name for the shapes of such a network, which runs nothing, and filling them. An option that an older file lacks has the
+constructor's default.
 """
 
-import dataclasses
-from collections.abc import Mapping
+import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.check import unknown
-from meristem.files.document import PATHS, about, read_document, write_document
-from meristem.files.arrays import by_path, check, fill
-from meristem.nn.budding import Budding
+from meristem.files.arrays import Arrays, by_path, check, fill
+from meristem.files.document import in_one_line
+from meristem.nn.body import Body
 from meristem.nn.linear import Linear
 from meristem.nn.network import BODIES, Network
 
 KIND = "network"
+ENTRIES = ["body", "n_in", "n_out", "width", "embed_bias", "head_bias", "members"]  # of every network; `width` of most bodies
 Structure = dict[str, Any]
+Kinds = Sequence[type]
 
 
-def save(path: PATHS, network: Network) -> None:
-    """Write a network, or a population of them, to a file; `load` gives it back to the bit.
-
-    >>> import jax, jax.numpy as jnp, tempfile
-    >>> from meristem.nn import Network
-    >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(f"{folder}/model.safetensors", network)
-    ...     same = load(f"{folder}/model.safetensors")
-    >>> bool((same(jnp.ones(2)) == network(jnp.ones(2))).all())
-    True
-    """
-    structure, arrays = pack_network(network)
-    write_document(path, KIND, arrays, structure)
-
-
-def load(path: PATHS) -> Network:
-    """The network of a file that `save` wrote. Nothing in the file is executed; what is wrong with it is said in one line.
-
-    >>> load("nowhere.safetensors")
-    Traceback (most recent call last):
-    ValueError: 'nowhere.safetensors' does not exist; check the path.
-    """
-    structure, arrays = read_document(path, KIND)
-    with about(path):
-        return unpack_network(structure, arrays)
-
-
-def pack_network(network: Network) -> tuple[Structure, dict[str, np.ndarray]]:
-    """A network's structure, made of JSON's values, and its arrays by path, on the host.
+def pack(network: Network) -> tuple[Structure, Arrays]:
+    """A network's structure, made of JSON's values, and its arrays by path, on the host; also of a population.
 
     >>> import jax
     >>> from meristem.nn import Network
-    >>> structure, arrays = pack_network(Network.create("plain", n_in=2, n_out=1, width=4, depth=3, key=jax.random.key(0)))
+    >>> structure, arrays = pack(Network.create("plain", n_in=2, n_out=1, width=4, depth=3, key=jax.random.key(0)))
     >>> structure["body"], structure["depth"], arrays["body.weight"].shape
     ('plain', 3, (3, 4, 4))
     """
     structure, arrays = structure_of(network), by_path(network)
     try:
-        check(shapes(structure), arrays)
+        check(shapes(structure, [type(network.body)]), arrays)
     except ValueError as error:
         raise ValueError(f"This network cannot be saved, it is not built as Network.create does: {error}") from error
     return structure, arrays
 
 
-def unpack_network(structure: Any, arrays: Mapping[str, np.ndarray]) -> Network:
+def unpack(structure: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = ()) -> Network:
     """The network; raises ValueError of one line where structure and arrays do not fit.
 
     >>> import jax
     >>> from meristem.nn import Network
     >>> network = Network.create("budding", n_in=2, n_out=1, capacity=8, key=jax.random.key(0))
-    >>> unpack_network(*pack_network(network)).body.capacity
+    >>> unpack(*pack(network)).body.capacity
     8
     """
-    return fill(shapes(structure), arrays)
+    return fill(shapes(structure, kinds), arrays)
 
 
 def structure_of(network: Network) -> Structure:
     """All of a network but its numbers."""
-    if not isinstance(network, Network):
+    if type(network) is not Network:
         raise ValueError(f"network is a {type(network).__name__}; give one that Network.create(…) made.")
-    body: Any = network.body
-    name = next((name for name, kind in BODIES.items() if type(body) is kind), None)
-    if name is None:
-        raise unknown("body", type(body).__name__, [kind.__name__ for kind in BODIES.values()])
     *members, width, n_in = jnp.shape(network.embed.weight)
-    return {
-        "body": name,
+    structure = {
+        "body": body_name(type(network.body)),
         "n_in": n_in,
         "n_out": jnp.shape(network.head.weight)[-2],
         "width": width,
-        _rows(name): jnp.shape(body.weight)[-3],
-        **{option: getattr(body, option) for option in _names(name)},
         "embed_bias": network.embed.bias is not None,
         "head_bias": network.head.bias is not None,
         "members": members,
     }
+    # A body knows nothing of populations: it is asked as if it were alone.
+    alone: Body = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[len(members) :], leaf.dtype), network.body)
+    options = alone.options()
+    taken = [name for name in options if name in ENTRIES and name != "width"]
+    if taken:
+        raise ValueError(
+            f"A {type(network.body).__name__} cannot be saved: its option {taken[0]!r} is what files call something else; "
+            "give the constructor's argument another name."
+        )
+    return structure | options
 
 
-def shapes(structure: Any) -> Network:
+def body_name(kind: type) -> str:
+    """What files call a body: its class, in small letters.
+
+    >>> from meristem.nn import Budding
+    >>> body_name(Budding)
+    'budding'
+    """
+    name = kind.__name__.lower()
+    if BODIES.get(name, kind) is not kind:
+        raise ValueError(f"{name!r} is a body of meristem's own; give your class {kind.__name__} another name to save it.")
+    return name
+
+
+def shapes(structure: Any, kinds: Kinds = ()) -> Network:
     """The network of a structure with shapes and types in place of arrays; nothing is computed, however large it is.
 
     >>> import jax
@@ -114,30 +106,55 @@ def shapes(structure: Any) -> Network:
     >>> shapes({**structure, "depth": 10**9}).body.bias.shape
     (1000000000, 4)
     """
-    body = structure.get("body") if isinstance(structure, dict) else None
-    if not isinstance(body, str) or body not in BODIES:
-        raise unknown("body", body, list(BODIES))
-    sizes, flags, names = ["n_in", "n_out", "width", _rows(body)], ["embed_bias", "head_bias"], _names(body)
-    expected = {"body", *sizes, *flags, *names, "members"}
-    if expected != set(structure):
-        raise ValueError(f"the structure of a {body} network has other entries: {sorted(expected ^ set(structure))}.")
-    for entries, kind, what in ((flags, bool, "true or false"), (names, str, "a name"), (["members"], list, "sizes")):
+    if not isinstance(structure, dict):
+        raise ValueError("the structure of a network is no dictionary.")
+    name, body = structure.get("body"), body_class(structure.get("body"), kinds)
+    constructor = {key: value for key, value in inspect.signature(body).parameters.items() if key != "key"}
+    required = {key for key, parameter in constructor.items() if parameter.default is parameter.empty} | set(ENTRIES)
+    off = (required - set(structure)) | (set(structure) - set(ENTRIES) - set(constructor))
+    if off:
+        raise ValueError(f"the structure of a {name} network has other entries: {sorted(off)}.")
+    for entries, kind, what in ((["embed_bias", "head_bias"], bool, "true or false"), (["members"], list, "sizes")):
         for entry in entries:
             if not isinstance(structure[entry], kind):
                 raise ValueError(f"{entry}={structure[entry]!r} must be {what}.")
-    n_in, n_out, width, rows = (_size(name, structure[name]) for name in sizes)
+    n_in, n_out, width = (_size(entry, structure[entry]) for entry in ("n_in", "n_out", "width"))
     members = tuple(_size("members", count) for count in structure["members"])
-    options = {_rows(body): rows, **{name: structure[name] for name in names}}
-
-    def create() -> Network:
-        key = jax.random.key(0)
-        return Network(
-            Linear(n_in, width, use_bias=structure["embed_bias"], key=key),
-            BODIES[body](width, **options, key=key),
-            Linear(width, n_out, use_bias=structure["head_bias"], key=key),
+    made = jax.eval_shape(
+        lambda: Network(
+            Linear(n_in, width, use_bias=structure["embed_bias"], key=jax.random.key(0)),
+            made_with(body, {key: structure[key] for key in constructor if key in structure}),
+            Linear(width, n_out, use_bias=structure["head_bias"], key=jax.random.key(0)),
         )
+    )
+    return population(made, members)
 
-    return population(jax.eval_shape(create), members)
+
+def body_class(name: Any, kinds: Kinds) -> type[Body]:
+    """The body that a file calls so: one of ours, or of the `kinds` that are given."""
+    known = BODIES | {kind.__name__.lower(): kind for kind in kinds if issubclass(kind, Body)}
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(
+            f"body={str(name)[:40]!r} is not known, only {', '.join(known)}; give the class of your own: load(path, kinds=[…])."
+        )
+    return known[name]
+
+
+def made_with(body: type[Body], options: Mapping[str, Any]) -> Body:
+    """The body that its constructor makes of a file's options, if it keeps them; called where nothing is computed."""
+    for name, value in options.items():
+        if isinstance(value, int) and abs(value) >= 2**31:
+            raise ValueError(f"{name}={value!r} must be below 2**31.")
+    key = {"key": jax.random.key(0)} if "key" in inspect.signature(body).parameters else {}
+    try:
+        made = body(**options, **key)
+        kept = made.options()
+    except Exception as error:  # a constructor of a person's own may say anything to options that somebody forged
+        raise ValueError(in_one_line(error)) from error
+    off = [name for name, value in options.items() if name not in kept or kept[name] != value]
+    if off:
+        raise ValueError(f"a {body.__name__} of {off[0]}={options[off[0]]!r} says otherwise of itself.")
+    return made
 
 
 def population(tree: Any, members: tuple[int, ...]) -> Any:
@@ -150,14 +167,3 @@ def _size(name: str, value: Any) -> int:
     if type(value) is not int or not 1 <= value < 2**31:
         raise ValueError(f"{name}={value!r} must be an integer of at least 1 and below 2**31.")
     return value
-
-
-def _rows(body: str) -> str:
-    """What a body calls the number of its layers."""
-    return "capacity" if BODIES[body] is Budding else "depth"
-
-
-def _names(body: str) -> list[str]:
-    """The settings of a body that are no numbers, such as its activation."""
-    kind: Any = BODIES[body]
-    return [field.name for field in dataclasses.fields(kind) if field.metadata.get("static")]

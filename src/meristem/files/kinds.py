@@ -1,0 +1,105 @@
+"""save and load: one place for every kind of thing that a file holds.
+
+    save(path, thing)
+    load(path, *, kinds=(), like=None, optimizer=None) → the thing, to the bit
+
+    network     a Network, or a population of them (network.py)
+    run         a training that goes on where it was: `meristem.Run` (run.py)
+    estimator   a fitted one (estimator.py)
+    model       an Equinox model of one's own (model.py)
+
+Each kind is a file that says how a thing becomes a header and arrays, and back: `pack`, `unpack`. How these become one file is
+in document.py. Nothing in a file is executed; what is wrong with it is a ValueError of one line.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import equinox as eqx
+import optax
+
+from meristem.files import model, network, run
+from meristem.files.document import naming_file, read, write_document
+from meristem.files.whole import PATHS
+from meristem.nn.body import Body
+from meristem.nn.network import Network
+from meristem.train.objectives import Objective
+from meristem.train.run import Run
+
+ESTIMATOR = "estimator"
+KINDS = [network.KIND, run.KIND, ESTIMATOR, model.KIND]
+
+
+def save(path: PATHS, thing: Any) -> None:
+    """Write a Network, a Run, a fitted estimator or an Equinox model; a reader sees the old file or the new one, never a part.
+
+    >>> import jax, tempfile
+    >>> network = Network.create("tunnel", n_in=2, n_out=1, width=4, depth=3, key=jax.random.key(0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/model.safetensors", network)
+    ...     load(f"{folder}/model.safetensors").body.gate.value.shape
+    (3, 4)
+    """
+    if isinstance(thing, Run):
+        kind, packed = run.KIND, run.pack(thing)
+    elif type(thing) is Network:
+        kind, packed = network.KIND, network.pack(thing)
+    elif hasattr(thing, "network_"):
+        from meristem.files import estimator  # it needs scikit-learn
+
+        kind, packed = ESTIMATOR, estimator.pack(thing)
+    elif isinstance(thing, eqx.Module):
+        kind, packed = model.KIND, model.pack(thing)
+    else:
+        raise ValueError(
+            f"A {type(thing).__name__} cannot be saved; give a Network, a Run, an Equinox model or an estimator that has been "
+            "fitted."
+        )
+    header, arrays = packed
+    write_document(path, kind, arrays, header)
+
+
+def load(
+    path: PATHS,
+    *,
+    kinds: Iterable[type] = (),
+    like: eqx.Module | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Any:
+    """What `save` wrote, to the bit: a network computes the same, a run goes on as if it had not been interrupted.
+
+    kinds       classes of one's own that the file names: bodies (`meristem.nn.Body`) and objectives
+    like        a model of the same structure, for a file of an Equinox model of one's own: its arrays are replaced
+    optimizer   the optax chain of a run that was trained with one of one's own
+
+    >>> load("nowhere.safetensors")
+    Traceback (most recent call last):
+    ValueError: 'nowhere.safetensors' does not exist; check the path.
+    """
+    known = _checked(kinds)
+    document = read(path)
+    kind, header, arrays = document.kind, document.header, document.arrays
+    with naming_file(path):
+        if kind not in KINDS:
+            raise ValueError(f"it holds a {kind[:40]!r}, which is none of {', '.join(KINDS)}; give another file.")
+        if like is not None and kind != model.KIND:
+            raise ValueError(f"it holds a {kind}, which needs no like=…; leave it out.")
+        if optimizer is not None and kind != run.KIND:
+            raise ValueError(f"it holds a {kind}, which needs no optimizer=…; leave it out.")
+        if kind == network.KIND:
+            return network.unpack(header, arrays, known)
+        if kind == run.KIND:
+            return run.unpack(header, arrays, known, optimizer)
+        if kind == model.KIND:
+            return model.unpack(header, arrays, like)
+        from meristem.files import estimator  # it needs scikit-learn
+
+        return estimator.unpack(header, arrays)
+
+
+def _checked(kinds: Any) -> list[type]:
+    given = [kinds] if isinstance(kinds, type) else list(kinds)
+    for kind in given:
+        if not isinstance(kind, type) or not issubclass(kind, Body | Objective):
+            raise ValueError(f"kinds holds {kind!r}; give classes, of a body (meristem.nn.Body) or an objective: kinds=[MyBody].")
+    return given
