@@ -16,7 +16,8 @@ from meristem import Data, Recipe, fit
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.pictures import studies as figures
-from meristem.pictures.studies import files
+from meristem.pictures.sheet import colors_of
+from meristem.pictures.studies import SolvingPictures, files
 from meristem.pictures.studies.catalog import CATALOG
 from meristem.pictures.studies.records import StudyFiles, middle
 from meristem.pictures.studies.training import rate_changes
@@ -132,6 +133,89 @@ def test_four_tasks_the_penalized_highway_and_no_discriminants(tmp_path: Path, s
     paths = figures.draw(write(tmp_path, (summary | {"runs": runs}, arrays)))
     assert [path.name for path in paths] == ["data.png", "highway-penalized.png", "sizes.png"]
     assert files.load(tmp_path).tasks == ["easy", "medium", "difficult", "classic"]
+
+
+def labels(axis: Any) -> list[str]:
+    """The labels that are seen."""
+    low, high = axis.get_view_interval()
+    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    return [label.get_text() for place, label in ticks if low <= place <= high and label.get_text()]
+
+
+@pytest.mark.parametrize("size", [0.0, 0.4, 1.98, 6.0])
+@pytest.mark.parametrize("epoch", [None, 1, 3, 30])
+def test_every_axis_of_a_single_seed_can_be_read(study: Study, size: float, epoch: int | None) -> None:
+    """A single value, small or large, leaves each axis three labels at least, all different."""
+    summary, history = study
+    for run in summary["runs"]:
+        if run["task"] == "easy" and run["seed"] == 0:
+            one = run | {"soft_size": size, "zero_error_epoch": epoch}
+            here = StudyFiles(CATALOG["two-spirals"], [one], {}, history)
+            figure = here.pictures.drawings(here)["sizes"](here)
+            figure.draw_without_rendering()
+            assert len(figure.axes) == 2
+            for ax in figure.axes:
+                seen = labels(ax.yaxis)
+                assert len(seen) >= 3 and len(set(seen)) == len(seen), (ax.get_title(), seen)
+
+
+def test_a_model_that_nobody_knows_has_a_picture_and_a_color_of_its_own(tmp_path: Path, study: Study) -> None:
+    """Whether it is a stack or a tree is what its runs say; a tree's layer_sizes are null."""
+    summary, history = study
+    names = {"tunnel": "wide-stack", "budding": "shrub"}
+    runs = [run | {"model": names.get(run["model"], run["model"])} for run in summary["runs"]]
+    runs = [run | {"layer_sizes": None if run["model"] == "shrub" else [1.0]} for run in runs]
+    arrays = {name.replace("tunnel", "wide-stack").replace("budding", "shrub"): array for name, array in history.items()}
+    paths = figures.draw(write(tmp_path, (summary | {"runs": runs}, arrays)))
+    assert [path.stem for path in paths] == ["data", "highway", "wide-stack", "shrub", "discriminants", "sizes"]
+    here = files.load(tmp_path)
+    assert len({str(color) for color in here.colors.values()}) == 3 and here.colors["highway"] == "#E69F00"
+    drawings = here.pictures.drawings(here)
+    assert drawings["wide-stack"](here).get_suptitle() == "Wide stack network on two spirals"
+    assert drawings["shrub"](here).get_suptitle() == "Shrub perceptron on two spirals"
+    units, nodes, _ = drawings["sizes"](here).axes
+    assert (units.get_title(), nodes.get_title()) == ("Final soft size, in units", "Final soft size, in tree nodes")
+    for ax, models in ((units, {"highway", "wide-stack"}), (nodes, {"shrub"})):
+        drawn = {line.get_color() for line in ax.lines if line.get_marker() in "ox"}
+        assert drawn == {here.colors[model] for model in models}
+    assert [ax.get_ylabel() for ax in drawings["shrub"](here).axes][-2] == "soft size (nodes)"
+
+
+def test_many_unknown_models_have_different_colors() -> None:
+    for count in (2, 4, 5, 12):
+        colors = colors_of(["tunnel", *(f"model {i}" for i in range(count))])
+        assert len({str(color) for color in colors.values()}) == count + 1
+
+
+OWN = SolvingPictures("my spirals", {"difficult": "the hard one", "easy": "the easy one"})
+
+
+def test_a_study_that_nobody_knows_says_what_is_drawn_of_it(tmp_path: Path, study: Study) -> None:
+    summary, history = study
+    write(tmp_path, (summary | {"experiment": "mine", "pictures": OWN.as_json()}, history))
+    assert len(figures.draw(tmp_path)) == 6
+    here = files.load(tmp_path)
+    assert here.pictures == OWN and here.tasks == ["difficult", "easy"]
+    figure = here.pictures.drawings(here)["tunnel"](here)
+    assert figure.get_suptitle() == "Tunnel network on my spirals" and figure.axes[0].get_title() == "the hard one"
+
+
+def test_data_that_are_no_points_in_the_plane_are_not_drawn(tmp_path: Path, study: Study) -> None:
+    summary, history = study
+    arrays = {name: array for name, array in history.items() if not name.startswith("data/")}
+    own = SolvingPictures("parity", is_planar=False)
+    write(tmp_path, (summary | {"pictures": own.as_json()}, arrays))
+    assert [path.stem for path in figures.draw(tmp_path)] == ["tunnel", "highway", "budding", "sizes"]
+
+
+@pytest.mark.parametrize(
+    "named", [{"kind": "painting"}, {"subject": "x"}, {"kind": "solving"}, {"kind": "solving", "subject": "x", "frame": 3}, [3]]
+)
+def test_pictures_that_are_not_known_are_named_in_one_line(tmp_path: Path, study: Study, named: Any) -> None:
+    summary_of(pictures=named)(write(tmp_path, study))
+    with pytest.raises(ValueError, match="asks for pictures that are not known") as caught:
+        figures.draw(tmp_path)
+    assert "\n" not in str(caught.value) and "StudyPictures.as_json()" in str(caught.value)
 
 
 def test_redrawing_gives_the_same_pictures_and_leaves_matplotlib_as_it_was(tmp_path: Path, study: Study) -> None:

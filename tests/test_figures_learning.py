@@ -12,11 +12,12 @@ import pytest
 from meristem import Data, Recipe
 from meristem.experiments.runs import Result, Setting, Task, train
 from meristem.pictures import studies as figures
-from meristem.pictures.studies import files
+from meristem.pictures.studies import LearningPictures, files
 from meristem.pictures.studies.catalog import CATALOG
 from meristem.pictures.studies.records import Run, StudyFiles
+from meristem.show.measure import Measure
 from meristem.show.progress import Progress
-from test_figures import Study, size_of, summary_of, without, write
+from test_figures import Study, labels, size_of, summary_of, without, write
 
 pytestmark = pytest.mark.skipif(
     not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem[cli]')"
@@ -253,11 +254,12 @@ def test_the_middle_seed_is_the_lower_median_of_the_validation_measure() -> None
 
 
 def test_mirflickr_says_what_it_was_learned_from(tmp_path: Path, tagging: Study) -> None:
-    """Its files are like those of tagging, a tree's like a stack's."""
+    """Its files are like those of tagging, a tree's like a stack's but for the sizes of its layers, of which it has none."""
     summary, history = tagging
     tasks, models = {"scene": "38", "birds": "10"}, ["tunnel", "budding"]
     copied = {"features": "tags", "split": 1}
     runs = [run | copied | {"model": model, "task": tasks[run["task"]]} for model in models for run in summary["runs"]]
+    runs = [run | {"layer_sizes": None} if run["model"] == "budding" else run for run in runs]
     arrays = {}
     for name, values in history.items():
         _, task, rest = name.split("/", 2)
@@ -284,6 +286,36 @@ def test_all_four_models_have_a_picture_and_a_color(tmp_path: Path, mnist: Study
     (legend,) = picture(study, "sizes").legends
     told = [text.get_text() for text in legend.get_texts()]
     assert told == ["tunnel", "highway", "penalized highway", "budding", "one seed", "mean", "paper"]
+
+
+@pytest.mark.parametrize("size", [0.0, 0.3, 1.0, 2.9, 40.0, 900.0])
+@pytest.mark.parametrize("model", ["tunnel", "budding"])
+def test_every_axis_of_a_single_seed_can_be_read(mnist: Study, model: str, size: float) -> None:
+    """A single value, small or large, leaves each axis three labels at least, all different, and is seen."""
+    summary, history = mnist
+    run = next(run for run in summary["runs"] if run["model"] == model) | {"soft_size": size, "test_error": size / 1000}
+    figure = picture((summary | {"runs": [run], "paper": {}}, history), "sizes")
+    figure.draw_without_rendering()
+    for ax, value in zip(figure.axes, (size / 1000, size), strict=True):
+        seen = labels(ax.yaxis)
+        assert len(seen) >= 3 and len(set(seen)) == len(seen), (ax.get_title(), seen)
+        assert ax.get_ylim()[0] < value < ax.get_ylim()[1]
+
+
+def test_a_study_of_ones_own_gives_its_pictures_with_its_files(tmp_path: Path, tagging: Study) -> None:
+    """No name of it is known here, and its measure is one of its own."""
+    summary, history = tagging
+    hamming = Measure("error", "Hamming distance", digits=2)
+    own = LearningPictures("my photographs", {"birds": "photographs of birds"}, (hamming,), ("dev",), apart=True)
+    write(tmp_path, (summary | {"experiment": "mine", "pictures": own.as_json(), "paper": {}}, history))
+    assert [path.stem for path in figures.draw(tmp_path)] == ["tunnel", "sizes"]
+    here = files.load(tmp_path)
+    assert here.pictures == own and here.tasks == ["birds", "scene"]
+    figure = here.pictures.drawings(here)["tunnel"](here)
+    assert figure.get_suptitle() == "Tunnel network on my photographs"
+    assert figure.axes[0].get_title() == "photographs of birds" and figure.axes[0].get_ylabel() == "Hamming\ndistance"
+    titles = [ax.get_title() for ax in here.pictures.drawings(here)["sizes"](here).axes]
+    assert titles == ["Validation Hamming distance"] * 2 + ["Final soft size, in units"]
 
 
 def one_run(run: Run) -> bool:

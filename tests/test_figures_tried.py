@@ -1,4 +1,4 @@
-"""The picture of what was tried: every setting has a row, every model its mean and sd on it, the kept ones are filled."""
+"""The picture of what was tried: every setting has a row, every model its mean, sd and size on it, the kept ones are filled."""
 
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,9 @@ import pytest
 from meristem import Recipe
 from meristem.experiments.runs import Setting, Task, train_all
 from meristem.pictures import studies as figures
+from meristem.pictures.sheet import COLORS
 from meristem.pictures.studies import files
 from meristem.pictures.studies.catalog import CATALOG
-from meristem.pictures.sheet import COLORS
 from meristem.pictures.studies.records import StudyFiles
 from meristem.show.progress import Progress
 from test_figures import Study, summary_of, write
@@ -42,6 +42,12 @@ def picture(study: Study) -> Any:
     return here.pictures.drawings(here)["tried"](here)
 
 
+def panels(study: Study) -> list[tuple[Any, Any]]:
+    """Of each task the axes with its dots, and those with its sizes."""
+    axes = picture(study).axes
+    return list(zip(axes[::2], axes[1::2], strict=True))
+
+
 def rows(ax: Any) -> list[str]:
     return [label.get_text() for label in ax.get_yticklabels()]
 
@@ -58,7 +64,7 @@ def dots(ax: Any) -> list[tuple[str, str, float, bool]]:
 
 def test_every_setting_of_every_model_has_its_dot_and_the_kept_ones_are_filled(study: Study) -> None:
     summary, _ = study
-    axes = picture(study).axes
+    axes = [dots for dots, _ in panels(study)]
     assert [ax.get_title() for ax in axes] == ["scene", "birds"]
     stacked = [f"rate {rate:g}, penalty {penalty:g}" for rate in RATES for penalty in PENALTIES]
     for ax in axes:
@@ -96,8 +102,37 @@ def test_it_is_drawn_where_several_settings_were_tried_and_goes_where_none_were(
 def test_a_setting_at_which_every_seed_diverged_has_a_row_and_no_dot(study: Study) -> None:
     summary, arrays = study
     lost = [one | {"dev_macro_f1": None, "sd": None} if one["learning_rate"] == 1e-5 else one for one in summary["tried"]]
-    for ax in picture((summary | {"tried": lost}, arrays)).axes:
+    for ax, _ in panels((summary | {"tried": lost}, arrays)):
         assert len(rows(ax)) == 6 and len(dots(ax)) == 3
+
+
+def test_the_mean_size_of_every_setting_stands_beside_it(study: Study) -> None:
+    """For a choice may go by it; that of the kept one is bold."""
+    summary, _ = study
+    for ax, numbers in panels(study):
+        assert numbers.get_title() == "mean soft size"
+        heads, sizes = ([text for text in numbers.texts if ("(" in text.get_text()) == is_head] for is_head in (True, False))
+        assert [text.get_text() for text in heads] == ["tunnel\n(units)", "highway\n(units)"]
+        column = {model: head.xy[0] for model, head in zip(("tunnel", "highway"), heads, strict=True)}
+        told = {text.get_position(): (text.get_text(), text.get_fontweight() == "bold", text.get_color()) for text in sizes}
+        of_task = [one for one in summary["tried"] if one["task"] == ax.get_title()]
+        assert len(told) == len(of_task) == 6
+        for one in of_task:
+            row = f"rate {one['learning_rate']:g}" + (f", penalty {one['penalty']:g}" if one["model"] == "tunnel" else "")
+            expected = (f"{one['soft_size']:.1f}", one["chosen"], COLORS[one["model"]])
+            assert told[column[one["model"]], rows(ax).index(row)] == expected
+        assert numbers.get_ylim() == ax.get_ylim()  # row beside row
+
+
+def test_files_of_before_are_drawn_as_they_are(study: Study) -> None:
+    """They call it "standardised", and the earliest have no sizes."""
+    summary, arrays = study
+    ways = dict(zip(RATES, ("numbers", "all"), strict=True))
+    old = [one | {"standardised": ways[one["learning_rate"]], "learning_rate": 0.1} for one in summary["tried"]]
+    unsized = [{name: value for name, value in one.items() if name != "soft_size"} for one in old]
+    for ax in picture((summary | {"tried": unsized}, arrays)).axes:
+        assert "numbers standardized, penalty 0.001" in rows(ax) and "all standardized" in rows(ax)
+    assert rows(panels((summary | {"tried": old}, arrays))[0][0]) == rows(ax)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClass
 from meristem.nn import Network
 from meristem.pictures import plot_decision_boundary, plot_growth, plot_structure
 from meristem.pictures.tree import nodes_of, shown
+from own_body import own_network
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem[cli]')")
 matplotlib.use("Agg")
@@ -295,6 +296,49 @@ def test_a_seedling_is_a_single_layer():
     ax = plot_structure(Network.create("budding", 2, 1, key=jax.random.key(0)))
     assert texts(ax) == ["$W_{1}$"] and not ax.lines
     assert ax.get_title() == "Budding perceptron: a single layer, soft size 1, hard size 1"
+
+
+@pytest.mark.parametrize(("gamma", "soft"), [(0.25, 0.75), (1.0, 0.0), (0.0, 1.0)])
+def test_above_a_root_that_may_copy_stands_its_gamma(gamma, soft):
+    network = Network.create("budding", 2, 1, width=3, root="identity", key=jax.random.key(0))
+    network = eqx.tree_at(lambda n: n.body.identity.value, network, jnp.asarray(gamma))
+    ax = plot_structure(network)
+    written = {text.get_position(): text.get_text() for text in ax.texts}
+    assert written == {(0, 0): "$W_{1}$", (0, 1): shown(gamma)}
+    (line,) = ax.lines
+    assert (line.get_xydata() == [[0, 0], [0, 1]]).all() and line.get_linewidth() == pytest.approx(0.8 + 4 * (1 - gamma))
+    assert "γ₀ · x + (1 − γ₀) · tree(x)" in ax.get_xlabel()
+    told = "a copy of its input, soft size 0, hard size 0" if gamma == 1 else f"soft size {soft:.3g}, hard size 1"
+    assert told in ax.get_title()
+    assert all(ax.get_ylim()[0] < y < ax.get_ylim()[1] for _, y in written)
+
+
+def test_a_grown_tree_below_a_root_that_may_copy():
+    network, other = tree(8, 5, 0), Network.create("budding", 2, 1, width=3, capacity=8, root="identity", key=jax.random.key(0))
+    network = eqx.tree_at(lambda n: n.body.identity, network, other.body.identity, is_leaf=lambda node: node is None)
+    network = eqx.tree_at(lambda n: n.body.identity.value, network, jnp.asarray(0.5))
+    ax = plot_structure(network)
+    (diamond,), inner, leaves = (marks.get_offsets() for marks in ax.collections)
+    root = min(((x, y) for x, y in inner if y == 0), key=lambda place: place[0])
+    assert tuple(diamond) == (root[0], 1) and (len(inner), len(leaves)) == (4, 5)
+    assert ax.get_title().endswith(f"soft size {float(soft_size(network, jnp.zeros((1, 2)))):.2f}, hard size 9")
+
+
+def test_a_body_of_ones_own_is_drawn_by_its_gates():
+    ax = plot_structure(own_network())
+    assert np.allclose(ax.images[0].get_array().filled(0), [[1, 2 / 3, 1 / 3, 0]])
+    assert ax.get_title() == "Shifts network: soft size 2.0, 3 of 4 units open"
+    assert np.array_equal(plot_structure(own_network(), X=np.ones((5, 2))).images[0].get_array(), ax.images[0].get_array())
+
+
+@pytest.mark.parametrize("is_layered", [True, False])
+def test_growth_of_a_body_of_ones_own_goes_by_what_it_says(tunnel, is_layered):
+    """Sizes per layer where it has layers, else those of the whole."""
+    model = copy.copy(tunnel)
+    body = own_network().body if is_layered else Network.create("budding", 2, 1, key=jax.random.key(0)).body
+    model.network_ = eqx.tree_at(lambda n: n.body, model.network_, body)
+    _, sizes = plot_growth(model)
+    assert sizes.get_ylabel() == ("soft size" if is_layered else "size of the tree")
 
 
 # The plane ------------------------------------------------------------------------------------------------------------------

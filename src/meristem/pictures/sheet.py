@@ -4,6 +4,7 @@ matplotlib is imported inside functions, here and in the pictures; `pyplot` is n
 picture imports it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -29,6 +30,7 @@ PAPER_MARKER: dict[str, Any] = {
     "markerfacecolor": "none",
     "markeredgecolor": "black",
 }
+SAMPLE, LETTER = 0.48, 0.078  # inches of a legend: a line or mark with the space around it, and a letter, roughly
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -94,11 +96,16 @@ def grid(rows: int, columns: int, *, cell: tuple[float, float], frame: float = 1
 
 
 def legend_below(figure: Figure, colors: Mapping[str, Any], marks: list[Any]) -> None:
-    """One row: the models' names and colors, then whatever else is marked; `marks` are matplotlib's lines with labels."""
+    """The models' names and colors, then whatever else is marked; `marks` are matplotlib's lines with labels.
+
+    One row, or as many as it takes.
+    """
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=color, linewidth=5, label=name_of(model)) for model, color in colors.items()] + marks
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.4, handlelength=1.5)
+    inches = sum(SAMPLE + LETTER * len(handle.get_label()) for handle in handles)
+    columns = math.ceil(len(handles) / math.ceil(inches / figure.get_figwidth()))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=1.5)
 
 
 def between_classes(colors: Sequence[Any], white: float) -> Any:
@@ -106,7 +113,7 @@ def between_classes(colors: Sequence[Any], white: float) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     one, other = (pale(color, white) for color in colors)
-    return LinearSegmentedColormap.from_list("classes", [one, "white", other])
+    return LinearSegmentedColormap.from_list("classes", [one, (1.0, 1.0, 1.0), other])
 
 
 def pale(color: Any, white: float) -> tuple[float, ...]:

@@ -35,6 +35,7 @@ def describe(network: Network) -> Description:
     tunnel network: 2 inputs → width 10 → 1 output
     3 parameters in its compact form (Affine); 391 while it is trained
     """
+    check_concrete("describe()", network)
     body = network.body
     (n_out, width), n_in = network.head.weight.shape, network.embed.weight.shape[1]
     lines = [
@@ -47,7 +48,6 @@ def describe(network: Network) -> Description:
 
 def _parameters(network: Network) -> str:
     """How many numbers there are: of what is shipped, and of what training holds (closed, dormant and free ones too)."""
-    check_concrete("describe()", network)
     trained = sum(np.size(leaf) for leaf in jax.tree.leaves(network) if np.asarray(leaf).dtype.kind == "f")
     try:
         small = compact(network)

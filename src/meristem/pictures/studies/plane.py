@@ -11,15 +11,16 @@ WHITE = 0.5  # in the shading
 
 
 def data(files: StudyFiles) -> Figure:
-    """The spiral variants side by side."""
+    """The tasks side by side, in reading order."""
     figure, axes = grid(1, len(files.tasks), cell=(2.9, 3.1), sharex=True, sharey=True)
     for ax, task in zip(axes[0], files.tasks, strict=True):
         _points(ax, files, task, size=11.0)
-        ax.set(xticks=range(-6, 7, 3), yticks=range(-6, 7, 3))
-        ax.set_title(task)
+        ax.locator_params(nbins=5, steps=[1, 2, 3, 5, 10])
+        ax.set_title(files.label(task))
         ax.set_xlabel("$x_1$")
     axes[0, 0].set_ylabel("$x_2$")
-    figure.suptitle("Two spirals" if len(files.tasks) == 1 else "Two spirals, from easy to hard")
+    subject = f"{files.subject[:1].upper()}{files.subject[1:]}"
+    figure.suptitle(subject if len(files.tasks) == 1 else f"{subject}, from easy to hard")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, markerscale=1.6)
     return figure
@@ -35,7 +36,7 @@ def discriminants(files: StudyFiles) -> Figure:
         for ax, task in zip(row, files.tasks, strict=True):
             shading = _discriminant(ax, files, model, task) or shading
     for ax, task in zip(axes[0], files.tasks, strict=True):
-        ax.set_title(task)
+        ax.set_title(files.label(task))
     bar = figure.colorbar(
         shading, ax=axes.ravel().tolist(), shrink=max(0.4, 1 / len(models)), aspect=18, pad=0.02, ticks=[0, 0.5, 1]
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from meristem.pictures.axes import from_zero
+from meristem.pictures.axes import from_zero, whole_from_zero
 from meristem.pictures.curves import layer_bar, layer_lines
 from meristem.pictures.sheet import Axes, Figure
 from meristem.pictures.studies.records import Run, StudyFiles
@@ -19,7 +19,8 @@ def size_rows(files: StudyFiles, model: str, *, color: Any, mark: str, nodes: Ca
     soft = partial(_soft_size, color=color, mark=mark)
     if files.is_layered(model):
         return [Row("soft size per layer", _layer_sizes, legend=_layer_bar), Row("total soft size", soft)]
-    return [Row("hard size (nodes)", partial(_hard_size, color=color, mark=mark)), Row("soft size (nodes)", soft, nodes)]
+    hard = partial(_hard_size, color=color, mark=mark)
+    return [Row("hard size (nodes)", hard, whole_from_zero), Row("soft size (nodes)", soft, nodes)]
 
 
 def _soft_size(ax: Axes, files: StudyFiles, runs: list[Run], drawn: Run, **style: Any) -> None:
@@ -29,7 +30,6 @@ def _soft_size(ax: Axes, files: StudyFiles, runs: list[Run], drawn: Run, **style
 def _hard_size(ax: Axes, files: StudyFiles, runs: list[Run], drawn: Run, **style: Any) -> None:
     """The drawn seed alone: this size jumps, and several on top of one another cannot be told apart."""
     seeds(ax, [drawn], drawn, lambda run: files.series(run, "hard_size"), drawstyle="steps-post", linewidth=1.0, **style)
-    ax.yaxis.get_major_locator().set_params(integer=True)
 
 
 def _layer_sizes(ax: Axes, files: StudyFiles, runs: list[Run], drawn: Run) -> None:

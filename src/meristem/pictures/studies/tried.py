@@ -81,7 +81,8 @@ def _sizes(ax: Axes, files: StudyFiles, rows: dict[str, list[Run]], models: list
         side.set_visible(False)
     _borders(ax, len(rows))
     heads = [[*name_of(model).split(), "(units)" if files.is_layered(model) else "(nodes)"] for model in models]
-    ax.set_title("mean soft size" if len(models) > 1 else "mean\nsoft size", fontsize=9, color=GREY, pad=8 + 10 * max(map(len, heads)))
+    title = "mean soft size" if len(models) > 1 else "mean\nsoft size"
+    ax.set_title(title, fontsize=9, color=GREY, pad=8 + 10 * max(map(len, heads)))
     above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom", "fontsize": 8}
     for column, (model, words) in enumerate(zip(models, heads, strict=True)):
         digits = 1 if files.is_layered(model) else 2

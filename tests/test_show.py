@@ -1,0 +1,203 @@
+"""What a person reads: measures in words, progress while networks are trained, and what a network is made of."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from meristem.compact import compact
+from meristem.nn import Network
+from meristem.show.describe import describe
+from meristem.show.measure import ERROR, LOSS, MACRO_F1, WRONG_LABELS, Measure, error_measure
+from meristem.show.progress import Progress
+from meristem.show.settings import describe_settings
+from meristem.train.objectives import OBJECTIVES
+from meristem.train.state import EpochInfo
+from own_body import own_network
+
+SQUARED = error_measure("squared error", is_share=False)
+
+
+# Measures and settings ------------------------------------------------------------------------------------------------------
+
+
+def test_only_shares_are_shown_as_per_cent() -> None:
+    for kind in OBJECTIVES.values():
+        shown = error_measure(kind.error_name, is_share=kind.error_is_share).show(0.25)
+        assert shown.endswith("%") == (kind.name in ("binary", "multiclass")), kind.name
+    assert [measure.show(0.5) for measure in (ERROR, MACRO_F1, WRONG_LABELS, LOSS)] == ["50.00 %", "50.0 %", "0.5", "0.5"]
+    assert ERROR.show(None) == SQUARED.show(None) == "–"
+
+
+@pytest.mark.parametrize(("measure", "best", "tied"), [(ERROR, 2, 4), (MACRO_F1, 1, 3)])
+def test_the_best_of_a_curve_by_its_direction_and_preferred_where_it_ties(measure: Measure, best: int, tied: int) -> None:
+    values = np.array([np.nan, 0.6, 0.2, 0.6, 0.2, np.inf])
+    assert (measure.best(values), measure.best(values, prefer=tied), measure.best(values, prefer=5)) == (best, tied, best)
+    assert measure.best(values, prefer=-1) == best  # no epoch at all
+    assert measure.best(np.full(3, np.nan)) is None
+    assert measure.cost(values[best]) == min(map(measure.cost, values)) and measure.cost(None) == np.inf
+
+
+def test_settings_of_earlier_files_have_the_same_words() -> None:
+    new = [{"standardized": columns, "input_dropout": 0.1} for columns in ("all", "numbers")]
+    old = [{"standardised": one["standardized"], "input_dropout": one["input_dropout"]} for one in new]
+    assert describe_settings(old) == describe_settings(new) == ["all standardized", "numbers standardized"]
+
+
+# Progress -------------------------------------------------------------------------------------------------------------------
+
+
+def info(epoch: int, *, rate: float = 0.003, error: float = 0.25, f1: float | None = None) -> EpochInfo:
+    """An epoch as training tells of it."""
+    known: dict[str, Any] = dict.fromkeys(["hard_size", "stage", "opened", "closed", "waited", "most_leaves"], 0)
+    known |= dict.fromkeys(["improved", "stopped", "diverged"], False)
+    known |= dict.fromkeys(["loss", "error", "dev_loss", "dev_error"], error) | dict.fromkeys(["macro_f1", "dev_macro_f1"], f1)
+    known |= {"epoch": epoch, "rate": rate, "layer_sizes": [1.5, 2.0]}
+    return EpochInfo(**{name: None if value is None else np.asarray(value) for name, value in known.items()})
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TextIO]:
+    """A file in which every call makes a line."""
+    monkeypatch.setattr("meristem.show.progress.PLAIN_SECONDS", -1.0)
+    with (tmp_path / "lines").open("w+") as file:
+        yield file
+
+
+def written(lines: TextIO) -> list[str]:
+    lines.seek(0)
+    return lines.read().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("measure", "words"),
+    [
+        (ERROR, "error 25.00 %"),
+        (SQUARED, "squared error 0.25"),
+        (WRONG_LABELS, "wrong labels per instance 0.25"),
+        (MACRO_F1, "macro-F1 40.0 %"),
+        (LOSS, "loss 0.25"),
+    ],
+)
+def test_progress_shows_the_measure_as_what_it_is(lines: TextIO, measure: Measure, words: str) -> None:
+    with Progress(lines) as progress, progress.group("tunnel", "easy", 100, measure) as watcher:
+        assert not watcher.epoch(0, info(3, f1=0.4))
+    assert written(lines) == [f"tunnel, easy: epoch 3, {words}, soft size 3.5, rate 3e-03, time left not known yet"]
+
+
+def test_within_an_epoch_its_number_is_the_one_after_the_last(lines: TextIO) -> None:
+    with Progress(lines) as progress:
+        progress.plan({("tunnel", "fit"): 10})
+        with progress.group("tunnel", "fit", 10, LOSS) as watcher:
+            watcher.pulse(0, 0.5)
+            assert progress.fraction() == 0.05
+            watcher.epoch(0, info(1))
+            watcher.pulse(0, 0.25)
+            assert progress.fraction() == 0.125
+            watcher.epoch(0, info(2))
+        assert progress.fraction() == 1
+    where = [line.split(": ")[1].split(",")[0] for line in written(lines)]
+    assert where == ["50% of epoch 1", "epoch 1", "25% of epoch 2", "epoch 2"]
+
+
+def test_training_that_goes_on_counts_from_where_it_was(lines: TextIO) -> None:
+    with Progress(lines) as progress:
+        progress.plan({("tunnel", "fit"): 20})
+        with progress.group("tunnel", "fit", 20, LOSS, before=50) as watcher:
+            watcher.pulse(0, 0.5)
+            watcher.epoch(0, info(51))
+            assert progress.fraction() == 1 / 20
+    within, after = written(lines)
+    assert "50% of epoch 51" in within and ": epoch 51," in after
+
+
+def test_of_several_members_the_middle_is_shown_and_the_range_of_their_rates(lines: TextIO) -> None:
+    with Progress(lines) as progress:
+        progress.plan({("tunnel", "easy"): 100})
+        with progress.group("tunnel", "easy", 100, ERROR) as watcher:
+            for member, (epoch, error, rate) in enumerate([(7, 0.5, 0.003), (9, 0.1, 0.001), (8, 0.2, 0.0001)]):
+                watcher.epoch(member, info(epoch, error=error, rate=rate))
+            watcher.epoch(1, info(9, error=0.1, rate=0.001))  # one that has stopped is told of again
+            assert progress.fraction() == 0.24
+    last = written(lines)[-1]
+    assert last.startswith("tunnel, easy: epoch 9, error 20.00 %, soft size 3.5, rates 1e-04 to 3e-03,")
+
+
+def test_nothing_is_said_of_a_measure_that_is_not_there(lines: TextIO) -> None:
+    with Progress(lines) as progress, progress.group("tunnel", "easy", 100, MACRO_F1) as watcher:
+        watcher.epoch(0, info(1))
+    assert written(lines)[0].startswith("tunnel, easy: epoch 1, soft size 3.5, rate")
+
+
+# Descriptions ---------------------------------------------------------------------------------------------------------------
+
+
+def network(kind: str, **options: Any) -> Network:
+    return Network.create(kind, 2, 1, width=4, key=jax.random.key(0), **options)
+
+
+@pytest.mark.parametrize("kind", ["tunnel", "highway", "plain", "residual"])
+def test_the_parameters_are_those_of_the_compact_form(kind: str) -> None:
+    full = network(kind, depth=3)
+    (first, second), *_ = describe(full)
+    assert first == f"{kind} network: 2 inputs → width 4 → 1 output"
+    floats = sum(leaf.size for leaf in jax.tree.leaves(compact(full)) if jnp.issubdtype(leaf.dtype, jnp.floating))
+    held = sum(leaf.size for leaf in jax.tree.leaves(full))
+    assert second.startswith(f"{floats:,} parameters in its compact form (") and second.endswith(
+        f"{held:,} while it is trained"
+    )
+
+
+def test_a_tunnels_table_has_its_layers_and_their_sum() -> None:
+    full = network("tunnel", depth=2)
+    full = eqx.tree_at(lambda n: n.body.gate.value, full, jnp.array([[0.5, 0.25, 0, 0], [0, 0, 0, 0]]))
+    assert describe(full)[1:] == (
+        ["layer", "open units", "soft size", "widest gate"],
+        [["1", "2 of 4", "0.75", "0.50"], ["2", "0 of 4", "0.00", "0.00"], ["all", "2 of 8", "0.75", "0.50"]],
+    )
+
+
+def test_tables_of_bodies_without_gates_of_their_own() -> None:
+    assert describe(network("plain", depth=2))[1:] == (["layer", "units"], [["1", "4"], ["2", "4"]])
+    columns, rows = describe(network("highway", depth=2))[1:]
+    assert columns[-1] == "mean gate at input 0" and [row[-1] for row in rows] == ["0.12", "0.12"]
+
+
+@pytest.mark.parametrize("root", ["layer", "identity"])
+def test_a_trees_table_has_every_node_and_what_stands_above_the_root(root: str) -> None:
+    full = network("budding", root=root)
+    full = eqx.tree_at(
+        lambda n: (n.body.depth, n.body.leafness.value),
+        full,
+        (jnp.array([-1, 1, 0, -1], jnp.int32), jnp.array([1, 0.5, 1, 0.25, 1, 1, 1])),
+    )
+    if root == "identity":
+        full = eqx.tree_at(lambda n: n.body.identity.value, full, jnp.array(0.125))
+    columns, rows = describe(full)[1:]
+    assert columns == ["place", "kind", "depth", "leafness γ"]
+    above = [["above the root", "identity", "–", "0.125"]] if root == "identity" else []
+    assert rows == [
+        *above,
+        ["layer 1", "    leaf", "2", "1.000"],
+        ["node 1", "  inner", "1", "0.500"],
+        ["layer 2", "    leaf", "2", "1.000"],
+        ["node 2", "inner", "0", "0.250"],
+        ["layer 3", "  leaf", "1", "1.000"],
+    ]
+
+
+def test_a_body_of_ones_own_is_described() -> None:
+    lines, columns, rows = describe(own_network())
+    assert lines == ["shifts network: 2 inputs → width 4 → 1 output", "21 parameters; it has no compact form"]
+    assert columns[1] == "open units" and rows[0] == ["1", "3 of 4", "2.00", "1.00"]
+
+
+def test_a_population_is_refused_in_one_line() -> None:
+    with pytest.raises(ValueError, match=r"describe\(\) takes one network, got a population of 1") as caught:
+        describe(jax.tree.map(lambda a: a[None], network("tunnel", depth=2)))
+    assert "\n" not in str(caught.value)
