@@ -2,38 +2,52 @@
 
     fit: check → encode y → standardize → fill up to shared shapes → train → cut back → compact → say what grew
 
-Parameters are the fields of a dataclass, stored as given and looked at in `fit`. Everything learned ends in an underscore
-and is set at the end: a fit that fails or is given up leaves what was there. Only this package imports scikit-learn.
+Parameters are the fields of a dataclass, stored as given and checked in `fit`; what each does stands in parameters.py.
+Everything learned ends in an underscore and is set at the end: a fit that fails or is given up leaves what was there. Only this
+package imports scikit-learn.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from meristem.cache import keep_programs
 from meristem.compact import CompactNetwork, compact
-from meristem.estimators import buckets
-from meristem.estimators.advice import GrowthWarning, advice
-from meristem.estimators.device import on
 from meristem.compact.inference import as_numpy
-from meristem.estimators.parameters import callbacks_of, check_parameters, seed_of
+from meristem.estimators import buckets, features
+from meristem.estimators.advice import GrowthWarning, advice_on_epochs, advice_on_size
+from meristem.estimators.device import on
+from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
 from meristem.estimators.prior import between
-from meristem.targets.scaling import Scaling
 from meristem.estimators.shipping import Shipping
-from meristem.targets.targets import Targets
-from meristem.estimators.training import Rows, Trained, resumed, train
-from meristem.estimators.watching import SCALES, Callback, watched
-from meristem.train.step import Recipe, TrainState
+from meristem.estimators.training import Rows, data_of, resumed
+from meristem.estimators.watching import watchers
+from meristem.nn import Network
+from meristem.show.measure import error_measure
+from meristem.targets import Scaling, Targets
+from meristem.train.knobs import Knobs
+from meristem.train.loop import DivergedError, fit
+from meristem.train.recipe import Recipe
+from meristem.train.run import Run, of_state
+from meristem.train.samples import Data
+from meristem.train.state import TrainState
+
+HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
+FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon as it has seen X
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Growing(Shipping, BaseEstimator):
-    """An estimator whose network finds its own size; see docs/estimators.md for every parameter."""
+    """An estimator whose network finds its own size."""
 
     penalty: float = 1e-3
     width: int = 64
@@ -51,7 +65,7 @@ class Growing(Shipping, BaseEstimator):
     warm_start: bool = False
     random_state: int | None = None
     device: str | None = None
-    callbacks: Callback | list[Callback] | None = None
+    callbacks: Any = None
     verbose: bool = False
 
     _body: ClassVar[str]
@@ -76,21 +90,6 @@ class Growing(Shipping, BaseEstimator):
         """The price of large weights, where no one says: on clear data and on noisy ones."""
         raise NotImplementedError
 
-    def _l2(self, learned: dict[str, Any]) -> float:
-        if not isinstance(self.l2, str):
-            return float(self.l2)
-        return between(*self._prior(learned["n_samples_seen_"]), learned["predictability_"])
-
-    def _look_at(self, rows: Rows, targets: Targets, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
-        """What the rows say before anything is trained: fitted attributes by name."""
-        before = self.n_samples_seen_ if is_stream and goes_on else 0
-        learned: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
-        if not isinstance(self.l2, str):
-            return learned
-        is_known = goes_on and hasattr(self, "predictability_")  # the first rows decide; the first files do not say
-        told = self.predictability_ if is_known else predictability(rows.x, targets.columns(rows.y), rows.weight)
-        return learned | {"predictability_": told}
-
     def _targets(self, y: Any, weight: np.ndarray) -> Targets:
         """What y means."""
         raise NotImplementedError
@@ -98,6 +97,12 @@ class Growing(Shipping, BaseEstimator):
     def _targets_with_more(self, y: Any, weight: np.ndarray) -> Targets:
         """What y means after more rows of a stream."""
         return self._targets_
+
+    def _permanent(self) -> dict[str, tuple[Any, Any]]:
+        """What a network that goes on learning cannot change: parameter → (as it is now, as the network was made)."""
+        made = self.network_.body.options()
+        now = {"width": int(self.width), **self._body_options()}
+        return {name: (now[name], made[name]) for name in ("width", "depth", "activation") if name in now}
 
     def _split(self, rows: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
         """Training and validation rows."""
@@ -107,6 +112,9 @@ class Growing(Shipping, BaseEstimator):
         """How much each row counts."""
         return weight
 
+    def _validated_target(self, y: Any) -> np.ndarray:
+        return np.asarray(y)
+
     # fit --------------------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: Any = None) -> Self:
@@ -114,39 +122,53 @@ class Growing(Shipping, BaseEstimator):
 
         With one, or with `early_stopping`, the model of the best validation loss is kept, else that of the best training loss.
         """
-        check_parameters(self.get_params(deep=False))
+        check_parameters(self)
         goes_on = self.warm_start and hasattr(self, "network_")
-        X, y, weight = self._validated(X, y, sample_weight, reset=not goes_on)
-        targets = self._targets_ if goes_on else self._targets(y, weight)
-        seed = seed_of(self.random_state)
-        rows, dev = self._parts(Rows(X, targets.encode(y), weight), targets, validation, seed)
-        scaling = self._scaling_ if goes_on else self._scaling(rows)
-        self._train(rows, dev, targets, scaling, seed, goes_on=goes_on)
+        with self._all_or_nothing():
+            X, y, weight = self._validated(X, y, sample_weight, reset=not goes_on)
+            targets = self._targets_ if goes_on else self._targets(y, weight)
+            seed = seed_of(self.random_state)
+            rows, dev = self._parts(Rows(X, targets.encode(y), weight), targets, validation, seed)
+            scaling = self._scaling_ if goes_on else self._scaling(rows)
+            self._train(rows, dev, targets, scaling, seed, goes_on=goes_on)
         return self
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """One epoch over these rows."""
-        check_parameters(self.get_params(deep=False))
+        check_parameters(self)
         goes_on = hasattr(self, "network_")
-        X, y, weight = self._validated(X, y, sample_weight, reset=not goes_on)
-        meaning = y if classes is None else classes
-        targets = self._targets_with_more(y, weight) if goes_on else self._targets(meaning, weight)
-        rows = Rows(X, targets.encode(y), weight)
-        scaling = self._scaling_.with_more(X, weight) if goes_on else self._scaling(rows)
-        self._train(rows, None, targets, scaling, seed_of(self.random_state), goes_on=goes_on, is_stream=True)
+        with self._all_or_nothing():
+            X, y, weight = self._validated(X, y, sample_weight, reset=not goes_on)
+            meaning = y if classes is None else classes
+            targets = self._targets_with_more(y, weight) if goes_on else self._targets(meaning, weight)
+            rows = Rows(X, targets.encode(y), weight)
+            scaling = self._scaling_.with_more(X, weight) if goes_on else self._scaling(rows)
+            self._train(rows, None, targets, scaling, seed_of(self.random_state), goes_on=goes_on, is_stream=True)
         return self
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """What fails inside leaves the estimator as it was; how the loss of all epochs turned non-finite says so."""
+        before = {name: self.__dict__[name] for name in FROM_X if name in self.__dict__}
+        try:
+            yield
+        except BaseException as error:
+            for name in FROM_X:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            if isinstance(error, DivergedError):
+                stays = "is as it was before" if hasattr(self, "network_") else "stays unfitted"
+                error.args = (f"{error} The {type(self).__name__} {stays}.",)
+            raise
+
     def _validated(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool) -> tuple[Any, Any, np.ndarray]:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, reset=reset)
+        X, y = features.checked_with(self, X, y, reset=reset)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         y = self._validated_target(y)
         weight = self._weights(y, weight)
         if not (weight > 0).any():
             raise ValueError("sample_weight, times class_weight, is 0 for every sample; at least one must count.")
         return X, y, weight / weight[weight > 0].mean()  # only their proportions count: they sum to the rows that do
-
-    def _validated_target(self, y: Any) -> np.ndarray:
-        return np.asarray(y)
 
     def _scaling(self, rows: Rows) -> Scaling:
         return Scaling.of(rows.x, rows.weight) if self.standardize else Scaling.none(rows.x.shape[1])
@@ -167,22 +189,49 @@ class Growing(Shipping, BaseEstimator):
         learned, chosen = self._split(counted, rows.y[counted], seed)
         return rows.at(learned), rows.at(chosen)
 
-    def _recipe(self, objective: str) -> Recipe:
-        dropout = self._auto_dropout() if isinstance(self.input_dropout, str) else self.input_dropout
+    def _recipe(self, targets: Targets) -> Recipe:
         return Recipe(
-            objective=buckets.shared(objective),
+            objective=buckets.shared(targets.objective),
             batch_size=int(self.batch_size),
-            input_dropout=float(dropout),
             depth_decay=float(self.depth_decay),
             watch="loss",
             select="loss",
             patience=int(self.patience),
-            scales=SCALES,
         )
 
+    def _knobs(self, facts: dict[str, Any]) -> Knobs:
+        dropout = self._auto_dropout() if isinstance(self.input_dropout, str) else float(self.input_dropout)
+        return Knobs(
+            learning_rate=float(self.learning_rate),
+            penalty=float(self.penalty),
+            l2=self._l2(facts),
+            dropout=dropout or None,
+        )
+
+    def _l2(self, facts: dict[str, Any]) -> float:
+        if not isinstance(self.l2, str):
+            return float(self.l2)
+        return between(*self._prior(facts["n_samples_seen_"]), facts["predictability_"])
+
+    def _facts(self, rows: Rows, targets: Targets, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
+        """What the rows say before anything is trained: fitted attributes by name."""
+        before = self.n_samples_seen_ if is_stream and goes_on else 0
+        facts: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
+        if not isinstance(self.l2, str):
+            return facts
+        is_known = goes_on and hasattr(self, "predictability_")  # the first rows decide; the first files do not say
+        share = self.predictability_ if is_known else predictability(rows.x, targets.columns(rows.y), rows.weight)
+        return facts | {"predictability_": share}
+
     def _begin(self, targets: Targets, seed: int, *, goes_on: bool) -> TrainState:
+        """The state that training starts from."""
         if goes_on:
-            self._check_unchanged()
+            for name, (now, made) in self._permanent().items():
+                if now != made:
+                    raise ValueError(
+                        f"{name}={now!r}, but the network that is to learn more was made with {made!r}; "
+                        "set it back, or begin anew: clone(estimator).fit(X, y)."
+                    )
             return resumed(self._state_)
         return buckets.begin(
             self._body,
@@ -193,17 +242,6 @@ class Growing(Shipping, BaseEstimator):
             objective=targets.objective,
             seed=seed,
         )
-
-    def _check_unchanged(self) -> None:
-        """A network that goes on learning is as wide and as deep as it was made."""
-        body: Any = self.network_.body
-        made = {"width": body.bias.shape[1], "depth": body.bias.shape[0], "activation": body.activation}
-        for name, value in {"width": int(self.width), **self._body_options()}.items():
-            if name in made and value != made[name]:
-                raise ValueError(
-                    f"{name}={value!r}, but the network that is to learn more was made with {made[name]!r}; "
-                    "set it back, or begin anew: clone(estimator).fit(X, y)."
-                )
 
     def _train(
         self,
@@ -216,86 +254,88 @@ class Growing(Shipping, BaseEstimator):
         goes_on: bool,
         is_stream: bool = False,
     ) -> None:
-        epochs, rate = 1 if is_stream else int(self.max_epochs), float(self.learning_rate)
-        learned = self._look_at(rows, targets, goes_on=goes_on, is_stream=is_stream)
-        before = self.n_iter_ if goes_on else 0
-        look = watched(
-            type(self).__name__,
-            epochs,
-            rate,
-            callbacks=callbacks_of(self.callbacks),
-            verbose=bool(self.verbose),
-            before=before,
-        )
-        with on(self.device), look as (watch, pulse):
-            trained = train(
-                rows,
-                dev,
-                scaling,
-                self._begin(targets, seed, goes_on=goes_on),
-                self._recipe(targets.objective),
-                learning_rate=rate,
-                penalty=float(self.penalty),
-                l2=self._l2(learned),
-                max_epochs=epochs,
-                max_leaves=self._max_leaves(),
-                n_out=targets.n_out,
-                keeps_last=is_stream,
-                watch=watch,
-                pulse=pulse,
+        keep_programs()
+        name, epochs = type(self).__name__, 1 if is_stream else int(self.max_epochs)
+        facts = self._facts(rows, targets, goes_on=goes_on, is_stream=is_stream)
+        before = int(self._state_.epoch) if goes_on else 0
+        measure = error_measure(targets.objective.error_name, is_share=targets.objective.error_is_share)
+        watched = watchers(name, epochs, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=before)
+        with on(self.device), watched as (watch, say):
+            state, recipe = self._begin(targets, seed, goes_on=goes_on), self._recipe(targets)
+            data = data_of(rows, dev, scaling, state.network, recipe.task)
+            run = of_state(state, recipe, self._knobs(facts), max_capacity=self._max_leaves())
+            try:
+                run = fit(run, data, max_epochs=epochs, watch=watch)
+            except DivergedError as error:
+                if not error.run.best_epoch:
+                    raise
+                run = error.run
+                warnings.warn(str(error), GrowthWarning, stacklevel=3)
+            network = buckets.narrow(run.last if is_stream else run.best, rows.x.shape[1], targets.n_out)
+            small = as_numpy(compact(network))
+            last = {name: values[-1] for name, values in run.history.items()}
+            say(
+                f"{name}: {before + int(run.epochs)} epochs, loss {last['loss']:.4g} (development {last['dev_loss']:.4g}), "
+                f"soft size {last['soft_size']:.1f}, hard size {last['hard_size']}; {small.n_parameters:,} parameters are kept"
             )
-            small = as_numpy(compact(trained.network))
-        self._keep(trained, small, targets, scaling, learned, goes_on=goes_on)
+        self._keep(run, network, small, targets, scaling, facts, goes_on=goes_on, keeps_last=is_stream)
         if not is_stream:
-            self._advise(trained, rows, targets)
+            self._advise(run, network, data)
 
     def _keep(
         self,
-        trained: Trained,
+        run: Run,
+        network: Network,
         small: CompactNetwork,
         targets: Any,
         scaling: Scaling,
-        learned: dict[str, Any],
+        facts: dict[str, Any],
         *,
         goes_on: bool,
+        keeps_last: bool,
     ) -> None:
         """Everything that ends in an underscore."""
         before = self.n_iter_ if goes_on else 0
-        history, at = trained.history, trained.kept - 1
-        self.soft_size_, self.hard_size_ = float(history["soft_size"][at]), int(history["hard_size"][at])
+        kept = int(run.epochs if keeps_last else run.best_epoch)
+        history = {name: run.history[name] for name in HISTORY}
+        scales = np.asarray(run.recipe.scales)
+        history["rate"] = float(self.learning_rate) * scales[np.minimum(run.history["stage"], len(scales) - 1)]
+        self.soft_size_, self.hard_size_ = float(history["soft_size"][kept - 1]), int(history["hard_size"][kept - 1])
         self.n_iter_: int = before + len(history["loss"])
-        self.best_epoch_ = before + trained.kept
-        for name, value in learned.items():
+        self.best_epoch_ = before + kept
+        for name, value in facts.items():
             setattr(self, name, value)
         self.history_: dict[str, np.ndarray] = (
             {k: np.concatenate([self.history_[k], v]) for k, v in history.items()} if goes_on else history
         )
-        self.network_, self._compact_ = trained.network, small
-        self.n_live_units_ = sum(sum(layer.units) for layer in small.layers)
-        self._targets_, self._scaling_, self._state_ = targets, scaling, trained.state
+        self.network_, self._compact_ = network, small
+        self.n_live_units_ = sum(small.units)
+        self._targets_, self._scaling_, self._state_ = targets, scaling, run.state
 
-    def _advise(self, trained: Trained, rows: Rows, targets: Targets) -> None:
-        text = advice(
-            trained.network,
-            float(trained.history["error"][trained.kept - 1]),
-            targets.constant_error(rows.y, rows.weight),
-            max_leaves=self._max_leaves(),
-            wanted_more=trained.wanted_more,
-        )
-        if text:
-            warnings.warn(text, GrowthWarning, stacklevel=4)
+    def _advise(self, run: Run, network: Network, data: Data) -> None:
+        """At most one warning, at the line that called `fit`."""
+        size = advice_on_size(network.body, run, np.asarray(data.y), np.asarray(data.weight))
+        if size is not None:
+            warnings.warn(size, GrowthWarning, stacklevel=4)
+            return
+        epochs = advice_on_epochs(run, int(self.max_epochs))
+        if epochs is not None:
+            warnings.warn(epochs, ConvergenceWarning, stacklevel=4)
 
     # predict ----------------------------------------------------------------------------------------------------------------
 
     def _scaled(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._scaling_(X)
+        return self._scaling_(features.checked(self, X, reset=False))
 
     def compact(self) -> CompactNetwork:
         """The network with nothing in it but what lives; it takes standardized features."""
         check_is_fitted(self)
         return compact(self.network_)
+
+    @property
+    def n_parameters_(self) -> int:
+        return self._compact_.n_parameters
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

@@ -23,10 +23,9 @@ class Bud(Growing):
     """A tree of layers with at most so many leaves."""
 
     max_leaves: int = 8
+
     _body = "budding"
-    _firmness: ClassVar[float] = (
-        3.0  # it starts as a layer of rectifiers, which can learn noise by heart; a tunnel starts linear
-    )
+    _firmness: ClassVar[float] = 3.0  # it starts as a layer of rectifiers, which can learn noise by heart
 
     def _body_options(self) -> dict[str, Any]:
         return super()._body_options() | {"capacity": min(FIRST_LEAVES, self._max_leaves())}

@@ -5,9 +5,9 @@
     outputs   8, 16, 32, 64, 80, …
     objective two classes are trained as one label, which is the same
 
-A compiled program belongs to a shape; neighbouring shapes become one. Small shapes cost nothing, so there are few of them;
+A compiled program belongs to a shape; neighboring shapes become one. Small shapes cost nothing, so there are few of them;
 of a large one at most a fifth is filling. Nothing changes but the shape: rows get weight 0, features are 0 in every sample,
-and outputs that nobody asked for are logits so low that their probability is exactly 0 (or values that are 0).
+and outputs that nobody asked for always say what costs nothing (the objective's `unused_output`).
 """
 
 from functools import partial
@@ -20,10 +20,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from meristem.nn import Network
-from meristem.train.step import Recipe, TrainState, start
+from meristem.train.objectives import Binary, Multilabel, Objective
+from meristem.train.recipe import Recipe
+from meristem.train.state import TrainState, start
 
 ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest
-NEVER = -1e9  # a logit with probability 0
 
 
 def bucket(n: int, least: int) -> int:
@@ -37,9 +38,9 @@ def bucket(n: int, least: int) -> int:
     return -(-n // step) * step
 
 
-def shared(objective: str) -> str:
-    """The objective that does it, too."""
-    return "multilabel" if objective == "binary" else objective
+def shared(objective: Objective) -> Objective:
+    """The objective that does the same with a shape that others share."""
+    return Multilabel() if objective == Binary() else objective
 
 
 def filled(array: np.ndarray, *shape: int) -> np.ndarray:
@@ -53,13 +54,15 @@ def filled(array: np.ndarray, *shape: int) -> np.ndarray:
     return whole
 
 
-def begin(body: str, n_in: int, n_out: int, *, width: int, options: dict[str, Any], objective: str, seed: int) -> TrainState:
+def begin(
+    body: str, n_in: int, n_out: int, *, width: int, options: dict[str, Any], objective: Objective, seed: int
+) -> TrainState:
     """The state before the first epoch of a network with room for more inputs and outputs than it has."""
     return _begin(
         np.uint32(seed),
         np.int32(n_in),
         np.int32(n_out),
-        np.float32(0 if objective == "squared" else NEVER),
+        np.float32(objective.unused_output),
         body=body,
         n_in=bucket(n_in, FEATURES),
         n_out=bucket(n_out, OUTPUTS),
@@ -70,24 +73,33 @@ def begin(body: str, n_in: int, n_out: int, *, width: int, options: dict[str, An
 
 @partial(jax.jit, static_argnames=("body", "n_in", "n_out", "width", "options"))
 def _begin(
-    seed: Any, used_in: Any, used_out: Any, rest: Any, *, body: str, n_in: int, n_out: int, width: int, options: tuple[Any, ...]
+    seed: Any,
+    used_in: Any,
+    used_out: Any,
+    unused_output: Any,
+    *,
+    body: str,
+    n_in: int,
+    n_out: int,
+    width: int,
+    options: tuple[Any, ...],
 ) -> TrainState:
     keys = jax.random.split(jax.random.key(seed))
     network = Network.create(body, n_in, n_out, width=width, key=keys[0], **dict(options))
     # What the state holds at first is the same for every recipe.
-    return start(spared(network, used_in, used_out, rest), Recipe(), key=keys[1])
+    return start(partly_used(network, used_in, used_out, unused_output), Recipe(), key=keys[1])
 
 
-def spared(
-    network: Network, used_in: Int[Array, ""] | int, used_out: Int[Array, ""] | int, rest: Float[Array, ""] | float
+def partly_used(
+    network: Network, used_in: Int[Array, ""] | int, used_out: Int[Array, ""] | int, unused_output: Float[Array, ""] | float
 ) -> Network:
-    """A fresh network that uses some of its inputs and outputs; the others do nothing, or always say `rest`.
+    """A fresh network that uses the first of its inputs and outputs; other inputs do nothing, other outputs never change.
 
     Its weights are as large as if there were no others: uniform on ±√(6 / (fan_in + fan_out)).
 
-    >>> network = spared(Network.create("tunnel", 4, 3, depth=2, key=jax.random.key(0)), 2, 1, NEVER)
+    >>> network = partly_used(Network.create("tunnel", 4, 3, depth=2, key=jax.random.key(0)), 2, 1, -9.0)
     >>> network(jnp.array([0.0, 0.0, 5.0, 5.0])).tolist()
-    [0.0, -1000000000.0, -1000000000.0]
+    [0.0, -9.0, -9.0]
     """
     (width, n_in), n_out = network.embed.weight.shape, network.head.weight.shape[0]
     assert network.head.bias is not None
@@ -99,7 +111,7 @@ def spared(
         (
             jnp.where(reads[None, :], embed_scale * network.embed.weight, 0),
             jnp.where(says[:, None], head_scale * network.head.weight, 0),
-            jnp.where(says, network.head.bias, rest),
+            jnp.where(says, network.head.bias, unused_output),
         ),
     )
 

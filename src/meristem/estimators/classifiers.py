@@ -10,13 +10,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from meristem.compact import CompactNetwork
+from meristem.compact.inference import decisive_outputs, outputs
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
-from meristem.compact.inference import decisive_outputs, outputs
-from meristem.targets.scaling import Scaling
-from meristem.targets.targets import Classes, Labels
-from meristem.estimators.training import Trained
+from meristem.estimators.docstrings import documented
+from meristem.targets import Classes, Labels
 
 # Of many features some are dropped in each step: a tunnel starts linear, and would overfit before it opens.
 MANY_FEATURES, DROPOUT = 16, 0.25
@@ -75,9 +73,9 @@ class Classifier(ClassifierMixin, Growing):
     def _weights(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weight if self.class_weight is None else weight * compute_sample_weight(self.class_weight, y)
 
-    def _keep(self, trained: Trained, small: CompactNetwork, targets: Any, scaling: Scaling, *more: Any, goes_on: bool) -> None:
-        super()._keep(trained, small, targets, scaling, *more, goes_on=goes_on)
-        self.classes_ = targets.classes
+    def _keep(self, *learned: Any, **how: Any) -> None:
+        super()._keep(*learned, **how)
+        self.classes_ = self._targets_.classes
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, or its labels as 0 and 1."""
@@ -101,13 +99,16 @@ class Classifier(ClassifierMixin, Growing):
         return tags
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class TunnelClassifier(Layered, Classifier):
-    """A classifier whose units open one by one.
+    """A classifier whose units open one by one: a tunnel network.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TunnelClassifier(random_state=0, max_epochs=30).fit(X, y)
+    >>> model = TunnelClassifier(width=8, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -115,25 +116,31 @@ class TunnelClassifier(Layered, Classifier):
     _body = "tunnel"
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class BuddingClassifier(Bud, Classifier):
-    """A classifier whose layers become two.
+    """A classifier whose layers become two: a budding perceptron.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BuddingClassifier(random_state=0, max_epochs=30).fit(X, y)
+    >>> model = BuddingClassifier(width=8, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class HighwayClassifier(Layered, Classifier):
-    """The baseline: a highway network of a fixed size.
+    """The baseline: a highway network of a fixed size, as a classifier.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = HighwayClassifier(random_state=0, max_epochs=30).fit(X, y)
+    >>> model = HighwayClassifier(width=8, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """

@@ -1,4 +1,4 @@
-"""Ctrl-C while training: the first one ends it kindly, at the end of the epoch; a second one raises KeyboardInterrupt."""
+"""Ctrl-C while training: the first one ends it after the epoch, with the best model; a second one raises KeyboardInterrupt."""
 
 import signal
 import sys
@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from meristem.train.state import EpochInfo
+from meristem.train.watching import Watcher
 
-class Interrupt:
-    """Whether someone asked to stop."""
+
+class Interrupt(Watcher):
+    """Ends the training when someone has asked to."""
 
     asked = False
+
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        return self.asked
 
 
 @contextmanager

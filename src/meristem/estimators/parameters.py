@@ -1,65 +1,207 @@
-"""What a person may give: every parameter is looked at when `fit` begins, and what does not fit is one line that says so."""
+"""The parameters of the estimators: what may be given for each, and the words that explain it. Defaults are the classes' own.
+
+`fit` checks what was given: what does not fit is a ValueError of one line that names it. Docstrings (docstrings.py) and the
+table in docs/estimators.md show the words.
+"""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from meristem.check import check_number, check_size
+from meristem.check import check_number, check_size, unknown
 from meristem.estimators.device import found
-from meristem.nn.activation import check_activation
+from meristem.nn.activation import ACTIVATIONS, check_activation
+from meristem.train.watching import watcher_of
 
-SIZES = ["width", "depth", "max_leaves", "batch_size", "max_epochs", "patience"]
-FLAGS = ["early_stopping", "standardize", "warm_start"]
-NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "penalty": ("of at least 0", lambda v: 0 <= v < np.inf),
-    "learning_rate": ("above 0", lambda v: 0 < v < np.inf),
-    "l2": ("of at least 0, or 'auto'", lambda v: 0 <= v < np.inf),
-    "input_dropout": ("of at least 0 and below 1, or 'auto'", lambda v: 0 <= v < 1),
-    "depth_decay": ("above 0 and at most 1", lambda v: 0 < v <= 1),
-    "validation_fraction": ("above 0 and below 1", lambda v: 0 < v < 1),
-}
+LOSSES = ["squared_error", "absolute_error", "huber", "poisson", "quantile"]
 
 
-def check_parameters(given: dict[str, Any]) -> None:
-    """Everything that can be said before the data are seen; `given` is what `get_params` returns."""
-    for name in [name for name in SIZES if name in given]:
-        check_size(name, given[name])
-    for name, (wanted, fits) in NUMBERS.items():
-        if not (name in ("input_dropout", "l2") and isinstance(given[name], str) and given[name] == "auto"):
-            check_number(name, given[name], wanted, fits)
-    for name in FLAGS:
-        if not isinstance(given[name], bool | np.bool_):
-            raise ValueError(f"{name}={given[name]!r} must be True or False.")
-    if not isinstance(given["verbose"], bool | np.bool_ | int | np.integer):
-        raise ValueError(f"verbose={given['verbose']!r} must be True or False.")
-    if not isinstance(given["activation"], str):
-        raise ValueError(f"activation={given['activation']!r} must be a name, such as 'relu'.")
-    check_activation(given["activation"])
-    if given["device"] is not None:
-        found(given["device"])
-    callbacks_of(given["callbacks"])
-    check_class_weight(given.get("class_weight"))
+class Parameter(NamedTuple):
+    """What may be given, as numpydoc writes it; the check, which raises ValueError; what it does and when to change it."""
+
+    kind: str
+    check: Callable[[str, Any], Any]  # of (name, value)
+    text: str
 
 
-def callbacks_of(given: Any) -> list[Callable[[dict[str, float]], Any]]:
-    """None, a function, or several of them, as a list."""
-    callbacks = [] if given is None else [given] if callable(given) else given
-    if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
-        raise ValueError(f"callbacks={given!r} must be a function that takes the epoch's info, or a list of such functions.")
-    return list(callbacks)
+def parameters_of(estimator: Any) -> dict[str, tuple[Parameter, Any]]:
+    """Name → (parameter, default) of an estimator or of its class, in the order of the constructor."""
+    return {one.name: (PARAMETERS[one.name], one.default) for one in fields(estimator)}
+
+
+def check_parameters(estimator: Any) -> None:
+    """Everything that can be said before the data are seen."""
+    for name, (parameter, _) in parameters_of(estimator).items():
+        parameter.check(name, getattr(estimator, name))
 
 
 def seed_of(given: Any) -> int:
     """The seed of one fit; a generator moves on, None is never the same."""
+    return int(check_random_state(given).randint(2**31 - 1))
+
+
+# Checks: (name, value) → ValueError where it does not fit -------------------------------------------------------------------
+
+
+def number(wanted: str, fits: Callable[[float], bool]) -> Callable[[str, Any], None]:
+    return lambda name, value: check_number(name, value, wanted, fits)
+
+
+def number_or_auto(wanted: str, fits: Callable[[float], bool]) -> Callable[[str, Any], None]:
+    def check(name: str, value: Any) -> None:
+        if not (isinstance(value, str) and value == "auto"):
+            check_number(name, value, f"{wanted}, or 'auto'", fits)
+
+    return check
+
+
+def flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} must be True or False.")
+
+
+def flag_or_level(name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_ | int | np.integer):
+        raise ValueError(f"{name}={value!r} must be True or False.")
+
+
+def activation(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name}={value!r} must be a name, such as 'relu'.")
+    check_activation(value)
+
+
+def loss(name: str, value: Any) -> None:
+    if not isinstance(value, str) or value not in LOSSES:
+        raise unknown(name, value, LOSSES)
+
+
+def levels(name: str, value: Any) -> None:
     try:
-        return int(check_random_state(given).randint(2**31 - 1))
-    except ValueError:
-        raise ValueError(f"random_state={given!r} must be None, a whole number from 0 to 2³² − 1, or a RandomState.") from None
-
-
-def check_class_weight(given: Any) -> None:
-    is_fine = given is None or isinstance(given, dict | list) or (isinstance(given, str) and given == "balanced")
+        given = np.asarray(value, float)
+        is_fine = given.ndim == 1 and len(given) > 0 and bool(((given > 0) & (given < 1)).all())
+    except (TypeError, ValueError):
+        is_fine = False
     if not is_fine:
-        raise ValueError(f"class_weight={given!r} must be None, 'balanced' or a dictionary {{class: weight}}.")
+        raise ValueError(f"{name}={value!r} must be a list of numbers above 0 and below 1, such as (0.1, 0.5, 0.9).")
+
+
+def class_weight(name: str, value: Any) -> None:
+    is_fine = value is None or isinstance(value, dict | list) or (isinstance(value, str) and value == "balanced")
+    if not is_fine:
+        raise ValueError(f"{name}={value!r} must be None, 'balanced' or a dictionary {{class: weight}}.")
+
+
+def seed(name: str, value: Any) -> None:
+    try:
+        check_random_state(value)
+    except ValueError:
+        raise ValueError(f"{name}={value!r} must be None, a whole number from 0 to 2³² − 1, or a RandomState.") from None
+
+
+def device(name: str, value: Any) -> None:
+    if value is not None:
+        found(value)
+
+
+def callbacks(name: str, value: Any) -> None:
+    try:
+        watcher_of(name, value)
+    except ValueError:
+        raise ValueError(
+            f"{name}={value!r} must be a function that takes the epoch's info, an object with epoch(member, info), "
+            "or a list of these."
+        ) from None
+
+
+# What each does -------------------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "penalty": Parameter(
+        "float",
+        number("of at least 0", lambda v: 0 <= v < np.inf),
+        "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: as large as "
+        "training likes.",
+    ),
+    "width": Parameter("int", check_size, "Units of every layer: the most that a tunnel can open per layer."),
+    "depth": Parameter("int", check_size, "Layers of a tunnel (the most it can use) or of a highway."),
+    "max_leaves": Parameter(
+        "int",
+        check_size,
+        "The most layers that a budding tree may have. Raise it where a `GrowthWarning` says that it wanted more.",
+    ),
+    "learning_rate": Parameter(
+        "float",
+        number("above 0", lambda v: 0 < v < np.inf),
+        "Adam's. Three times less where training is unsteady, more where nothing opens.",
+    ),
+    "batch_size": Parameter("int", check_size, "Rows a step. More is faster per epoch and learns less per epoch."),
+    "l2": Parameter(
+        "float or 'auto'",
+        number_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
+        "The price of large weights, ½ · l2 · ‖W‖² beside the mean loss. 'auto' looks at how much of the targets' variance the "
+        "inputs tell (`predictability_`): from 0.6 on it is 1e-5 for classifiers and 1 / rows for regressors; at half or less, "
+        "where a network could only learn noise by heart, 1 / rows for classifiers (3 / rows for trees) and 10 / rows for "
+        "regressors.",
+    ),
+    "input_dropout": Parameter(
+        "float or 'auto'",
+        number_or_auto("of at least 0 and below 1", lambda v: 0 <= v < 1),
+        "The share of inputs that is set to 0 in each step; 'auto' is 0.25 for classifiers of 16 features or more, else 0.",
+    ),
+    "depth_decay": Parameter(
+        "float",
+        number("above 0 and at most 1", lambda v: 0 < v <= 1),
+        "Each layer's rate relative to the one before it; 1.0 uses all layers alike.",
+    ),
+    "activation": Parameter("str", activation, f"One of {', '.join(ACTIVATIONS)}."),
+    "max_epochs": Parameter(
+        "int", check_size, "An end in any case. Raise it where a `ConvergenceWarning` says that the loss was still falling."
+    ),
+    "patience": Parameter(
+        "int",
+        check_size,
+        "Epochs without a better loss after which the rate shrinks to 0.3, to 0.1, and training ends.",
+    ),
+    "early_stopping": Parameter(
+        "bool", flag, "Holds out a part of the rows and goes by their loss instead of the training loss."
+    ),
+    "validation_fraction": Parameter(
+        "float", number("above 0 and below 1", lambda v: 0 < v < 1), "How large the part is that is held out."
+    ),
+    "loss": Parameter(
+        f"{{{', '.join(map(repr, LOSSES))}}}",
+        loss,
+        "What is learned: 'squared_error' the mean; 'absolute_error' the median, wherever outliers are; 'huber' the mean of "
+        "all but outliers (squared up to 1.35 standard deviations, absolute beyond); 'poisson' the rate of counts, which are "
+        "at least 0, by its logarithm; 'quantile' the `quantiles`.",
+    ),
+    "quantiles": Parameter(
+        "tuple of float",
+        levels,
+        "With loss='quantile': which share of y shall lie below what is predicted. Of several, `predict` gives a column each, "
+        "in this order; of several targets, target by target.",
+    ),
+    "class_weight": Parameter(
+        "dict, 'balanced' or None",
+        class_weight,
+        "How much the rows of each class count: None, all rows alike; 'balanced', all classes alike; or {class: weight}.",
+    ),
+    "standardize": Parameter(
+        "bool", flag, "False where features, and the targets of regressors, are on one scale and should stay there."
+    ),
+    "warm_start": Parameter("bool", flag, "Another `fit` goes on from the network that is there."),
+    "random_state": Parameter("int, RandomState or None", seed, "A seed: the same numbers on the same machine, to the bit."),
+    "device": Parameter("str or None", device, "'cpu', 'gpu', 'gpu:1'; None is JAX's choice."),
+    "callbacks": Parameter(
+        "function, Watcher, list of these, or None",
+        callbacks,
+        "Called after each epoch with its info: epoch, loss, error, dev_loss, dev_error, soft_size, hard_size, rate and more, "
+        "by name, as in `info['loss']`; one that returns True ends the training. A `meristem.Watcher` hears of parts of long "
+        "epochs, too.",
+    ),
+    "verbose": Parameter("bool", flag_or_level, "Progress with the time left, on standard error."),
+}

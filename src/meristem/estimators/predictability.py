@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meristem.targets.scaling import Scaling
+from meristem.targets import Scaling
 
 SAMPLE = 512  # rows that say enough: about a fifth of a second
 FEWEST = 8  # rows that say anything

@@ -1,21 +1,31 @@
-"""The regressors: one number per row, or several."""
+"""The regressors: one number per row, or several; by any of five losses."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
+from meristem.compact.inference import outputs
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Layered
-from meristem.compact.inference import outputs
-from meristem.targets.scaling import Scaling
-from meristem.targets.targets import Numbers
+from meristem.estimators.docstrings import documented
+from meristem.targets import Counts, Numbers, Quantiles
+from meristem.train.objectives import OBJECTIVES, Objective, Quantile
+
+MEANINGS: dict[str, type[Numbers]] = {"poisson": Counts, "quantile": Quantiles}  # of y, by loss; else plain numbers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Regressor(RegressorMixin, Growing):
     """What the three regressors share."""
+
+    loss: str = "squared_error"
+    quantiles: tuple[float, ...] = (0.5,)
+
+    def _objective(self) -> Objective:
+        return Quantile(tuple(map(float, self.quantiles))) if self.loss == "quantile" else OBJECTIVES[self.loss]()
 
     def _auto_dropout(self) -> float:
         return 0.0  # dropping inputs would shrink every slope
@@ -23,59 +33,81 @@ class Regressor(RegressorMixin, Growing):
     def _prior(self, rows: int) -> tuple[float, float]:
         return 1 / rows, 10 / rows  # that of ridge regression, with an alpha of 1 and of 10
 
+    def _permanent(self) -> dict[str, tuple[Any, Any]]:
+        now, made = self._objective(), self._targets_.objective
+        return super()._permanent() | {"loss": (now, made)}
+
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream. How features and y are scaled is learned from all rows so far."""
         return self._partial_fit(X, y, sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The number of each row, or its numbers."""
+        """The number of each row, or its numbers; of several quantiles a column each."""
         x = self._scaled(X)
         return self._targets_.decode(outputs(self._compact_, x))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the prediction, whatever the loss; of several quantiles that of the median, if it is among them."""
+        said, objective = self.predict(X), self._targets_.objective
+        if isinstance(objective, Quantile) and len(objective.levels) > 1:
+            if 0.5 not in objective.levels:
+                raise ValueError(
+                    f"score is of the median, and quantiles={objective.levels} have none; add 0.5, or use "
+                    "sklearn.metrics.mean_pinball_loss(y, predicted[:, i], alpha=quantiles[i])."
+                )
+            said = said[:, objective.levels.index(0.5) :: len(objective.levels)]
+        return r2_score(y, said, sample_weight=sample_weight)
+
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
-        columns = y.reshape(len(y), -1)
-        scaling = Scaling.of(columns, weight) if self.standardize else Scaling.none(columns.shape[1])
-        return Numbers(scaling, y.ndim == 1)
+        return MEANINGS.get(self.loss, Numbers).of(y, weight, standardize=bool(self.standardize), objective=self._objective())
 
     def _targets_with_more(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
-        self._targets_.encode(y)
-        return replace(self._targets_, scaling=self._targets_.scaling.with_more(y.reshape(len(y), -1), weight))
+        return self._targets_.with_more(y, weight)
 
     def _validated_target(self, y: Any) -> np.ndarray:
         return np.asarray(y, float)
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class TunnelRegressor(Layered, Regressor):
-    """A regressor whose units open one by one.
+    """A regressor whose units open one by one: a tunnel network.
 
+    Examples
+    --------
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(200, random_state=0)
-    >>> TunnelRegressor(random_state=0, max_epochs=50).fit(X, y).score(X, y) > 0.7
+    >>> TunnelRegressor(width=8, random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
 
     _body = "tunnel"
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class BuddingRegressor(Bud, Regressor):
-    """A regressor whose layers become two.
+    """A regressor whose layers become two: a budding perceptron.
 
+    Examples
+    --------
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(200, random_state=0)
-    >>> BuddingRegressor(random_state=0, max_epochs=50).fit(X, y).score(X, y) > 0.7
+    >>> BuddingRegressor(width=8, random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class HighwayRegressor(Layered, Regressor):
-    """The baseline: a highway network of a fixed size.
+    """The baseline: a highway network of a fixed size, as a regressor.
 
+    Examples
+    --------
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(200, random_state=0)
-    >>> HighwayRegressor(random_state=0, max_epochs=50).fit(X, y).score(X, y) > 0.7
+    >>> HighwayRegressor(width=8, random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
 

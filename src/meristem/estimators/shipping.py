@@ -1,19 +1,19 @@
-"""What a fitted estimator can become: a file, an ONNX graph, a PyTorch module; the doors to where each is made."""
+"""Methods of every fitted estimator that write it: a model file, an ONNX file, a PyTorch module. Each imports what it needs."""
 
 from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from meristem.files.document import PATHS
+from meristem.files.whole import PATHS
 
 
 class Shipping:
-    """Methods of every estimator."""
+    """save, to_onnx, to_torch."""
 
     def save(self, path: PATHS) -> None:
         """Write the estimator to a file, training state included; `meristem.load(path)` gives it back to the bit."""
-        from meristem.files.models import save
+        from meristem.files import save
 
         check_is_fitted(self)
         save(path, self)

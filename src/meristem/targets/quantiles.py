@@ -1,4 +1,4 @@
-"""Quantiles of numbers: an output for each level of each column of y, column by column, in the order in which levels are given."""
+"""Quantiles of numbers: an output for each level of each column of y, column by column, levels in the order given."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self

@@ -1,0 +1,45 @@
+"""What a fitted estimator has learned, in words: attribute → (its type, what it says).
+
+Docstrings and the table in docs/estimators.md show the same words.
+"""
+
+from typing import Any
+
+Words = dict[str, tuple[str, str]]
+
+EVERYONE: Words = {
+    "network_": ("meristem.nn.Network", "The network; it takes standardized features."),
+    "history_": (
+        "dict of ndarray",
+        "By name, one entry per epoch: loss, error, dev_loss, dev_error, layer_sizes, soft_size, hard_size, rate. The loss is "
+        "that of standardized targets (cross-entropy for classes and labels), without penalty and l2; the error is the share "
+        "of wrong classes, the wrong labels per row, or, for numbers, the squared, absolute or quantile error or the deviance, "
+        "as the loss asks for. The dev_ ones are of the validation set, and of the training rows where there is none.",
+    ),
+    "soft_size_": ("float", "The size that `penalty` is the price of: Σ g of a tunnel, the tree's size of a budding one."),
+    "hard_size_": ("int", "The units, or the nodes of a tree, that are there at all."),
+    "n_parameters_": (
+        "int",
+        "The numbers that the compact network holds, gates included: what is computed with, and what `to_onnx` writes. The "
+        "scaling of features and targets is not counted.",
+    ),
+    "n_live_units_": ("int", "The units with a nonlinearity in the compact network."),
+    "n_iter_": ("int", "The epochs trained, those of earlier fits that were continued included."),
+    "best_epoch_": ("int", "The epoch whose network is kept, from 1."),
+    "n_samples_seen_": ("int", "The rows learned from: of the last `fit`, and of every `partial_fit` since."),
+    "predictability_": (
+        "float",
+        "With l2='auto': the share of the targets' variance (of classes: of their indicators) that kernel ridge regression "
+        "predicts in rows it has not seen; of a stream the first rows decide.",
+    ),
+    "n_features_in_": ("int", "The features of X."),
+    "feature_names_in_": ("ndarray of str", "The names of the features, where X had names that are texts."),
+}
+CLASSIFIERS: Words = {
+    "classes_": ("ndarray", "The classes, ascending, in the order of the columns of `predict_proba`; of labels their indices.")
+}
+
+
+def attributes_of(kind: Any) -> Words:
+    """Those of an estimator, or of its class."""
+    return (CLASSIFIERS if hasattr(kind, "predict_proba") else {}) | EVERYONE
