@@ -34,8 +34,8 @@ def meristem(*args: object, code: str | None = None, cache: Path | None = None) 
 
 def meristem_each(commands: Iterable[Sequence[object]]) -> list[Done]:
     """What each command answers, one after another in one process."""
-    told = [[str(part) for part in command] for command in commands]
-    done = meristem(json.dumps(told), code=EACH)
+    all_args = [[str(part) for part in command] for command in commands]
+    done = meristem(json.dumps(all_args), code=EACH)
     assert done.returncode == 0, done.stderr
     answers = map(json.loads, done.stdout.splitlines())
-    return [Done(args, *answer) for args, answer in zip(told, answers, strict=True)]
+    return [Done(args, *answer) for args, answer in zip(all_args, answers, strict=True)]

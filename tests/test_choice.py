@@ -3,6 +3,7 @@
 import pytest
 
 from meristem.experiments.choice import chosen_setting
+from meristem.show.measure import ERROR, MACRO_F1, Measure
 
 
 def runs(figures: dict[float, tuple[list[float], float]], name: str = "dev_error") -> list[tuple[dict, None]]:
@@ -14,8 +15,8 @@ def runs(figures: dict[float, tuple[list[float], float]], name: str = "dev_error
     ]
 
 
-def kept(figures: dict[float, tuple[list[float], float]], choose: str, measure: str = "error") -> float:
-    chosen, tried = chosen_setting(runs(figures, f"dev_{measure}"), measure, choose)
+def kept(figures: dict[float, tuple[list[float], float]], choose: str, measure: Measure = ERROR) -> float:
+    chosen, tried = chosen_setting(runs(figures, f"dev_{measure.name}"), measure, choose)
     (penalty,) = {one["penalty"] for one, _ in chosen}
     assert [one["penalty"] for one in tried if one["chosen"]] == [penalty] and len(tried) == len(figures)
     assert len(chosen) == len(figures[penalty][0]), "every seed of it"
@@ -42,8 +43,8 @@ def test_the_smallest_of_those_within_one_standard_error(other, size, smallest):
 
 def test_macro_f1_is_better_when_it_is_higher():
     figures = {0.01: ([0.5, 0.7], 100.0), 0.1: ([0.55, 0.55], 50.0), 1.0: ([0.2, 0.2], 1.0)}
-    assert kept(figures, "best", "macro_f1") == 0.01
-    assert kept(figures, "smallest", "macro_f1") == 0.1
+    assert kept(figures, "best", MACRO_F1) == 0.01
+    assert kept(figures, "smallest", MACRO_F1) == 0.1
 
 
 def test_one_seed_has_no_spread_so_only_equals_count():
@@ -54,5 +55,5 @@ def test_a_run_that_never_got_a_figure_is_not_kept():
     trained = runs({0.01: ([0.02], 100.0)})
     lost = {**trained[0][0], "penalty": 0.1, "dev_error": None, "soft_size": 1.0}
     for choose in ("best", "smallest"):
-        chosen, _ = chosen_setting([(lost, None), *trained], "error", choose)
+        chosen, _ = chosen_setting([(lost, None), *trained], ERROR, choose)
         assert chosen[0][0]["penalty"] == 0.01

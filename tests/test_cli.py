@@ -8,14 +8,23 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from commanding import Done, meristem, meristem_each
+from meristem import Data, Recipe, fit, load, save
+from meristem.compact import n_parameters
+from meristem.data.spirals import two_spirals
+from meristem.experiments.models import MODELS
+from meristem.experiments.two_spirals import SpiralsOptions
+from meristem.nn import Network
+from meristem.train.loop import seed_keys
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--tasks", "easy", "--seeds", "2", "--max-epochs", "4"]
 WITHOUT_EXTRAS = (
-    "import sys; sys.modules.update(matplotlib=None, rich=None); from meristem.commands.main import main; sys.exit(main(sys.argv[1:]))"
+    "import sys; sys.modules.update(matplotlib=None, rich=None, safetensors=None); "
+    "from meristem.commands.main import main; sys.exit(main(sys.argv[1:]))"
 )
 MISTAKES = {
     "--seeds many": "--seeds: invalid int value: 'many'",
@@ -25,6 +34,9 @@ MISTAKES = {
     "--tasks medum": "Did you mean 'medium'",
     "--penalty -1": "--penalty=-1.0 must be a finite number of at least 0",
     "--penalty nan": "--penalty=nan",
+    "--rate 0.003,0": "--rate=0.0 must be a finite number above 0",
+    "--rate ,": "--rate is empty",
+    "--choose small": "Did you mean 'smallest'",
     "--max-epochs 0": "--max-epochs=0",
     "--sedes 3": "unrecognized arguments: --sedes",
     "--seed 3": "unrecognized arguments: --seed",
@@ -78,6 +90,7 @@ def test_the_summary_has_the_agreed_schema(study):
         "peak_hard_size",
         "parameters",
         "live_parameters",
+        "n_parameters",
         "seconds",
     ]:
         assert name in run, name
@@ -108,6 +121,15 @@ def test_without_matplotlib_and_rich_it_still_runs(tmp_path, cache):
     assert not list(tmp_path.glob("*.png"))
     redraw = meristem("figures", tmp_path, code=WITHOUT_EXTRAS)
     assert redraw.returncode == 2 and "matplotlib" in redraw.stderr
+
+
+def test_a_package_that_is_missing_is_named_in_one_line(tmp_path):
+    model = tmp_path / "model.safetensors"
+    model.write_bytes(b"some file")
+    for command in (["show", model], ["export", model, "--onnx", tmp_path / "model.onnx"]):
+        done = meristem(*command, code=WITHOUT_EXTRAS)
+        assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, done.stderr
+        assert "safetensors" in done.stderr and "pip install 'meristem-nn[files]'" in done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +200,98 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, cache):
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 130 and "interrupted" in errors and "Traceback" not in errors
     assert list(out.iterdir()) == []
+
+
+# ---- settings of the spirals: lists as in all studies, and the paper's rule
+
+
+SHORT = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "2"]
+
+
+def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path, cache):
+    args = ["--rate", "1e-7,0.003", "--penalty", "0.001,1", "--choose", "smallest", "--max-epochs", "4", "--out", tmp_path]
+    done = meristem(*SHORT, *args, cache=cache)
+    assert done.returncode == 0, done.stderr
+    assert "tunnel, easy: tried rate 1e-07, penalty 0.001 → training error" in done.stderr
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    tried = [(one["learning_rate"], one["penalty"]) for one in summary["tried"]]
+    assert tried == [(1e-7, 0.001), (1e-7, 1), (0.003, 0.001), (0.003, 1)]
+    (kept,) = [one for one in summary["tried"] if one["chosen"]]
+    assert kept["learning_rate"] == 0.003 and kept["dev_error"] == min(one["dev_error"] for one in summary["tried"])
+    as_good = [one for one in summary["tried"] if one["dev_error"] == kept["dev_error"]]
+    assert kept["soft_size"] == min(one["soft_size"] for one in as_good)
+    for run in summary["runs"]:
+        assert (run["learning_rate"], run["penalty"]) == (kept["learning_rate"], kept["penalty"])
+
+
+def test_the_papers_rule_keeps_the_smallest_rate_that_solves_every_task(tmp_path, cache):
+    """At the first of three rates nothing is learned; the second solves the task; the third is not tried."""
+    args = ["--select-rate", "--rate", "0.01,0.003,1e-7", "--max-epochs", "4", "--out", tmp_path]
+    done = meristem(*SHORT, *args, cache=cache)
+    assert done.returncode == 0, done.stderr
+    assert "tunnel: rate 0.003 is the one that is kept" in done.stderr
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    known = {"model": "tunnel", "task": "easy", "seeds": 2}
+    assert summary["rates"] == [known | {"learning_rate": 1e-7, "solved": 0}, known | {"learning_rate": 0.003, "solved": 2}]
+    assert "tried" not in summary and {run["learning_rate"] for run in summary["runs"]} == {0.003}
+
+
+def test_without_rates_of_its_own_the_papers_four_are_tried():
+    options = SpiralsOptions(select_rate=True)
+    assert options.trials("budding").rates == (0.0001, 0.0003, 0.001, 0.003)
+    assert [SpiralsOptions().trials(model).rates for model in MODELS] == [(0.003,), (0.001,), (0.003,), (0.003,)]
+
+
+# ---- runs in files
+
+
+@pytest.fixture(scope="module")
+def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one network, and of a population of three, before they are over."""
+    folder, data = tmp_path_factory.mktemp("runs"), Data(*two_spirals("easy"))
+    keys = seed_keys(range(3), 0)
+    networks = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=3, depth=2, key=key))(keys)
+    options = {"learning_rate": np.array([1e-3, 1e-2, 3e-2]), "penalty": 1e-3, "recipe": Recipe(batch_size=32)}
+    run = fit(networks, data, **options, key=keys, max_epochs=3)
+    save(folder / "three.safetensors", run)
+    save(folder / "one.safetensors", run.member(1))
+    return folder
+
+
+def test_a_run_is_shown_and_exported_by_its_best_network(saved_runs):
+    pytest.importorskip("onnx")
+    one, onnx = saved_runs / "one.safetensors", saved_runs / "one.onnx"
+    shown, exported, extra = meristem_each([["show", one], ["export", one, "--onnx", onnx], ["show", one, "--member", 0]])
+    assert shown.returncode == 0, shown.stderr
+    run = load(one)
+    first, *rest = shown.stdout.splitlines()
+    assert first == f"Run: 3 epochs, the best one {run.best_epoch}, not over; learning rate 0.01, penalty 0.001, l2 1e-05"
+    assert rest[0] == "tunnel network: 2 inputs → width 3 → 1 output"
+    assert rest[1].startswith(f"{n_parameters(run.best)} parameters in its compact form")
+    assert any(line.startswith(f"The last network: {n_parameters(run.last)} parameters") for line in rest)
+    assert one.with_suffix(".png").stat().st_size > 1000
+    assert exported.returncode == 0 and onnx.stat().st_size > 0, exported.stderr
+    x = np.array([[0.5, -1.0], [3.0, 2.0]], np.float32)
+    (outputs,) = pytest.importorskip("onnxruntime").InferenceSession(onnx.read_bytes()).run(None, {"X": x})
+    np.testing.assert_allclose(outputs, jax.vmap(run.best)(x), rtol=1e-5, atol=1e-6)
+    assert extra.returncode == 2 and "leave out --member" in extra.stderr
+
+
+def test_of_a_population_a_member_is_chosen(saved_runs):
+    three, onnx = saved_runs / "three.safetensors", saved_runs / "three.onnx"
+    table, second, none, beyond, written = meristem_each(
+        [
+            ["show", three],
+            ["show", three, "--member", 1],
+            ["export", three, "--onnx", onnx],
+            ["show", three, "--member", 3],
+            ["export", three, "--onnx", onnx, "--member", 2],
+        ]
+    )
+    assert table.returncode == 0 and table.stdout.startswith("A population of 3; --member 0 … 2 shows one of them.")
+    rows = [line.split() for line in table.stdout.splitlines()[-3:]]
+    assert [row[:4] for row in rows] == [["0", "0.001", "0.001", "3"], ["1", "0.01", "0.001", "3"], ["2", "0.03", "0.001", "3"]]
+    assert "learning rate 0.01" in second.stdout and second.returncode == 0
+    assert none.returncode == 2 and "choose one with --member 0 … 2" in none.stderr
+    assert beyond.returncode == 2 and "--member=3 must be one of 0 … 2" in beyond.stderr
+    assert written.returncode == 0 and onnx.exists()

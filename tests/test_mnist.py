@@ -3,13 +3,16 @@
 import gzip
 import hashlib
 import os
-import struct
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import miniature
 from meristem.data import files, mnist
+from miniature import idx
 
 REAL = Path(os.environ.get("MERISTEM_DATA") or Path(__file__).parents[2] / "shared" / "data")
 needs_mnist = pytest.mark.skipif(
@@ -18,24 +21,20 @@ needs_mnist = pytest.mark.skipif(
 )
 
 
-def idx(values: np.ndarray) -> bytes:
-    return gzip.compress(struct.pack(f">BBBB{values.ndim}i", 0, 0, 8, values.ndim, *values.shape) + values.tobytes())
-
-
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Sixty and ten made digits in the four files' layout, with checksums to match."""
-    random = np.random.default_rng(0)
-    folder = tmp_path / "mnist"
-    folder.mkdir()
-    for name, n in zip(mnist.FILES, (60, 60, 10, 10), strict=True):
-        values = random.integers(0, 256, (n, 28, 28)) if "images" in name else np.arange(n) % 10
-        (folder / name).write_bytes(idx(values.astype(np.uint8)))
-    sums = {name: hashlib.md5((folder / name).read_bytes()).hexdigest() for name in mnist.FILES}
-    monkeypatch.setattr(mnist, "FILES", sums)
+    """Sixty and ten made digits in the four files' layout, and no data but these."""
     monkeypatch.delenv("MERISTEM_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return folder
+    return miniature.images(tmp_path / "mnist")
+
+
+def in_cache(small: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files where a download would put them, with the checksums that they have."""
+    cached = files.cache_folder() / "mnist"
+    shutil.copytree(small, cached)
+    monkeypatch.setattr(mnist, "FILES", {name: hashlib.md5((cached / name).read_bytes()).hexdigest() for name in mnist.FILES})
+    return cached
 
 
 @needs_mnist
@@ -61,22 +60,92 @@ def test_parts_are_disjoint_and_depend_on_the_seed_alone(small):
 
 
 def test_places_are_looked_into_in_order(small, monkeypatch):
-    cached = files.cache_folder() / "mnist"
-    cached.mkdir(parents=True)
-    for file in small.iterdir():
-        (cached / file.name).write_bytes(file.read_bytes())
+    cached = in_cache(small, monkeypatch)
     assert files.find("mnist", mnist.FILES, mnist.URL) == cached
     monkeypatch.setenv("MERISTEM_DATA", str(small.parent))
     assert files.find("mnist", mnist.FILES, mnist.URL) == small
     assert files.find("mnist", mnist.FILES, mnist.URL, cached) == cached
 
 
-def test_a_wrong_checksum_is_named(small):
-    victim = small / "train-labels-idx1-ubyte.gz"
-    victim.write_bytes(victim.read_bytes()[:-1] + b"x")
-    with pytest.raises(ValueError, match=r"train-labels-idx1-ubyte.gz has the checksum .* get it again") as caught:
+def test_a_download_must_have_its_checksum(small, monkeypatch):
+    victim = in_cache(small, monkeypatch) / "train-labels-idx1-ubyte.gz"
+    assert len(mnist.mnist("ten").train.y) == 50
+    victim.write_bytes(gzip.compress(idx(np.zeros(60))))
+    with pytest.raises(ValueError, match=r"train-labels-idx1-ubyte.gz has the checksum .* delete it, it will be") as caught:
+        mnist.mnist("ten")
+    assert "\n" not in str(caught.value)
+
+
+# ---- other images of the same layout
+
+
+def test_any_images_of_the_layout_are_taken_from_a_folder_that_is_named(tmp_path):
+    folder = miniature.images(tmp_path / "fashion", rows=(30, 7), size=(5, 4), classes=3)
+    images = mnist.read_images(folder)
+    assert (images.n_classes, images.is_mnist, images.folder) == (3, False, "fashion")
+    parts = mnist.split_images(images)
+    assert [part.x.shape for part in parts] == [(25, 20), (5, 20), (7, 20)]
+    two = mnist.split_images(images, "two")
+    assert {*two.train.y, *two.dev.y, *two.test.y} == {0, 1} and len(two.test.y) == 5
+
+
+def test_files_may_be_unpacked_and_a_folder_above_does(tmp_path):
+    folder = miniature.images(tmp_path / "mine" / "mnist")
+    before = mnist.read_images(folder)
+    for name in list(mnist.FILES)[::3]:
+        (folder / name.removesuffix(".gz")).write_bytes(gzip.decompress((folder / name).read_bytes()))
+        (folder / name).unlink()
+    after = mnist.read_images(folder.parent)
+    assert after.folder == "mine/mnist" and after.md5 == before.md5
+    for part, was in zip((after.train, after.test), (before.train, before.test), strict=True):
+        np.testing.assert_array_equal(part.x, was.x)
+        np.testing.assert_array_equal(part.y, was.y)
+
+
+@needs_mnist
+def test_mnist_is_known_by_its_content_packed_anew_or_not_at_all(tmp_path):
+    place = next(REAL / sub for sub in (".", "mnist") if (REAL / sub / next(iter(mnist.FILES))).is_file())
+    for name, is_packed in zip(mnist.FILES, (False, True, False, True), strict=True):
+        content = gzip.decompress((place / name).read_bytes())
+        (tmp_path / (name if is_packed else name.removesuffix(".gz"))).write_bytes(
+            gzip.compress(content, 1) if is_packed else content
+        )
+    assert mnist.read_images(tmp_path).is_mnist and mnist.read_images(REAL).is_mnist
+
+
+def replaced(name: str, values: np.ndarray) -> Callable[[Path], object]:
+    return lambda folder: (folder / f"{name}-ubyte.gz").write_bytes(gzip.compress(idx(values)))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (replaced("train-labels-idx1", np.zeros(59)), r"train-images.* holds 60 images, but train-labels.* holds 59 labels"),
+        (replaced("t10k-images-idx3", np.zeros((10, 28, 27))), "must have one size, not 28 × 28 and 28 × 27"),
+        (replaced("t10k-images-idx3", np.zeros(10)), r"must hold images \[n, height, width\], not an array of shape \(10,\)"),
+        (replaced("t10k-labels-idx1", np.zeros((10, 1, 1))), r"must hold labels \[n\], not an array of shape \(10, 1, 1\)"),
+        (replaced("t10k-images-idx3", np.zeros((10, 0, 28))), "holds images of 0 × 28 pixels"),
+        (lambda folder: miniature.images(folder, rows=(5, 10)), "holds 5 images; at least 6 are needed"),
+        (lambda folder: miniature.images(folder, rows=(60, 0)), "t10k-images-idx3-ubyte.gz holds no images"),
+        (lambda folder: miniature.images(folder, classes=1), "are all of class 0"),
+        (lambda folder: (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(b"?"), "truncated or not a gzip file"),
+    ],
+    ids=["counts", "sizes", "no images", "no labels", "no pixels", "few", "no test", "one class", "damaged"],
+)
+def test_files_that_do_not_fit_together_are_named(small, change, says):
+    change(small)
+    with pytest.raises(ValueError, match=says) as caught:
         mnist.mnist("ten", small)
     assert "\n" not in str(caught.value)
+
+
+def test_two_classes_must_be_there(small):
+    replaced("t10k-labels-idx1", np.full(10, 7))(small)
+    with pytest.raises(ValueError, match="mnist have no 0 and no 1 in the test part; choose --task ten"):
+        mnist.mnist("two", small)
+
+
+# ---- wrong files
 
 
 def test_missing_files_are_named(small):
@@ -101,13 +170,15 @@ def test_without_a_network_one_line_says_what_to_do_and_nothing_is_cached(small,
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (idx(np.zeros(5, np.uint8))[:-6], "truncated or not a gzip file"),
+        (gzip.compress(idx(np.zeros(5)))[:-6], "truncated or not a gzip file"),
         (b"no gzip at all", "truncated or not a gzip file"),
         (gzip.compress(b"\x00\x00\x0d\x01\x00\x00\x00\x01\x00\x00\x00\x00"), "starts with 00000d01"),
         (gzip.compress(b""), "not an IDX file"),
         (gzip.compress(b"\x00\x00\x08\x01\x00\x00\x00\x07abc"), r"holds 3 values, but its header says \(7,\)"),
+        (gzip.compress(b"\x00\x00\x08\x01\xff\xff\xff\xffabc"), r"holds 3 values, but its header says \(-1,\)"),
     ],
-    ids=["cut", "no gzip", "floats", "empty", "short"],  # the bytes hold the time of day; workers must agree on names
+    # The bytes hold the time of day; workers must agree on names.
+    ids=["cut", "no gzip", "floats", "empty", "short", "negative"],
 )
 def test_broken_idx_files_are_named(content, says, tmp_path):
     path = tmp_path / "file.gz"

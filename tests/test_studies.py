@@ -1,13 +1,27 @@
-"""The study of digits, from the command to the files, and what all studies answer to mistakes: in real processes."""
+"""The study of digits, from the command to the files, what all studies answer to mistakes, and a study of one's own."""
 
 import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+import miniature
 from commanding import Done, meristem, meristem_each
-from meristem.experiments import mnist
+from meristem.commands.main import parser
+from meristem.data.spirals import two_spirals
+from meristem.experiments import STUDIES, mnist
+from meristem.experiments.columns import mean, parameters, table
+from meristem.experiments.models import MODELS
+from meristem.experiments.options import Options, option_of, penalties_option, rates_option, whole_option
+from meristem.experiments.runs import Task, Trials, train
+from meristem.experiments.study import Plan, Study, run as run_study
+from meristem.pictures.studies import LearningPictures, have_matplotlib
 from meristem.show.progress import Progress
+from meristem.train.recipe import Recipe
+from meristem.train.samples import Data
 from test_mnist import REAL, needs_mnist, small  # noqa: F401  (a fixture)
 
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
@@ -27,7 +41,10 @@ MISTAKES = {
     "mirflickr --data nowhere": "flickr_data.tar.gz",
     "tagging": "--data",
     "tagging --data x.npz --input-dropout 0.5,1": "--input-dropout=1.0 must be a finite number of at least 0",
-    "tagging --data x.npz --standardise number": "Did you mean 'numbers'",
+    "tagging --data x.npz --standardize number": "Did you mean 'numbers'",
+    "tagging --data x.npz --standardise number": "--standardize='number' is not known. Did you mean 'numbers'",
+    "tagging --data x.npz --split -1": "--split=-1 must be at least 0",
+    "mnist --tasks tne": "--task='tne' is not known. Did you mean 'ten'",
     "tagging --data nowhere.npz": "nowhere.npz",
     "tagging --data a/x.npz b/x.npz": "two files of the same name",
 }
@@ -41,6 +58,7 @@ def test_the_digits_from_the_command_to_the_figures(tmp_path, cache):
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert [run["model"] for run in summary["runs"]] == ["tunnel", "budding", "highway"]
     assert summary["paper"]["tunnel/ten"]["test_error"] == 0.0167
+    assert summary["title"] == "MNIST" and summary["data"]["is_mnist"]
     for run in summary["runs"]:
         assert run["paper_penalty"] == (0 if run["model"] == "highway" else pytest.approx(0.001))
         assert run["learning_rate"] == 0.0003 and run["epochs"] == 1 and run["test_macro_f1"] is None
@@ -60,13 +78,44 @@ def test_progress_shows_within_the_first_epoch(tmp_path, cache):
 def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811
     task = mnist.load("ten", small)
     recipe = task.recipe
-    assert (recipe.batch_size, recipe.input_dropout, recipe.l2, recipe.depth_decay) == (32, 0.25, 1e-5, 0.75)
+    assert (recipe.batch_size, recipe.depth_decay) == (32, 0.75)
     assert (recipe.watch, recipe.select, recipe.patience, recipe.scales) == ("error", "error", 20, (1.0, 0.3, 0.1))
     assert (task.width, task.depth, task.n_out, task.data.x.dtype) == (100, 10, 10, np.uint8)
-    study = mnist.Study(models=("highway-penalized", "highway-penalized"), task=("two",), data=small, max_epochs=1)
-    result = mnist.run(study, Progress())
-    assert [run["penalty"] for run in result.runs] == [0.001 / 32]
+    options = mnist.MnistOptions(models=("highway-penalized", "highway-penalized"), task=("two",), data=small, max_epochs=1)
+    assert (options.trials("tunnel").rates, options.trials("tunnel").dropouts) == ((0.0003,), (0.25,))
+    result = run_study(mnist.STUDY, options, mnist.STUDY.plan(options), Progress())
+    assert [(run["penalty"], run["input_dropout"]) for run in result.runs] == [(0.001 / 32, 0.25)]
     assert {name.rsplit("/", 1)[0] for name in result.history} == {"highway-penalized/two/0"}
+
+
+def test_members_are_trained_with_the_knobs_of_their_records(small):  # noqa: F811
+    """Rates, penalties, shares of dropped inputs and the paper's L2, in one population."""
+    trials = Trials((0.01, 0.001), (0.0, 0.1), seeds=1, max_epochs=1, dropouts=(0.0, 0.25))
+    trained = train("tunnel", replace(mnist.load("two", small), width=3, depth=2), trials, Progress())
+    assert len(trained) == 8
+    for one, run in trained:
+        wanted = [one[name] for name in ("learning_rate", "penalty", "input_dropout")]
+        given = [run.knobs.learning_rate, run.knobs.penalty, run.knobs.dropout]
+        np.testing.assert_array_equal(np.float32(wanted), np.float32(given))
+        assert run.knobs.l2 == np.float32(1e-5)
+    assert len({float(run.history["loss"][-1]) for _, run in trained}) == 8
+
+
+def test_other_images_are_called_by_their_folder_and_stand_alone(tmp_path, cache):
+    """Four files of MNIST's layout, of another size and with three classes: no paper, and everything says what they are."""
+    folder, out = miniature.images(tmp_path / "fashion", rows=(300, 60), size=(4, 6), classes=3), tmp_path / "out"
+    args = ["--task", "ten,two", "--models", "tunnel", "--rate", "0.01", *ONE_EPOCH, "--data", folder, "--out", out]
+    done = meristem("reproduce", "mnist", *args, cache=cache)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("IDX images in fashion, 1 seed: mean ± sd\n") and "paper" not in done.stdout
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["title"], summary["paper"]) == ("IDX images in fashion", {})
+    assert summary["data"]["folder"] == "fashion" and summary["data"]["is_mnist"] is False
+    assert summary["pictures"]["subject"] == "IDX images in fashion" and summary["pictures"]["tasks"]["ten"] == "3 classes"
+    all_of_them, two = summary["runs"]
+    assert all_of_them["parameters"] == 24 * 100 + 10 * (100 * 100 + 2 * 100) + 100 * 3 + 3, "24 pixels in, three classes out"
+    assert two["parameters"] == all_of_them["parameters"] - 2 * 101 and two["test_error"] < 0.3
+    assert (out / "tunnel.png").stat().st_size > 10_000
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +134,93 @@ def test_mistakes_get_one_clear_line(mistake, says, answers):
 
 
 def test_every_study_has_help_with_an_example():
-    studies = ("mnist", "mirflickr", "tagging")
-    for study, done in zip(studies, meristem_each(["reproduce", study, "--help"] for study in studies), strict=True):
+    for study, done in zip(STUDIES, meristem_each(["reproduce", study, "--help"] for study in STUDIES), strict=True):
         assert done.returncode == 0 and f"example:\n  meristem reproduce {study}" in done.stdout
+        assert "--tasks" not in done.stdout and "standardise" not in done.stdout, "older spellings are accepted, not shown"
+
+
+# ---- the shape of a study
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+def test_every_option_is_explained_and_columns_know_the_papers_values(study):
+    given = {field.name: option for field in fields(study.options) if (option := option_of(field))}
+    assert {"models", "seeds", "max_epochs", "rate", "penalty", "choose"} <= set(given)
+    assert all(option.help for option in given.values())
+    assert all(option.usual for option in given.values() if option.read is not None and not option.takes_many)
+    if study.paper:
+        assert {column.paper for column in study.columns if column.paper} <= {
+            name for values in study.paper.values() for name in values
+        }
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_old_records_keep_their_column_of_parameters(name):
+    runs = json.loads((Path(__file__).parent.parent / "results" / name / "summary.json").read_text())["runs"]
+    old = [{key: value for key, value in one.items() if key != "n_parameters"} for one in runs]
+    columns, rows = table(STUDIES[name].columns, old, STUDIES[name].paper)
+    assert columns[-1] == "live parameters" and "parameters" not in columns and rows[0][-1] != "–"
+    columns, rows = table(STUDIES[name].columns, [one | {"n_parameters": 7} for one in old], STUDIES[name].paper)
+    assert columns[-1] == "parameters" and "live parameters" not in columns
+    assert {row[-1].split(" ")[0] for row in rows} == {"7"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnOptions(Options):
+    """With an option that no other study has."""
+
+    usual_rates: ClassVar[dict[str, float]] = dict.fromkeys(MODELS, 0.01)
+
+    rate: tuple[float, ...] | None = rates_option(usual_rates)
+    penalty: tuple[float, ...] = penalties_option(1e-3)
+    width: int = whole_option(4, "units of a layer")
+
+
+def own_plan(options: OwnOptions) -> Plan:
+    x, y = two_spirals("easy")
+    data, test = Data(x[::2], y[::2], x[1::4], y[1::4]), Data(x[3::4], y[3::4])
+    return Plan([Task("arcs", data, 1, Recipe(batch_size=16), options.width, 2, 10, test)], "Arcs", is_papers=False)
+
+
+OWN = Study(
+    name="arcs",
+    help="arcs",
+    description="Arcs.",
+    example="--width 3",
+    options=OwnOptions,
+    plan=own_plan,
+    columns=(mean("test error", "test_error", 2), *parameters(mean)),
+    averages="mean ± sd",
+    line=lambda runs: f"{runs[0]['task']}: {len(runs)} run",
+    pictures=LearningPictures("arcs", {"arcs": "two arcs"}),
+)
+
+
+def test_a_study_of_ones_own_is_one_record(tmp_path, monkeypatch, capsys):
+    """Its options, table, summary and pictures come from the record: nothing else knows of it."""
+    monkeypatch.setitem(STUDIES, "arcs", OWN)
+    args = ["--models", "tunnel", "--width", "3", "--rate", "0.03,1e-6", "--max-epochs", "5", "--out", str(tmp_path)]
+    commands = parser()
+    parsed = commands.parse_args(["reproduce", "arcs", *args])
+    parsed.run(parsed)
+    shown = capsys.readouterr()
+    assert shown.out.startswith("Arcs, 1 seed: mean ± sd\n") and "arcs: 1 run" in shown.err
+    assert "tunnel, arcs: tried rate 0.03 → validation error" in shown.err
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [one["learning_rate"] for one in summary["tried"]] == [0.03, 1e-6]
+    (one,) = summary["runs"]
+    assert one["parameters"] == 2 * 3 + 2 * (3 * 3 + 3 + 3) + 3 + 1, "two layers of three units"
+    assert 0 < one["n_parameters"] <= one["parameters"]
+    drawn = {"tunnel.png", "sizes.png", "tried.png"} if have_matplotlib() else set()
+    assert {path.name for path in tmp_path.glob("*.png")} == drawn
+    parsed = commands.parse_args(["reproduce", "arcs", "--width", "0"])
+    with pytest.raises(ValueError, match="--width=0 must be at least 1"):
+        parsed.run(parsed)
+
+
+def test_options_of_a_study_are_checked_where_they_are_made():
+    with pytest.raises(ValueError, match="--width=0 must be at least 1"):
+        replace(OwnOptions(), width=0)
+    with pytest.raises(ValueError, match="--rate=-1 must be a finite number above 0"):
+        OwnOptions(rate=(-1,))
+    assert OwnOptions(models=["tunnel", "tunnel"]).models == ("tunnel",)

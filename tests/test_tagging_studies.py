@@ -8,18 +8,25 @@ import pytest
 import miniature
 from commanding import meristem
 from meristem.experiments import mirflickr, tagging
+from meristem.experiments.options import Options
+from meristem.experiments.runs import Result
+from meristem.experiments.study import Study, run as run_study
 from meristem.show.progress import Progress
 
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
 
 
+def carry_out(study: Study, options: Options) -> Result:
+    return run_study(study, options, study.plan(options), Progress())
+
+
 def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path):
-    """The whole MIRFLICKR path: labels, shards, splits, standardised, trained, tested."""
+    """The whole MIRFLICKR path: labels, shards, splits, standardized, trained, tested."""
     miniature.archive(tmp_path)
     scores = []
     for split in (1, 2, 3, 4, 5):
-        study = mirflickr.Study(data=tmp_path, split=split, models=("tunnel",), max_epochs=2)
-        runs = mirflickr.run(study, Progress()).runs
+        options = mirflickr.MirflickrOptions(data=tmp_path, split=split, models=("tunnel",), max_epochs=2)
+        runs = carry_out(mirflickr.STUDY, options).runs
         assert [(run["task"], run["features"], run["split"]) for run in runs] == [
             ("10", "images", split),
             ("38", "images", split),
@@ -59,10 +66,8 @@ def test_a_set_of_ones_own_from_the_command(tmp_path, cache):
 
 def test_labels_are_learned(tmp_path):
     """Three epochs on a problem that can be learned: better than chance, and the kept model is the best of them."""
-    study = tagging.Study(
-        data=(miniature.multilabel(tmp_path / "own.npz", rows=600),), models=("highway",), seeds=1, max_epochs=3
-    )
-    result = tagging.run(study, Progress())
+    file = miniature.multilabel(tmp_path / "own.npz", rows=600)
+    result = carry_out(tagging.STUDY, tagging.TaggingOptions(data=(file,), models=("highway",), seeds=1, max_epochs=3))
     (run,) = result.runs
     assert run["dev_macro_f1"] == pytest.approx(result.history["highway/own/0/dev_macro_f1"].max())
     assert run["dev_macro_f1"] > 0.5 and run["test_macro_f1"] > 0.5
@@ -94,25 +99,25 @@ def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tm
 
 def test_of_several_ways_to_prepare_the_inputs_each_model_keeps_one(tmp_path):
     """Columns and dropped shares are tried beside rates, and say in every record which they were."""
-    study = mirflickr.Study(
+    options = mirflickr.MirflickrOptions(
         features="tags",
         task=("10",),
         data=miniature.tags(tmp_path, rows=400),
         models=("tunnel",),
         rate=(0.01,),
         input_dropout=(0.0, 0.9),
-        standardise=("numbers", "all"),
+        standardize=("numbers", "all"),
         max_epochs=4,
     )
-    result = mirflickr.run(study, Progress())
+    result = carry_out(mirflickr.STUDY, options)
     tried = result.more["tried"]
     ways = [("numbers", 0.0), ("numbers", 0.9), ("all", 0.0), ("all", 0.9)]
-    assert [(one["standardised"], one["input_dropout"]) for one in tried] == ways
+    assert [(one["standardized"], one["input_dropout"]) for one in tried] == ways
     assert len({one["dev_macro_f1"] for one in tried}) == 4, "four ways, four outcomes"
     (run,) = result.runs
     best = max(tried, key=lambda one: one["dev_macro_f1"])
     assert best["chosen"] and best["input_dropout"] == 0, "nothing is learned from a tenth of the tags"
-    assert (run["standardised"], run["input_dropout"]) == (best["standardised"], best["input_dropout"])
+    assert (run["standardized"], run["input_dropout"]) == (best["standardized"], best["input_dropout"])
     assert run["dev_macro_f1"] == best["dev_macro_f1"]
 
 

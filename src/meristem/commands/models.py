@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
         "show",
         run=run_show,
         help="what a model file holds: layers, open units, sizes, parameters",
-        description="Print the structure of a model file, or of the best network of a training run, and draw it beside the file.",
+        description="Print the structure of a model, or of a training run's best network, and draw it beside the file.",
         example="meristem show digits.safetensors",
     )
     export = add_command(
@@ -36,8 +36,8 @@ def add(commands: Any) -> None:
         "export",
         run=run_export,
         help="a model file for other programs",
-        description="Write the compact form of a model file, with standardization and probabilities where it holds an estimator, "
-        "for other programs; of a training run its best network.",
+        description="Write the compact form of a model for other programs: of an estimator with standardization and "
+        "probabilities, of a training run its best network.",
         example="meristem export digits.safetensors --onnx digits.onnx",
     )
     for command in (show, export):
@@ -138,14 +138,13 @@ def _history_words(held: Any) -> str:
     if not isinstance(held, Run):
         return f"{type(held).__name__}: {held.n_iter_} epochs, the best one {held.best_epoch_}, penalty {held.penalty:g}"
     best = f"the best one {int(held.best_epoch)}" if held.best_epoch else "none of them finite"
-    knobs = [
-        f"{name} {float(value):g}" for name, value in held.knobs._asdict().items() if value is not None and not np.ndim(value)
-    ]
-    return f"Run: {int(held.epochs)} epochs, {best}, {_state(held)}; {', '.join(knobs)}"
+    numbers = {name: value for name, value in held.knobs._asdict().items() if value is not None and np.ndim(value) == 0}
+    words = ", ".join(f"{name.replace('_', ' ')} {float(value):g}" for name, value in numbers.items())
+    return f"Run: {int(held.epochs)} epochs, {best}, {_state(held)}; {words}"
 
 
 def _state(run: Run) -> str:
-    return "diverged" if run.diverged else "stopped" if run.stopped else "goes on"
+    return "diverged" if run.diverged else "stopped" if run.stopped else "not over"
 
 
 def _draw_structure(model: Any, path: Path) -> None:

@@ -185,7 +185,7 @@ def seeds_option(default: int) -> Any:
 def rates_option(usual: Mapping[str, float]) -> Any:
     """The rates that are tried; None: each model's own."""
     common = max(set(usual.values()), key=list(usual.values()).count)
-    others = [f"of {model} {rate:g}" for model, rate in usual.items() if rate != common]
+    others = [f"of {model} {rate:g}" for model, rate in usual.items() if rate != common] or ["the paper's"]
     text = "the learning rate; of several with commas each model keeps one"
     return numbers_option(None, text, must="above 0", fits=lambda v: v > 0, usual=", ".join([f"{common:g}", *others]))
 
