@@ -17,6 +17,7 @@ import numpy as np
 
 import report
 from meristem.compact import compact
+from meristem.compact.network import n_floats
 from meristem.compact.report import compiled, in_turns, multiply_adds, plain_of
 from meristem.nn import Network
 from networks import full_tree
@@ -59,8 +60,7 @@ def measure(what: str, network: Network, required: float, repeats: int) -> list[
     if gap > TOLERANCE:
         raise SystemExit(f"{what}: the outputs of the full and of the compact network differ by {gap:.1e} of the largest.")
     for name, side in sides.items():
-        size = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(side, eqx.is_inexact_array)))
-        print(f"{what:32}{name:10}{size:>10,} parameters {multiply_adds(side, x[0]):>10,} multiply-adds")
+        print(f"{what:32}{name:10}{n_floats(side):>10,} parameters {multiply_adds(side, x[0]):>10,} multiply-adds")
     seconds = in_turns(calls, repeats)
     return [
         compare("shrunk", what, {side: seconds[side] for side in ("compact", "full")}, required, is_least=True),

@@ -16,7 +16,7 @@ import numpy as np
 from meristem.compact.layers import Layer
 from meristem.compact.network import CompactNetwork
 from meristem.compact.ops.numpy import NUMPY
-from meristem.compact.spread import spread
+from meristem.compact.spread import Spread, spread
 
 BLOCK = 1024  # rows
 CLOSE = 1e-3  # of the largest output: far more than single precision rounds by
@@ -34,12 +34,12 @@ def outputs(network: CompactNetwork, x: np.ndarray, dtype: type[np.floating] = n
     >>> outputs(CompactNetwork((Affine(np.array([[1.0, 2.0]]), None),)), np.ones((3, 2))).tolist()
     [[3.0], [3.0], [3.0]]
     """
-    layers = [spread(jax.tree.map(lambda a: np.asarray(a, dtype), layer)) for layer in network.layers]
+    layers = [spread(layer) for layer in jax.tree.map(lambda a: np.asarray(a, dtype), network.layers)]
     blocks = (x[start : start + BLOCK].astype(dtype, copy=False) for start in range(0, len(x), BLOCK))
     return np.concatenate([_through(layers, block) for block in blocks])
 
 
-def _through(layers: Sequence[Layer], h: np.ndarray) -> np.ndarray:
+def _through(layers: Sequence[Layer | Spread], h: np.ndarray) -> np.ndarray:
     """One block of rows. A layer may not write over what it is given: x is the caller's, and a formula may read h twice."""
     h = h.view()
     for layer in layers:

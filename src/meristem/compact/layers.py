@@ -2,7 +2,7 @@
 
     Affine       h ← W h + b                                              also without b
     Perceptron   h ← σ(W h + b)
-    Residual     h ← σ(W h + b) + c · h                                   also without c
+    Residual     h ← σ(W h + b) + h
     Gated        h[rows] ← g · σ(W h + b) + (1 − g) · h[rows]             the open units alone; the others stay as they are
     Cascade      s = W h + b;  a_1 = σ(s_1);  a_l = σ(s_l + C_l [a_1 … a_{l−1}]);  h ← s_out + C_out [a_1 … a_L]
     Highway      g = sigmoid(V h + c);  h ← g · σ(W h + b) + (1 − g) · h
@@ -83,27 +83,18 @@ class Perceptron(Layer):
 
 
 class Residual(Layer):
-    """σ(W h + b) + c · h; without c all of h is added.
-
-    >>> import numpy as np
-    >>> from meristem.compact.ops.numpy import NUMPY
-    >>> layer = Residual(np.eye(2), np.zeros(2), activation="relu", copied=np.array([0.5, 0.0]))
-    >>> layer(NUMPY, np.array([[1.0, 10.0]])).tolist()
-    [[1.5, 10.0]]
-    """
+    """σ(W h + b) + h."""
 
     weight: Float[Constants, "width width"]
     bias: Float[Constants, " width"]
     activation: str = eqx.field(static=True)
-    copied: Float[Constants, " width"] | None = None
 
     @property
     def units(self) -> tuple[int, ...]:
         return (self.bias.shape[0],)
 
     def __call__(self, ops: Ops[V], h: V) -> V:
-        new = ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
-        return ops.add(new, h if self.copied is None else ops.scale(self.copied, h, name="copied"))
+        return ops.add(ops.activate(self.activation, ops.affine(self.weight, self.bias, h)), h)
 
 
 class Gated(Layer):
@@ -128,7 +119,7 @@ class Gated(Layer):
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         new = ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
-        return ops.merge_rows(self.gate, self.rows, self.n_in, new, h)
+        return ops.merge_rows(self.gate, self.rows, self.weight.shape[1], new, h)
 
 
 class Cascade(Layer):

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from meristem.compact.layers import INPUT, Gated, Highway, Layer, Leaf, Perceptron, Residual, Tree
-from meristem.nn import Body, Budding, Highway as HighwayBody, Network, Plain, Residual as ResidualBody, Tunnel
+from meristem.nn import Body, Budding, Highway as HighwayBody, Network, Nodes, Plain, Residual as ResidualBody, Tunnel
 from meristem.nn.budding import mixing
 
 
@@ -52,27 +52,24 @@ def _(body: Plain) -> list[Layer]:
 @lower.register
 def _(body: HighwayBody) -> list[Layer]:
     stacks = _stacks(body.weight, body.bias, body.gate_weight, body.gate_bias)
-    return [Highway(weight, bias, gate, gate_bias, body.activation) for weight, bias, gate, gate_bias in zip(*stacks, strict=True)]
+    return [Highway(w, b, gate_w, gate_b, body.activation) for w, b, gate_w, gate_b in zip(*stacks, strict=True)]
 
 
 @lower.register
 def _(body: Budding) -> list[Layer]:
     _check_one(body.weight)
-    copied = 0.0 if body.identity is None else float(body.identity.value)
-    return [] if copied == 1 else unchained(living_leaves(body, copied), body.activation)
+    nodes = body.structure()
+    return [] if nodes.identity == 1 else unchained(living_leaves(body, nodes), body.activation)
 
 
-def living_leaves(body: Budding, copied: float) -> list[Leaf]:
-    """The leaves that the output depends on, which is, by the share `copied`, the tree's own input.
-
-    A leaf below γ = 1 is yet to open: its bud follows it as another leaf.
-    """
+def living_leaves(body: Budding, nodes: Nodes) -> list[Leaf]:
+    """The leaves that the output depends on. A leaf below γ = 1 is yet to open: its bud follows it as another leaf."""
     weight, bias, bud_weight, bud_bias = _stacks(body.weight, body.bias, body.bud.weight, body.bud.bias)
-    gamma, mix = _host(body.leafness.value)[0::2], _host(jax.jit(mixing)(body.leafness.value, body.depth))
+    gamma, mix = _host(nodes.leafness)[0::2], _host(jax.jit(mixing)(body.leafness.value, body.depth))
     layers: list[tuple[np.ndarray, np.ndarray]] = []
     inputs: list[dict[int, float]] = []  # what the layer after each one reads: {layer: share}
     place: list[int] = []  # of each leaf among the layers
-    for j in range(int(body.in_use())):
+    for j in range(nodes.n_leaves):
         place.append(len(layers))
         layers.append((weight[j], bias[j]))
         row = {place[k]: mix[j, k] for k in range(j + 1)}
@@ -83,7 +80,7 @@ def living_leaves(body: Budding, copied: float) -> list[Leaf]:
                 row[len(layers)] = mix[j, j] * (1 - gamma[j])
                 layers.append((bud_weight[j], bud_bias[j]))
         inputs.append({k: share for k, share in row.items() if share != 0} or {place[j]: 0.0})
-    if copied:
+    if copied := nodes.identity:  # neither None nor 0
         inputs[-1] = {INPUT: copied} | {k: (1 - copied) * share for k, share in inputs[-1].items()}
     needed = set(inputs[-1])
     for j in range(len(layers) - 1, 0, -1):

@@ -52,7 +52,6 @@ def compact(model: Any) -> Any:
             f"compact() takes a Network, a body or a model that holds some, got a {type(model).__name__} without any; "
             "make one with Network.create(…)."
         )
-    check_values("compact()", model)
     return jax.tree.map(_compacted, model, is_leaf=_is_compactable)
 
 
@@ -72,20 +71,24 @@ def _is_compactable(node: Any) -> bool:
 
 def _compacted(node: Any) -> Any:
     if isinstance(node, Network):
-        return _stored(_network_layers(node), node)
-    return _stored([plainer(layer) for layer in lower(node)], node) if isinstance(node, Body) else node
+        return _network(node)
+    return _body(node) if isinstance(node, Body) else node
 
 
-def _network_layers(network: Network) -> list[Layer]:
+def _network(network: Network) -> CompactNetwork:
     check_concrete("compact()", network)
     head = network.head
     bias = np.zeros(head.weight.shape[0]) if head.bias is None else np.asarray(head.bias, np.float64)
     embed, weight = (np.asarray(end.weight, np.float64) for end in (network.embed, head))
-    return join(lower(network.body), Ends(embed, weight, bias))
+    return _stored(join(lower(network.body), Ends(embed, weight, bias)), network.embed.weight.dtype)
 
 
-def _stored(layers: list[Layer], model: Any) -> CompactNetwork:
+def _body(body: Body) -> CompactNetwork:
+    check_values("compact()", body)
+    dtypes = [leaf.dtype for leaf in jax.tree.leaves(body) if eqx.is_inexact_array(leaf)]
+    return _stored([plainer(layer) for layer in lower(body)], dtypes[0] if dtypes else jnp.result_type(float))
+
+
+def _stored(layers: list[Layer], dtype: Any) -> CompactNetwork:
     """On the device, in the precision that the model has."""
-    dtypes = [leaf.dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)]
-    dtype = dtypes[0] if dtypes else jnp.result_type(float)
     return CompactNetwork(jax.device_put(jax.tree.map(lambda a: a.astype(dtype), tuple(layers))))

@@ -3,7 +3,7 @@
     affine       W h + b, or W h;  plus, where given, other values: W h + plus
     activate     σ(z)
     add          a + b
-    scale        c · h                            a constant per unit
+    scale        c · z                            a constant per unit
     mix          g · new + (1 − g) · old          g are values themselves
     merge_rows   the same in some rows, g constants; all other rows are those of old
     split        z in parts, one after the other
@@ -42,8 +42,8 @@ class Ops(abc.ABC, Generic[V]):
         """A sum; may write over a."""
 
     @abc.abstractmethod
-    def scale(self, factor: Any, h: V, *, name: str) -> V:
-        """Each unit times its factor [units]."""
+    def scale(self, factor: Any, z: V, *, name: str) -> V:
+        """Each unit times its factor [units]; may write over z."""
 
     @abc.abstractmethod
     def mix(self, gate: V, new: V, old: V) -> V:

@@ -31,8 +31,8 @@ class JaxOps(Ops[Array]):
     def add(self, a: Array, b: Array) -> Array:
         return a + b
 
-    def scale(self, factor: Constants, h: Array, *, name: str) -> Array:
-        return column(factor, h) * h
+    def scale(self, factor: Constants, z: Array, *, name: str) -> Array:
+        return column(factor, z) * z
 
     def mix(self, gate: Array, new: Array, old: Array) -> Array:
         return gate * new + (1 - gate) * old

@@ -5,6 +5,7 @@ read-only (see inference.py): it is copied first.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -39,8 +40,8 @@ class NumpyOps(Ops[np.ndarray]):
         total += b
         return total
 
-    def scale(self, factor: np.ndarray, h: np.ndarray, *, name: str) -> np.ndarray:
-        return factor * h
+    def scale(self, factor: np.ndarray, z: np.ndarray, *, name: str) -> np.ndarray:
+        return np.multiply(z, factor, out=z if z.flags.writeable else None)
 
     def mix(self, gate: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
         mixed, rest = own(new), own(gate)
@@ -61,7 +62,7 @@ class NumpyOps(Ops[np.ndarray]):
         return merged
 
     def split(self, z: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
-        return np.split(z, np.cumsum(sizes[:-1]), axis=1)
+        return [z[:, start:stop] for start, stop in pairwise(accumulate(sizes, initial=0))]
 
     def concat(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         return np.concatenate(parts, axis=1)

@@ -55,8 +55,8 @@ class Graph(Ops[str]):
     def add(self, a: str, b: str) -> str:
         return self("Add", a, b)
 
-    def scale(self, factor: Any, h: str, *, name: str) -> str:
-        return self("Mul", h, float32(factor))
+    def scale(self, factor: Any, z: str, *, name: str) -> str:
+        return self("Mul", z, float32(factor))
 
     def mix(self, gate: str, new: str, old: str) -> str:
         return self("Add", self("Mul", gate, new), self("Mul", self("Sub", float32(1), gate), old))

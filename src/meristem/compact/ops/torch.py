@@ -49,8 +49,8 @@ class Record(Ops[Any]):
     def add(self, a: Any, b: Any) -> Any:
         return a + b
 
-    def scale(self, factor: Any, h: Any, *, name: str) -> Any:
-        return self.buffer(name, factor) * h
+    def scale(self, factor: Any, z: Any, *, name: str) -> Any:
+        return self.buffer(name, factor) * z
 
     def mix(self, gate: Any, new: Any, old: Any) -> Any:
         return gate * new + (1 - gate) * old
