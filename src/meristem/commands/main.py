@@ -4,11 +4,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-
-import jax
 
 import meristem
+from meristem.cache import keep_programs
 from meristem.commands import figures, models, reproduce
 from meristem.commands.parsing import Parser
 from meristem.gpu import be_repeatable
@@ -33,13 +31,6 @@ def parser() -> argparse.ArgumentParser:
     return main
 
 
-def keep_compiled_programs() -> None:
-    """A second run finds its programs compiled. Only here: a library must not change JAX's settings."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "meristem" / "jax"
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-
-
 def missing_package(error: ImportError) -> str:
     """What to install; an error that is not about a package of an extra is raised again.
 
@@ -56,7 +47,7 @@ def missing_package(error: ImportError) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
-    keep_compiled_programs()
+    keep_programs()
     be_repeatable()
     try:
         args.run(args)
