@@ -14,8 +14,8 @@ import pytest
 
 from meristem import adam, grow, resize
 from meristem.gate import Confined
-from meristem.nn import Bud, Budding, Linear, Tunnel
-from meristem.nn.growth import GrowthInfo, anyone, is_due, n_leaves_of, waiting
+from meristem.nn import Bud, Budding, GrowthInfo, Linear, Tunnel
+from meristem.nn.growth import anyone, is_due, waiting
 from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, seedling, spans
 
@@ -279,7 +279,7 @@ def test_several_bodies_in_one_model_grow_apart_and_draw_different_buds() -> Non
 
 
 def test_grow_refuses_what_it_cannot_serve() -> None:
-    with pytest.raises(ValueError, match="no Budding"):
+    with pytest.raises(ValueError, match="no body in the model that grows"):
         grow(Tunnel(WIDTH, 1, key=KEY), None, key=KEY)
     bodies = [make_body([-1, -1], {}), make_body([-1, -1], {})]
     state = optax.sgd(1e-3, momentum=0.9).init(eqx.filter(bodies[0], eqx.is_inexact_array))
@@ -357,7 +357,7 @@ def test_a_population_is_each_of_its_members() -> None:
     assert [info_of(info) for _, _, info in alone] == [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0), (1, 1, 0)]
     for got, expected in zip(jax.tree.leaves(together), jax.tree.leaves(stack(alone)), strict=True):
         np.testing.assert_array_equal(got, expected)
-    assert n_leaves_of(together[0]).tolist() == [2, 2, 4, 2, 4]
+    assert together[0].in_use().tolist() == [2, 2, 4, 2, 4]
 
 
 def test_resize_of_a_population_is_decided_by_its_largest_member() -> None:

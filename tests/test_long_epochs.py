@@ -5,13 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import Data, Recipe, fit, fit_each
+from meristem import Data, Recipe, Watcher, fit
 from meristem.nn import Network
-from meristem.train import epochs, step
-from meristem.train.population import seed_keys
+from meristem.train import dispatch
+from meristem.train.knobs import Knobs
+from meristem.train.loop import seed_keys
 from meristem.train.programs import ALONE, TOGETHER
+from meristem.train.state import no_growth, start
 
-RECIPE = Recipe(objective="multiclass", batch_size=4, input_dropout=0.2, watch="error")
+RECIPE = Recipe(objective="multiclass", batch_size=4, watch="error")
 N = 90  # 23 batches, the last half full
 
 
@@ -30,12 +32,13 @@ def test_parts_make_the_same_epoch(body, monkeypatch):
     """In one program, in two parts (one step more than there are) and in twenty-three: the same network but for rounding."""
 
     def train(at_once: int):
-        monkeypatch.setattr(epochs, "STEPS_AT_ONCE", at_once)
+        monkeypatch.setattr(dispatch, "STEPS_AT_ONCE", at_once)
         return fit(
             network(body, jax.random.key(0)),
             digits(),
             learning_rate=1e-2,
             penalty=1e-3,
+            dropout=0.2,
             key=jax.random.key(1),
             recipe=RECIPE,
             max_epochs=3,
@@ -51,27 +54,36 @@ def test_parts_make_the_same_epoch(body, monkeypatch):
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_pulse_beats_within_the_first_epoch(together, monkeypatch):
-    monkeypatch.setattr(epochs, "STEPS_AT_ONCE", 12)
+    monkeypatch.setattr(dispatch, "STEPS_AT_ONCE", 12)
     keys = seed_keys([0, 1], 0)
-    told: list[tuple] = []
-    fit_each(
+    seen: list[tuple] = []
+
+    class Notes(Watcher):
+        def epoch(self, member, info):
+            seen.append((member, int(info.epoch), 0.0))
+
+        def pulse(self, member, share):
+            seen.append((member, None, share))
+
+    fit(
         jax.vmap(lambda key: network("tunnel", key))(keys),
         digits(),
         learning_rate=1e-2,
         penalty=1e-3,
-        keys=keys,
+        dropout=0.2,
+        key=keys,
         recipe=RECIPE,
         max_epochs=2,
         together=together,
-        watch=lambda member, epoch, info: told.append((member, epoch, 0.0)),
-        pulse=lambda member, epoch, share: told.append((member, epoch, share)),
+        watch=Notes(),
     )
     for member in (0, 1):
-        assert [(e, s) for m, e, s in told if m == member] == [(1, 0.5), (1, 1.0), (1, 0), (2, 0.5), (2, 1.0), (2, 0)]
+        own = [(e, s) for m, e, s in seen if m == member]
+        assert own == [(None, 0.5), (None, 1.0), (1, 0), (None, 0.5), (None, 1.0), (2, 0)]
 
 
 def test_parts_are_compiled_once(monkeypatch):
-    monkeypatch.setattr(epochs, "STEPS_AT_ONCE", 12)
+    monkeypatch.setattr(dispatch, "STEPS_AT_ONCE", 12)
     before = [program._cache_size() for program in (*ALONE, *TOGETHER)]
     for seed in (5, 6):
         fit(
@@ -89,11 +101,11 @@ def test_parts_are_compiled_once(monkeypatch):
 
 def test_a_step_that_does_not_count_changes_nothing():
     """The last of 24 places for 23 batches: descend the last part alone, with and without the empty place."""
-    state = step.start(network("tunnel", jax.random.key(0)), RECIPE, key=jax.random.key(1))
+    state = start(network("tunnel", jax.random.key(0)), RECIPE, key=jax.random.key(1))
     data = Data(*map(jnp.asarray, digits()[:4]))
     data = data._replace(y=data.y.astype(jnp.int32), dev_y=data.dev_y.astype(jnp.int32))
-    knobs = step.Knobs(jnp.float32(1e-2), jnp.float32(1e-3))
-    last = ALONE.descend(state, step.still(), data, knobs, jnp.int32(23), recipe=RECIPE, parts=24)[0]
+    knobs = Knobs(jnp.float32(1e-2), jnp.float32(1e-3))
+    last = ALONE.descend(state, no_growth(), data, knobs, jnp.int32(23), recipe=RECIPE, parts=24)[0]
     np.testing.assert_array_equal(last.network.embed.weight, state.network.embed.weight)
-    real = ALONE.descend(state, step.still(), data, knobs, jnp.int32(22), recipe=RECIPE, parts=24)[0]
+    real = ALONE.descend(state, no_growth(), data, knobs, jnp.int32(22), recipe=RECIPE, parts=24)[0]
     assert (real.network.embed.weight != state.network.embed.weight).any()

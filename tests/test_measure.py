@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
 from meristem.train.measure import PIECE, evaluate, macro_f1
+from meristem.train.objectives import Binary, Multilabel
 
 
 def plain_macro_f1(predicted: np.ndarray, actual: np.ndarray) -> float:
@@ -35,8 +36,8 @@ def labelled(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_large_set_is_measured_in_pieces_and_counted_whole():
     x, y = labelled(2 * PIECE + 77)
-    network = Network.create("highway", 5, 3, depth=2, key=jax.random.key(0))
-    measures = evaluate(network, x, y, "multilabel")
+    network = Network.create("highway", 5, 3, width=6, depth=2, key=jax.random.key(0))
+    measures = evaluate(network, x, y, Multilabel())
     outputs = np.asarray(jax.vmap(network)(jnp.asarray(x)))
     assert measures.macro_f1 is not None
     np.testing.assert_allclose(measures.macro_f1, plain_macro_f1(outputs > 0, y > 0), rtol=1e-5)
@@ -48,7 +49,7 @@ def test_macro_f1_steers_the_schedule_and_chooses_the_model():
     x, y = labelled(160)
     recipe = Recipe(objective="multilabel", batch_size=8, watch="macro_f1", select="macro_f1", patience=3)
     result = fit(
-        Network.create("tunnel", 5, 3, depth=2, key=jax.random.key(0)),
+        Network.create("tunnel", 5, 3, width=6, depth=2, key=jax.random.key(0)),
         Data(x[:100], y[:100], x[100:], y[100:]),
         learning_rate=1e-2,
         penalty=1e-3,
@@ -58,7 +59,7 @@ def test_macro_f1_steers_the_schedule_and_chooses_the_model():
     )
     scores = result.history["dev_macro_f1"]
     assert scores[result.best_epoch - 1] == scores.max() > scores[0]
-    found = evaluate(result.best, x[100:], y[100:], "multilabel").macro_f1
+    found = evaluate(result.best, x[100:], y[100:], Multilabel()).macro_f1
     np.testing.assert_allclose(found, scores.max(), rtol=1e-6)
     # The rate shrinks when the score has not risen for three epochs, no earlier.
     cut = int(np.flatnonzero(np.diff(result.history["stage"]))[0]) + 1
@@ -66,8 +67,8 @@ def test_macro_f1_steers_the_schedule_and_chooses_the_model():
 
 
 def test_there_is_no_macro_f1_without_labels():
-    network = Network.create("tunnel", 5, 1, depth=2, key=jax.random.key(0))
-    assert evaluate(network, labelled(9)[0], np.zeros(9), "binary").macro_f1 is None
+    network = Network.create("tunnel", 5, 1, width=6, depth=2, key=jax.random.key(0))
+    assert evaluate(network, labelled(9)[0], np.zeros(9), Binary()).macro_f1 is None
     for option in ("watch", "select"):
         with pytest.raises(ValueError, match=f"{option}='macro_f1' needs objective='multilabel'"):
             Recipe(**{option: "macro_f1"})

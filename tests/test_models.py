@@ -9,7 +9,8 @@ import pytest
 from meristem import hard_size, layer_sizes, soft_size, trainable
 from meristem.nn import Budding, Highway, Network, Plain, Residual, Tunnel
 from meristem.nn.network import BODIES
-from meristem.train import objective
+from meristem.train.cost import cost
+from meristem.train.objectives import Multiclass, objective
 
 OPTIONS = {"budding": {"capacity": 3}}
 KEY = jax.random.key(0)
@@ -43,7 +44,7 @@ def test_gradients_reach_every_trainable_parameter(body):
         )
         net = eqx.tree_at(lambda n: n.body, net, grown)
     x, y = jax.random.normal(jax.random.key(1), (6, 4)), jnp.array([0, 1, 0, 1, 1, 0])
-    grads = eqx.filter_grad(objective.total)(net, x, y, kind="multiclass", penalty=1e-3, l2=1e-5)
+    grads = eqx.filter_grad(cost)(net, x, y, objective=Multiclass(), penalty=1e-3, l2=1e-5)
     for path, leaf in jax.tree.leaves_with_path(eqx.filter(grads, trainable(net))):
         assert (leaf != 0).all(), f"no gradient in {jax.tree_util.keystr(path)}"
     frozen = jax.tree.leaves(eqx.filter(grads, trainable(net), inverse=True))
@@ -63,6 +64,36 @@ def test_at_rest_a_tunnel_is_the_identity_and_costs_nothing():
     y, price = tunnel.priced(x)
     assert (y == x).all() and price == 0
     assert soft_size(tunnel, x[None]) == 0 and hard_size(tunnel) == 0
+
+
+def test_at_rest_a_budding_body_with_an_identity_root_is_the_identity_and_costs_nothing():
+    body = Budding(5, root="identity", key=KEY)
+    x = jax.random.normal(KEY, (5,))
+    y, price = body.priced(x)
+    assert (y == x).all() and price == 0
+    assert soft_size(body, x[None]) == 0 and hard_size(body) == 0 and body.half_norm() == 0
+    gradient = eqx.filter_grad(lambda b: b(x).sum())(body)
+    assert gradient.identity.value != 0 and (gradient.weight == 0).all()
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_body_says_how_to_make_it_again(body):
+    made = network(body).body
+    again = type(made)(**made.options(), key=KEY)
+    assert jax.tree.structure(again) == jax.tree.structure(made)
+    assert jax.tree.map(jnp.shape, again) == jax.tree.map(jnp.shape, made)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_what_is_seen_of_a_body_has_its_size(body):
+    made = network(body).body
+    seen = made.structure()
+    if made.is_layered:
+        x = jax.random.normal(KEY, (7, 5))
+        assert seen.values.shape == (3, 5) and ((seen.values >= 0) & (seen.values <= 1)).all()
+        np.testing.assert_allclose(made.structure(x).values.sum(1), layer_sizes(made, x), rtol=1e-5)
+    else:
+        assert 2 * seen.n_leaves - 1 == int(hard_size(made))
 
 
 def test_the_limits_of_equation_1():
@@ -102,23 +133,6 @@ def test_l2_spares_closed_units_and_free_places():
 
 
 @pytest.mark.parametrize(
-    ("kind", "outputs", "target", "loss", "error"),
-    [
-        ("binary", [2.0], 0.0, np.log1p(np.exp(2.0)), 1),
-        ("binary", [-700.0], 0.0, 0.0, 0),
-        ("multiclass", [1.0, 3.0, 2.0], 1, -np.log(np.exp(3) / np.exp([1, 3, 2]).sum()), 0),
-        ("multiclass", [1.0, 3.0, 2.0], 2, -np.log(np.exp(2) / np.exp([1, 3, 2]).sum()), 1),
-        ("multilabel", [1.0, -1.0, 2.0], [1, 1, 0], np.log1p(np.exp([-1, 1, 2])).sum(), 2),
-        ("squared", [1.0, 3.0], [0.0, 1.0], 2.5, 5),
-    ],
-)
-def test_objectives(kind, outputs, target, loss, error):
-    one = objective.objective(kind)
-    np.testing.assert_allclose(one.loss(jnp.array(outputs), jnp.asarray(target)), loss, rtol=1e-6)
-    np.testing.assert_allclose(one.error(jnp.array(outputs), jnp.asarray(target)), error)
-
-
-@pytest.mark.parametrize(
     ("call", "says"),
     [
         (lambda: Tunnel(0, 2, key=KEY), "width=0 must be an integer of at least 1"),
@@ -126,8 +140,9 @@ def test_objectives(kind, outputs, target, loss, error):
         (lambda: Budding(3, capacity=0, key=KEY), "capacity=0"),
         (lambda: Tunnel(3, 2, activation="rleu", key=KEY), "Did you mean 'relu'"),
         (lambda: Budding(3, probe="buds", key=KEY), "Did you mean 'bud'"),
+        (lambda: Budding(3, root="identiy", key=KEY), "Did you mean 'identity'"),
         (lambda: Network.create("tunel", 2, 1, key=KEY), "Did you mean 'tunnel'"),
-        (lambda: objective.objective("binry"), "Did you mean 'binary'"),
+        (lambda: objective("binry"), "Did you mean 'binary'"),
         (lambda: Network.create("tunnel", 0, 1, depth=1, key=KEY), "n_in=0"),
         (lambda: Network.create("tunnel", 2, 1, key=KEY), "body='tunnel' needs its number of layers"),
         (lambda: Network.create("tunnel", 2, 1, depht=3, key=KEY), "Did you mean 'depth'"),

@@ -18,7 +18,8 @@ from meristem.gate import Confined
 from meristem.nn import Bud, Budding, Highway, Linear, Network, Plain, Residual, Tunnel
 from meristem.nn.growth import opening
 from meristem.reference_trainer import ReferenceTrainer
-from meristem.train import objective
+from meristem.train.cost import cost
+from meristem.train.objectives import Binary
 
 CAPACITY, WIDTH, DEPTH = 5, 3, 4
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
@@ -78,8 +79,11 @@ def floats(array: Any) -> jax.Array:
     return jnp.asarray(array, jnp.result_type(float))
 
 
-def make_budding(tree: dict[str, Any], activation: str, probe: str = "bud") -> Budding:
-    body = Budding(WIDTH, capacity=CAPACITY, activation=activation, probe=probe, key=jax.random.key(0))
+def make_budding(tree: dict[str, Any], activation: str, probe: str = "bud", identity: float | None = None) -> Budding:
+    root = "layer" if identity is None else "identity"
+    body = Budding(WIDTH, capacity=CAPACITY, activation=activation, probe=probe, root=root, key=jax.random.key(0))
+    if identity is not None:
+        body = eqx.tree_at(lambda b: b.identity.value, body, floats(identity))
     bud = Bud(floats(tree["bud_weight"]), floats(tree["bud_bias"]))
     return eqx.tree_at(
         lambda b: (b.weight, b.bias, b.bud, b.leafness, b.depth),
@@ -150,6 +154,9 @@ def slow_value(body: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         price = ref.tunnel_size(ref.highway_gates(layers, gate_layers, x, body.activation))
         return ref.highway(layers, gate_layers, x, body.activation), price
     root = ref.to_tree(body)
+    if body.identity is not None:
+        copied = body.identity.value
+        return ref.rooted(root, copied, x, body.activation, body.probe), ref.rooted_objective([], root, copied, 1.0)
     return ref.budding(root, x, body.activation, body.probe), ref.budding_objective([], root, 1.0)
 
 
@@ -270,6 +277,22 @@ def test_budding_sizes(precision: str) -> None:
     check()
 
 
+def test_a_root_that_may_copy_its_input(precision: str) -> None:
+    @examples(precision)
+    @given(tree=trees(), copied=unit)
+    def check(tree: dict[str, Any], copied: float) -> None:
+        body, x = make_budding(tree, "tanh", identity=copied), floats(tree["x"])
+        assert_close(fast_value(body, x), slow_value(body, x), precision)
+        direction = floats(tree["direction"])
+        assert_close(fast_gradient(body, x, direction), slow_gradient(body, x, direction), precision)
+        soft, hard = fast_sizes(body, x[None])
+        root = ref.to_tree(body)
+        assert_close(soft, ref.rooted_size(root, body.identity.value), precision)
+        assert int(hard) == (ref.budding_hard_size(root) if body.identity.value < 1 else 0)
+
+    check()
+
+
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_a_leaf_and_the_same_node_opened_at_gamma_one_agree_to_the_bit(precision: str, activation: str) -> None:
     fast_opening = jax.jit(opening)
@@ -332,7 +355,7 @@ def test_the_gamma_gradient_of_a_bud_is_the_derivative_of_the_opened_tree() -> N
         check()
 
 
-# ---- objectives 2 and 5: J is a sum over samples; `total` is its mean, with the penalty on the mean's scale
+# ---- objectives 2 and 5: J is a sum over samples; `cost` is its mean, with the penalty on the mean's scale
 
 
 @compiled_for_stacks
@@ -352,7 +375,7 @@ def slow_objective(network: Network, x: jax.Array, y: jax.Array) -> Any:
 @pytest.mark.parametrize("kind", ["tunnel", "budding"])
 def test_objectives(precision: str, kind: str) -> None:
     n = 2
-    fast: Callable[..., Any] = eqx.filter_jit(eqx.filter_value_and_grad(objective.total))
+    fast: Callable[..., Any] = eqx.filter_jit(eqx.filter_value_and_grad(cost))
 
     @some
     @given(tree=trees(), gates=gate_lists)
@@ -363,7 +386,7 @@ def test_objectives(precision: str, kind: str) -> None:
         network = Network(embed, body, head)
         x, y = floats(rng.normal(size=(n, 2))), floats(rng.integers(0, 2, n))
 
-        got = fast(network, x, y, kind="binary", penalty=floats(PRICE / n), l2=0.0)
+        got = fast(network, x, y, objective=Binary(), penalty=floats(PRICE / n), l2=0.0)
         assert_close(jax.tree.map(lambda leaf: n * leaf, got), slow_objective(network, x, y), precision)
 
     check()
@@ -376,7 +399,7 @@ def test_objectives(precision: str, kind: str) -> None:
 @pytest.mark.parametrize("probe", ["bud", "zero"])
 def test_the_reference_trainers_gradient(activation: str, probe: str) -> None:
     penalty, l2 = 0.2, 0.1
-    fast: Callable[..., Any] = eqx.filter_jit(eqx.filter_grad(objective.total))
+    fast: Callable[..., Any] = eqx.filter_jit(eqx.filter_grad(cost))
 
     @many
     @given(tree=trees())
@@ -384,7 +407,7 @@ def test_the_reference_trainers_gradient(activation: str, probe: str) -> None:
         embed, head = Linear(2, WIDTH, use_bias=False, key=jax.random.key(1)), Linear(WIDTH, 1, key=jax.random.key(2))
         network = Network(embed, make_budding(tree, activation, probe), head)
         x, target = floats(tree["x"][:2]), floats(tree["x"][2] > 0)
-        got = fast(network, x[None], target[None], kind="binary", penalty=penalty, l2=l2)
+        got = fast(network, x[None], target[None], objective=Binary(), penalty=penalty, l2=l2)
 
         trainer = ReferenceTrainer.of(network, rate=1.0, penalty=penalty, l2=l2)
         trainer.gradient(np.asarray(x), float(target))

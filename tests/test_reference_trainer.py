@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,11 +12,14 @@ import pytest
 from meristem import reference as ref
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
-from meristem.nn.growth import grow
 from meristem.reference_trainer import ReferenceTrainer
-from meristem.train import batches, objective, optimizer, step
+from meristem.train import batches
+from meristem.train.epoch import epoch as train_epoch
+from meristem.train.knobs import Knobs
+from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
-from meristem.train.step import Knobs, Recipe
+from meristem.train.state import start
+from meristem.train.step import step
 
 RECIPE = Recipe()
 TOLERANCE = 1e-9  # float64; rounding differs, and Adam divides by small numbers
@@ -30,14 +32,10 @@ class Setting(NamedTuple):
     probe: str
     epochs: int
     at_least: tuple[int, int, int]  # openings, closings, openings that waited
+    root: str = "layer"
 
 
-@partial(jax.jit, static_argnames="recipe")
-def fast_step(network: Network, opt_state: Any, x: Any, y: Any, rate: Any, penalty: Any, key: Any, recipe: Recipe) -> Any:
-    """What one turn of the scan in train/step.py does, from its public parts."""
-    grads = eqx.filter_grad(objective.total)(network, x[None], y[None], kind=recipe.objective, penalty=penalty, l2=recipe.l2)
-    updates, opt_state = optimizer.adam(recipe.depth_decay).update(grads, opt_state, network, learning_rate=rate)
-    return grow(eqx.apply_updates(network, updates), opt_state, key=key)
+fast_step = jax.jit(step, static_argnames="recipe")
 
 
 def assert_same(network: Network, opt_state: Any, trainer: ReferenceTrainer, tolerance: float) -> None:
@@ -56,6 +54,8 @@ def assert_same(network: Network, opt_state: Any, trainer: ReferenceTrainer, tol
         (lambda t: t.body.bias, [leaf.layer.bias for leaf in leaves]),
         (lambda t: t.body.leafness.value, [node.gamma for node in nodes]),
     ]
+    if trainer.identity is not None:
+        rows.append((lambda t: t.body.identity.value[None], [trainer.identity]))
     rows += [(lambda t, get=get: get(t)[None], [parameter]) for get, parameter in zip(fast, plain, strict=True)]
     for get, parameters in rows:
         count = len(parameters)
@@ -71,49 +71,55 @@ def assert_same(network: Network, opt_state: Any, trainer: ReferenceTrainer, tol
         pytest.param(Setting(capacity=8, rate=1e-2, penalty=1e-3, probe="bud", epochs=2, at_least=(5, 3, 0)), id="roomy"),
         pytest.param(Setting(capacity=3, rate=3e-3, penalty=1e-3, probe="bud", epochs=2, at_least=(2, 0, 5)), id="crowded"),
         pytest.param(Setting(capacity=8, rate=1e-2, penalty=1e-3, probe="zero", epochs=2, at_least=(5, 3, 0)), id="zero"),
+        pytest.param(Setting(8, 1e-2, 1e-3, "bud", epochs=2, at_least=(3, 2, 0), root="identity"), id="identity-root"),
     ],
 )
 def test_the_plain_trainer_follows_the_compiled_one(setting: Setting) -> None:
     with jax.enable_x64(True):
         x, y = two_spirals("medium")
         network = Network.create(
-            "budding", 2, 1, width=4, capacity=setting.capacity, probe=setting.probe, key=jax.random.key(3)
+            "budding",
+            2,
+            1,
+            width=4,
+            capacity=setting.capacity,
+            probe=setting.probe,
+            root=setting.root,
+            key=jax.random.key(3),
         )
+        knobs = Knobs(jnp.asarray(setting.rate), jnp.asarray(setting.penalty))
         trainer = ReferenceTrainer.of(
-            network, rate=setting.rate, penalty=setting.penalty, l2=RECIPE.l2, decay=RECIPE.depth_decay
+            network, rate=setting.rate, penalty=setting.penalty, l2=knobs.l2, decay=RECIPE.depth_decay
         )
-        rate, penalty = jnp.asarray(setting.rate), jnp.asarray(setting.penalty)
-        data, knobs = Data(x, y), Knobs(rate, penalty)
-        state = step.start(network, RECIPE, key=jax.random.key(4))
-        opt_state = state.opt_state
-        whole_epoch = jax.jit(step.epoch, static_argnames="recipe")
+        data = Data(x, y)
+        state = stepped = start(network, RECIPE, key=jax.random.key(4))
+        whole_epoch = jax.jit(train_epoch, static_argnames="recipe")
         openings = closings = waits = 0
         structures = set()
 
         for epoch in range(setting.epochs):
             # The shuffled samples and the key of each step, as the compiled epoch has them.
-            keys, xs, ys, *_ = batches._batches(
-                data, RECIPE.batch_size, jax.random.fold_in(state.key, epoch), jnp.zeros((), int), 1
-            )
+            epoch_key = jax.random.fold_in(state.key, epoch)
+            order = batches._batches(data, RECIPE.batch_size, epoch_key, jnp.zeros((), int), 1)
             counts = np.zeros(3, int)
             most = 0
             for index in range(len(x)):
-                one = xs[index, 0], ys[index, 0]
-                network, opt_state, info = fast_step(network, opt_state, *one, rate, penalty, keys[index], RECIPE)
-                growth = trainer.step(np.asarray(one[0]), float(one[1]), keys[index])
-                assert network.body.depth.tolist() == trainer.structure(), (epoch, index)
+                batch = jax.tree.map(lambda a, index=index: a[index], order)
+                stepped, info = fast_step(stepped, batch, knobs, recipe=RECIPE)
+                growth = trainer.step(np.asarray(batch.x[0]), float(batch.y[0]), batch.key)
+                assert stepped.network.body.depth.tolist() == trainer.structure(), (epoch, index)
                 assert tuple(map(int, info)) == (growth.opened, growth.closed, growth.waited), (epoch, index)
                 counts += [growth.opened, growth.closed, growth.waited]
                 most = max(most, len(ref.leaves(trainer.root)))
                 structures.add(tuple(trainer.structure()))
                 if index % 20 == 0 or any(info):
-                    assert_same(network, opt_state, trainer, TOLERANCE)
+                    assert_same(stepped.network, stepped.opt_state, trainer, TOLERANCE)
             openings, closings, waits = np.add((openings, closings, waits), counts)
 
             # The scan of a whole epoch goes the same way as its steps.
-            state, told = whole_epoch(state, data, knobs, recipe=RECIPE)
-            assert [int(told.opened), int(told.closed), int(told.waited)] == counts.tolist()
-            assert int(told.most_leaves) == most
+            state, after = whole_epoch(state, data, knobs, recipe=RECIPE)
+            assert [int(after.opened), int(after.closed), int(after.waited)] == counts.tolist()
+            assert int(after.most_leaves) == most
             assert_same(state.network, state.opt_state, trainer, TOLERANCE)
 
         # The comparison means something only if much happened on the way.

@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import Data, Recipe, fit, fit_each, layer_sizes
+from meristem import Data, Recipe, fit, layer_sizes
 from meristem.nn import Network
-from meristem.train.epochs import rows_that_fit
+from meristem.train.loop import seed_keys
 from meristem.train.measure import evaluate
-from meristem.train.population import seed_keys
+from meristem.train.objectives import Multilabel
+from meristem.train.samples import rows_that_fit
 
 RECIPE = Recipe(objective="multilabel", batch_size=8, watch="macro_f1", select="macro_f1")
 
@@ -42,7 +43,7 @@ def test_streamed_training_learns_the_same(body):
 def test_measures_are_those_of_the_whole_set():
     result, (x, y, dev_x, dev_y, *_) = train(40), data()
     for prefix, samples, targets in (("", x, y), ("dev_", dev_x, dev_y)):
-        measures = evaluate(result.last, samples, targets, "multilabel")
+        measures = evaluate(result.last, samples, targets, Multilabel())
         for name, value in measures._asdict().items():
             np.testing.assert_allclose(result.history[prefix + name][-1], value, rtol=1e-5)
     np.testing.assert_allclose(result.history["layer_sizes"][-1], layer_sizes(result.last, jnp.asarray(dev_x)), rtol=1e-5)
@@ -57,27 +58,25 @@ def test_every_row_is_seen_once_and_those_without_weight_never():
     assert steps == 4  # 16 rows, then 14: two batches of eight each
 
 
-def test_populations_stream_too():
+@pytest.mark.parametrize("together", [False, True])
+def test_populations_stream_too(together):
     keys = seed_keys([0, 1], 0)
-    fits = [
-        fit(
-            jax.vmap(network)(keys),
-            data(),
-            learning_rate=1e-2,
-            penalty=1e-3,
-            key=keys,
-            recipe=RECIPE,
-            max_epochs=2,
-            rows_at_once=n,
-        )
-        for n in (None, 40)
-    ]
-    assert fits[1].history["loss"].shape == (2, 2)
-    np.testing.assert_allclose(fits[0].history["loss"], fits[1].history["loss"], rtol=0.2)
-    assert (
-        len(fit_each(jax.vmap(network)(keys), data(), learning_rate=1e-2, penalty=1e-3, keys=keys, recipe=RECIPE, max_epochs=1))
-        == 2
-    )
+    options = {"learning_rate": 1e-2, "penalty": 1e-3, "key": keys, "recipe": RECIPE, "max_epochs": 2, "together": together}
+    whole, streamed = (fit(jax.vmap(network)(keys), data(), rows_at_once=n, **options) for n in (None, 40))
+    assert streamed.history["loss"].shape == (2, 2)
+    np.testing.assert_allclose(whole.history["loss"], streamed.history["loss"], rtol=0.2)
+
+
+def test_weights_of_members_stream_too():
+    """A row that no weight counts is as good as not there; here it would make the loss infinite."""
+    (x, y, *_), keys = data(), seed_keys([0, 1], 0)
+    x, weight = x.copy(), np.ones((2, 150))
+    x[:75] = 1e30
+    weight[:, :75] = 0
+    options = {"learning_rate": 1e-2, "penalty": 1e-3, "key": keys, "recipe": RECIPE, "max_epochs": 2, "together": True}
+    run = fit(jax.vmap(network)(keys), Data(x, y), rows_at_once=40, weight=weight, dev_weight=weight[0], **options)
+    assert np.isfinite(run.last.embed.weight).all() and not run.diverged.any()
+    assert np.isfinite(run.history["dev_loss"]).all()
 
 
 def test_what_fits_is_not_streamed():

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import Data, DivergedError, Recipe, fit, fit_each
+from meristem import Data, DivergedError, Recipe, fit
 from meristem.data.spirals import TASKS, two_spirals
 from meristem.nn import Network
 from meristem.train import schedule
-from meristem.train.population import seed_keys
+from meristem.train.loop import seed_keys
 
 COMPILED: list[str] = []
 
@@ -43,7 +43,7 @@ def same(one, other) -> bool:
 
 
 def train(body: str, epochs: int, *, task: str = "medium", seed: int = 0, **options):
-    knobs = {"learning_rate": 1e-2, "penalty": 1e-3, "max_capacity": 4}
+    knobs = {"learning_rate": 1e-2, "penalty": 1e-3, "dropout": None, "max_capacity": 4}
     knobs |= {name: options.pop(name) for name in knobs if name in options}
     return fit(
         network(body, seed),
@@ -83,9 +83,9 @@ def test_growth_inside_the_capacity_compiles_nothing():
 
 def test_capacity_doubles_when_an_opening_waited_and_halves_when_half_is_idle():
     seen = []
-    import meristem.train.loop as loop
+    from meristem.train import run
 
-    original = loop.adapt
+    original = run.adapt
 
     def spy(state, info, least, most):
         after = original(state, info, least, most)
@@ -93,7 +93,7 @@ def test_capacity_doubles_when_an_opening_waited_and_halves_when_half_is_idle():
         return after
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "adapt", spy)
+        patch.setattr(run, "adapt", spy)
         train("budding", 40, task="easy", learning_rate=1e-3, max_capacity=8)
     assert any(after == 2 * before for before, waited, _, after in seen if waited)
     assert any(2 * after == before for before, waited, _, after in seen if not waited)
@@ -109,7 +109,7 @@ def test_members_of_a_population_have_structures_schedules_and_penalties_of_thei
     options = {"learning_rate": 1e-2, "penalty": np.array([0.0, 1e-3, 100.0]), "key": seed_keys([0, 1, 2], 1)}
 
     def together():
-        return fit(networks, Data(*two_spirals("medium")), max_epochs=12, max_capacity=4, **options)
+        return fit(networks, Data(*two_spirals("medium")), max_epochs=12, max_capacity=4, together=True, **options)
 
     first = together()
     assert first.history["loss"].shape == (12, 3)
@@ -123,10 +123,10 @@ def test_members_of_a_population_have_structures_schedules_and_penalties_of_thei
 def test_alone_and_together_follow_the_same_path_within_rounding():
     keys = seed_keys([0, 1], 0)
     networks = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=6, depth=3, key=key))(keys)
-    options = {"learning_rate": 3e-3, "penalty": 1e-3, "keys": seed_keys([0, 1], 1), "max_epochs": 3}
-    alone = fit_each(networks, Data(*two_spirals("medium")), together=False, **options)
-    together = fit_each(networks, Data(*two_spirals("medium")), together=True, **options)
-    for one, other in zip(alone, together, strict=True):
+    options = {"learning_rate": 3e-3, "penalty": 1e-3, "key": seed_keys([0, 1], 1), "max_epochs": 3}
+    alone = fit(networks, Data(*two_spirals("medium")), together=False, **options)
+    together = fit(networks, Data(*two_spirals("medium")), together=True, **options)
+    for one, other in zip(alone.each(), together.each(), strict=True):
         np.testing.assert_allclose(one.history["loss"], other.history["loss"], rtol=1e-4)
         np.testing.assert_allclose(one.last.body.gate.value, other.last.body.gate.value, atol=1e-4)
 
@@ -161,16 +161,16 @@ def test_training_ends_by_itself_and_a_stopped_member_stands_still():
 
 
 def test_a_watcher_may_stop_the_fit():
-    told = []
+    losses = []
     result = fit(
         network("tunnel"),
         Data(*two_spirals("easy")),
         learning_rate=1e-3,
         penalty=0.0,
         key=jax.random.key(0),
-        watch=lambda epoch, info: told.append(float(info.loss)) or epoch == 3,
+        watch=lambda info: losses.append(float(info["loss"])) or info.epoch == 3,
     )
-    assert len(told) == 3 and result.epochs == 3
+    assert len(losses) == 3 and result.epochs == 3
 
 
 def test_minibatches_that_do_not_divide_the_data_count_every_sample_once():
@@ -204,7 +204,7 @@ def test_minibatches_that_do_not_divide_the_data_count_every_sample_once():
     [
         ("multiclass", lambda x: (jnp.arctan2(x[:, 1], x[:, 0]) > 0).astype(jnp.int32) + (x[:, 0] > 0), 3),
         ("multilabel", lambda x: (x > 0).astype(jnp.int32), 2),
-        ("squared", lambda x: jnp.abs(x), 2),
+        ("squared_error", lambda x: jnp.abs(x), 2),
     ],
 )
 def test_every_objective_learns(kind, make, n_out):
@@ -224,7 +224,7 @@ def test_every_objective_learns(kind, make, n_out):
 
 
 def test_input_dropout_changes_training_and_not_measuring():
-    plain, dropped = train("tunnel", 2), train("tunnel", 2, input_dropout=0.25)
+    plain, dropped = train("tunnel", 2), train("tunnel", 2, dropout=0.25)
     assert plain.history["loss"][1] != dropped.history["loss"][1]
     data = Data(*two_spirals("medium"))
     wrong = jax.vmap(lambda x, y: (dropped.last(x)[0] > 0) != (y > 0))(*data[:2]).mean()
@@ -245,7 +245,7 @@ def test_a_loss_that_turns_non_finite_stops_the_run_and_keeps_the_last_good_mode
     x = jnp.full((40, 2), 1e30)
     net = Network.create("tunnel", 2, 1, width=4, depth=1, key=jax.random.key(0))
     with pytest.raises(
-        DivergedError, match=r"non-finite in epoch 1 at learning rate 1e\+10; the model of epoch 0 .* Try learning_rate="
+        DivergedError, match=r"in epoch 1 at learning rate 1e\+10; no epoch was finite.* Try learning_rate=0.003 or less"
     ) as caught:
         fit(
             net,
@@ -256,18 +256,18 @@ def test_a_loss_that_turns_non_finite_stops_the_run_and_keeps_the_last_good_mode
             max_epochs=4,
             recipe=Recipe(objective="binary"),
         )
-    assert same(caught.value.fit.last, net)
+    assert same(caught.value.run.last, net)
     keys = seed_keys([0, 1], 0)
     networks = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=4, depth=1, key=key))(keys)
-    fits = fit_each(
+    fits = fit(
         networks,
         Data(*two_spirals("easy")),
         learning_rate=np.array([1e-3, 1e38]),
         penalty=0.0,
-        keys=keys,
+        key=keys,
         max_epochs=3,
         together=True,
-    )
+    ).each()
     assert [bool(one.diverged) for one in fits] == [False, True]
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(eqx.filter(fits[1].last, eqx.is_inexact_array)))
 
@@ -284,9 +284,9 @@ def test_a_population_needs_as_many_keys_as_networks():
     keys = seed_keys([0, 1, 2], 0)
     networks = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=4, depth=1, key=key))(keys)
     options = {"learning_rate": 1e-3, "max_epochs": 1}
-    for wrong in ({"keys": keys[:2], "penalty": 0.0}, {"keys": keys[0], "penalty": 0.0}, {"keys": keys, "penalty": [0.1, 0.2]}):
+    for wrong in ({"key": keys[:2], "penalty": 0.0}, {"key": keys[0], "penalty": 0.0}, {"key": keys, "penalty": [0.1, 0.2]}):
         with pytest.raises(ValueError, match="members"):
-            fit_each(networks, Data(*two_spirals("easy")), **options, **wrong)
+            fit(networks, Data(*two_spirals("easy")), **options, **wrong)
 
 
 X, Y = two_spirals("easy")
@@ -317,6 +317,13 @@ X, Y = two_spirals("easy")
         ({"key": jax.random.split(jax.random.key(0), 3)}, "one key for one network"),
         ({"data": Data(X, Y, X[:, :1], Y)}, "dev_x has 1 features, but the network takes 2"),
         ({"max_epochs": 0}, "max_epochs=0"),
+        ({"dropout": 1.0}, "dropout=1.0 must be a finite number of at least 0 and below 1"),
+        ({"l2": -1.0}, "l2=-1.0 must be a finite number of at least 0"),
+        ({"weight": np.ones(5)}, "weight is for 5 rows; the data have 194"),
+        ({"weight": -np.ones(194)}, "weight must hold finite numbers, none below 0"),
+        ({"penalty": None}, r"penalty is missing: fit\(network, data, learning_rate="),
+        ({"data": X}, r"data is a \w+; give Data\(x, y\)"),
+        ({"watch": 3}, "watch=3 must be a function that takes the epoch's info"),
     ],
 )
 def test_bad_input_is_named_in_one_line(change, says):
@@ -331,8 +338,7 @@ def test_bad_input_is_named_in_one_line(change, says):
     [
         ({"watch": "accuracy"}, "watch='accuracy' is not known"),
         ({"batch_size": 0}, "batch_size=0"),
-        ({"input_dropout": 1.0}, "input_dropout=1.0"),
-        ({"l2": -1.0}, "l2=-1.0"),
+        ({"optimizer": "adam"}, "optimizer='adam' must be an optax optimizer"),
         ({"objective": "hinge"}, "objective='hinge'"),
         ({"scales": ()}, "at least one number"),
         ({"scales": (1.0, -1.0)}, "scales=-1.0"),

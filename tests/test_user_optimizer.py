@@ -118,5 +118,5 @@ def test_a_state_of_another_model_is_refused():
     state = optax.sgd(1e-3, momentum=0.9).init(eqx.filter(bodies[0], eqx.is_inexact_array))
     with pytest.raises(ValueError, match="made for another model"):
         grow(bodies, state, key=jax.random.key(0))
-    with pytest.raises(ValueError, match="no Budding"):
+    with pytest.raises(ValueError, match="no body in the model that grows"):
         grow(Tunnel(3, 2, key=jax.random.key(0)), state, key=jax.random.key(0))

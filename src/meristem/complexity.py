@@ -21,9 +21,7 @@ from meristem.nn.network import Network
 Inputs = Float[Array | np.ndarray, "n features"]
 
 
-def layer_sizes(
-    model: Any, inputs: Inputs, weight: Float[Array | np.ndarray, " n"] | None = None
-) -> Float[Array, " layers"]:
+def layer_sizes(model: Any, inputs: Inputs, weight: Float[Array | np.ndarray, " n"] | None = None) -> Float[Array, " layers"]:
     """The soft size of each layer; for a budding tree one number, the soft size of the tree. Inputs count by their `weight`.
 
     >>> import jax, jax.numpy as jnp

@@ -8,6 +8,7 @@
     (6) tunnel size        s_l = Σ_k g_lk,   s = Σ_l s_l
     (7) highway size       as (6), g_lk(x) averaged over the inputs
     (8) budding size       s_m = 1 + (1 − γ_m)(s_left + s_right),   s = s_root;   a leaf: 1
+    (–) identity root      y(x) = γ₀ · x + (1 − γ₀) · y_root(x),   J + λ (1 − γ₀),   s = (1 − γ₀) s_root   (a footnote)
 
 The promise: every function here is one equation, for one sample and one network, recursive where the paper is, with real
 nodes, and no trick that makes it fast. What is fast (nn, complexity) is tested against it, values and gradients.
@@ -124,6 +125,23 @@ def budding_size(node: Node) -> Float[Array, ""]:
     if node.left is None or node.right is None:
         return jnp.ones(())
     return 1 + (1 - node.gamma) * (budding_size(node.left) + budding_size(node.right))
+
+
+def rooted(
+    root: Node, identity: Any, x: Float[Array, " width"], activation: str, probe: str = "bud"
+) -> Float[Array, " width"]:
+    """The tree below a root that may copy its input; `identity` is γ₀."""
+    return identity * x + (1 - identity) * budding(root, x, activation, probe)
+
+
+def rooted_objective(errors: list[Array], root: Node, identity: Any, penalty: float) -> Float[Array, ""]:
+    """Equation 5 with one more node."""
+    return budding_objective(errors, root, penalty) + penalty * (1 - identity)
+
+
+def rooted_size(root: Node, identity: Any) -> Float[Array, ""]:
+    """Equation 8 below a root that may copy its input."""
+    return (1 - identity) * budding_size(root)
 
 
 def budding_hard_size(node: Node) -> int:

@@ -1,6 +1,7 @@
 """The training of a budding perceptron, written plainly and slowly: one sample, one step, real nodes, numpy.
 
-    gradient    of J = E(x) + penalty · Σ_m (1 − γ_m) + l2 · ½ ‖W‖², by recursion through equation 4
+    gradient    of J = E(x) + penalty · Σ_m (1 − γ_m) + l2 · ½ ‖W‖², by recursion through equation 4; a root that may copy
+                its input (γ₀) is one more node, and what is behind it while γ₀ = 1 feels no l2
     Adam        m ← β1 m + (1 − β1) g,   v ← β2 v + (1 − β2) g²,   p ← p − rate · decay^depth · m̂ / (√v̂ + ε);
                 each parameter has its moments, its age and its depth with it
     project     γ ← clip(γ, 0, 1)
@@ -69,6 +70,7 @@ class ReferenceTrainer:
     penalty: float
     l2: float = 1e-5
     decay: float = 0.75
+    identity: Parameter | None = None  # γ₀
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     total: Growth = field(default_factory=Growth)
@@ -90,6 +92,7 @@ class ReferenceTrainer:
             penalty=penalty,
             l2=l2,
             decay=decay,
+            identity=None if body.identity is None else Parameter(_numpy(body.identity.value)),
         )
 
     def step(self, x: np.ndarray, y: float, key: PRNGKeyArray) -> Growth:
@@ -97,14 +100,17 @@ class ReferenceTrainer:
         self.gradient(_numpy(x), float(y))
         for parameter in self.parameters():
             self._adam(parameter)
-        for node in nodes(self.root):
-            node.gamma.value = np.clip(node.gamma.value, 0, 1)
+        for gamma in [node.gamma for node in nodes(self.root)] + self._identity():
+            gamma.value = np.clip(gamma.value, 0, 1)
         return self.grow(key)
 
     def parameters(self) -> list[Parameter]:
         """All that is trained; a layer that several nodes share appears once."""
         layers = [part for leaf in leaves(self.root) for part in leaf.layer]
-        return [self.embed, *self.head, *layers, *[node.gamma for node in nodes(self.root)]]
+        return [self.embed, *self.head, *layers, *[node.gamma for node in nodes(self.root)], *self._identity()]
+
+    def _identity(self) -> list[Parameter]:
+        return [] if self.identity is None else [self.identity]
 
     # ---- gradient
 
@@ -113,18 +119,24 @@ class ReferenceTrainer:
         for parameter in self.parameters():
             parameter.grad = np.zeros_like(parameter.value)
         h = self.embed.value @ x
-        output = self.forward(self.root, h)
+        tree = self.forward(self.root, h)
+        copied = 0.0 if self.identity is None else self.identity.value
+        output = copied * h + (1 - copied) * tree
         logit = float((self.head.weight.value @ output + self.head.bias.value)[0])
 
         d_logit = np.array([1 / (1 + np.exp(-logit)) - y])  # E = log(1 + e^o) − y·o
         self.head.weight.grad += d_logit[:, None] * output[None, :]
         self.head.bias.grad += d_logit
-        d_h = self.backward(self.root, h, self.head.weight.value.T @ d_logit)
+        d_output = self.head.weight.value.T @ d_logit
+        d_h = copied * d_output + self.backward(self.root, h, (1 - copied) * d_output)
         self.embed.grad += d_h[:, None] * x[None, :]
 
         for node in nodes(self.root):
             node.gamma.grad -= self.penalty
-        for weight in [self.embed, self.head.weight, *[leaf.layer.weight for leaf in leaves(self.root)]]:
+        for identity in self._identity():
+            identity.grad += d_output @ (h - tree) - self.penalty
+        behind = [leaf.layer.weight for leaf in leaves(self.root)] if copied < 1 else []
+        for weight in [self.embed, self.head.weight, *behind]:
             weight.grad += self.l2 * weight.value
         return float(np.logaddexp(0, logit) - y * logit)
 

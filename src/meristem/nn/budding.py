@@ -171,14 +171,15 @@ class Budding(Body):
     # Training ---------------------------------------------------------------------------------------------------------------
 
     def depths(self) -> Self:
-        # What an optimiser is given has no integers in it; the shapes are the same.
+        # What an optimizer is given has no integers and no buds in it; the shapes are the same.
         depth = seedling(self.capacity) if self.depth is None else self.depth
         layer, leaf = depth + 1, leaf_depth(depth)
         node = in_order(leaf, jnp.maximum(depth, 0))
+        dormant = None if self.bud.weight is None else leaf + 1
         mine = eqx.tree_at(
             lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness.value),
             self,
-            (layer, layer, leaf + 1, leaf + 1, node),
+            (layer, layer, dormant, dormant, node),
             is_leaf=lambda node: node is None,
         )
         return mine if self.identity is None else eqx.tree_at(lambda b: b.identity.value, mine, jnp.zeros((), jnp.int32))

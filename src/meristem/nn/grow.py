@@ -36,7 +36,9 @@ def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo
     (2, 1)
     """
     if not any(body.capacity for body in bodies_of(model)):
-        raise ValueError("grow() found no body in the model that grows, such as Budding; call it only for models that have one.")
+        raise ValueError(
+            "grow() found no body in the model that grows, such as Budding; call it only for models that have one."
+        )
     return after_update(model, opt_state, key)
 
 
@@ -66,9 +68,7 @@ def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
     return _with_mirrors(lambda body, mirrors, _: body.with_capacity(capacity, mirrors), model, opt_state)
 
 
-def _with_mirrors(
-    change: Callable[[Body, Sequence[Any], int], tuple[Body, list[Any]]], model: M, opt_state: S
-) -> tuple[M, S]:
+def _with_mirrors(change: Callable[[Body, Sequence[Any], int], tuple[Body, list[Any]]], model: M, opt_state: S) -> tuple[M, S]:
     """change(body, its mirrors, its index) for every body: the new bodies in the model, the new mirrors in the state."""
     bodies, mirrors = bodies_of(model), bodies_of(opt_state)
     if bodies and len(mirrors) % len(bodies):

@@ -12,7 +12,7 @@ budding body and its mirrors: whatever an optimiser keeps for it, shaped as the 
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,7 +25,7 @@ from meristem.nn.body import GrowthInfo
 from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, spans
 
-B = TypeVar("B")  # a Budding, which imports this file
+Budding = Any  # the class imports this file
 Mirrors = Sequence[Any]
 
 
@@ -40,7 +40,7 @@ class Move(NamedTuple):
     depth: Int[Array, " capacity"]  # the next tree
 
 
-def close_and_open(body: B, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[B, list[Any], GrowthInfo]:
+def close_and_open(body: Budding, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[Budding, list[Any], GrowthInfo]:
     """Close and open nodes; `key` draws the fresh buds."""
 
     def change(operand: PyTree) -> PyTree:
@@ -68,13 +68,13 @@ def _arrays_of(changed: tuple[PyTree, GrowthInfo]) -> tuple[PyTree, GrowthInfo]:
     return eqx.filter(changed[0], eqx.is_array), changed[1]
 
 
-def is_due(body: B) -> Bool[Array, ""]:
+def is_due(body: Budding) -> Bool[Array, ""]:
     """Whether any inner node closes, or any leaf wants to open and there is room."""
     closes = (body.depth >= 0) & (inner_of(body.leafness.value, 0.0) >= 1)
     return closes.any() | (waiting(body).any() & (body.n_leaves < body.capacity))
 
 
-def waiting(body: B) -> Bool[Array, " capacity"]:
+def waiting(body: Budding) -> Bool[Array, " capacity"]:
     """The leaves below γ = 1: they want to open."""
     return living(body.depth) & (leaves_of(body.leafness.value) < 1)
 
@@ -142,7 +142,7 @@ def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
     return move, opened.sum(dtype=jnp.int32)
 
 
-def with_capacity(body: B, capacity: int, mirrors: Mirrors) -> tuple[B, list[Any]]:
+def with_capacity(body: Budding, capacity: int, mirrors: Mirrors) -> tuple[Budding, list[Any]]:
     """The same body and mirrors with room for `capacity` leaves. A host function: shapes change."""
     needed = int(np.max(body.in_use()))
     if needed > capacity:
@@ -159,7 +159,7 @@ def with_capacity(body: B, capacity: int, mirrors: Mirrors) -> tuple[B, list[Any
 
         return one
 
-    def parts(body: B, gamma: float) -> B:
+    def parts(body: Budding, gamma: float) -> Budding:
         layers = (body.weight, body.bias, body.bud)
         return eqx.tree_at(
             lambda b: (b.weight, b.bias, b.bud, b.leafness, b.depth),
@@ -175,7 +175,7 @@ def with_capacity(body: B, capacity: int, mirrors: Mirrors) -> tuple[B, list[Any
     return parts(body, 1), [parts(mirror, 0) for mirror in mirrors]
 
 
-def _moved(body: B, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[B, list[Any], GrowthInfo]:
+def _moved(body: Budding, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[Budding, list[Any], GrowthInfo]:
     close, closed = closing(body.leafness.value, body.depth)
     body = _move_body(body, close, None)
     open_, opened = opening(body.leafness.value, body.depth)
@@ -184,13 +184,13 @@ def _moved(body: B, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[B, list[Any], 
     return body, moved, GrowthInfo(opened, closed, jnp.zeros((), jnp.int32))
 
 
-def _hold(body: B, waits: Bool[Array, " capacity"]) -> B:
+def _hold(body: Budding, waits: Bool[Array, " capacity"]) -> Budding:
     """Leaves that found no place stay leaves; their moments are kept, so they ask again."""
     gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, body.leafness.value)
     return eqx.tree_at(lambda b: b.leafness.value, body, gamma)
 
 
-def _move_body(body: B, move: Move, key: PRNGKeyArray | None) -> B:
+def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
     weight = _either(body.weight, move.layer, body.bud.weight, move.sprout)
     bias = _either(body.bias, move.layer, body.bud.bias, move.sprout)
     bud_weight = _either(body.bud.weight, move.bud, body.weight, move.retired)
@@ -209,7 +209,7 @@ def _move_body(body: B, move: Move, key: PRNGKeyArray | None) -> B:
     )
 
 
-def _move_mirror(mirror: B, move: Move) -> B:
+def _move_mirror(mirror: Budding, move: Move) -> Budding:
     """What an optimiser keeps for a body: rows follow their parameter, the newborn start at zero."""
 
     def follow(part: PyTree, source: Array) -> PyTree:

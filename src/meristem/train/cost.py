@@ -6,9 +6,9 @@ E is the objective's. `penalty` is relative to the mean loss, so it does not cha
 relative to the sum over a batch: λ / batch).
 """
 
-from jaxtyping import Array, Float, Num
-
 import jax
+import numpy as np
+from jaxtyping import Array, Float, Num
 
 from meristem.nn.network import Network
 from meristem.train.objectives import Objective
@@ -21,8 +21,8 @@ def cost(
     y: Num[Array, "batch ..."],
     *,
     objective: Objective,
-    penalty: Float[Array, ""] | float,
-    l2: Float[Array, ""] | float,
+    penalty: Float[Array | np.ndarray, ""] | float,
+    l2: Float[Array | np.ndarray, ""] | float,
     weight: Float[Array, " batch"] | None = None,
 ) -> Float[Array, ""]:
     """J over a batch. `weight` sums to 1; None is the plain mean.

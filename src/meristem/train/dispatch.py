@@ -1,4 +1,4 @@
-"""How the host asks the device for an epoch: as one program, in parts with a sign of life after each, or with the data in blocks.
+"""How the host asks for an epoch: as one program, in parts with a sign of life after each, or with the data in blocks.
 
     run_epoch(state, prepared, knobs, recipe, pulse) → state, info
 
@@ -117,8 +117,8 @@ def _tally(
     """The sums over a whole set, and the layers' sizes over it; `own`: the weights of the members, or None."""
     parts = []
     for block, chosen in _blocks(x, y, weight, np.flatnonzero(weight), rows):
-        counted = block.weight if own is None else block.weight * _at(own, chosen)
-        counted = jnp.broadcast_to(counted, (*jnp.shape(knobs.penalty), rows))
+        counted = jnp.broadcast_to(jnp.asarray(block.weight), (*jnp.shape(knobs.penalty), rows))
+        counted = counted if own is None else counted * _at(own, chosen)
         parts.append(programs.tally(state.network, block.x, block.y, counted, recipe=recipe))
     total = jax.tree.map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
     return total[0], total[1] / total[0].weight[..., None]

@@ -28,7 +28,9 @@ def with_epochs(past: History, infos: Sequence[EpochInfo], begun_at: np.ndarray)
     for m in range(len(begun_at)):
         mine, first = ran[:, m], int(rows[0, m])
         before = {name: values[: first if mine[0] else first + 1, m] for name, values in past.items()}
-        columns.append({name: np.concatenate([before[name], new[name][mine, m]]) if past else new[name][mine, m] for name in names})
+        columns.append(
+            {name: np.concatenate([before[name], new[name][mine, m]]) if past else new[name][mine, m] for name in names}
+        )
     return side_by_side(columns)
 
 
@@ -39,13 +41,13 @@ def side_by_side(columns: Sequence[History]) -> History:
     >>> both["loss"].tolist()
     [[3.0, 5.0], [2.0, 5.0], [1.0, 5.0]]
     """
-    length = max(len(next(iter(column.values()))) for column in columns)
-    return {name: np.stack([_filled(column[name], length, name) for column in columns], 1) for name in columns[0]}
+    longest = max(columns, key=lambda column: max(map(len, column.values()), default=0))
+    return {name: np.stack([_filled(column.get(name), like, name) for column in columns], 1) for name, like in longest.items()}
 
 
-def _filled(values: np.ndarray, length: int, name: str) -> np.ndarray:
-    more = length - len(values)
-    if not more:
-        return values
+def _filled(values: np.ndarray | None, like: np.ndarray, name: str) -> np.ndarray:
+    """As long as `like`; of a member that has not begun, zeros."""
+    if values is None or not len(values):
+        return np.zeros_like(like)
     filling = np.zeros_like(values[-1:]) if name in EVENTS else values[-1:]
-    return np.concatenate([values, np.repeat(filling, more, 0)])
+    return np.concatenate([values, np.repeat(filling, len(like) - len(values), 0)])

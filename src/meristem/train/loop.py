@@ -26,7 +26,7 @@ from meristem.nn.network import Network
 from meristem.train.knobs import L2, Knobs, check_rows
 from meristem.train.recipe import Recipe
 from meristem.train.run import MAX_CAPACITY, Run, advance, begin, stacked
-from meristem.train.samples import Data, Prepared, prepare
+from meristem.train.samples import Prepared, prepare
 from meristem.train.watching import Calling, Everyone, Renamed, watcher_of
 
 MAX_EPOCHS = 2000
@@ -51,7 +51,7 @@ class DivergedError(ArithmeticError):
 
 def fit(
     start: Network | Run,
-    data: Data | Prepared | Sequence[Any],
+    data: Any,
     *,
     learning_rate: Any = None,
     penalty: Any = None,
@@ -163,15 +163,13 @@ def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyo
     return stacked(runs)
 
 
-def _to_the_end(
-    run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, after_epoch: Callable[[Run], None]
-) -> Run:
+def _to_the_end(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, after_epoch: Callable[[Run], None]) -> Run:
     stopped, epochs = run.stopped, run.epochs
     while not stopped.all() and epochs.max() < max_epochs:
-        running = np.flatnonzero(~stopped) if run.members else [0]
+        running = np.flatnonzero(~stopped).tolist() if run.members else [0]
         run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
-        stopped, epochs = info.stopped, info.epoch - run.begun_at
-        ends = [watcher.epoch(int(m), info.member(m) if run.members else info) for m in running]
+        stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
+        ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running]
         after_epoch(run)
         if all(ends):
             break
@@ -180,7 +178,7 @@ def _to_the_end(
 
 def _beat(watcher: Everyone, members: Sequence[int], share: float) -> None:
     for member in members:
-        watcher.pulse(int(member), share)
+        watcher.pulse(member, share)
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:

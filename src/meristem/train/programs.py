@@ -46,7 +46,12 @@ _recipe = partial(jax.jit, static_argnames="recipe")
 _parts = partial(jax.jit, static_argnames=("recipe", "parts"))
 
 ALONE = Programs(
-    _recipe(_start), _recipe(epoch.epoch), _parts(epoch.descend), _recipe(epoch.finish), _recipe(_tally), _recipe(epoch.conclude)
+    _recipe(_start),
+    _recipe(epoch.epoch),
+    _parts(epoch.descend),
+    _recipe(epoch.finish),
+    _recipe(_tally),
+    _recipe(epoch.conclude),
 )
 TOGETHER = Programs(
     _recipe(_each(_start, (0, 0))),

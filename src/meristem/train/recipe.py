@@ -7,8 +7,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import optax
-
 from meristem.check import check_number, check_size, unknown
 from meristem.train.objectives import Objective, objective
 from meristem.train.optimizer import adam, for_models
@@ -45,7 +43,7 @@ class Recipe:
     select: str = "error"
     patience: int = 20
     scales: tuple[float, ...] = (1.0, 0.3, 0.1)
-    optimizer: optax.GradientTransformation | None = None
+    optimizer: Any = None
 
     def __post_init__(self) -> None:
         task = objective(self.objective)

@@ -26,7 +26,7 @@ from meristem.train.dispatch import Pulse, programs_for, run_epoch
 from meristem.train.history import History, side_by_side, with_epochs
 from meristem.train.knobs import Knobs, check_rows, checked
 from meristem.train.recipe import Recipe
-from meristem.train.samples import Data, Prepared, prepare
+from meristem.train.samples import prepare
 from meristem.train.state import EpochInfo, TrainState
 
 MAX_CAPACITY = 16
@@ -71,7 +71,7 @@ class Run:
     @property
     def epochs(self) -> np.ndarray:
         # The epoch in which the loss turned non-finite left the state as it was.
-        return np.asarray(self.state.epoch) - self.begun_at + self.diverged
+        return np.asarray(np.asarray(self.state.epoch) - self.begun_at + self.diverged)
 
     @property
     def diverged(self) -> np.ndarray:
@@ -80,7 +80,7 @@ class Run:
     @property
     def stopped(self) -> np.ndarray:
         """Which members will not change any more."""
-        return (np.asarray(self.state.plateau.stage) >= len(self.recipe.scales)) | self.diverged
+        return np.asarray((np.asarray(self.state.plateau.stage) >= len(self.recipe.scales)) | self.diverged)
 
     @cached_property
     def history(self) -> History:
@@ -92,12 +92,12 @@ class Run:
         return Run(
             state=_pick(self.state, member),
             best=_pick(self.best, member),
-            best_epoch=self.best_epoch[member],
+            best_epoch=np.asarray(self.best_epoch[member]),
             knobs=_pick(self.knobs, member),
             recipe=self.recipe,
             least_capacity=self.least_capacity,
             max_capacity=self.max_capacity,
-            begun_at=self.begun_at[member],
+            begun_at=np.asarray(self.begun_at[member]),
             past={name: values[:epochs, member] for name, values in self.history.items()},
         )
 
@@ -116,7 +116,7 @@ def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capac
     >>> from meristem.data.spirals import two_spirals
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
     >>> run = begin(network, Recipe(batch_size=32), Knobs(learning_rate=3e-3, penalty=1e-3), jax.random.key(1))
-    >>> run, info = advance(run, Data(*two_spirals("easy")))
+    >>> run, info = advance(run, two_spirals("easy"))
     >>> int(info.epoch), run.history["loss"].shape
     (1, (1,))
     """
@@ -150,7 +150,7 @@ def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: i
     )
 
 
-def advance(run: Run, data: Data | Prepared, *, pulse: Pulse = None) -> tuple[Run, EpochInfo]:
+def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo]:
     """The run one epoch later, and what happened in it, on the host.
 
     `data` are checked and uploaded each time, unless they come from `prepare(data, run.last, run.recipe.task)`.
@@ -180,7 +180,7 @@ def stacked(runs: Sequence[Run]) -> Run:
         best_epoch=np.stack([run.best_epoch for run in runs]),
         knobs=_stack([run.knobs for run in runs]),
         begun_at=np.stack([run.begun_at for run in runs]),
-        past=side_by_side([run.history for run in runs]) if all(run.history for run in runs) else {},
+        past=side_by_side([run.history for run in runs]),
         infos=(),
     )
 

@@ -45,9 +45,7 @@ class Prepared(NamedTuple):
     rows_at_once: int | None
 
 
-def prepare(
-    data: Any, network: Network, objective: Objective, *, rows_at_once: int | None = None
-) -> Prepared:
+def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: int | None = None) -> Prepared:
     """The samples checked against the network and the objective, on the device if they fit. Bytes stay bytes.
 
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))

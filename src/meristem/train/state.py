@@ -66,7 +66,7 @@ class EpochInfo(eqx.Module):
     most_leaves: Int[Value, "*members"]  # at any step of the epoch
 
     @property
-    def soft_size(self) -> Float[Value, "*members"]:
+    def soft_size(self) -> Any:
         """The sum over all layers."""
         return self.layer_sizes.sum(-1)
 
@@ -80,7 +80,7 @@ class EpochInfo(eqx.Module):
         return jax.tree.map(lambda values: values[member], self)
 
 
-FIELDS = [field.name for field in fields(EpochInfo)]  # type: ignore[arg-type]
+FIELDS = [field.name for field in fields(EpochInfo)]
 
 
 def start(network: Network, recipe: Recipe, *, key: PRNGKeyArray) -> TrainState:

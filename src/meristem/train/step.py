@@ -1,6 +1,6 @@
 """One step of training as a pure function: the gradient of J on a minibatch, the optimizer, projection, growth.
 
-    step(state, batch, knobs, recipe) → (state, info)
+step(state, batch, knobs, recipe) → (state, info)
 """
 
 import equinox as eqx

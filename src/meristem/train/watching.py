@@ -34,8 +34,8 @@ class Calling(Watcher):
     def __init__(self, function: Callable[..., Any]):
         self.function, self.with_member = function, _takes_two(function)
 
-    def epoch(self, member: int, info: EpochInfo) -> bool | None:
-        return self.function(member, info) if self.with_member else self.function(info)
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        return bool(self.function(member, info) if self.with_member else self.function(info))
 
 
 class Renamed(Watcher):
@@ -58,7 +58,8 @@ class Everyone(Watcher):
         self.watchers = list(watchers)
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
-        return any([bool(watcher.epoch(member, info)) for watcher in self.watchers])
+        ends = [bool(watcher.epoch(member, info)) for watcher in self.watchers]  # all of them are told
+        return any(ends)
 
     def pulse(self, member: int, share: float) -> None:
         for watcher in self.watchers:

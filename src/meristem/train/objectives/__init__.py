@@ -14,8 +14,7 @@ from meristem.train.objectives.quantile import Quantile as Quantile
 from meristem.train.objectives.squared_error import SquaredError as SquaredError
 
 OBJECTIVES: dict[str, type[Objective]] = {
-    kind.name: kind
-    for kind in (Binary, Multiclass, Multilabel, SquaredError, AbsoluteError, Huber, Poisson, Quantile)
+    kind.name: kind for kind in (Binary, Multiclass, Multilabel, SquaredError, AbsoluteError, Huber, Poisson, Quantile)
 }
 
 

@@ -30,6 +30,8 @@ class Binary(Objective):
 
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
         if n_out != 1:
-            raise ValueError(f"objective='binary' needs a network with n_out=1; this one has {n_out}. For classes: 'multiclass'.")
+            raise ValueError(
+                f"objective='binary' needs a network with n_out=1; this one has {n_out}. For classes: 'multiclass'."
+            )
         check_row(self, name, y)
         check_values(self, name, y, np.isin(y, (0, 1)), "objective='binary' needs 0 and 1 alone")
