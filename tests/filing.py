@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import io
+from meristem.files.arrays import by_path
 from meristem.nn import Network
-from meristem.train import step
-from meristem.train.step import Recipe
+from meristem.train import state
+from meristem.train.recipe import Recipe
 
 SOURCE = Path(__file__).parent.parent / "src"
 RECIPE = Recipe(batch_size=32)
@@ -59,7 +59,7 @@ def grown(capacity: int, leaves: int, seed: int = 0) -> Network:
 def alike(one, other) -> bool:
     """The same structure and the same bits, types included."""
     assert jax.tree.structure(one) == jax.tree.structure(other)
-    first, second = io.tree.by_path(one), io.tree.by_path(other)
+    first, second = by_path(one), by_path(other)
     assert [(n, a.dtype, a.shape) for n, a in first.items()] == [(n, a.dtype, a.shape) for n, a in second.items()]
     return all(array.tobytes() == second[name].tobytes() for name, array in first.items())
 
@@ -69,21 +69,22 @@ def kinds(tree):
     return jax.tree.structure(tree), [jax.typeof(leaf) for leaf in jax.tree.leaves(tree)]
 
 
-def complaint(call: Callable, *args) -> str:
+def complaint(call: Callable, *args, **options) -> str:
     """The one line of a ValueError that names the file; anything else fails."""
     with pytest.raises(ValueError) as caught:
-        call(*args)
+        call(*args, **options)
     text = str(caught.value)
     assert type(caught.value) is ValueError and "\n" not in text and len(text) < 400, text
     return text
 
 
-def start(network: Network, generator: str = "threefry2x32") -> step.TrainState:
-    return step.start(network, RECIPE, key=jax.random.key(1, impl=generator))
+def start(network: Network, generator: str = "threefry2x32") -> state.TrainState:
+    return state.start(network, RECIPE, key=jax.random.key(1, impl=generator))
 
 
 def launch(program: str, *args: str) -> subprocess.Popen:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu"}
+    quick = str(jax.config.read("jax_disable_most_optimizations"))  # the new process compiles as this one does
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": quick}
     return subprocess.Popen([sys.executable, "-c", program, *args], stdout=subprocess.PIPE, text=True, env=environment)
 
 

@@ -11,29 +11,30 @@ import numpy as np
 import pytest
 
 from filing import RECIPE, alike, complaint, create, grown, kinds, noisy, python, start
-from meristem import io
 from meristem.data.spirals import two_spirals
-from meristem.files import document
+from meristem.files import document, load, save, state as states
+from meristem.files.arrays import with_prefix, without_prefix
 from meristem.nn import Linear, Network, Tunnel, resize
 from meristem.nn.network import BODIES
-from meristem.train import step
+from meristem.train.knobs import Knobs, checked
 from meristem.train.programs import ALONE
-from meristem.train.samples import Data, prepared
-from meristem.train.step import Knobs
+from meristem.train.samples import Data, prepare
+from meristem.train.state import TrainState
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def trained(state: step.TrainState, epochs: int) -> step.TrainState:
-    data = prepared(Data(*two_spirals("difficult")), state.network, RECIPE.objective)
+def trained(state: TrainState, epochs: int) -> TrainState:
+    data = prepare(Data(*two_spirals("difficult")), state.network, RECIPE.task).data
     for _ in range(epochs):
-        state, _ = ALONE.epoch(state, data, Knobs(jnp.asarray(0.03), jnp.asarray(1e-4)), recipe=RECIPE)
+        state, _ = ALONE.epoch(state, data, checked(Knobs(0.03, 1e-4), ()), recipe=RECIPE)
     return state
 
 
 NETWORKS = {
     **{body: lambda body=body: noisy(create(body)) for body in BODIES},
     **{f"tree-{n}-of-{c}": lambda c=c, n=n: grown(c, n) for c, n in [(1, 1), (3, 2), (5, 5), (16, 7), (24, 24)]},
+    "identity-root": lambda: noisy(create("budding", root="identity")),
     "zero-probe": lambda: create("budding", probe="zero", activation="tanh"),
     "population": lambda: jax.vmap(lambda key: create("budding"))(jax.random.split(jax.random.key(0), 3)),
     "bfloat16": lambda: jax.tree.map(lambda a: a.astype(jnp.bfloat16), noisy(create("tunnel"))),
@@ -57,12 +58,12 @@ def file(tmp_path):
 
 
 def test_a_network_comes_back_to_the_bit(network, file):
-    io.save(file, network)
-    again = io.load(file)
+    save(file, network)
+    again = load(file)
     assert alike(again, network)
     assert all(isinstance(leaf, jax.Array) and not leaf.weak_type for leaf in jax.tree.leaves(again))
     before = file.read_bytes()
-    io.save(file, again)
+    save(file, again)
     assert file.read_bytes() == before
     assert os.listdir(file.parent) == [file.name]
 
@@ -71,41 +72,41 @@ def test_float64_comes_back_to_the_bit_or_says_what_it_needs(file):
     with jax.enable_x64(True):
         network = grown(5, 3)
         assert network.body.weight.dtype == jnp.float64
-        io.save(file, network)
-        assert alike(io.load(file), network)
-    text = complaint(io.load, file)
+        save(file, network)
+        assert alike(load(file), network)
+    text = complaint(load, file)
     assert "float64" in text and "jax_enable_x64" in text
     before = file.read_bytes()
-    io.save(file, network)  # what there is can be saved all the same
+    save(file, network)  # what there is can be saved all the same
     assert file.read_bytes() == before
 
 
 def test_a_new_process_reads_the_same_bits(tmp_path):
-    """And `import meristem.files` alone does not import safetensors."""
+    """And `import meristem.files` alone imports neither safetensors nor scikit-learn."""
     program = """if True:
         import pathlib, sys
-        from meristem import io
-        assert "safetensors" not in sys.modules
+        from meristem.files import load, save
+        assert "safetensors" not in sys.modules and "sklearn" not in sys.modules
         for path in sys.argv[1:]:
-            io.save(path + ".again", io.load(path))
+            save(path + ".again", load(path))
     """
     files = {tmp_path / name: make() for name, make in NETWORKS.items()}
     for path, network in files.items():
-        io.save(path, network)
+        save(path, network)
     python(program, *map(str, files))
     for path, network in files.items():
         assert Path(f"{path}.again").read_bytes() == path.read_bytes()
-        assert alike(io.load(f"{path}.again"), network)
+        assert alike(load(f"{path}.again"), network)
 
 
 @pytest.mark.parametrize("body", ["tunnel", "budding"])
 def test_training_goes_on_from_a_state(body, file):
     """To the bit as if it had not been interrupted, and with the program that was compiled."""
     state = trained(start(create(body)), 2)
-    structure, arrays = io.pack_state(state)
-    io.write_document(file, "state", io.under("training", arrays), {"state": structure})
-    header, arrays = io.read_document(file, "state")
-    again = io.unpack_state(header["state"], io.within("training", arrays))
+    structure, arrays = states.pack(state)
+    document.write_document(file, "state", with_prefix("training", arrays), {"state": structure})
+    header, arrays = document.read_document(file, "state")
+    again = states.unpack(header["state"], without_prefix("training", arrays))
     assert alike(again, state)
     compiled = ALONE.epoch._cache_size()
     assert alike(trained(again, 1), trained(state, 1))
@@ -119,14 +120,14 @@ def test_states_of_any_shape(capacity, members):
     many = lambda leaf: jnp.broadcast_to(leaf, (*members, *leaf.shape))  # noqa: E731
     state = noisy(jax.tree.map(many, start(create("budding"))))
     state = eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, capacity))
-    again = io.unpack_state(*io.pack_state(state))
+    again = states.unpack(*states.pack(state))
     assert alike(again, state) and kinds(again) == kinds(state)
 
 
 @pytest.mark.parametrize("generator", ["threefry2x32", "rbg", "unsafe_rbg"])
 def test_random_keys_of_every_generator(generator):
     state = start(create("plain"), generator)
-    again = io.unpack_state(*io.pack_state(state))
+    again = states.unpack(*states.pack(state))
     assert alike(again, state) and jax.random.key_impl(again.key) == jax.random.key_impl(state.key)
 
 
@@ -135,8 +136,8 @@ def test_a_document_holds_every_type(file):
     arrays = {name: numbers.astype(dtype) for name, dtype in document.TYPES.items()}
     arrays |= {"scalar": np.array(2.5), "empty": np.zeros((0, 3)), "swapped": numbers.astype(">f4"), "columns": numbers.T}
     header = {"é": [1, 0.1, None, True, "\n\ud800"], "deep": {"a": {"b": []}}}
-    io.write_document(file, "all", arrays, header)
-    found = io.read(file)
+    document.write_document(file, "all", arrays, header)
+    found = document.read(file)
     assert found.kind == "all" and found.header == header and set(found.versions) == {"meristem", "jax", "numpy"}
     assert list(found.arrays) == sorted(arrays)
     for name, array in arrays.items():
@@ -149,13 +150,13 @@ def test_a_document_holds_every_type(file):
 def test_files_of_the_past_stay_loadable(name):
     """Written by meristem 0.1.0, see golden/write.py; never rewritten."""
     known = json.loads((GOLDEN / "outputs.json").read_text())
-    network = io.load(GOLDEN / f"{name}.safetensors")
+    network = load(GOLDEN / f"{name}.safetensors")
     inputs = jnp.asarray(known["inputs"], jnp.float32)
     np.testing.assert_allclose(jax.vmap(network)(inputs), known[name]["outputs"], atol=1e-6)
     if name == "budding":
         assert 2 * int(network.body.n_leaves) - 1 == known[name]["hard_size"]
-    header, arrays = io.read_document(GOLDEN / f"{name}-state.safetensors", "state")
-    state = io.unpack_state(header, arrays)
+    header, arrays = document.read_document(GOLDEN / f"{name}-state.safetensors", "state")
+    state = states.unpack(header, arrays)
     assert int(state.epoch) == 30 and alike(state.network, network)
     fresh = start(network)
     assert kinds(state) == kinds(fresh), "the state of the past is no longer one that training takes"

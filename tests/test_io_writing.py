@@ -8,12 +8,13 @@ import time
 import pytest
 
 from filing import alike, complaint, create, launch
-from meristem import io
+from meristem.files import load, save
+from meristem.files.document import read, read_document
 
 
 @pytest.fixture
 def saved(tmp_path):
-    io.save(tmp_path / "model.safetensors", create("budding"))
+    save(tmp_path / "model.safetensors", create("budding"))
     return tmp_path / "model.safetensors"
 
 
@@ -24,21 +25,21 @@ def test_saving_that_fails_leaves_the_old_file(saved, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "No space left" in complaint(io.save, saved, create("plain"))
+    assert "No space left" in complaint(save, saved, create("plain"))
     assert saved.read_bytes() == before and os.listdir(saved.parent) == [saved.name]
 
 
 def test_a_link_is_written_through(saved, tmp_path):
     (tmp_path / "link").symlink_to(saved)
-    io.save(tmp_path / "link", create("plain"))
-    assert (tmp_path / "link").is_symlink() and alike(io.load(saved), create("plain"))
+    save(tmp_path / "link", create("plain"))
+    assert (tmp_path / "link").is_symlink() and alike(load(saved), create("plain"))
 
 
 def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     program = """if True:
         import sys
         import numpy as np
-        from meristem.files import write_document
+        from meristem.files.document import write_document
         for turn in range(1_000_000):
             write_document(sys.argv[1], "turn", {"turns": np.full(500_000, turn)}, {"turn": turn})
             print(turn, flush=True)
@@ -51,7 +52,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
             time.sleep(chance.uniform(0, 0.2))
             writer.send_signal(signal.SIGKILL)
             printed = writer.communicate()[0].split()
-            header, arrays = io.read_document(tmp_path / str(n), "turn")
+            header, arrays = read_document(tmp_path / str(n), "turn")
             assert header["turn"] >= int(printed[-1] if printed else 0)
             assert (arrays["turns"] == header["turn"]).all()
     finally:
@@ -66,7 +67,7 @@ def test_a_writer_that_dies_in_the_middle_leaves_the_old_file(tmp_path):
     program = """if True:
         import resource, signal, sys
         import numpy as np
-        from meristem.files import write_document
+        from meristem.files.document import write_document
         write_document(sys.argv[1], "old", {}, {})
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -76,6 +77,6 @@ def test_a_writer_that_dies_in_the_middle_leaves_the_old_file(tmp_path):
     with launch(program, str(tmp_path / "file")) as writer:
         writer.communicate()
     assert writer.returncode == -signal.SIGXFSZ
-    assert io.read(tmp_path / "file").kind == "old"
+    assert read(tmp_path / "file").kind == "old"
     rest = [path for path in tmp_path.iterdir() if path.name != "file"]
     assert [path.stat().st_size for path in rest] == [1000] and rest[0].name.startswith(".meristem-")

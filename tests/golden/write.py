@@ -11,11 +11,13 @@ import jax
 import numpy as np
 
 from meristem.data.spirals import two_spirals
-from meristem.files import pack_state, save, write_document
+from meristem.files import save, state as states
+from meristem.files.document import write_document
 from meristem.nn import Network
+from meristem.train.knobs import Knobs, checked
 from meristem.train.programs import ALONE
-from meristem.train.samples import Data, prepared
-from meristem.train.step import Knobs, Recipe
+from meristem.train.recipe import Recipe
+from meristem.train.samples import Data, prepare
 
 
 def main(folder: Path) -> None:
@@ -26,13 +28,13 @@ def main(folder: Path) -> None:
     folder.mkdir()
     for name, options in {"tunnel": {"depth": 3}, "budding": {"capacity": 16, "activation": "tanh"}}.items():
         network = Network.create(name, 2, 1, width=5, key=jax.random.key(0), **options)
-        data = prepared(Data(*two_spirals("difficult")), network, recipe.objective)
+        data = prepare(Data(*two_spirals("difficult")), network, recipe.task).data
         state = ALONE.start(network, jax.random.key(1), recipe=recipe)
-        knobs = Knobs(jax.numpy.asarray(0.03), jax.numpy.asarray(1e-4))
+        knobs = checked(Knobs(0.03, 1e-4), ())
         for _ in range(30):
             state, info = ALONE.epoch(state, data, knobs, recipe=recipe)
         save(folder / f"{name}.safetensors", state.network)
-        structure, arrays = pack_state(state)
+        structure, arrays = states.pack(state)
         write_document(folder / f"{name}-state.safetensors", "state", arrays, structure)
         outputs[name] = {
             "hard_size": int(info.hard_size),

@@ -1,95 +1,69 @@
-"""Fitted estimators as files: parameters, what was learned, and the whole training state, so that training can go on.
+"""Fitted estimators as data: parameters, what was learned, and the whole training state, so that training can go on.
 
-    save(path, estimator);  load(path) → the estimator, which predicts the same to the bit
+    header   {"estimator": "TunnelClassifier", "parameters": {…}, "learned": {…}, "feature_names": null,
+              "network": {…}, "state": {…}, "targets": {…}}       see network.py, state.py and meristem.targets
+    arrays   network.…, state.…, targets.…, scaling.…, history.NAME
 
-The file is a document of `meristem.files`: nothing in it is executed. What has no plain form, callbacks and a random generator,
-is not kept and comes back as None.
+Parameters that have no plain form, callbacks and a random generator, are not kept and come back as None. Imports scikit-learn.
 """
 
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from meristem import estimators
 from meristem.check import unknown
 from meristem.compact import compact
-from meristem.estimators.base import Growing
-from meristem.estimators.classifiers import BuddingClassifier, HighwayClassifier, TunnelClassifier
 from meristem.compact.inference import as_numpy
-from meristem.estimators.regressors import BuddingRegressor, HighwayRegressor, TunnelRegressor
-from meristem.targets.scaling import Scaling
-from meristem.targets.targets import Classes, Labels, Numbers
-from meristem.files import (
-    about,
-    pack_network,
-    pack_state,
-    read_document,
-    under,
-    unpack_network,
-    unpack_state,
-    within,
-    write_document,
-)
-from meristem.files.document import PATHS
+from meristem.estimators.base import Growing
+from meristem.files import network, state
+from meristem.files.arrays import Arrays, with_prefix, without_prefix
+from meristem.targets import Scaling, unpack as unpack_targets
 
-KIND = "estimator"
 KINDS: dict[str, type[Growing]] = {
     kind.__name__: kind
     for kind in (
-        TunnelClassifier,
-        BuddingClassifier,
-        HighwayClassifier,
-        TunnelRegressor,
-        BuddingRegressor,
-        HighwayRegressor,
+        estimators.TunnelClassifier,
+        estimators.BuddingClassifier,
+        estimators.HighwayClassifier,
+        estimators.TunnelRegressor,
+        estimators.BuddingRegressor,
+        estimators.HighwayRegressor,
     )
 }
-NUMBERS = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
-LATER = ["n_samples_seen_", "predictability_"]  # not in the first files
+ENTRIES = ["estimator", "parameters", "learned", "feature_names", "network", "state", "targets"]
+LEARNED = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
+LATER = ["n_samples_seen_", "predictability_", "n_parameters_"]  # not in the first files
 
 
-def save(path: PATHS, estimator: Growing) -> None:
-    """Write a fitted estimator.
+def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
+    """A fitted estimator's header, made of JSON's values, and its arrays.
 
-    >>> import tempfile
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TunnelClassifier(random_state=0, max_epochs=2).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(f"{folder}/iris.safetensors", model)
-    ...     same = load(f"{folder}/iris.safetensors")
+    >>> model = estimators.TunnelClassifier(random_state=0, max_epochs=2, width=8).fit(X, y)
+    >>> same = unpack(*pack(model))
     >>> bool((same.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
-    check_is_fitted(estimator)
-    network, network_arrays = pack_network(estimator.network_)
-    state, state_arrays = pack_state(estimator._state_)
-    targets, target_arrays = _pack_targets(estimator._targets_)
+    if KINDS.get(type(estimator).__name__) is not type(estimator):
+        raise ValueError(f"A {type(estimator).__name__} cannot be saved; give one of {', '.join(KINDS)}.")
+    parts: dict[str, Arrays] = {"scaling": estimator._scaling_.pack(), "history": estimator.history_}
     header = {
         "estimator": type(estimator).__name__,
         "parameters": {name: _plain(value) for name, value in estimator.get_params().items()},
-        "learned": {name: getattr(estimator, name) for name in NUMBERS + LATER if hasattr(estimator, name)},
+        "learned": {name: getattr(estimator, name) for name in LEARNED + LATER if hasattr(estimator, name)},
         "feature_names": getattr(estimator, "feature_names_in_", np.array([])).tolist() or None,
-        "network": network,
-        "state": state,
-        "targets": targets,
     }
-    scaling = _pack_scaling(estimator._scaling_)
-    arrays = [("network", network_arrays), ("state", state_arrays), ("targets", target_arrays), ("scaling", scaling)]
-    arrays.append(("history", estimator.history_))
-    write_document(path, KIND, {name: a for prefix, part in arrays for name, a in under(prefix, part).items()}, header)
+    header["network"], parts["network"] = network.pack(estimator.network_)
+    header["state"], parts["state"] = state.pack(estimator._state_)
+    header["targets"], parts["targets"] = estimator._targets_.pack()
+    return header, {name: array for prefix, part in parts.items() for name, array in with_prefix(prefix, part).items()}
 
 
-def load(path: PATHS) -> Growing:
-    """The estimator of a file that `save` wrote; what is wrong with the file is said in one line."""
-    header, arrays = read_document(path, KIND)
-    with about(path):
-        return _unpack(header, arrays)
-
-
-def _unpack(header: Any, arrays: dict[str, np.ndarray]) -> Growing:
-    wanted = {"estimator", "parameters", "learned", "feature_names", "network", "state", "targets"}
-    if not isinstance(header, dict) or set(header) != wanted or set(header["learned"]) - set(LATER) != set(NUMBERS):
+def unpack(header: Any, arrays: Arrays) -> Growing:
+    """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
+    if set(header) != set(ENTRIES) or set(header["learned"]) - set(LATER) != set(LEARNED):
         raise ValueError("it does not hold what an estimator is made of.")
     if header["estimator"] not in KINDS:
         raise unknown("estimator", header["estimator"], list(KINDS))
@@ -99,72 +73,52 @@ def _unpack(header: Any, arrays: dict[str, np.ndarray]) -> Growing:
         if name not in known:
             raise unknown(f"parameter of {header['estimator']}", name, list(known))
     estimator = kind(**{name: _unplain(value) for name, value in given.items()})
-    estimator.network_ = unpack_network(header["network"], within("network", arrays))
-    estimator._state_ = unpack_state(header["state"], within("state", arrays))
+    estimator.network_ = network.unpack(header["network"], without_prefix("network", arrays))
+    estimator._state_ = state.unpack(header["state"], without_prefix("state", arrays))
     estimator._compact_ = as_numpy(compact(estimator.network_))
-    estimator._targets_ = _unpack_targets(header["targets"], within("targets", arrays))
-    estimator._scaling_ = _unpack_scaling(within("scaling", arrays))
-    estimator.history_ = dict(within("history", arrays))
-    for name, value in ({"n_samples_seen_": round(estimator._scaling_.total)} | header["learned"]).items():
+    estimator._targets_ = unpack_targets(header["targets"], without_prefix("targets", arrays))
+    estimator._scaling_ = Scaling.unpack(without_prefix("scaling", arrays))
+    estimator.history_ = without_prefix("history", arrays)
+    learned = {"n_samples_seen_": round(estimator._scaling_.total)} | header["learned"]
+    learned.pop("n_parameters_", None)  # for whoever reads the header; the estimator counts its compact network
+    for name, value in learned.items():
+        if type(value) not in (int, float):
+            raise ValueError(f"{name}={value!r} must be a number.")
         setattr(estimator, name, value)
-    if isinstance(estimator._targets_, Classes | Labels):
+    if hasattr(estimator._targets_, "classes"):
         estimator.classes_ = estimator._targets_.classes
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    if not len(estimator._scaling_.mean) == estimator.n_features_in_ == estimator.network_.embed.weight.shape[1]:
-        raise ValueError("its network, its scaling and its number of features do not fit together.")
+    _check_parts(estimator)
     return estimator
 
 
-def _pack_scaling(scaling: Scaling) -> dict[str, np.ndarray]:
-    return {"total": np.array([scaling.total]), "mean": scaling.mean, "variance": scaling.variance}
-
-
-def _unpack_scaling(arrays: dict[str, np.ndarray]) -> Scaling:
-    (total,), mean, variance = (_row(arrays, name) for name in ("total", "mean", "variance"))
-    return Scaling(float(total), mean, variance)
-
-
-def _row(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
-    if name not in arrays or arrays[name].ndim != 1 or arrays[name].dtype != np.float64:
-        raise ValueError(f"its {name} is missing or no row of numbers.")
-    return arrays[name]
+def _check_parts(estimator: Growing) -> None:
+    """Raise ValueError unless the parts are those of one estimator."""
+    n_out, n_in = estimator.network_.head.weight.shape[-2], estimator.network_.embed.weight.shape[-1]
+    fits = [
+        len(estimator._scaling_.mean) == estimator.n_features_in_ == n_in,
+        len(getattr(estimator, "feature_names_in_", range(n_in))) == n_in,
+        estimator._targets_.n_out == n_out,
+    ]
+    if not all(fits):
+        raise ValueError("its network, its scaling, its targets and its number of features do not fit together.")
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON has it; a dictionary as its pairs, because its keys may be numbers."""
+    """A parameter as JSON has it; a dictionary as its pairs, because its keys may be numbers, and a tuple as one."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
         return {"pairs": [[_plain(key), _plain(entry)] for key, entry in value.items()]}
+    if isinstance(value, tuple | list | np.ndarray):
+        entries = [_plain(entry) for entry in value]
+        whole = {"tuple": entries} if isinstance(value, tuple) else entries
+        return None if None in entries else whole
     return value if value is None or isinstance(value, bool | int | float | str) else None
 
 
 def _unplain(value: Any) -> Any:
-    return dict(value["pairs"]) if isinstance(value, dict) else value
-
-
-def _pack_targets(targets: Classes | Labels | Numbers) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    if isinstance(targets, Numbers):
-        return {"kind": "numbers", "is_flat": targets.is_flat}, _pack_scaling(targets.scaling)
-    if isinstance(targets, Labels):
-        return {"kind": "labels", "count": targets.count}, {}
-    classes = targets.classes
-    if classes.dtype.kind in "biuf":
-        return {"kind": "classes"}, {"classes": classes}
-    if not all(isinstance(name, str) for name in classes.tolist()):
-        raise ValueError(f"Classes of type {classes.dtype} cannot be written to a file; use numbers or texts.")
-    return {"kind": "classes", "names": classes.tolist(), "is_object": classes.dtype.kind == "O"}, {}
-
-
-def _unpack_targets(header: Any, arrays: dict[str, np.ndarray]) -> Classes | Labels | Numbers:
-    kind = header.get("kind") if isinstance(header, dict) else None
-    if kind == "numbers":
-        return Numbers(_unpack_scaling(arrays), bool(header["is_flat"]))
-    if kind == "labels":
-        return Labels(int(header["count"]))
-    if kind != "classes" or not ("names" in header or "classes" in arrays):
-        raise ValueError("it does not say what y means.")
-    if "names" in header:
-        return Classes(np.array(header["names"], dtype=object if header["is_object"] else None))
-    return Classes(arrays["classes"])
+    if isinstance(value, dict):
+        return tuple(value["tuple"]) if "tuple" in value else dict(value["pairs"])
+    return value

@@ -12,11 +12,9 @@ Each kind is a file that says how a thing becomes a header and arrays, and back:
 in document.py. Nothing in a file is executed; what is wrong with it is a ValueError of one line.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import equinox as eqx
-import optax
 
 from meristem.files import model, network, run
 from meristem.files.document import naming_file, read, write_document
@@ -59,13 +57,7 @@ def save(path: PATHS, thing: Any) -> None:
     write_document(path, kind, arrays, header)
 
 
-def load(
-    path: PATHS,
-    *,
-    kinds: Iterable[type] = (),
-    like: eqx.Module | None = None,
-    optimizer: optax.GradientTransformation | None = None,
-) -> Any:
+def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
     """What `save` wrote, to the bit: a network computes the same, a run goes on as if it had not been interrupted.
 
     kinds       classes of one's own that the file names: bodies (`meristem.nn.Body`) and objectives
@@ -98,8 +90,8 @@ def load(
 
 
 def _checked(kinds: Any) -> list[type]:
-    given = [kinds] if isinstance(kinds, type) else list(kinds)
+    given = list(kinds) if isinstance(kinds, list | tuple) else [kinds]
     for kind in given:
         if not isinstance(kind, type) or not issubclass(kind, Body | Objective):
-            raise ValueError(f"kinds holds {kind!r}; give classes, of a body (meristem.nn.Body) or an objective: kinds=[MyBody].")
+            raise ValueError(f"kinds holds {kind!r}; give classes of bodies (meristem.nn.Body) or objectives: kinds=[MyBody].")
     return given

@@ -3,8 +3,8 @@
     {"model": "Classifier", "values": {"dropout.p": "0.5"}, "bodies": {"trunk": {"body": "budding", "width": 10, …}}}
 
 Arrays are filled in; what else there is in the two models must be the same: numbers and texts among the leaves ("values"), and
-what bodies say of themselves, but for the capacity of one that grows: the given model then gets the file's. Functions and static
-fields are no part of a file.
+what bodies say of themselves, but for the capacity of one that grows: the given model then gets the file's. Functions and
+static fields are no part of a file.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def pack(model: eqx.Module) -> tuple[dict[str, Any], Arrays]:
     return header, by_path(arrays)
 
 
-def unpack(header: Any, arrays: Mapping[str, np.ndarray], like: eqx.Module | None) -> Any:
+def unpack(header: Any, arrays: Mapping[str, np.ndarray], like: Any) -> Any:
     """`like` with the arrays in it; raises ValueError of one line with what differs."""
     if not isinstance(header, dict) or set(header) != {"model", "values", "bodies"}:
         raise ValueError("a model has the entries model, values and bodies, and no other.")

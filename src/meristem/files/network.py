@@ -132,7 +132,7 @@ def shapes(structure: Any, kinds: Kinds = ()) -> Network:
 
 def body_class(name: Any, kinds: Kinds) -> type[Body]:
     """The body that a file calls so: one of ours, or of the `kinds` that are given."""
-    known = BODIES | {kind.__name__.lower(): kind for kind in kinds if issubclass(kind, Body)}
+    known: dict[str, Any] = BODIES | {kind.__name__.lower(): kind for kind in kinds if issubclass(kind, Body)}
     if not isinstance(name, str) or name not in known:
         raise ValueError(
             f"body={str(name)[:40]!r} is not known, only {', '.join(known)}; give the class of your own: load(path, kinds=[…])."

@@ -11,7 +11,6 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import optax
 
 from meristem.files.network import Kinds
 from meristem.train.objectives import OBJECTIVES, Objective
@@ -29,7 +28,7 @@ def pack(recipe: Recipe) -> dict[str, Any]:
     """
     task = recipe.task
     if OBJECTIVES.get(task.name, type(task)) is not type(task):
-        raise ValueError(f"{task.name!r} is an objective of meristem's own; give your class {type(task).__name__} another name.")
+        raise ValueError(f"{task.name!r} is an objective of meristem's; give your class {type(task).__name__} another name.")
     parameters = {field.name: _plain(getattr(task, field.name)) for field in dataclasses.fields(task)}
     return {name: _plain(getattr(recipe, name)) for name in NAMES if name not in ("objective", "optimizer")} | {
         "objective": {"name": task.name, "parameters": parameters},
@@ -37,7 +36,7 @@ def pack(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def unpack(entries: Any, kinds: Kinds = (), optimizer: optax.GradientTransformation | None = None) -> Recipe:
+def unpack(entries: Any, kinds: Kinds = (), optimizer: Any = None) -> Recipe:
     """The recipe, with the optimizer that is given for one that no file holds.
 
     >>> unpack(pack(Recipe(batch_size=8))) == Recipe(batch_size=8)
@@ -56,6 +55,8 @@ def unpack(entries: Any, kinds: Kinds = (), optimizer: optax.GradientTransformat
     for name, value in entries.items():
         if isinstance(value, int) and abs(value) >= 2**31:
             raise ValueError(f"{name}={value!r} must be below 2**31.")
+    if not isinstance(entries.get("scales", []), list):
+        raise ValueError(f"scales={entries['scales']!r} must be numbers.")
     given = {name: _unplain(value) for name, value in entries.items() if name not in ("objective", "optimizer")}
     return Recipe(objective=_objective(entries["objective"], kinds), optimizer=optimizer, **given)
 

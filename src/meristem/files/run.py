@@ -1,18 +1,18 @@
 """A run as data: everything it needs to go on to the same bits, its best model and its history included.
 
-    header   {"state": {…}, "best": {…}, "recipe": {…}, "least_capacity": 4, "max_capacity": 16}
-             see state.py, network.py and recipe.py; best and last network differ in their capacity alone
-    arrays   state.…, best.…          by path
-             knobs.NAME               of the knobs that are not None
-             history.NAME             [epochs, *members, …]; none before the first epoch
-             best_epoch, begun_at     [*members]
+The header: {"state": {…}, "best": {…}, "recipe": {…}, "least_capacity": 4, "max_capacity": 16}, see state.py, network.py and
+recipe.py. Best and last network differ in their capacity alone. The arrays:
+
+    state.…, best.…          by path
+    knobs.NAME               of the knobs that are not None
+    history.NAME             [epochs, *members, …]; none before the first epoch
+    best_epoch, begun_at     [*members]
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import optax
 
 from meristem.files import network, recipe, state
 from meristem.files.arrays import Arrays, with_prefix, without_prefix
@@ -58,9 +58,7 @@ def pack(run: Run) -> tuple[dict[str, Any], Arrays]:
     return header, arrays
 
 
-def unpack(
-    header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), optimizer: optax.GradientTransformation | None = None
-) -> Run:
+def unpack(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), optimizer: Any = None) -> Run:
     """The run; raises ValueError of one line where its parts do not fit together."""
     if not isinstance(header, dict) or set(header) != set(ENTRIES):
         raise ValueError(f"a run has the entries {', '.join(ENTRIES)}, and no other.")
