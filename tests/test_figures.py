@@ -187,6 +187,19 @@ def test_many_unknown_models_have_different_colors() -> None:
         assert len({str(color) for color in colors.values()}) == count + 1
 
 
+def test_rates_that_were_tried_are_shown_by_the_training_error_from_zero_on(tmp_path: Path, study: Study) -> None:
+    summary, history = study
+    one = {"model": "tunnel", "task": "easy", "learning_rate": 0.003, "seeds": 2, "sd": 0.0, "soft_size": 4.0, "chosen": True}
+    tried = [one | {"dev_error": 0.0}, one | {"dev_error": 0.0, "learning_rate": 0.001, "soft_size": 2.5, "chosen": False}]
+    write(tmp_path, (summary | {"tried": tried}, history))
+    assert figures.draw(tmp_path)[-1].stem == "tried"
+    here = files.load(tmp_path)
+    dots, sizes = here.pictures.drawings(here)["tried"](here).axes
+    assert dots.get_xlabel() == "training error" and [text.get_text() for text in sizes.texts[1:]] == ["4.0", "2.5"]
+    low, high = dots.get_xlim()
+    assert -0.001 < low < 0 < high < 0.01 and not any(label.startswith(("-", "\N{MINUS SIGN}")) for label in labels(dots.xaxis))
+
+
 OWN = SolvingPictures("my spirals", {"difficult": "the hard one", "easy": "the easy one"})
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from meristem import Data, Recipe
-from meristem.experiments.runs import Result, Setting, Task, train
+from meristem.experiments.runs import Result, Task, Trials, train
 from meristem.pictures import studies as figures
 from meristem.pictures.studies import LearningPictures, files
 from meristem.pictures.studies.catalog import CATALOG
@@ -55,7 +55,7 @@ def trained(experiment: str) -> Study:
         for name, noise in zip(TASKS[experiment], (0.8, 0.2), strict=True):
             data, test = problem(experiment, noise)
             task = Task(name, data, 3, recipe, width=6, depth=3, usual_epochs=EPOCHS, test=test)
-            result.add(train(model, task, Setting((0.01,), (1e-3,), SEEDS, max_epochs=EPOCHS), Progress()))
+            result.add(train(model, task, Trials((0.01,), (1e-3,), SEEDS, max_epochs=EPOCHS), Progress()))
     return {"experiment": experiment, "runs": result.runs, "paper": PAPER[experiment]}, result.history
 
 

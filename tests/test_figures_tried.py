@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meristem import Recipe
-from meristem.experiments.runs import Setting, Task, train_all
+from meristem.experiments.runs import Result, Task, Trials, train_model
 from meristem.pictures import studies as figures
 from meristem.pictures.sheet import COLORS
 from meristem.pictures.studies import files
@@ -31,8 +31,9 @@ def study() -> Study:
     for name, noise in (("scene", 0.8), ("birds", 0.2)):
         data, test = problem("tagging", noise)
         tasks.append(Task(name, data, 3, recipe, width=4, depth=2, usual_epochs=6, test=test))
-    setting = Setting(RATES, PENALTIES, seeds=2, max_epochs=6)
-    result = train_all(["tunnel", "highway"], tasks, setting, Progress(), line=lambda runs: "")
+    trials, result = Trials(RATES, PENALTIES, seeds=2, max_epochs=6), Result()
+    for model in ("tunnel", "highway"):
+        result.join(train_model(model, tasks, trials, Progress()))
     return {"experiment": "tagging", "runs": result.runs, "paper": {}, **result.more}, result.history
 
 

@@ -45,7 +45,7 @@ class Measure:
         >>> MACRO_F1.best(np.array([0.3, 0.5, np.nan, 0.5])), MACRO_F1.best(np.array([0.3, 0.5, np.nan, 0.5]), prefer=3)
         (1, 3)
         """
-        costs = np.array([self.cost(value) for value in values])
+        costs = np.array([self.cost(value) for value in values.tolist()])
         if not np.isfinite(costs).any():
             return None
         places = np.flatnonzero(costs == costs.min()).tolist()

@@ -14,11 +14,13 @@ from meristem.pictures.studies.plane import data, discriminants
 from meristem.pictures.studies.records import SIZES, Drawings, Required, Run, StudyFiles, StudyPictures
 from meristem.pictures.studies.sizes import size_rows
 from meristem.pictures.studies.training import Handles, Row, TrainingLayout, rate_changes, seeds, training
+from meristem.pictures.studies.tried import tried
+from meristem.show.measure import ERROR
 
 
 @dataclass(frozen=True)
 class SolvingPictures(StudyPictures):
-    """The points in the plane, training of each model, what was learned, and the overview."""
+    """The points in the plane, training of each model, what was learned, the overview, and what was tried."""
 
     kind: ClassVar[str] = "solving"
 
@@ -30,6 +32,7 @@ class SolvingPictures(StudyPictures):
             nulls=("zero_error_epoch",),
             arrays={"error": 1} | SIZES,
             points={"x": 2, "y": 1} if self.is_planar else {},
+            tried=("model", "task", "sd", "chosen", "dev_error"),
         )
 
     def rank(self, run: Run) -> float:
@@ -40,7 +43,10 @@ class SolvingPictures(StudyPictures):
         drawings |= {model: partial(training, model=model, layout=LAYOUT) for model in files.models}
         if self.is_planar and files.pictured:
             drawings["discriminants"] = discriminants
-        return drawings | {"sizes": _overview}
+        drawings["sizes"] = _overview
+        if files.settings:  # there is no validation part
+            drawings["tried"] = partial(tried, measure=ERROR, part="training")
+        return drawings
 
 
 def solved(run: Run) -> bool:

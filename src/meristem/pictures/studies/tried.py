@@ -1,8 +1,8 @@
 """What a study tried before each model kept a setting: a row for each setting, and along it what the models reached.
 
-A dot is the mean over seeds of the measure by which a model chose, on the validation part; the line through it is one sd to
-either side; a filled dot is the setting that the model kept. Beside it stand the mean soft sizes, a column for each model, for
-a choice may go by them; they are bold at the kept settings.
+A dot is the mean over seeds of the measure by which a model chose, on the part by which it chose; the line through it is one
+sd to either side; a filled dot is the setting that the model kept. Beside it stand the mean soft sizes, a column for each
+model, for a choice may go by them; they are bold at the kept settings.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ ROW, FRAME = 0.24, 0.75  # inches
 WIDTH, COLUMN, LEAST = 6.4, 0.85, 1.0  # of the dots, of a column of numbers, of all such columns
 
 
-def tried(files: StudyFiles, measure: Measure) -> Figure:
+def tried(files: StudyFiles, measure: Measure, part: str = "validation") -> Figure:
     """A panel for each task, one below the other, and the sizes beside it."""
     panels = {task: rows for task in files.tasks if (rows := _rows([one for one in files.settings if one["task"] == task]))}
     models = [model for model in files.models if any(one["model"] == model for one in files.settings)]
@@ -35,7 +35,7 @@ def tried(files: StudyFiles, measure: Measure) -> Figure:
         for numbers in beside:
             _sizes(numbers, files, rows, models)
             numbers.set_ylim(ax.get_ylim())
-    axes[-1, 0].set_xlabel(f"validation {measure.label}")
+    axes[-1, 0].set_xlabel(f"{part} {measure.label}")
     figure.suptitle(f"Settings tried on {files.subject}")
     _legend(figure, files, models, measure)
     return figure
@@ -52,11 +52,13 @@ def _rows(settings: list[Run]) -> dict[str, list[Run]]:
 
 
 def _panel(ax: Axes, rows: dict[str, list[Run]], measure: Measure, colors: dict[str, Any]) -> None:
+    values = []
     for place, models in enumerate(rows.values()):
         for shift, one in zip(_shifts(len(models)), models, strict=True):
             value, color = value_of(one, f"dev_{measure.name}"), colors[one["model"]]
             if value is None:
                 continue
+            values.append(value)
             around = [value - (one["sd"] or 0), value + (one["sd"] or 0)]
             ax.plot(around, [place + shift] * 2, color=color, alpha=0.5, linewidth=2, solid_capstyle="butt")
             fill = color if one["chosen"] else "white"
@@ -66,6 +68,9 @@ def _panel(ax: Axes, rows: dict[str, list[Run]], measure: Measure, colors: dict[
     ax.tick_params(axis="y", length=0)
     _borders(ax, len(rows))
     ax.grid(axis="x")
+    if ax.get_xlim()[0] < 0 <= min(values, default=0):  # no measure that is never below 0 gets room for it
+        top = max(measure.least_span, 1.05 * ax.dataLim.xmax)
+        ax.set_xlim(-0.025 * top, top)
     measure_ticks(measure, ax.xaxis)
 
 
