@@ -15,7 +15,8 @@ from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
 from meristem.experiments.columns import mean, parameters, table
 from meristem.experiments.models import MODELS
-from meristem.experiments.options import Options, option_of, penalties_option, rates_option, whole_option
+from meristem.experiments.option import option_of, whole_option
+from meristem.experiments.options import Options, penalties_option, rates_option
 from meristem.experiments.runs import Task, Trials, train
 from meristem.experiments.study import Plan, Study, run as run_study
 from meristem.pictures.studies import LearningPictures, have_matplotlib

@@ -18,7 +18,8 @@ from typing import Any
 from meristem.commands.parsing import Parser, add_command
 from meristem.experiments import STUDIES, summary
 from meristem.experiments.columns import table
-from meristem.experiments.options import Option, Options, flag, option_of
+from meristem.experiments.option import Option, flag, option_of
+from meristem.experiments.options import Options
 from meristem.experiments.runs import device
 from meristem.experiments.study import Study, run as run_study
 from meristem.pictures.studies import draw, have_matplotlib

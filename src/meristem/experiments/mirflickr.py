@@ -12,7 +12,7 @@ from pathlib import Path
 from meristem.data.mirflickr import FEATURES, SPLITS, TASKS, mirflickr
 from meristem.experiments import tagging
 from meristem.experiments.columns import Papers
-from meristem.experiments.options import folder_option, name_option, names_option, one_of_option
+from meristem.experiments.option import folder_option, name_option, names_option, one_of_option
 from meristem.experiments.study import Plan, Study
 from meristem.pictures.studies.catalog import CATALOG
 

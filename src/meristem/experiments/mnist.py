@@ -14,7 +14,8 @@ from typing import ClassVar
 from meristem.data.mnist import FILES, TASKS, Images, read_images, split_images
 from meristem.experiments.columns import Column, Papers, mean, mean_and_sd, parameters, percent, values_of
 from meristem.experiments.models import MODELS
-from meristem.experiments.options import Options, folder_option, names_option, penalties_option, rates_option
+from meristem.experiments.option import folder_option, names_option
+from meristem.experiments.options import THE_PAPERS, Options, penalties_option, rates_option
 from meristem.experiments.runs import Task
 from meristem.experiments.study import Plan, Study
 from meristem.experiments.summary import Record
@@ -49,8 +50,8 @@ class MnistOptions(Options):
         ("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma", older=("--tasks",)
     )
     data: Path | None = folder_option("the four IDX files, of MNIST or of other images, gzipped or not")  # noqa: RUF009
-    rate: tuple[float, ...] | None = rates_option(usual_rates)
-    penalty: tuple[float, ...] = penalties_option(PENALTY)
+    rate: tuple[float, ...] | None = rates_option(usual_rates, THE_PAPERS)
+    penalty: tuple[float, ...] = penalties_option(PENALTY, THE_PAPERS)
     input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)
 
 
@@ -58,7 +59,8 @@ def plan(options: MnistOptions) -> Plan:
     """The tasks that are asked for, on what the folder holds."""
     images = read_images(options.data)
     tasks = [task_of(images, name) for name in options.task]
-    known = {"data": {"folder": images.folder, "is_mnist": images.is_mnist, "md5": dict(zip(FILES, images.md5, strict=True))}}
+    md5 = {file.removesuffix(".gz"): content for file, content in zip(FILES, images.md5, strict=True)}
+    known = {"data": {"folder": images.folder, "is_mnist": images.is_mnist, "md5": md5}}
     if images.is_mnist:
         return Plan(tasks, "MNIST", known=known)
     title, shown = f"IDX images in {images.folder}", STUDY.pictures.tasks

@@ -15,16 +15,8 @@ from meristem.data.multilabel import multilabel
 from meristem.data.parts import COLUMNS as STANDARDIZED, Parts
 from meristem.experiments.columns import mean, mean_and_sd, parameters, percent
 from meristem.experiments.models import MODELS
-from meristem.experiments.options import (
-    Options,
-    dropouts_option,
-    files_option,
-    names_option,
-    penalties_option,
-    rates_option,
-    seeds_option,
-    whole_option,
-)
+from meristem.experiments.option import files_option, names_option, whole_option
+from meristem.experiments.options import THE_PAPERS, Options, dropouts_option, penalties_option, rates_option, seeds_option
 from meristem.experiments.runs import Task
 from meristem.experiments.study import Plan, Study
 from meristem.experiments.summary import Record
@@ -46,15 +38,15 @@ class LabelOptions(Options):
 
     usual_rates: ClassVar[Mapping[str, float]] = dict.fromkeys(MODELS, LEARNING_RATE)
 
-    input_dropout: tuple[float, ...] = dropouts_option(INPUT_DROPOUT)
+    input_dropout: tuple[float, ...] = dropouts_option(INPUT_DROPOUT, THE_PAPERS)
     standardize: tuple[str, ...] = names_option(
         ("numbers",),
         STANDARDIZED,
         "which features get mean 0 and sd 1: numbers, those that hold more than 0 and 1, or all; or both with a comma",
         older=("--standardise",),
     )
-    rate: tuple[float, ...] | None = rates_option(usual_rates)
-    penalty: tuple[float, ...] = penalties_option(PENALTY)
+    rate: tuple[float, ...] | None = rates_option(usual_rates, THE_PAPERS)
+    penalty: tuple[float, ...] = penalties_option(PENALTY, THE_PAPERS)
 
     def tasks(self, name: str, load: Callable[..., Parts], **known: Any) -> list[Task]:
         """A task, with its columns standardized in each of the ways that are asked for; `known` goes into its records."""

@@ -15,15 +15,8 @@ import numpy as np
 from meristem.cpu import fuse_small_loops
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
 from meristem.experiments.columns import Column, Papers, median, parameters, spread
-from meristem.experiments.options import (
-    Options,
-    models_option,
-    names_option,
-    penalties_option,
-    rates_option,
-    seeds_option,
-    switch_option,
-)
+from meristem.experiments.option import names_option, switch_option
+from meristem.experiments.options import THE_PAPERS, Options, models_option, penalties_option, rates_option, seeds_option
 from meristem.experiments.runs import Arrays, Task
 from meristem.experiments.study import Plan, Study
 from meristem.experiments.summary import Record
@@ -69,7 +62,7 @@ class SpiralsOptions(Options):
     models: tuple[str, ...] = models_option("tunnel", "budding")
     seeds: int = seeds_option(3)
     rate: tuple[float, ...] | None = rates_option(LEARNING_RATES)
-    penalty: tuple[float, ...] = penalties_option(PENALTY)
+    penalty: tuple[float, ...] = penalties_option(PENALTY, THE_PAPERS)
 
     def rates_of(self, model: str) -> tuple[float, ...]:
         return RATES if self.select_rate and self.rate is None else super().rates_of(model)
