@@ -180,7 +180,7 @@ class OwnOptions(Options):
 def own_plan(options: OwnOptions) -> Plan:
     x, y = two_spirals("easy")
     data, test = Data(x[::2], y[::2], x[1::4], y[1::4]), Data(x[3::4], y[3::4])
-    return Plan([Task("arcs", data, 1, Recipe(batch_size=16), options.width, 2, 10, test)], "Arcs", is_papers=False)
+    return Plan([Task("arcs", data, 1, Recipe(batch_size=16), options.width, 2, 10, test)], "Arcs", is_papers_data=False)
 
 
 OWN = Study(

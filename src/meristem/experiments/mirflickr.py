@@ -51,7 +51,7 @@ def plan(options: MirflickrOptions) -> Plan:
         for task in options.task or USUAL_TASKS[features]
     ]
     tasks = [task for ways in each for task in ways]
-    return Plan(tasks, f"MIRFLICKR, {features}, split {split}", is_papers=features == "images")
+    return Plan(tasks, f"MIRFLICKR, {features}, split {split}", is_papers_data=features == "images")
 
 
 STUDY = Study(

@@ -66,7 +66,7 @@ def plan(options: MnistOptions) -> Plan:
     title, shown = f"IDX images in {images.folder}", STUDY.pictures.tasks
     if images.n_classes != 10:
         shown = shown | {"ten": f"{images.n_classes} classes"}
-    return Plan(tasks, title, is_papers=False, pictures=replace(STUDY.pictures, subject=title, tasks=shown), known=known)
+    return Plan(tasks, title, is_papers_data=False, pictures=replace(STUDY.pictures, subject=title, tasks=shown), known=known)
 
 
 def load(name: str, folder: Path | None) -> Task:

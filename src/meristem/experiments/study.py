@@ -30,7 +30,7 @@ class Plan:
 
     tasks: Sequence[Task]
     title: str  # of the table and in summary.json
-    is_papers: bool = True  # the data are the paper's: its values stand beside ours
+    is_papers_data: bool = True  # the data are the paper's: its values stand beside ours
     pictures: StudyPictures | None = None  # None: the study's
     known: Record = field(default_factory=dict)  # what summary.json says of the data besides
 
@@ -55,7 +55,7 @@ class Study(Generic[T]):
 
     def paper_of(self, plan: Plan) -> Papers:
         """The paper's values, where the data are the paper's."""
-        return self.paper if plan.is_papers else {}
+        return self.paper if plan.is_papers_data else {}
 
     def pictures_of(self, plan: Plan) -> StudyPictures:
         return plan.pictures or self.pictures

@@ -73,7 +73,7 @@ def plan(options: TaggingOptions) -> Plan:
     each = [
         options.tasks(file.stem, partial(multilabel, file, split=options.split), split=options.split) for file in options.data
     ]
-    return Plan([task for ways in each for task in ways], "Tagging", is_papers=False)
+    return Plan([task for ways in each for task in ways], "Tagging", is_papers_data=False)
 
 
 def task_of(name: str, parts: Parts, **known: Any) -> Task:
