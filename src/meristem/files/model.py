@@ -47,6 +47,8 @@ def unpack(header: Any, arrays: Mapping[str, np.ndarray], like: Any) -> Any:
     if like is None:
         name = str(header["model"])[:40]
         raise ValueError(f"it holds the arrays of a {name!r}; give a model of the same structure: load(path, like=model).")
+    if not isinstance(like, eqx.Module):
+        raise ValueError(f"like is a {type(like).__name__}; give a model of the same structure.")
     for what in ("values", "bodies"):
         if not isinstance(header[what], dict):
             raise ValueError(f"its {what} are no dictionary.")
@@ -63,12 +65,13 @@ def unpack(header: Any, arrays: Mapping[str, np.ndarray], like: Any) -> Any:
 
 def _check_same(place: str, here: Any, there: Any) -> None:
     """Raise ValueError unless a value or the options of a body are the same in `like` and in the file."""
+    what = repr(place)
     if isinstance(here, dict) and isinstance(there, dict):
-        off = [name for name in there | here if here.get(name) != there.get(name)]
-        place, here, there = (f"{place}, {off[0]}", here.get(off[0]), there.get(off[0])) if off else (place, None, None)
+        off = next((name for name in there | here if here.get(name) != there.get(name)), None)
+        what, here, there = f"{off} of {what}", here.get(off), there.get(off)
     if here != there:
         said = ["not there" if one is None else str(one)[:60] for one in (there, here)]
-        raise ValueError(f"{place!r} is {said[0]} in the file and {said[1]} in the model that like=… gives.")
+        raise ValueError(f"{what} is {said[0]} in the file and {said[1]} in the model that like=… gives.")
 
 
 def _is_array(leaf: Any) -> bool:
