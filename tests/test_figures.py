@@ -23,7 +23,7 @@ from meristem.pictures.studies.records import StudyFiles, middle
 from meristem.pictures.studies.training import rate_changes
 
 pytestmark = pytest.mark.skipif(
-    not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem[cli]')"
+    not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem-nn[cli]')"
 )
 
 MODELS, TASKS, SEEDS, GRID = ["tunnel", "highway", "budding"], ["easy", "difficult"], [0, 1], 12

@@ -20,7 +20,7 @@ from meristem.show.progress import Progress
 from test_figures import Study, labels, size_of, summary_of, without, write
 
 pytestmark = pytest.mark.skipif(
-    not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem[cli]')"
+    not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem-nn[cli]')"
 )
 
 MODELS = {"mnist": ["budding", "tunnel"], "tagging": ["tunnel"]}

@@ -18,7 +18,7 @@ from test_figures import Study, summary_of, write
 from test_figures_learning import RECIPES, problem
 
 pytestmark = pytest.mark.skipif(
-    not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem[cli]')"
+    not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem-nn[cli]')"
 )
 RATES, PENALTIES = (0.01, 1e-5), (1e-3, 1e-1)
 

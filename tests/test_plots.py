@@ -25,7 +25,7 @@ from meristem.pictures import plot_decision_boundary, plot_growth, plot_structur
 from meristem.pictures.tree import nodes_of, shown
 from own_body import own_network
 
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem[cli]')")
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem-nn[cli]')")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -482,7 +482,7 @@ def test_gates_need_data_of_the_right_shape(highway, X):
 def test_without_matplotlib_one_line_says_so(tunnel, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for draw in (lambda: plot_growth(tunnel), lambda: plot_structure(tunnel), lambda: plot_decision_boundary(tunnel, *MOONS)):
-        with pytest.raises(ImportError, match=r"pip install 'meristem\[cli\]'"):
+        with pytest.raises(ImportError, match=r"pip install 'meristem-nn\[cli\]'"):
             draw()
 
 

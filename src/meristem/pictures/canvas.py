@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.sheet import STYLE, Axes, have_matplotlib
+from meristem.pictures.sheet import STYLE, Axes, require_matplotlib
 
 
 @contextmanager
 def canvas(name: str, given: Any, *, size: tuple[float, float], rows: int = 1) -> Iterator[np.ndarray]:
     """Axes [rows]: those `given` as the argument `name`, or one below the other in a new figure of `size` inches."""
-    if not have_matplotlib():
-        raise ImportError("Pictures need matplotlib; install it with `pip install 'meristem[cli]'`.")
+    require_matplotlib()
     import matplotlib
 
     if given is not None:

@@ -61,6 +61,12 @@ def have_matplotlib() -> bool:
         return False
 
 
+def require_matplotlib() -> None:
+    """Raise ImportError, in one line, where pictures cannot be drawn."""
+    if not have_matplotlib():
+        raise ImportError("Pictures need matplotlib; install it with `pip install 'meristem-nn[cli]'`.")
+
+
 def name_of(model: str) -> str:
     """What a picture calls a model.
 

@@ -8,7 +8,7 @@ A picture is drawn for what the files hold: any models, tasks and seeds. Of seve
 
 from pathlib import Path
 
-from meristem.pictures.sheet import NAMES, STYLE, Figure, have_matplotlib
+from meristem.pictures.sheet import NAMES, STYLE, Figure, require_matplotlib
 from meristem.pictures.studies.files import load
 
 KNOWN = ("data", *NAMES, "discriminants", "sizes", "tried")
@@ -21,8 +21,7 @@ def draw(out: Path) -> list[Path]:
     `history.npz` is missing or does not hold a study of which pictures are known.
     """
     files = load(out)
-    if not have_matplotlib():
-        raise ImportError("Figures need matplotlib; install it with `pip install 'meristem[cli]'`.")
+    require_matplotlib()
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
