@@ -22,6 +22,12 @@ def two_targets() -> tuple[np.ndarray, np.ndarray]:
     return x, np.stack([y, 1e4 + 1e3 * x[:, 2]], 1)
 
 
+def counts() -> tuple[np.ndarray, np.ndarray]:
+    """How often something happened, on a scale of hundreds."""
+    x, y = load_diabetes(return_X_y=True, scaled=False)
+    return x, np.random.default_rng(0).poisson(10 * y).astype(float)
+
+
 CASES: dict[str, tuple[Any, Any]] = {
     "iris": (BuddingClassifier(width=8, max_leaves=2, activation="gelu"), iris),
     "breast-cancer": (TunnelClassifier(width=8, depth=2), lambda: load_breast_cancer(return_X_y=True)),
@@ -29,6 +35,11 @@ CASES: dict[str, tuple[Any, Any]] = {
     "multi-label": (TunnelClassifier(width=8, depth=2), lambda: make_multilabel_classification(random_state=0)),
     "diabetes": (TunnelRegressor(width=8, depth=2), lambda: load_diabetes(return_X_y=True, scaled=False)),
     "two-targets": (HighwayRegressor(width=8, depth=2), two_targets),
+    "counts": (TunnelRegressor(width=8, depth=2, loss="poisson"), counts),
+    "quantiles": (
+        TunnelRegressor(width=8, depth=2, loss="quantile", quantiles=(0.1, 0.5, 0.9)),
+        lambda: load_diabetes(return_X_y=True, scaled=False),
+    ),
 }
 
 

@@ -21,8 +21,7 @@ from meristem.export import AnyOf, OneOf, Raw, Values, to_onnx, to_torch
 from meristem.export.onnx import build
 from meristem.nn import Network, Tunnel
 from meristem.nn.activation import ACTIVATIONS
-from meristem.targets.scaling import Scaling
-from meristem.targets.targets import Classes
+from meristem.targets import Classes, Scaling
 from test_compact import around, with_identity_root
 from test_reference import DEPTH, WIDTH, make_budding, make_highway, make_tunnel, many, seeds, trees, unit
 

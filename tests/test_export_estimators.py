@@ -25,6 +25,7 @@ def test_onnxruntime_says_what_the_estimator_says(name, tmp_path):
         if not hasattr(estimator, "predict_proba"):
             assert list(got) == ["predictions"]
             assert_close(got["predictions"], expected)
+            assert got["predictions"].shape == expected.shape == (n, *{"two-targets": (2,), "quantiles": (3,)}.get(name, ()))
             continue
         label = "labels" if name == "multi-label" else "label"
         assert list(got) == [label, "probabilities"]

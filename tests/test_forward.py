@@ -13,7 +13,7 @@ from meristem.compact.inference import BLOCK, as_numpy, decisive_outputs, output
 from meristem.nn import Network
 from meristem.nn.activation import ACTIVATIONS
 from meristem.nn.network import BODIES
-from meristem.targets.targets import Classes, Labels
+from meristem.targets import Classes, Labels
 
 GATES = {
     "shut": lambda shape: np.zeros(shape),

@@ -91,10 +91,8 @@ def standardization(scaling: tuple[Any, Any], n_in: int, dtype: Any) -> Standard
 def sizes(network: CompactNetwork) -> tuple[int, int]:
     """How many features go in and how many outputs come out.
 
-    >>> import jax
-    >>> from meristem.compact import compact
-    >>> from meristem.nn import Network
-    >>> sizes(compact(Network.create("budding", n_in=2, n_out=3, key=jax.random.key(0))))
+    >>> from meristem.compact.layers import Affine
+    >>> sizes(CompactNetwork((Affine(np.ones((3, 2)), None),)))
     (2, 3)
     """
     if not network.layers:

@@ -3,6 +3,7 @@
 The one place that knows where estimators keep these; nothing here imports scikit-learn.
 """
 
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from meristem.export.ends import AnyOf, Ending, OneOf, Raw, Values
 from meristem.export.onnx import to_onnx
 from meristem.export.torch import to_torch
 from meristem.files.whole import PATHS
+from meristem.targets import Classes, Labels, Numbers, Targets
 
 
 def onnx_of(estimator: Any, path: PATHS) -> Path:
@@ -18,7 +20,7 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
     >>> import tempfile
     >>> from sklearn.datasets import load_iris
     >>> from meristem.estimators import TunnelClassifier
-    >>> model = TunnelClassifier(random_state=0, max_epochs=2).fit(*load_iris(return_X_y=True))
+    >>> model = TunnelClassifier(width=8, depth=1, random_state=0).fit(*load_iris(return_X_y=True))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     onnx_of(model, f"{folder}/iris.onnx").name
     'iris.onnx'
@@ -28,7 +30,7 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
         path,
         network,
         scaling=_scaling(estimator),
-        ending=ending_of(estimator),
+        ending=ending_of(estimator._targets_),
         feature_names=list(estimator.feature_names_in_) if hasattr(estimator, "feature_names_in_") else None,
         metadata={"estimator": type(estimator).__name__},
     )
@@ -37,15 +39,31 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
 def torch_of(estimator: Any, *, raw: bool = False) -> Any:
     """A fitted estimator as a `torch.nn.Module`: X → probabilities or predictions; if `raw`, logits or standardized numbers."""
     network = estimator.compact()
-    return to_torch(network, scaling=_scaling(estimator), ending=Raw() if raw else ending_of(estimator))
+    return to_torch(network, scaling=_scaling(estimator), ending=Raw() if raw else ending_of(estimator._targets_))
 
 
-def ending_of(estimator: Any) -> Ending:
-    """What turns the outputs of its network into y."""
-    targets = estimator._targets_
-    if not hasattr(targets, "classes"):
-        return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, getattr(targets, "link", "identity"))
-    return AnyOf() if targets.objective == "multilabel" else OneOf(targets.classes)
+@singledispatch
+def ending_of(targets: Targets) -> Ending:
+    """What turns a network's outputs into y."""
+    raise ValueError(
+        f"Targets of kind {type(targets).__name__} have no form in other programs; export the network alone: "
+        "to_onnx(path, estimator.compact())."
+    )
+
+
+@ending_of.register
+def _(targets: Classes) -> Ending:
+    return OneOf(targets.classes)
+
+
+@ending_of.register
+def _(targets: Labels) -> Ending:
+    return AnyOf()
+
+
+@ending_of.register
+def _(targets: Numbers) -> Ending:
+    return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
 
 
 def _scaling(estimator: Any) -> tuple[Any, Any]:
