@@ -21,7 +21,7 @@ from meristem.train.measure import Measures, measure
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
 from meristem.train.state import EpochInfo, Growth, TrainState, no_growth, select
-from meristem.train.step import step
+from meristem.train.step import update
 
 
 def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, EpochInfo]:
@@ -34,18 +34,21 @@ def descend(
     state: TrainState, growth: Growth, data: Data, knobs: Knobs, part: Int[Array, ""], recipe: Recipe, parts: int
 ) -> tuple[TrainState, Growth]:
     """The minibatch steps of one of the equal `parts` of an epoch."""
+    rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
+    grows = state.network.body.capacity > 0  # if not, nothing is counted: every small operation has its launch on a GPU
 
     def one(carry: PyTree, batch: Batch) -> PyTree:
         network, opt_state, growth = unpack(carry)
-        after, info = step(eqx.tree_at(_moving, state, (network, opt_state)), batch, knobs, recipe)
-        growth = Growth(
-            growth.opened + info.opened,
-            growth.closed + info.closed,
-            growth.waited + info.waited,
-            jnp.maximum(growth.most_leaves, after.network.body.in_use()),
-        )
-        packed = pack((*_moving(after), growth))
-        return packed if batch.is_real is None else select(batch.is_real, packed, carry)
+        network, opt_state, info = update(network, opt_state, batch, rate, knobs, recipe)
+        if grows:
+            growth = Growth(
+                growth.opened + info.opened,
+                growth.closed + info.closed,
+                growth.waited + info.waited,
+                jnp.maximum(growth.most_leaves, network.body.in_use()),
+            )
+        after = pack((network, opt_state, growth))
+        return after if batch.is_real is None else select(batch.is_real, after, carry)
 
     first = (*_moving(state), growth)
     pack, unpack = _rows_of(first)

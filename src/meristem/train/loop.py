@@ -169,9 +169,9 @@ def _to_the_end(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone
         running = np.flatnonzero(~stopped).tolist() if run.members else [0]
         run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
         stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
-        ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running]
+        ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]
         after_epoch(run)
-        if all(ends):
+        if ends and all(ends):
             break
     return run
 

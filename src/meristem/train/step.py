@@ -6,9 +6,12 @@ step(state, batch, knobs, recipe) → (state, info)
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
 
 from meristem.nn.body import GrowthInfo
 from meristem.nn.grow import after_update
+from meristem.nn.network import Network
 from meristem.train import schedule
 from meristem.train.batches import Batch
 from meristem.train.cost import cost
@@ -21,7 +24,6 @@ from meristem.train.state import TrainState
 def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, GrowthInfo]:
     """The state after one minibatch; only its network and what the optimizer keeps change. For one network; `vmap` for many.
 
-    >>> from meristem.nn import Network
     >>> from meristem.train.state import start
     >>> recipe = Recipe(batch_size=4)
     >>> network = Network.create("budding", 2, 1, width=3, key=jax.random.key(0))
@@ -30,14 +32,21 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
     >>> int(info.opened)
     0
     """
+    rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
+    network, opt_state, info = update(state.network, state.opt_state, batch, rate, knobs, recipe)
+    return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state)), info
+
+
+def update(
+    network: Network, opt_state: PyTree, batch: Batch, rate: Float[Array | np.ndarray, ""], knobs: Knobs, recipe: Recipe
+) -> tuple[Network, PyTree, GrowthInfo]:
+    """What a step does to a network and to what the optimizer keeps for it, at a rate that stays the same all epoch long."""
     x = to_float(batch.x)
     if knobs.dropout is not None:
         keep = 1 - knobs.dropout
         x = jnp.where(jax.random.bernoulli(batch.key, keep, x.shape), x * (1 / keep), 0)
     grads = eqx.filter_grad(cost)(
-        state.network, x, batch.y, objective=recipe.task, penalty=knobs.penalty, l2=knobs.l2, weight=batch.weight
+        network, x, batch.y, objective=recipe.task, penalty=knobs.penalty, l2=knobs.l2, weight=batch.weight
     )
-    rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    updates, opt_state = recipe.chain.update(grads, state.opt_state, state.network, learning_rate=rate)
-    network, opt_state, info = after_update(eqx.apply_updates(state.network, updates), opt_state, batch.key)
-    return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state)), info
+    updates, opt_state = recipe.chain.update(grads, opt_state, network, learning_rate=rate)
+    return after_update(eqx.apply_updates(network, updates), opt_state, batch.key)
