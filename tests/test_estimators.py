@@ -12,9 +12,11 @@ from sklearn.exceptions import DataConversionWarning
 
 from estimating import CLASSIFIERS, REGRESSORS, iris, split, tunnel, tunnel_regressor, two_irises
 from meristem import hard_size, soft_size
-from meristem.estimators.buckets import NEVER
+from meristem.compact.network import n_floats
 from meristem.nn import Network
+from meristem.train.objectives.base import NEVER
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # most end early, to save time
 TWO_LEAVES = "ignore:The tree has all of its 2 leaves:meristem.GrowthWarning"
 
 
@@ -175,6 +177,7 @@ def test_what_is_learned_is_said(model):
     assert model.soft_size_ == pytest.approx(float(soft_size(network, x)), rel=1e-4)
     assert model.hard_size_ == int(hard_size(network)) > 0
     assert 0 < model.n_live_units_ <= 2 * 16
+    assert model.n_parameters_ == n_floats(model.compact()) < n_floats(network) + 3
     outputs = jax.vmap(network)(x)
     if n_out == 3:
         assert np.allclose(model.decision_function(X), outputs, atol=1e-4)

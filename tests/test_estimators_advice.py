@@ -3,7 +3,9 @@
 import warnings
 
 import numpy as np
+import pandas
 import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import meristem
 from estimating import iris, tunnel, tunnel_regressor
@@ -33,11 +35,21 @@ def test_nothing_grew_although_the_fit_is_poor():
     assert "The fit is poor" in text and "still a single layer: lower penalty" in text
 
 
+def test_units_that_are_open_by_a_hair_are_not_said_to_be_closed():
+    with pytest.warns(GrowthWarning, match="The fit is poor") as caught:
+        model = tunnel(max_epochs=2).fit(*iris())
+    gates = np.asarray(model.network_.body.gate.value)
+    assert 0 < gates.max() < 0.05
+    assert f", and of {(gates > 0).sum()} open units none is open by more than {gates.max():.2g}: lower" in str(
+        caught[0].message
+    )
+
+
 def test_nothing_is_said_of_a_good_fit_that_needs_no_growth(recwarn):
     X, y = iris()
-    model = tunnel(penalty=1e3, max_epochs=60).fit(X, y)
+    model = tunnel(penalty=1e3).fit(X, y)
     assert model.hard_size_ == 0 and model.n_live_units_ == 0 and model.score(X, y) > 0.9
-    constant = tunnel_regressor(max_epochs=30).fit(X, np.full(150, 5.0))
+    constant = tunnel_regressor().fit(X, np.full(150, 5.0))
     assert np.allclose(constant.predict(X), 5, atol=0.3)
     assert len(recwarn) == 0
 
@@ -65,11 +77,69 @@ def test_a_fit_that_breaks_later_keeps_its_best_epoch():
 
 def test_a_fit_that_breaks_at_once_leaves_what_was_there():
     X, y = iris()
-    model = tunnel_regressor(max_epochs=50, warm_start=True).fit(X, y)
+    model = tunnel_regressor(warm_start=True).fit(X, y)
     before = model.predict(X)
-    with pytest.raises(DivergedError, match="Try learning_rate="):
-        model.set_params(learning_rate=1e38).fit(X, y)
-    assert (model.predict(X) == before).all()
+    for warm, features in ((True, X), (False, X[:, :2])):
+        model.set_params(learning_rate=1e38, warm_start=warm)
+        with pytest.raises(DivergedError, match=r"Try learning_rate=.* The TunnelRegressor is as it was before\.$"):
+            model.fit(features, y)
+        assert (model.predict(X) == before).all() and model.n_features_in_ == 4
+
+
+def test_a_first_fit_that_breaks_at_once_leaves_the_estimator_unfitted():
+    model = tunnel_regressor(learning_rate=1e38)
+    with pytest.raises(
+        DivergedError, match=r"in epoch 1 .*Try learning_rate=.* The TunnelRegressor stays unfitted\.$"
+    ) as caught:
+        model.fit(*iris())
+    assert "\n" not in str(caught.value)
+    with pytest.raises(NotFittedError):
+        model.predict(iris()[0])
+    assert not hasattr(model, "n_features_in_")
+
+
+def unfinished(model, X, y):
+    """The lines that say that training ended early."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert all(w.category in (ConvergenceWarning, GrowthWarning) for w in caught)
+    return [str(w.message) for w in caught if w.category is ConvergenceWarning]
+
+
+def test_training_that_ends_while_the_loss_falls():
+    X, y = iris()
+    (text,) = unfinished(tunnel(max_epochs=20), X, y)
+    assert "at max_epochs=20 while the loss was still falling, in the last 10 epochs by " in text and text.endswith(
+        "% of all it has fallen: raise max_epochs."
+    )
+
+
+def test_nothing_is_said_of_training_that_ends_as_it_should():
+    X, y = iris()
+    assert unfinished(tunnel(), X, y) == []  # it creeps on, by less than is of any use
+    assert unfinished(tunnel(patience=1, max_epochs=1000), X, y) == []  # it stopped by itself
+    assert unfinished(tunnel(max_epochs=20, callbacks=lambda info: info["epoch"] == 15), X, y) == []  # a person stopped it
+    assert unfinished(tunnel(max_epochs=2), X, y) == []  # too short to say anything
+
+
+def test_text_among_the_features_is_named_with_what_to_do():
+    X, y = iris()
+    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"]).astype({"b": object, "c": object})
+    frame["b"] = frame["b"].astype(str)  # numbers as texts are numbers
+    frame.loc[7, "c"] = "wide"
+    model = tunnel(max_epochs=10)
+    for fails, named in ((lambda: model.fit(frame, y), "'c', such as 'wide'"), (lambda: model.fit(frame.to_numpy(), y), "2, ")):
+        with pytest.raises(ValueError) as caught:
+            fails()
+        message = str(caught.value)
+        assert message.startswith(f"X holds text in column {named}") and "OneHotEncoder or OrdinalEncoder" in message
+        assert "\n" not in message
+    model.fit(X, y)
+    with pytest.raises(ValueError, match=r"^X holds text in column 0, such as 'red'"):
+        model.predict([["red", 1, 2, 3]])
+    with pytest.raises(ValueError, match="contains NaN"):  # all else as scikit-learn says it
+        model.predict(np.full((2, 4), np.nan))
 
 
 BAD = [
@@ -101,8 +171,8 @@ BAD = [
     ("device", "tpu", "JAX sees none here, only cpu"),
     ("device", "cpu:99", "Choose one of: cpu"),
     ("device", 0, "Choose one of: cpu"),
-    ("callbacks", "print", "a function that takes the epoch's info, or a list of such functions"),
-    ("callbacks", [print, 3], "a function that takes the epoch's info, or a list of such functions"),
+    ("callbacks", "print", "a function that takes the epoch's info, an object with epoch(member, info), or a list of these"),
+    ("callbacks", [print, 3], "a function that takes the epoch's info, an object with epoch(member, info), or a list of these"),
     ("verbose", "loud", "True or False"),
     ("class_weight", "heavy", "None, 'balanced' or a dictionary"),
 ]
@@ -116,6 +186,24 @@ def test_a_parameter_that_does_not_fit_is_named_in_one_line(name, value, wanted)
             fit(X, y, **{"classes": [0, 1, 2]} if fit.__name__ == "partial_fit" else {})
         message = str(caught.value)
         assert message.startswith(f"{name}={value!r}") and wanted in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("loss", "squared", "not known. Did you mean 'squared_error'?"),
+        ("loss", None, "not known. Choose one of: squared_error"),
+        ("quantiles", (), "a list of numbers above 0 and below 1"),
+        ("quantiles", 0.5, "a list of numbers above 0 and below 1"),
+        ("quantiles", [0.5, 1], "a list of numbers above 0 and below 1"),
+        ("quantiles", "median", "a list of numbers above 0 and below 1"),
+    ],
+)
+def test_a_loss_that_does_not_fit_is_named_in_one_line(name, value, wanted):
+    with pytest.raises(ValueError) as caught:
+        tunnel_regressor(**{name: value}).fit(*iris())
+    message = str(caught.value)
+    assert message.startswith(f"{name}={value!r}") and wanted in message and "\n" not in message
 
 
 def test_max_leaves_is_a_size():
@@ -154,7 +242,5 @@ def test_a_validation_set_has_as_many_numbers():
 
 @pytest.mark.parametrize("model", [tunnel(), tunnel_regressor()])
 def test_compacting_what_is_not_fitted(model):
-    from sklearn.exceptions import NotFittedError
-
     with pytest.raises(NotFittedError):
         model.compact()

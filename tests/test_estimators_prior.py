@@ -9,7 +9,6 @@ from sklearn.linear_model import Ridge
 from estimating import split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
-from meristem.train.step import Recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # an epoch or two
 
@@ -76,7 +75,7 @@ def test_the_prior_is_firmer_the_less_can_be_told():
     priors = {}
     for share in (0.3, 0.55, 0.9):
         model = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, share))
-        priors[share] = round(model._l2(vars(model)) * 400, 6)
+        priors[share] = round(model._l2(vars(model), model._targets_) * 400, 6)
     assert priors[0.3] == 10 and priors[0.9] == 1 and 1 < priors[0.55] < 10
     assert not hasattr(tunnel_regressor(max_epochs=1, l2=1e-3).fit(*noisy(50, 5, 0.5)), "predictability_")
 
@@ -87,8 +86,25 @@ def test_classes_of_which_little_can_be_told_are_held_more_firmly():
     clear, coin = y[:, 0] > 0, rng.integers(2, size=400)
     for make, firm in ((TunnelClassifier, 1), (BuddingClassifier, 3)):
         models = [make(max_epochs=1, random_state=0).fit(x, classes) for classes in (clear, coin)]
-        assert [model._l2(vars(model)) for model in models] == [pytest.approx(1e-5), pytest.approx(firm / 400)]
-    assert TunnelClassifier(max_epochs=1, l2=0.5)._l2({}) == 0.5
+        assert [model._l2(vars(model), model._targets_) for model in models] == [pytest.approx(1e-5), pytest.approx(firm / 400)]
+    assert TunnelClassifier(max_epochs=1, l2=0.5)._l2({}, models[0]._targets_) == 0.5
+
+
+def test_rare_counts_are_held_more_firmly():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    priors = []
+    for mean in (0.05, 5.0):
+        model = tunnel_regressor(max_epochs=1, loss="poisson").fit(x, rng.poisson(mean, 400))
+        priors.append(model._l2(vars(model), model._targets_) * 400)
+    assert priors[0] == pytest.approx(3 / 0.05, rel=0.5) and priors[1] == pytest.approx(10)
+
+
+def test_outliers_do_not_count_as_noise_where_the_loss_takes_little_notice_of_them():
+    x, y = noisy(400, 5, 0.95)
+    y[:20] += 1000
+    firm, loose = (tunnel_regressor(max_epochs=1, loss=loss).fit(x, y[:, 0]) for loss in ("squared_error", "absolute_error"))
+    assert firm.predictability_ < 0.2 and loose.predictability_ > 0.9
 
 
 def test_noise_is_not_learned_by_heart():
@@ -100,10 +116,11 @@ def test_noise_is_not_learned_by_heart():
 
 def test_classes_are_dropped_by_the_number_of_features():
     rng = np.random.default_rng(0)
-    for features, share in ((15, 0.0), (16, 0.25)):
+    for features, share in ((15, None), (16, 0.25)):
         X = rng.normal(size=(40, features))
-        recipe = tunnel(max_epochs=1).fit(X, X[:, 0] > 0)._recipe("binary")
-        assert isinstance(recipe, Recipe) and recipe.input_dropout == share
+        model = tunnel(max_epochs=1).fit(X, X[:, 0] > 0)
+        assert model._knobs(vars(model), model._targets_).dropout == share
+        assert model.set_params(input_dropout=0.5)._knobs(vars(model), model._targets_).dropout == 0.5
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -111,7 +128,7 @@ def test_a_stream_counts_all_its_rows_and_its_first_ones_say_how_noisy_it_is(sta
     X, _, y, _ = split("diabetes")
     model = tunnel_regressor(standardize=standardize, max_epochs=1)
     asked = []
-    monkeypatch.setattr(type(model), "_l2", lambda self, learned: asked.append(dict(learned)) or 1e-3)
+    monkeypatch.setattr(type(model), "_l2", lambda self, facts, targets: asked.append(facts) or 1e-3)
     for rows in np.array_split(np.arange(300), 3):
         model.partial_fit(X[rows], y[rows], np.where(rows % 10, 3.0, 0.0))
     model.save(tmp_path / "model")

@@ -4,11 +4,11 @@ import copy
 import io
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 
-import jax
 import joblib
 import numpy as np
 import pytest
@@ -19,6 +19,8 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import meristem
 from estimating import iris, programs, split, tunnel, tunnel_regressor
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # most end early, to save time
 
 
 def test_early_stopping_sets_rows_aside():
@@ -58,11 +60,27 @@ def test_callbacks_hear_of_every_epoch_and_may_stop():
     X, y = iris()
     heard, stopped = [], []
     model = tunnel(max_epochs=50, callbacks=[heard.append, lambda info: info["epoch"] == 7 or None, stopped.append]).fit(X, y)
-    assert model.n_iter_ == 7 and [info["epoch"] for info in heard] == [1, 2, 3, 4, 5, 6, 7] and heard == stopped
-    assert set(heard[0]) == {"epoch", "loss", "error", "dev_loss", "dev_error", "soft_size", "hard_size", "rate"}
-    for name in set(heard[0]) - {"epoch"}:
+    assert model.n_iter_ == 7 and [info["epoch"] for info in heard] == [1, 2, 3, 4, 5, 6, 7]
+    assert len(stopped) == 7 and all(one is other for one, other in zip(heard, stopped, strict=True))
+    for name in ("loss", "error", "dev_loss", "dev_error", "soft_size", "hard_size", "rate"):
         assert np.allclose([info[name] for info in heard], model.history_[name])
     assert tunnel(max_epochs=50, callbacks=lambda info: info["epoch"] >= 3).fit(X, y).n_iter_ == 3
+
+
+def test_a_callback_may_be_a_watcher_of_any_kind():
+    class Stopper(meristem.Watcher):
+        def epoch(self, member, info):
+            return member == 0 and info.epoch >= 4
+
+    class Plain:  # no base class, no pulse
+        epochs = 0
+
+        def epoch(self, member, info):
+            self.epochs += 1
+
+    plain, members = Plain(), []
+    model = tunnel(max_epochs=50, callbacks=[plain, Stopper(), lambda member, info: members.append(member)]).fit(*iris())
+    assert model.n_iter_ == plain.epochs == 4 and members == [0, 0, 0, 0]
 
 
 def test_an_error_in_a_callback_is_the_users():
@@ -85,9 +103,9 @@ def test_a_warm_start_goes_on():
     assert (model.history_["loss"][:10] == first["loss"]).all()
     assert model.history_["loss"][10] < 1.1 * first["loss"][-1] and model.history_["loss"][-1] < first["loss"][-1]
     assert 10 < model.best_epoch_ <= 20
-    told = []
-    model.set_params(callbacks=told.append).fit(X, y)
-    assert told[0]["epoch"] == 21
+    heard = []
+    model.set_params(callbacks=heard.append).fit(X, y)
+    assert heard[0]["epoch"] == 21
     cold = model.set_params(warm_start=False, callbacks=None).fit(X, y)
     assert cold.n_iter_ == 10 and (cold.history_["loss"] == first["loss"]).all()
 
@@ -100,6 +118,15 @@ def test_a_warm_start_cannot_change_the_network(name, value):
     with pytest.raises(ValueError, match=f"^{name}={value!r}, but the network that is to learn more was made with"):
         model.set_params(**{name: value}).fit(X, y)
     assert (model.predict_proba(X) == before).all()  # what fails changes nothing
+
+
+def test_a_warm_start_cannot_change_the_loss():
+    X, y = iris()
+    model = tunnel_regressor(max_epochs=2, warm_start=True, loss="huber").fit(X, y)
+    with pytest.raises(ValueError, match=r"^loss='poisson', but the network that is to learn more was made with 'huber'"):
+        model.set_params(loss="poisson").fit(X, y)
+    with pytest.raises(ValueError, match=r"^quantiles=\(0.9,\), but .* was made with \(0.5,\)"):
+        tunnel_regressor(max_epochs=2, loss="quantile").fit(X, y).set_params(quantiles=(0.9,)).partial_fit(X, y)
 
 
 def test_a_warm_start_knows_its_classes():
@@ -183,11 +210,31 @@ def test_the_same_seed_gives_the_same_bits():
     assert not (said(generator) == said(generator)).any()
 
 
-def test_training_runs_where_one_says():
-    X, y = iris()
-    for device in ("cpu", "cpu:0"):
-        model = tunnel(max_epochs=20, device=device).fit(X, y)
-        assert model.network_.embed.weight.devices() == {jax.devices("cpu")[0]}
+ON_THE_SECOND = """
+import jax
+from sklearn.datasets import load_iris
+from meristem import TunnelClassifier
+
+X, y = load_iris(return_X_y=True)
+first, second = jax.devices("cpu")
+seen = []
+for device in ("cpu:1", "cpu", None):
+    model = TunnelClassifier(width=4, depth=1, max_epochs=2, device=device, random_state=0).fit(X, y)
+    seen += [leaf.devices() for leaf in jax.tree.leaves((model.network_, model._state_))]
+    assert seen[-1] == {second if device == "cpu:1" else first}, (device, seen[-1])
+assert len(set(map(frozenset, seen))) == 2
+"""
+
+
+def test_training_runs_where_one_says(tmp_path):
+    """In a process with two devices: on the one that is not the default."""
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        "MERISTEM_CACHE": str(tmp_path),
+        "PYTHONWARNINGS": "ignore",
+    }
+    subprocess.run([sys.executable, "-c", ON_THE_SECOND], env=environment, check=True)
 
 
 def test_progress_is_told_to_stderr(capsys):
@@ -197,6 +244,20 @@ def test_progress_is_told_to_stderr(capsys):
     model = tunnel(max_epochs=20, verbose=True).fit(X, y)
     out, err = capsys.readouterr()
     assert out == "" and "TunnelClassifier" in err and "20 epochs" in err and f"loss {model.history_['loss'][-1]:.4g}" in err
+    assert f"; {model.n_parameters_:,} parameters are kept" in err
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # two epochs
+def test_progress_shows_errors_by_what_they_are(monkeypatch, capsys):
+    """Wrong classes in per cent, squared and other errors as numbers."""
+    monkeypatch.setattr("meristem.show.progress.PLAIN_SECONDS", 0.0)
+    X, y = iris()
+    tunnel(max_epochs=2, verbose=True).fit(X, y)
+    assert re.search(r"epoch 2, error \d+\.\d\d %, ", capsys.readouterr().err)
+    tunnel_regressor(max_epochs=2, verbose=True).fit(X, y)
+    assert re.search(r"epoch 2, squared error \d\.\d+, ", capsys.readouterr().err)
+    tunnel_regressor(max_epochs=2, verbose=True, loss="poisson").fit(X, y)
+    assert re.search(r"epoch 2, deviance \d\.\d+, ", capsys.readouterr().err)
 
 
 def test_pipelines_searches_and_copies(tmp_path):
@@ -250,7 +311,11 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize(("seconds", "times", "wanted"), [(0.05, 1, "kept"), (60, 2, "raised False")])
 def test_one_interrupt_keeps_the_best_model_and_two_raise(seconds, times, wanted):
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", INTERRUPTED, str(seconds)],
+        env=os.environ | {"MERISTEM_CACHE": "off"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as child:
         assert isinstance(child.stdout, io.TextIOBase) and isinstance(child.stderr, io.TextIOBase)
         assert child.stdout.readline() == "five\n"

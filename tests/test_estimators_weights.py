@@ -8,6 +8,7 @@ import meristem
 from estimating import iris, split, tunnel, tunnel_regressor, two_irises
 
 SEEDS = range(6)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # most end early, to save time
 
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")

@@ -8,7 +8,7 @@ package imports scikit-learn.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -38,7 +38,6 @@ from meristem.train.knobs import Knobs
 from meristem.train.loop import DivergedError, fit
 from meristem.train.recipe import Recipe
 from meristem.train.run import Run, of_state
-from meristem.train.samples import Data
 from meristem.train.state import TrainState
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
@@ -86,7 +85,7 @@ class Growing(Shipping, BaseEstimator):
         """The share of inputs that is dropped, where no one says."""
         raise NotImplementedError
 
-    def _prior(self, rows: int) -> tuple[float, float]:
+    def _prior(self, rows: int, targets: Targets) -> tuple[float, float]:
         """The price of large weights, where no one says: on clear data and on noisy ones."""
         raise NotImplementedError
 
@@ -199,19 +198,19 @@ class Growing(Shipping, BaseEstimator):
             patience=int(self.patience),
         )
 
-    def _knobs(self, facts: dict[str, Any]) -> Knobs:
+    def _knobs(self, facts: dict[str, Any], targets: Targets) -> Knobs:
         dropout = self._auto_dropout() if isinstance(self.input_dropout, str) else float(self.input_dropout)
         return Knobs(
             learning_rate=float(self.learning_rate),
             penalty=float(self.penalty),
-            l2=self._l2(facts),
+            l2=self._l2(facts, targets),
             dropout=dropout or None,
         )
 
-    def _l2(self, facts: dict[str, Any]) -> float:
+    def _l2(self, facts: dict[str, Any], targets: Targets) -> float:
         if not isinstance(self.l2, str):
             return float(self.l2)
-        return between(*self._prior(facts["n_samples_seen_"]), facts["predictability_"])
+        return between(*self._prior(facts["n_samples_seen_"], targets), facts["predictability_"])
 
     def _facts(self, rows: Rows, targets: Targets, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
         """What the rows say before anything is trained: fitted attributes by name."""
@@ -220,7 +219,9 @@ class Growing(Shipping, BaseEstimator):
         if not isinstance(self.l2, str):
             return facts
         is_known = goes_on and hasattr(self, "predictability_")  # the first rows decide; the first files do not say
-        share = self.predictability_ if is_known else predictability(rows.x, targets.columns(rows.y), rows.weight)
+        if is_known:
+            return facts | {"predictability_": self.predictability_}
+        share = predictability(rows.x, targets.columns(rows.y), rows.weight * targets.typical(rows.y))
         return facts | {"predictability_": share}
 
     def _begin(self, targets: Targets, seed: int, *, goes_on: bool) -> TrainState:
@@ -263,7 +264,7 @@ class Growing(Shipping, BaseEstimator):
         with on(self.device), watched as (watch, say):
             state, recipe = self._begin(targets, seed, goes_on=goes_on), self._recipe(targets)
             data = data_of(rows, dev, scaling, state.network, recipe.task)
-            run = of_state(state, recipe, self._knobs(facts), max_capacity=self._max_leaves())
+            run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())
             try:
                 run = fit(run, data, max_epochs=epochs, watch=watch)
             except DivergedError as error:
@@ -280,7 +281,7 @@ class Growing(Shipping, BaseEstimator):
             )
         self._keep(run, network, small, targets, scaling, facts, goes_on=goes_on, keeps_last=is_stream)
         if not is_stream:
-            self._advise(run, network, data)
+            self._advise(run, network, lambda: targets.constant_error(rows.y, rows.weight))
 
     def _keep(
         self,
@@ -312,9 +313,9 @@ class Growing(Shipping, BaseEstimator):
         self.n_live_units_ = sum(small.units)
         self._targets_, self._scaling_, self._state_ = targets, scaling, run.state
 
-    def _advise(self, run: Run, network: Network, data: Data) -> None:
+    def _advise(self, run: Run, network: Network, constant_error: Callable[[], float]) -> None:
         """At most one warning, at the line that called `fit`."""
-        size = advice_on_size(network.body, run, np.asarray(data.y), np.asarray(data.weight))
+        size = advice_on_size(network.body, run, constant_error)
         if size is not None:
             warnings.warn(size, GrowthWarning, stacklevel=4)
             return

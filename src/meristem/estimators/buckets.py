@@ -118,7 +118,7 @@ def partly_used(
 
 def narrow(network: Network, n_in: int, n_out: int) -> Network:
     """The network with the inputs and outputs that it uses, and no others."""
-    network = jax.device_get(network)
+    network = jax.device_get(network)  # cutting on the device would compile a program for each shape
     assert network.head.bias is not None
     small = eqx.tree_at(
         lambda n: (n.embed.weight, n.head.weight, n.head.bias),

@@ -30,7 +30,7 @@ class Classifier(ClassifierMixin, Growing):
     def _auto_dropout(self) -> float:
         return DROPOUT if self.n_features_in_ >= MANY_FEATURES else 0.0
 
-    def _prior(self, rows: int) -> tuple[float, float]:
+    def _prior(self, rows: int, targets: Any) -> tuple[float, float]:
         return L2, max(L2, self._firmness / rows)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

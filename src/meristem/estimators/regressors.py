@@ -30,12 +30,16 @@ class Regressor(RegressorMixin, Growing):
     def _auto_dropout(self) -> float:
         return 0.0  # dropping inputs would shrink every slope
 
-    def _prior(self, rows: int) -> tuple[float, float]:
-        return 1 / rows, 10 / rows  # that of ridge regression, with an alpha of 1 and of 10
+    def _prior(self, rows: int, targets: Any) -> tuple[float, float]:
+        # That of ridge regression, with an alpha of 1 and of 10; more where counts are so rare that few rows say anything.
+        return 1 / rows, max(10.0, 3 * targets.relative_variance) / rows
 
     def _permanent(self) -> dict[str, tuple[Any, Any]]:
-        now, made = self._objective(), self._targets_.objective
-        return super()._permanent() | {"loss": (now, made)}
+        made = self._targets_.objective
+        permanent = super()._permanent() | {"loss": (self.loss, made.name)}
+        if isinstance(made, Quantile):
+            permanent["quantiles"] = (tuple(map(float, self.quantiles)), made.levels)
+        return permanent
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream. How features and y are scaled is learned from all rows so far."""

@@ -50,6 +50,9 @@ class Classes(Targets):
         """A column of zeros and ones per class."""
         return np.eye(len(self.classes))[encoded]
 
+    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
+        return float(1 - np.bincount(encoded, weight).max() / weight.sum())
+
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
             return np.ones((len(outputs), 1))

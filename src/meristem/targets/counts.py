@@ -5,13 +5,15 @@ for a constant. So outputs start at the mean rate, and neither the units of y no
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from meristem.targets.numbers import Numbers
 from meristem.targets.scaling import Scaling
+from meristem.train.objectives import Objective, Poisson
 
+POISSON = Poisson()
 LARGEST = 700.0  # the exponent of a number that a float still holds
 
 
@@ -19,21 +21,46 @@ LARGEST = 700.0  # the exponent of a number that a float still holds
 class Counts(Numbers):
     """y [n] or [n, columns], none below 0.
 
-    >>> from meristem.train.objectives import Poisson
     >>> y = np.array([1.0, 3.0])
-    >>> counts = Counts.of(y, np.ones(2), standardize=True, objective=Poisson())
+    >>> counts = Counts.of(y, np.ones(2), standardize=True)
     >>> counts.encode(y).tolist(), counts.decode(np.zeros((1, 1))).tolist()
     ([[0.5], [1.5]], [2.0])
     """
 
+    relative_variance: float = 1.0  # of y / mean in the first rows: 1 / mean of pure chance, so large where events are rare
+
     kind: ClassVar[str] = "counts"
     link: ClassVar[str] = "log"
+
+    @classmethod
+    def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = POISSON) -> Self:
+        counts = super().of(y, weight, standardize=standardize, objective=objective)
+        columns, rate = counts._checked(y), weight @ counts._checked(y) / weight.sum()
+        variance = weight @ (columns / np.where(rate > 0, rate, 1) - 1) ** 2 / weight.sum()
+        return replace(counts, relative_variance=float(variance.mean()))
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         return (self._checked(y) / np.exp(self.scaling.mean)).astype(np.float32)
 
+    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
+        """The deviance: 2 Σ t log(t / μ), for the rates μ that are the means."""
+        rate = np.exp(self.objective.best_constant(encoded, weight))
+        ratio = np.divide(encoded, rate, out=np.ones(encoded.shape), where=encoded > 0)
+        return float((2 * weight @ (encoded * np.log(ratio)) / weight.sum()).sum())
+
+    def typical(self, encoded: np.ndarray) -> np.ndarray:
+        return np.ones(len(encoded), bool)
+
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         return np.exp(np.minimum(super().decode(outputs), LARGEST))
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header, arrays = super().pack()
+        return header | {"relative_variance": self.relative_variance}, arrays
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        return replace(super().unpack(header, arrays), relative_variance=float(header["relative_variance"]))
 
     def _learned(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
         _check_rates(columns)

@@ -14,6 +14,7 @@ from meristem.targets.scaling import Scaling
 from meristem.train.objectives import OBJECTIVES, Objective, SquaredError
 
 SQUARED_ERROR = SquaredError()
+OUTLYING = 3.0  # standard deviations
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,20 @@ class Numbers(Targets):
     def n_out(self) -> int:
         return len(self.scaling.mean)
 
+    @property
+    def relative_variance(self) -> float:
+        """How large the variance of the encoded y is; 1 where it is standardized."""
+        return 1.0
+
     def encode(self, y: np.ndarray) -> np.ndarray:
         return self.scaling(self._checked(y))
+
+    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
+        off = encoded - self.objective.best_constant(encoded, weight)
+        return float((weight @ (off**2 if self._is_plain else np.abs(off)) / weight.sum()).sum())
+
+    def typical(self, encoded: np.ndarray) -> np.ndarray:
+        return super().typical(encoded) if self._is_plain else (np.abs(encoded) <= OUTLYING).all(1)
 
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         y = self.scaling.inverse(outputs.astype(float))
@@ -58,7 +71,7 @@ class Numbers(Targets):
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The first files name no objective: theirs is the squared error."""
         header: dict[str, Any] = {"kind": self.kind, "is_flat": self.is_flat}
-        if self.objective != SQUARED_ERROR:
+        if not self._is_plain:
             options = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.objective).items()}
             header["objective"] = {"name": self.objective.name, **options}
         return header, self.scaling.pack()
@@ -71,7 +84,11 @@ class Numbers(Targets):
 
     def _learned(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
         """The scaling of these rows alone."""
-        return (Scaling.of if self.objective == SQUARED_ERROR else Scaling.robust)(columns, weight)
+        return (Scaling.of if self._is_plain else Scaling.robust)(columns, weight)
+
+    @property
+    def _is_plain(self) -> bool:
+        return self.objective == SQUARED_ERROR
 
     def _checked(self, y: np.ndarray) -> np.ndarray:
         """Y as columns, as many as there were."""

@@ -33,6 +33,10 @@ class Quantiles(Numbers):
         assert isinstance(self.objective, Quantile)
         return self.objective.levels
 
+    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
+        off, level = encoded - self.objective.best_constant(encoded, weight), np.resize(self.levels, self.n_out)
+        return float((weight @ np.maximum(level * off, (level - 1) * off) / weight.sum()).sum())
+
     def columns(self, encoded: np.ndarray) -> np.ndarray:
         return encoded[:, :: len(self.levels)]
 
