@@ -1,5 +1,6 @@
 """Model files from the outside: estimators that come back in a new process, `meristem show`, `meristem export`."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classific
 
 import meristem
 from commanding import Done, meristem_each
+from filing import alike
 from meristem import (
     BuddingClassifier,
     BuddingRegressor,
@@ -18,7 +20,7 @@ from meristem import (
     TunnelClassifier,
     TunnelRegressor,
 )
-from meristem.files.models import load, save
+from meristem.files import document, load, save
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
 IRIS = load_iris(return_X_y=True)
@@ -29,6 +31,8 @@ CASES = {
     "labels": (TunnelClassifier(), make_multilabel_classification(60, 5, n_classes=3, random_state=0)),
     "number": (TunnelRegressor(), load_diabetes(return_X_y=True)),
     "numbers": (BuddingRegressor(max_leaves=2), (IRIS[0][:, :2], IRIS[0][:, 2:])),
+    "quantiles": (TunnelRegressor(loss="quantile", quantiles=(0.1, 0.5, 0.9)), load_diabetes(return_X_y=True)),
+    "counts": (TunnelRegressor(loss="poisson"), load_diabetes(return_X_y=True)),
     "highway": (HighwayRegressor(standardize=False), load_diabetes(return_X_y=True)),
 }
 
@@ -60,7 +64,7 @@ def fitted(request, everything):
 def read_elsewhere(everything, folder) -> None:
     """A new process reads every model and writes what it predicts to NAME.predicted.npy."""
     code = (
-        "import sys, numpy as np; from meristem.files.models import load\n"
+        "import sys, numpy as np; from meristem.files import load\n"
         "for name in sys.argv[1:]: np.save(name + '.predicted', load(name + '.safetensors').predict(np.load(name + '.npy')))"
     )
     names = [str(folder / name) for name in everything]
@@ -84,7 +88,7 @@ def test_an_estimator_comes_back_to_the_bit(fitted):
     same = load(path)
     assert type(same) is type(model) and same.get_params() == model.get_params()
     np.testing.assert_array_equal(same.predict(X), model.predict(X))
-    for name in ("n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_", "n_features_in_"):
+    for name in ("n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_", "n_features_in_", "n_parameters_"):
         assert getattr(same, name) == getattr(model, name), name
     for name, values in model.history_.items():
         np.testing.assert_array_equal(same.history_[name], values)
@@ -94,12 +98,21 @@ def test_an_estimator_comes_back_to_the_bit(fitted):
 
 
 def test_a_loaded_estimator_goes_on_training_as_the_first_one_would(fitted):
+    """A copy of the estimator that was never in a file is what the loaded one is compared with."""
     model, X, y, path = fitted
-    first, second = load(path).partial_fit(X, y), load(path).partial_fit(X, y)
-    assert first.n_iter_ == model.n_iter_ + 1
-    np.testing.assert_array_equal(first.predict(X), second.predict(X))
-    warm = load(path).set_params(warm_start=True, max_epochs=2).fit(X, y)
-    assert warm.n_iter_ == model.n_iter_ + 2 and len(warm.history_["loss"]) == len(model.history_["loss"]) + 2
+    for train, epochs in (
+        (lambda one: one.partial_fit(X, y), 1),
+        (lambda one: one.set_params(warm_start=True, max_epochs=2).fit(X, y), 2),
+    ):
+        first, loaded = train(copy.deepcopy(model)), train(load(path))
+        assert loaded.n_iter_ == first.n_iter_ == model.n_iter_ + epochs
+        assert not np.array_equal(first.network_.head.weight, model.network_.head.weight), "it learned something"
+        assert alike(loaded._state_, first._state_) and alike(loaded.network_, first.network_)
+        np.testing.assert_array_equal(loaded.predict(X), first.predict(X))
+        assert set(loaded.history_) == set(first.history_)
+        for name, values in first.history_.items():
+            assert len(values) == len(model.history_[name]) + epochs
+            np.testing.assert_array_equal(loaded.history_[name], values)
 
 
 @pytest.mark.usefixtures("read_elsewhere")
@@ -138,18 +151,28 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
     with pytest.raises(ValueError, match="give a Network"):
         save(tmp_path / "model", 3)
 
+    class Own(TunnelClassifier):
+        pass
+
+    own = Own()
+    own.network_ = None
+    with pytest.raises(ValueError, match="Own cannot be saved; give one of TunnelClassifier"):
+        save(tmp_path / "model", own)
+
 
 def test_a_forged_header_is_refused(fitted, tmp_path):
     """A document that is whole but says something else: another class, another parameter, another number of features."""
-    from meristem.files import document
-
     *_, path = fitted
     whole = document.read(path)
     for change, says in [
         ({"estimator": "PipelineOfDoom"}, "not known"),
         ({"parameters": whole.header["parameters"] | {"widht": 3}}, "Did you mean 'width'"),
         ({"learned": whole.header["learned"] | {"n_features_in_": 77}}, "do not fit together"),
+        ({"learned": whole.header["learned"] | {"n_iter_": "many"}}, "must be a number"),
         ({"targets": {}}, "what y means"),
+        ({"targets": {"kind": "numbers"}}, "not complete"),
+        ({"parameters": []}, "cannot be loaded"),
+        ({"learned": 3}, "cannot be loaded"),
     ]:
         forged = tmp_path / "forged.safetensors"
         document.write_document(forged, "estimator", whole.arrays, json.loads(json.dumps(whole.header)) | change)
@@ -162,6 +185,8 @@ def test_the_golden_estimator_still_loads():
     """Written by version 0.1.0; what it predicted then stands beside it."""
     folder = Path(__file__).parent / "golden"
     expected = json.loads((folder / "estimator.json").read_text())
-    model = load(folder / "estimator.safetensors")
+    path = folder / "estimator.safetensors"
+    model = load(path)
     assert isinstance(model, meristem.TunnelClassifier)
     np.testing.assert_allclose(model.predict_proba(np.array(expected["X"])), expected["probabilities"], atol=1e-6)
+    assert model.n_parameters_ == model.compact().n_parameters and "n_parameters_" not in document.read(path).header["learned"]
