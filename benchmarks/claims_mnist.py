@@ -6,7 +6,8 @@ One function per claim of the paper; each prints what the files in results/ say,
 import numpy as np
 
 from claims import Study
-from meristem.experiments.mnist import table
+from meristem.experiments.columns import table
+from meristem.experiments.mnist import STUDY
 from meristem.show.table import print_table
 
 TASKS = ["two", "ten"]
@@ -79,7 +80,7 @@ CLAIMS = {
 
 def main() -> None:
     study = Study("mnist")
-    print_table(*table(study.summary["runs"]), title="MNIST")
+    print_table(*table(STUDY.columns, study.summary["runs"], STUDY.paper), title="MNIST")
     for claim, show in CLAIMS.items():
         print(f"\n{claim}")
         show(study)

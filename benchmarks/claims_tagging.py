@@ -7,9 +7,9 @@ otherwise.
 import numpy as np
 
 from claims import Study
-from meristem.experiments.summary import mean_and_sd
-from meristem.experiments.tagging import table
-from meristem.show.settings import settings_told
+from meristem.experiments.columns import mean_and_sd, table
+from meristem.experiments.tagging import STUDY
+from meristem.show.settings import describe_settings
 from meristem.show.table import print_table
 
 STUDIES = ["mirflickr", "mirflickr-select", "tagging", "tagging-select", "corel5k-select", "corel5k-budding"]
@@ -21,7 +21,7 @@ def cells(study: Study) -> list[tuple[str, str]]:
 
 def what_was_tried(study: Study) -> None:
     tried = study.summary.get("tried", [])
-    for setting, one in zip(settings_told(tried), tried, strict=True):
+    for setting, one in zip(describe_settings(tried), tried, strict=True):
         mark = "kept" if one["chosen"] else ""
         print(f"  {one['model']}, {one['task']}: {setting}: {100 * one['dev_macro_f1']:.1f} ± {100 * one['sd']:.1f} {mark}")
 
@@ -60,7 +60,7 @@ CLAIMS = {
 def main() -> None:
     for name in STUDIES:
         study = Study(name)
-        print_table(*table(study.summary["runs"], papers={}), title=f"results/{name}: mean ± sd in %")
+        print_table(*table(STUDY.columns, study.summary["runs"], {}), title=f"results/{name}: mean ± sd in %")
         for claim, show in CLAIMS.items():
             print(f"\n{claim} ({name})")
             show(study)

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
+from meristem.train.knobs import Knobs
 from meristem.train.programs import ALONE
+from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
-from meristem.train.step import Knobs, Recipe
 
 OPTIONS = {"tunnel": {"depth": 10}, "budding": {"capacity": 8}}
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import jax
 
-from meristem.experiments.mnist import LEARNING_RATE, PENALTY, load
-from meristem.experiments.runs import Setting, train
+from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, PENALTY, load
+from meristem.experiments.runs import Trials, train
 from meristem.show.progress import Progress
 
 
@@ -25,7 +25,8 @@ def main(folder: str) -> None:
     task = load("ten", Path(folder))
     with_data = peak()
     with Progress(io.StringIO()) as progress:
-        train("tunnel", task, Setting((LEARNING_RATE,), (PENALTY,), seeds=1, max_epochs=2), progress)
+        trials = Trials((LEARNING_RATE,), (PENALTY,), seeds=1, max_epochs=2, dropouts=(INPUT_DROPOUT,))
+        train("tunnel", task, trials, progress)
     print([with_data, peak()])
 
 

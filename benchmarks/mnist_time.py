@@ -18,13 +18,14 @@ import torch
 
 import torch_networks
 from fair import in_turns, match, must
-from meristem.experiments.mnist import DEPTH, LEARNING_RATE, PENALTY, WIDTH, load
+from meristem.experiments.mnist import DEPTH, INPUT_DROPOUT, LEARNING_RATE, PENALTY, WIDTH, load
 from meristem.nn import Network
 from meristem.train.batches import steps_of
-from meristem.train.epochs import epochs, parts_of
+from meristem.train.dispatch import parts_of, run_epoch
+from meristem.train.knobs import Knobs, checked
 from meristem.train.programs import ALONE, TOGETHER, Programs
-from meristem.train.samples import Data, prepared, to_float
-from meristem.train.step import Knobs, still
+from meristem.train.samples import Data, prepare, to_float
+from meristem.train.state import no_growth
 from networks import RESTING_RATE, full_tree, half_open_tunnel
 from torch_mnist import Trainer
 
@@ -43,7 +44,8 @@ class Digits:
         data = task.data._replace(x=task.data.x[:rows], y=task.data.y[:rows])
         self.recipe, self.size = task.recipe, {"n_in": data.x.shape[1], "n_out": task.n_out, "width": WIDTH}
         self.tunnel = half_open_tunnel(**self.size, depth=DEPTH)
-        self.host, self.data = data, prepared(data, self.tunnel, task.recipe.objective)
+        self.host, self.prepared = data, prepare(data, self.tunnel, task.recipe.task)
+        self.data = self.prepared.data
         self.steps = steps_of(data.x.shape[0], self.recipe.batch_size)
         self.parts = parts_of(self.steps)
 
@@ -83,10 +85,10 @@ class Digits:
         if members:
             programs, shape, key = TOGETHER, (members,), jax.random.split(key, members)
             network = jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape)), network)
-        knobs = Knobs(jnp.full(shape, rate, jnp.float32), jnp.full(shape, PENALTY, jnp.float32))
+        knobs = checked(Knobs(rate, PENALTY, dropout=INPUT_DROPOUT), shape)
         state = programs.start(network, key, recipe=self.recipe)
         leaves = 2**HEIGHT if hasattr(network.body, "leafness") else 0
-        growth = jax.tree.map(lambda a: jnp.zeros(shape, a.dtype), still())
+        growth = jax.tree.map(lambda a: jnp.zeros(shape, a.dtype), no_growth())
         ask = self._ask_epoch if whole else partial(self._ask_part, growth)
 
         def run() -> float:
@@ -101,7 +103,7 @@ class Digits:
 
     def _ask_epoch(self, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
         """As `fit` does for the command line, which waits for every part to show how far it is."""
-        state, info = epochs(programs, self.data, self.recipe, None)(state, knobs, lambda share: None)
+        state, info = run_epoch(state, self.prepared, knobs, self.recipe, lambda share: None)
         return state, jax.device_get(info)
 
     def _ask_part(self, growth: Any, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
@@ -122,7 +124,7 @@ class Digits:
         match(self.tunnel, network, optimizer, x, y, self.recipe, PENALTY)
         torch.backends.cuda.matmul.allow_tf32 = True  # as XLA does
         train, dev = ((_tensor(x, device), _tensor(y, device).long()) for x, y in _pairs(self.host))
-        return Trainer(network, optimizer, train, dev, batch_size=batch, dropout=self.recipe.input_dropout, penalty=PENALTY)
+        return Trainer(network, optimizer, train, dev, batch_size=batch, dropout=INPUT_DROPOUT, penalty=PENALTY)
 
 
 def _pairs(data: Data) -> list[tuple[np.ndarray, np.ndarray]]:

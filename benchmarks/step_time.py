@@ -22,10 +22,12 @@ from fair import in_turns, match, must
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.train.capacity import adapt
-from meristem.train.loop import MAX_CAPACITY
+from meristem.train.knobs import Knobs
 from meristem.train.programs import ALONE
+from meristem.train.recipe import Recipe
+from meristem.train.run import MAX_CAPACITY
 from meristem.train.samples import Data
-from meristem.train.step import EpochInfo, Knobs, Recipe, TrainState
+from meristem.train.state import EpochInfo, TrainState
 from networks import RESTING_RATE, full_tree, half_open_tunnel
 
 T = TypeVar("T")
@@ -111,10 +113,10 @@ def _torch_epoch(network: torch_networks.Network, optimizer: torch.optim.Adam, x
     """Online training over shuffled samples, split beforehand; then the mean loss and error over all of them."""
     samples = list(zip(x.split(1), y.split(1), strict=True))
     for index in torch.randperm(len(samples)).tolist():
-        torch_networks.step(network, optimizer, PENALTY, *samples[index], RECIPE.objective)
+        torch_networks.step(network, optimizer, PENALTY, *samples[index], RECIPE.task.name)
     with torch.no_grad():
         outputs = network(x)
-        loss = torch_networks.LOSSES[RECIPE.objective](outputs, y)
+        loss = torch_networks.LOSSES[RECIPE.task.name](outputs, y)
         return loss.item(), ((outputs[:, 0] > 0) != (y > 0)).float().mean().item()
 
 

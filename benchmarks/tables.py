@@ -1,4 +1,4 @@
-"""Writes the README's tables from the recorded results, so that no number is typed by hand: python benchmarks/tables.py"""
+"""Writes the tables of docs/results.md from the recorded results, so that none is typed: python benchmarks/tables.py"""
 
 import json
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meristem.experiments import mnist, tagging, two_spirals
+from meristem.experiments.columns import table
 from meristem.show.table import without_empty
 
 ROOT = Path(__file__).parent.parent
@@ -31,12 +32,18 @@ def without(names: set[str], columns: list[str], rows: list[list[str]]) -> tuple
     return without_empty(columns, rows)
 
 
+def _table(study: Any, runs: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    return table(study.columns, runs, study.paper)
+
+
 def spirals() -> str:
-    return markdown(*two_spirals.table(recorded("two-spirals/summary.json")["runs"]))
+    return markdown(*_table(two_spirals.STUDY, recorded("two-spirals/summary.json")["runs"]))
 
 
 def digits() -> str:
-    return markdown(*without({"validation", "training", "hard size"}, *mnist.table(recorded("mnist/summary.json")["runs"])))
+    return markdown(
+        *without({"validation", "training", "hard size"}, *_table(mnist.STUDY, recorded("mnist/summary.json")["runs"]))
+    )
 
 
 def labels() -> str:
@@ -50,7 +57,7 @@ def labels() -> str:
     runs = [run for name, tasks in wanted.items() for run in recorded(f"{name}/summary.json")["runs"] if run["task"] in tasks]
     tasks, models = (list(dict.fromkeys(run[name] for run in runs)) for name in ("task", "model"))
     runs.sort(key=lambda run: (tasks.index(run["task"]), models.index(run["model"])))
-    return markdown(*without({"training", "epochs", "peak", "kept epoch", "its soft size"}, *tagging.table(runs, papers={})))
+    return markdown(*without({"training", "epochs", "peak", "kept epoch", "its soft size"}, *_table(tagging.STUDY, runs)))
 
 
 def speed() -> str:
@@ -102,7 +109,7 @@ def estimators() -> str:
 
 
 def tables() -> dict[str, str]:
-    """The name in the README's comment → the table below it."""
+    """The name in the page's comment → the table below it."""
     return {
         "table": spirals(),
         "mnist": digits(),
@@ -114,7 +121,7 @@ def tables() -> dict[str, str]:
 
 
 def main() -> None:
-    page = ROOT / "README.md"
+    page = ROOT / "docs" / "results.md"
     text = page.read_text()
     for name, content in tables().items():
         text = re.sub(rf"<!-- {name} -->(\n\n\|.*?(?=\n\n))?", f"<!-- {name} -->\n\n{content}", text, flags=re.DOTALL)

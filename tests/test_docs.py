@@ -6,6 +6,8 @@ import pkgutil
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,7 @@ def test_every_public_name_shows_a_call():
     for name in MODULES:
         module = importlib.import_module(name)
         shown += "".join(example.source for test in doctest.DocTestFinder().find(module) for example in test.examples)
-    hidden = {"nn", "DivergedError", "Fit", "GrowthWarning", "Any", "TYPE_CHECKING"}
+    hidden = {"nn", "DivergedError", "GrowthWarning", "Any", "TYPE_CHECKING"}
     public = [name for name in dir(meristem) if not name.startswith("_") and name not in hidden]
     functions = [name for name in public if callable(getattr(meristem, name))]
     assert [name for name in functions if not re.search(rf"\b{name}\b", shown)] == []
@@ -46,7 +48,7 @@ def test_a_star_imports_every_public_name():
     assert public <= set(names) and {"nn", "load", "TunnelClassifier", "plot_growth"} <= set(names)
 
 
-PAGES = [ROOT / "README.md", ROOT / "docs" / "estimators.md", ROOT / "docs" / "api.md"]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "api", "training", "own-body"))]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
     for page in PAGES
@@ -89,8 +91,26 @@ def test_links_and_pictures_are_there():
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("name", ["table", "mnist", "tagging", "speed", "gpu"])
+@pytest.mark.parametrize("name", ["table", "mnist", "tagging", "speed", "gpu", "estimators"])
 def test_the_tables_are_those_of_the_recorded_runs(name):
-    """The README's numbers are not typed in: benchmarks/tables.py would change nothing."""
+    """The numbers are not typed in: benchmarks/tables.py would change nothing."""
     tables = runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))["tables"]()
-    assert f"<!-- {name} -->\n\n{tables[name]}\n\n" in README
+    assert f"<!-- {name} -->\n\n{tables[name]}\n\n" in (ROOT / "docs" / "results.md").read_text()
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 150
+
+
+def test_every_recorded_picture_is_shown_somewhere():
+    """Of results/ the data are kept, and the pictures that a page links."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("results/*.md")]
+    linked = {(page.parent / target).resolve() for page in pages for target in re.findall(r"\]\(([^)#]+\.png)\)", page.read_text())}
+    assert {path.resolve() for path in (ROOT / "results").rglob("*.png")} == linked
+
+
+def test_a_star_never_fails_in_the_core_installation():
+    """Without scikit-learn, matplotlib, rich, safetensors and onnx: what cannot be imported is left out."""
+    block = "import sys; sys.modules.update(dict.fromkeys(['sklearn', 'matplotlib', 'rich', 'safetensors', 'onnx', 'torch']))"
+    code = f"{block}\nfrom meristem import *\nimport meristem\nassert fit and Run and Knobs and meristem.compact.approximate"
+    subprocess.run([sys.executable, "-c", code], check=True)
