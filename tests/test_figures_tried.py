@@ -89,6 +89,14 @@ def test_the_legend_says_by_which_rule_a_setting_was_kept(study: Study) -> None:
     other = [one | {"chosen": not one["chosen"]} if one["model"] == "highway" else one for one in summary["tried"]]
     (legend,) = picture((summary | {"tried": other}, arrays)).legends
     assert legend.get_texts()[-1].get_text() == "kept: the smallest of the best"
+    for kept, words in ((0, "kept: the best"), (1, "kept: the smallest of the best")):  # of equal ones the best is the first
+        places: dict[str, int] = {}
+        level = []
+        for one in summary["tried"]:
+            place = places[one["model"] + one["task"]] = places.get(one["model"] + one["task"], -1) + 1
+            level.append(one | {"dev_macro_f1": 0.5, "chosen": place == kept})
+        (legend,) = picture((summary | {"tried": level}, arrays)).legends
+        assert legend.get_texts()[-1].get_text() == words
 
 
 def test_it_is_drawn_where_several_settings_were_tried_and_goes_where_none_were(tmp_path: Path, study: Study) -> None:

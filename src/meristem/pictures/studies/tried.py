@@ -114,12 +114,12 @@ def _legend(figure: Figure, files: StudyFiles, models: list[str], measure: Measu
 
 
 def _best_are_kept(settings: list[Run], measure: Measure) -> bool:
-    """Whether every model kept its best setting on each task, rather than that of a smaller network which is as good."""
+    """Whether every model kept its best setting on each task, of equal ones the first, rather than one of smaller networks."""
     cells: dict[tuple[str, str], list[Run]] = {}
     for one in settings:
         cells.setdefault((one["model"], one["task"]), []).append(one)
     return all(
-        measure.best(np.array([value_of(one, f"dev_{measure.name}") for one in cell], float), prefer=place) in (None, place)
+        measure.best(np.array([value_of(one, f"dev_{measure.name}") for one in cell], float)) in (None, place)
         for cell in cells.values()
         for place, kept in enumerate(one["chosen"] for one in cell)
         if kept
