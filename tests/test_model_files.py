@@ -170,7 +170,7 @@ def test_a_forged_header_is_refused(fitted, tmp_path):
         ({"learned": whole.header["learned"] | {"n_features_in_": 77}}, "do not fit together"),
         ({"learned": whole.header["learned"] | {"n_iter_": "many"}}, "must be a number"),
         ({"targets": {}}, "what y means"),
-        ({"targets": {"kind": "numbers"}}, "not complete"),
+        ({"targets": {"kind": "numbers"}}, "cannot be loaded"),
         ({"parameters": []}, "cannot be loaded"),
         ({"learned": 3}, "cannot be loaded"),
     ]:
