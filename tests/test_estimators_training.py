@@ -120,6 +120,7 @@ def test_a_warm_start_cannot_change_the_network(name, value):
     assert (model.predict_proba(X) == before).all()  # what fails changes nothing
 
 
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # two epochs
 def test_a_warm_start_cannot_change_the_loss():
     X, y = iris()
     model = tunnel_regressor(max_epochs=2, warm_start=True, loss="huber").fit(X, y)

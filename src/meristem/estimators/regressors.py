@@ -71,6 +71,11 @@ class Regressor(RegressorMixin, Growing):
     def _validated_target(self, y: Any) -> np.ndarray:
         return np.asarray(y, float)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -83,7 +83,7 @@ class Counts(Numbers):
 
 def _scaling(total: float, rate: np.ndarray) -> Scaling:
     """Z + log rate; where nothing was counted yet, as if half an event had been."""
-    return Scaling(total, np.log(np.maximum(rate, 0.5 / total)), np.ones(len(rate)))
+    return Scaling(total, np.log(np.where(rate > 0, rate, 0.5 / total)), np.ones(len(rate)))
 
 
 def _check_rates(columns: np.ndarray) -> None:

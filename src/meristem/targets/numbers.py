@@ -78,8 +78,9 @@ class Numbers(Targets):
 
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        options = dict(header.get("objective", {"name": SQUARED_ERROR.name}))
-        objective = OBJECTIVES[options.pop("name")](**options)
+        given = header.get("objective", {"name": SQUARED_ERROR.name})
+        options = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items() if name != "name"}
+        objective = OBJECTIVES[given["name"]](**options)
         return cls(Scaling.unpack(arrays), bool(header["is_flat"]), objective)
 
     def _learned(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
