@@ -88,7 +88,7 @@ def fit(
 
     >>> from meristem.data.spirals import two_spirals
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
-    >>> data, recipe = Data(*two_spirals("easy")), Recipe(batch_size=32)
+    >>> data, recipe = two_spirals("easy"), Recipe(batch_size=32)
     >>> run = fit(network, data, learning_rate=3e-3, penalty=1e-3, key=jax.random.key(1), recipe=recipe, max_epochs=3)
     >>> run.history["loss"].shape
     (3,)

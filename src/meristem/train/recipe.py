@@ -33,6 +33,7 @@ class Recipe:
 
     >>> Recipe(objective="multiclass", batch_size=32, watch="error").patience
     20
+    >>> import optax
     >>> own = Recipe(optimizer=optax.adam(optax.cosine_decay_schedule(1e-3, 1000)))
     """
 

@@ -26,11 +26,11 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
 
     >>> from meristem.train.state import start
     >>> recipe = Recipe(batch_size=4)
-    >>> network = Network.create("budding", 2, 1, width=3, key=jax.random.key(0))
+    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
     >>> batch = Batch(jax.random.key(2), jnp.ones((4, 2)), jnp.ones(4))
     >>> state, info = step(start(network, recipe, key=jax.random.key(1)), batch, Knobs(1e-3, 1e-3), recipe)
-    >>> int(info.opened)
-    0
+    >>> state.network.body.gate.value.shape, int(info.opened)
+    ((2, 3), 0)
     """
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
     network, opt_state, info = update(state.network, state.opt_state, batch, rate, knobs, recipe)

@@ -70,8 +70,8 @@ class Everyone(Watcher):
 def watcher_of(name: str, given: Any) -> Everyone:
     """None, a watcher, a function, or several of them, as one watcher; ValueError where it is none of these.
 
-    >>> watcher_of("watch", [lambda info: True]).epoch(0, None)
-    True
+    >>> [type(one).__name__ for one in watcher_of("watch", [print, Watcher()]).watchers]
+    ['Calling', 'Watcher']
     """
     each = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
     wrong = [one for one in each if not callable(getattr(one, "epoch", one))]

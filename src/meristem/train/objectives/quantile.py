@@ -21,7 +21,7 @@ from meristem.train.objectives.base import Objective, weighted_quantile
 class Quantile(Objective):
     """`levels`: one for every output, or a few that repeat."""
 
-    levels: tuple[float, ...] = (0.5,)
+    levels: tuple[float, ...] | list[float] = (0.5,)
 
     name: ClassVar[str] = "quantile"
     error_name: ClassVar[str] = "quantile loss"
