@@ -86,13 +86,14 @@ def test_quantiles_cover_what_they_say():
 
 def test_quantiles_of_several_targets_stand_target_by_target():
     X, _, _ = waves(250)
-    y = np.stack([X[:, 0], 100 + 10 * X[:, 1]], 1)
+    noise = np.random.default_rng(1).normal(size=(250, 2))
+    y = np.stack([X[:, 0], 100 + 10 * X[:, 1]], 1) + [0.5, 5] * noise
     model = tunnel_regressor(loss="quantile", quantiles=[0.25, 0.5]).fit(X, y)
     said = model.predict(X)
     assert said.shape == (250, 4)
-    assert [np.corrcoef(said[:, i], y[:, i // 2])[0, 1] > 0.95 for i in range(4)] == [True] * 4
-    assert np.abs((y[:, [0, 0, 1, 1]] < said).mean(0) - [0.25, 0.5, 0.25, 0.5]).max() < 0.15
-    assert model.score(X, y) > 0.9
+    assert [np.corrcoef(said[:, i], y[:, i // 2])[0, 1] > 0.8 for i in range(4)] == [True] * 4
+    assert np.abs((y[:, [0, 0, 1, 1]] < said).mean(0) - [0.25, 0.5, 0.25, 0.5]).max() < 0.1
+    assert model.score(X, y) > 0.7
 
 
 def test_a_score_needs_a_median():
