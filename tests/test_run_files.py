@@ -3,7 +3,9 @@
 import json
 import os
 import random
+from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,7 @@ from filing import alike, complaint, create, python
 from meristem import Data, Knobs, Recipe, begin, fit, load, save
 from meristem.data.spirals import two_spirals
 from meristem.files import document, recipe as recipes
-from meristem.train.objectives import OBJECTIVES, Huber, Quantile
+from meristem.train.objectives import OBJECTIVES, Huber, Quantile, SquaredError
 from meristem.train.run import Run
 
 X, Y = two_spirals("difficult")
@@ -158,6 +160,28 @@ def test_recipes_of_every_objective(objective):
     recipe = Recipe(objective=objective, batch_size=7, scales=(1.0, 0.5), watch="error", depth_decay=0.5)
     again = recipes.unpack(recipes.pack(recipe))
     assert again == recipe and hash(again) == hash(recipe)
+
+
+@dataclass(frozen=True)
+class Asymmetric(SquaredError):
+    """One of a person's own, with parameters."""
+
+    name: ClassVar[str] = "asymmetric"
+    weights: tuple[float, ...] = (1.0, 2.0)
+
+
+@dataclass(frozen=True)
+class Impostor(SquaredError):
+    """With the name of one of ours."""
+
+
+def test_an_objective_of_ones_own_is_found_among_the_kinds(tmp_path):
+    run = begin(create("plain"), Recipe(objective=Asymmetric((3.0, 0.5))), Knobs(0.1, 0), KEY)
+    save(tmp_path / "run", run)
+    assert load(tmp_path / "run", kinds=[Asymmetric]).recipe == run.recipe
+    text = complaint(load, tmp_path / "run")
+    assert "objective='asymmetric' is not known" in text and "load(path, kinds=[…])" in text
+    assert "another name" in complaint(save, tmp_path / "run", begin(create("plain"), Recipe(Impostor()), Knobs(0.1, 0), KEY))
 
 
 @pytest.mark.usefixtures("middles")
