@@ -4,11 +4,12 @@ from collections import Counter
 
 import jax
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import meristem
 
 COMPILED: list[str] = []
+RAN: list[object] = []
 
 
 def _note(name: str, _: float, **about: object) -> None:
@@ -39,14 +40,18 @@ def _from_here() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # much of what is fitted here is noise
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED)
 def test_check(estimator, check):
+    RAN.append(estimator)
     check(estimator)
 
 
 def test_what_the_checks_compile():
     """20 programs: a start and five epochs per body (numbers; classes and labels, each with and without dropout), and two."""
+    if len(RAN) < sum(len(list(estimator_checks_generator(estimator))) for estimator in ESTIMATORS):
+        pytest.skip("this counts what all checks compile together: run the whole file")
     count = Counter(COMPILED)
     print(f"{len(COMPILED)} programs: {dict(count)}")
-    assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 5
+    assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 5  # fewer where other files needed the same
     assert len(COMPILED) <= 20
