@@ -1,0 +1,68 @@
+"""What help() and docs/estimators.md say of the estimators: every parameter and attribute, in the same words."""
+
+import pydoc
+import re
+from pathlib import Path
+
+import pandas
+import pytest
+from sklearn.base import clone
+
+import meristem
+from estimating import CLASSIFIERS, REGRESSORS, iris
+from meristem.estimators.attributes import attributes_of
+from meristem.estimators.parameters import PARAMETERS, parameters_of
+
+PAGE = (Path(__file__).parent.parent / "docs" / "estimators.md").read_text()
+KINDS = [type(model) for model in (*CLASSIFIERS, *REGRESSORS)]
+
+
+def entries(text: str, section: str) -> dict[str, tuple[str, str]]:
+    """Name → (type, explanation) of a section in numpydoc's form."""
+    body = re.search(rf"^{section}\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert body is not None, section
+    found = re.findall(r"^(\w+) : (.+)\n((?:^    .+\n)+)", body[1], re.MULTILINE)
+    return {name: (kind, " ".join(words.split())) for name, kind, words in found}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_help_explains_every_parameter_with_its_default(kind):
+    said = entries(kind.__doc__, "Parameters")
+    assert sorted(said) == sorted(kind().get_params())
+    for name, default in kind().get_params().items():
+        words, text = said[name]
+        assert words == f"{PARAMETERS[name].kind}, default={default!r}" and text == PARAMETERS[name].text
+    assert "\n |  penalty : float, default=0.001\n" in pydoc.render_doc(kind, renderer=pydoc.plaintext)
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # two epochs
+@pytest.mark.parametrize("model", [CLASSIFIERS[0], REGRESSORS[0]])
+def test_help_explains_what_is_learned_and_nothing_else(model):
+    X, y = iris()
+    model = clone(model).set_params(max_epochs=2).fit(pandas.DataFrame(X, columns=list("abcd")), y)
+    learned = {name for name in dir(model) if name.endswith("_") and not name.startswith("_")}
+    assert set(entries(type(model).__doc__, "Attributes")) == set(attributes_of(model)) == learned
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_help_shows_a_call(kind):
+    examples = kind.__doc__.partition("Examples\n--------\n")[2]
+    assert f">>> model = {kind.__name__}(" in examples or f">>> {kind.__name__}(" in examples
+
+
+def test_every_explanation_is_of_a_parameter():
+    assert set(PARAMETERS) == {name for kind in KINDS for name in parameters_of(kind)}
+
+
+def row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def test_the_page_has_the_same_words():
+    """On failure, paste what is printed."""
+    defaults = {name: default for kind in KINDS for name, (_, default) in parameters_of(kind).items()}
+    rows = [row(f"`{name}`", repr(defaults[name]), one.text) for name, one in PARAMETERS.items()]
+    attributes = attributes_of(meristem.TunnelClassifier)
+    rows += [row(f"`{name}`", kind, text) for name, (kind, text) in attributes.items()]
+    print("\n".join(rows))
+    assert [line for line in rows if line not in PAGE] == []
