@@ -19,7 +19,7 @@ def spirals():
     return np.asarray(X), np.asarray(y)
 
 
-def told(model):
+def warnings_of(model):
     """The warnings of a fit."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -29,9 +29,9 @@ def told(model):
 
 
 def test_nothing_grew_although_the_fit_is_poor():
-    (text,) = told(tunnel(penalty=1e3, max_epochs=20))
+    (text,) = warnings_of(tunnel(penalty=1e3, max_epochs=20))
     assert "The fit is poor (training error 0." in text and "no unit opened: lower penalty" in text
-    (text,) = told(meristem.BuddingClassifier(width=2, penalty=1e3, max_epochs=20, random_state=0))
+    (text,) = warnings_of(meristem.BuddingClassifier(width=2, penalty=1e3, max_epochs=20, random_state=0))
     assert "The fit is poor" in text and "still a single layer: lower penalty" in text
 
 
@@ -55,14 +55,14 @@ def test_nothing_is_said_of_a_good_fit_that_needs_no_growth(recwarn):
 
 
 def test_everything_is_open():
-    (text,) = told(tunnel(width=1, depth=1, penalty=0.0, learning_rate=0.05, max_epochs=200))
+    (text,) = warnings_of(tunnel(width=1, depth=1, penalty=0.0, learning_rate=0.05, max_epochs=200))
     assert "100% of the units are open" in text and "more room (width, depth), or raise penalty" in text
 
 
 def test_a_tree_has_all_of_its_leaves():
-    (text,) = told(meristem.BuddingClassifier(width=4, max_leaves=1, penalty=0.0, max_epochs=30, random_state=0))
+    (text,) = warnings_of(meristem.BuddingClassifier(width=4, max_leaves=1, penalty=0.0, max_epochs=30, random_state=0))
     assert text == "The tree has all of its 1 leaves and wanted more: raise max_leaves, or raise penalty."
-    (text,) = told(meristem.BuddingClassifier(width=4, max_leaves=2, penalty=0.0, max_epochs=60, random_state=0))
+    (text,) = warnings_of(meristem.BuddingClassifier(width=4, max_leaves=2, penalty=0.0, max_epochs=60, random_state=0))
     assert "all of its 2 leaves" in text
 
 

@@ -1,4 +1,4 @@
-"""Few programs: data sets of neighbouring shapes share them, a second fit compiles nothing, nor does a prediction."""
+"""Few programs: data sets of neighboring shapes share them, a second fit compiles nothing, nor does a prediction."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def data(rows, features, classes):
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # noise, and two epochs
 @pytest.mark.parametrize("model", [*CLASSIFIERS, REGRESSORS[0]], ids=lambda model: type(model).__name__)
-def test_neighbouring_shapes_share_their_programs(model):
+def test_neighboring_shapes_share_their_programs(model):
     is_classifier = model in CLASSIFIERS
     model = clone(model).set_params(width=12, max_epochs=2, penalty=10.0)  # of a width that nobody else has
     with programs() as first:
