@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 Done = subprocess.CompletedProcess[str]
 EACH = """
@@ -25,10 +24,11 @@ for args in json.loads(sys.argv[1]):
 """
 
 
-def meristem(*args: object, code: str | None = None, cache: Path | None = None) -> Done:
-    """`python -m meristem ARGS`, or `code` with them; `cache`: the folder for compiled programs."""
+def meristem(*args: object, code: str | None = None, **variables: object) -> Done:
+    """`python -m meristem ARGS`, or `code` with them; `variables` of the environment, None: not there."""
     start = [sys.executable, "-m", "meristem"] if code is None else [sys.executable, "-c", code]
-    env = os.environ | {"JAX_PLATFORMS": "cpu"} | ({"XDG_CACHE_HOME": str(cache)} if cache else {})
+    env = {name: value for name, value in os.environ.items() if name not in variables} | {"JAX_PLATFORMS": "cpu"}
+    env |= {name: str(value) for name, value in variables.items() if value is not None}
     return subprocess.run([*start, *map(str, args)], capture_output=True, text=True, env=env, timeout=300, check=False)
 
 

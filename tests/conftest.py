@@ -1,11 +1,21 @@
-"""The settings of the suite: annotations are executed, rank promotion is an error, no compilation cache; quick compilation.
+"""The settings of the suite: annotations are executed, rank promotion is an error; quick compilation, and nothing twice.
 
 Warnings are errors too (pyproject.toml).
 """
 
+import os
+import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
+
+# Most of what the suite does is compiling. A run has one folder for compiled programs, empty at first, which its workers and
+# the processes that tests start share: whoever inherits this environment finds the folder of the run.
+if "MERISTEM_TEST_PROGRAMS" not in os.environ:
+    folder = tempfile.TemporaryDirectory(prefix="meristem-programs-")  # goes with this process
+    os.environ["MERISTEM_TEST_PROGRAMS"] = folder.name
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["MERISTEM_TEST_PROGRAMS"]
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 import pytest
@@ -14,10 +24,8 @@ from jaxtyping import install_import_hook
 # Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
 install_import_hook("meristem", "annotations.checked")
 
-jax.config.update("jax_enable_compilation_cache", False)
-
 # Files about numbers that are equal to the bit: they run the programs that users run, as do all commands in processes of their
-# own. Elsewhere XLA hardly optimises, for compiling is most of what the suite does.
+# own. Elsewhere XLA hardly optimizes.
 TO_THE_BIT = {"test_training", "test_long_epochs", "test_streaming", "test_over_batch", "test_io", "test_estimators_training"}
 
 
@@ -33,12 +41,6 @@ def strict_ranks() -> Iterator[None]:
     """[3] + [2, 3] is a mistake, not a broadcast."""
     with jax.numpy_rank_promotion("raise"):
         yield
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for the programs that commands compile, empty at first."""
-    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The command line as a person meets it: real processes, real files, one clear line for every mistake."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -44,9 +43,9 @@ MISTAKES = {
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Path, Done]:
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     out = tmp_path_factory.mktemp("study") / "new" / "folder"
-    return out, meristem(*STUDY, "--out", out, cache=cache)
+    return out, meristem(*STUDY, "--out", out)
 
 
 def test_a_study_says_what_it_found_and_where_it_lies(study):
@@ -110,13 +109,14 @@ def test_figures_are_redrawn_from_the_files(study):
     assert done.returncode == 0 and (out / "tunnel.png").stat().st_size > 10_000
 
 
-def test_compiled_programs_are_kept_for_the_next_run(study, cache):
-    kept = [path for path in (cache / "meristem" / "jax").rglob("*") if path.is_file()]
-    assert kept, "no persistent compilation cache"
+def test_compiled_programs_are_kept_for_the_next_run(tmp_path):
+    code = "import jax; from meristem.commands.main import main; main(['figures', 'x']); print(jax.config.jax_compilation_cache_dir)"
+    done = meristem(code=code, JAX_COMPILATION_CACHE_DIR=None, XDG_CACHE_HOME=tmp_path)
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path / "meristem" / "jax")
 
 
-def test_without_matplotlib_and_rich_it_still_runs(tmp_path, cache):
-    done = meristem(*STUDY, "--out", tmp_path, code=WITHOUT_EXTRAS, cache=cache)
+def test_without_matplotlib_and_rich_it_still_runs(tmp_path):
+    done = meristem(*STUDY, "--out", tmp_path, code=WITHOUT_EXTRAS)
     assert done.returncode == 0, done.stderr
     assert "Figures skipped" in done.stderr and (tmp_path / "summary.json").exists()
     assert not list(tmp_path.glob("*.png"))
@@ -177,7 +177,7 @@ def test_help_has_an_example():
     assert version.stdout.startswith("meristem ")
 
 
-def test_an_interrupt_leaves_nothing_half_written(tmp_path, cache):
+def test_an_interrupt_leaves_nothing_half_written(tmp_path):
     out = tmp_path / "out"
     start = [
         sys.executable,
@@ -192,7 +192,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, cache):
         "--out",
         str(out),
     ]
-    with subprocess.Popen(start, stderr=subprocess.PIPE, text=True, env=os.environ | {"XDG_CACHE_HOME": str(cache)}) as process:
+    with subprocess.Popen(start, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 120
         while not out.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -209,9 +209,9 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, cache):
 SHORT = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "2"]
 
 
-def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path, cache):
+def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path):
     args = ["--rate", "1e-7,0.003", "--penalty", "0.001,1", "--choose", "smallest", "--max-epochs", "4", "--out", tmp_path]
-    done = meristem(*SHORT, *args, cache=cache)
+    done = meristem(*SHORT, *args)
     assert done.returncode == 0, done.stderr
     assert "tunnel, easy: tried rate 1e-07, penalty 0.001 → training error" in done.stderr
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -225,10 +225,10 @@ def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path, cache):
         assert (run["learning_rate"], run["penalty"]) == (kept["learning_rate"], kept["penalty"])
 
 
-def test_the_papers_rule_keeps_the_smallest_rate_that_solves_every_task(tmp_path, cache):
+def test_the_papers_rule_keeps_the_smallest_rate_that_solves_every_task(tmp_path):
     """At the first of three rates nothing is learned; the second solves the task; the third is not tried."""
     args = ["--select-rate", "--rate", "0.01,0.003,1e-7", "--max-epochs", "4", "--out", tmp_path]
-    done = meristem(*SHORT, *args, cache=cache)
+    done = meristem(*SHORT, *args)
     assert done.returncode == 0, done.stderr
     assert "tunnel: rate 0.003 is the one that is kept" in done.stderr
     summary = json.loads((tmp_path / "summary.json").read_text())

@@ -105,7 +105,9 @@ def test_the_readme_is_short():
 def test_every_recorded_picture_is_shown_somewhere():
     """Of results/ the data are kept, and the pictures that a page links."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("results/*.md")]
-    linked = {(page.parent / target).resolve() for page in pages for target in re.findall(r"\]\(([^)#]+\.png)\)", page.read_text())}
+    linked = {
+        (page.parent / target).resolve() for page in pages for target in re.findall(r"\]\(([^)#]+\.png)\)", page.read_text())
+    }
     assert {path.resolve() for path in (ROOT / "results").rglob("*.png")} == linked
 
 

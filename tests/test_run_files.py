@@ -66,6 +66,7 @@ CASES = {
         4,
         40,
     ),
+    "alone-growing": (partial(trained, population("budding", [4, 5], capacity=2), together=False), 3, 6),
     "own": (partial(trained, TUNNEL, recipe=OWN, learning_rate=0.01, dropout=0.1, **ROWS), 2, 4),
 }
 
@@ -108,6 +109,9 @@ def test_what_these_runs_show(middles, folder):
     assert [run.last.body.capacity for run in growing] == [2, 4]
     both = load(folder / "budding-small-best.rest")
     assert both.best_epoch == 1 and (both.best.body.capacity, both.last.body.capacity) == (2, 4)
+    alone = load(folder / "alone-growing")
+    assert [run.last.body.capacity for run in alone.each()] == [4, 2], "each member has the capacity that it was trained with"
+    assert alone.last.body.capacity == 4
     ended = load(folder / "alone.rest").epochs
     assert len(set(ended.tolist())) > 1, "some members stop before others"
     assert (middles["together"].best_epoch < middles["together"].epochs).any()
@@ -211,7 +215,7 @@ def test_runs_that_do_not_hold_together_are_one_line(folder, tmp_path):
     for name in header:
         refused({key: value for key, value in header.items() if key != name}, arrays)
         for odd in ODD:
-            if not (name == "least_capacity" and odd == 0 and odd is not False):
+            if (name, odd) not in (("least_capacity", 0), ("capacities", [])):
                 refused({**header, name: odd}, arrays)
     for part in ("recipe", "best", "state"):
         refused({**header, part: {**header[part], "surprise": 1}}, arrays)
@@ -225,6 +229,9 @@ def test_runs_that_do_not_hold_together_are_one_line(folder, tmp_path):
         refused(header, {key: value for key, value in arrays.items() if key != name})
         refused(header, {**arrays, name: array[None]})
         refused(header, {**arrays, name: array[:-1]})
+    growing = document.read(folder / "alone-growing")
+    for odd in ([[4, 2]], [[4, 2], [2, 16]], [[4, 2], [2, "2"]], [[4, 2], [2]], [[0, 1], [1, 1]], [3, 4]):
+        assert "capacities" in refused({**growing.header, "capacities": odd}, growing.arrays)
     refused(header, {**arrays, "knobs.penalty": np.full(3, np.nan)})
     refused(header, {**arrays, "knobs.weight": np.full((3, 5), -1.0)})
     refused(header, {**arrays, "begun_at": arrays["begun_at"].astype(float)})

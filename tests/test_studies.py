@@ -52,8 +52,8 @@ MISTAKES = {
 
 
 @needs_mnist
-def test_the_digits_from_the_command_to_the_figures(tmp_path, cache):
-    done = meristem("reproduce", "mnist", "--task", "two", *ONE_EPOCH, "--data", REAL, "--out", tmp_path, cache=cache)
+def test_the_digits_from_the_command_to_the_figures(tmp_path):
+    done = meristem("reproduce", "mnist", "--task", "two", *ONE_EPOCH, "--data", REAL, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mnist on cpu, 1 seed" in done.stderr and "steps/s" in done.stderr and "paper" in done.stdout
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -68,9 +68,9 @@ def test_the_digits_from_the_command_to_the_figures(tmp_path, cache):
 
 
 @needs_mnist
-def test_progress_shows_within_the_first_epoch(tmp_path, cache):
+def test_progress_shows_within_the_first_epoch(tmp_path):
     args = ["--task", "ten", "--models", "tunnel", *ONE_EPOCH, "--data", REAL, "--out", tmp_path]
-    done = meristem("reproduce", "mnist", *args, cache=cache)
+    done = meristem("reproduce", "mnist", *args)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert lines[1].startswith("tunnel, ten: 33% of epoch 1"), lines
@@ -102,11 +102,11 @@ def test_members_are_trained_with_the_knobs_of_their_records(small):  # noqa: F8
     assert len({float(run.history["loss"][-1]) for _, run in trained}) == 8
 
 
-def test_other_images_are_called_by_their_folder_and_stand_alone(tmp_path, cache):
+def test_other_images_are_called_by_their_folder_and_stand_alone(tmp_path):
     """Four files of MNIST's layout, of another size and with three classes: no paper, and everything says what they are."""
     folder, out = miniature.images(tmp_path / "fashion", rows=(300, 60), size=(4, 6), classes=3), tmp_path / "out"
     args = ["--task", "ten,two", "--models", "tunnel", "--rate", "0.01", *ONE_EPOCH, "--data", folder, "--out", out]
-    done = meristem("reproduce", "mnist", *args, cache=cache)
+    done = meristem("reproduce", "mnist", *args)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("IDX images in fashion, 1 seed: mean ± sd\n") and "paper" not in done.stdout
     summary = json.loads((out / "summary.json").read_text())

@@ -39,11 +39,11 @@ def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path):
     assert len(set(scores)) == 5, "every split is another one"
 
 
-def test_photographs_by_their_tags_from_the_command(tmp_path, cache):
+def test_photographs_by_their_tags_from_the_command(tmp_path):
     out = tmp_path / "out"
     miniature.tags(tmp_path)
     args = ["--features", "tags", "--models", "tunnel", *ONE_EPOCH, "--data", tmp_path, "--out", out]
-    done = meristem("reproduce", "mirflickr", *args, cache=cache)
+    done = meristem("reproduce", "mirflickr", *args)
     assert done.returncode == 0, done.stderr
     summary = json.loads((out / "summary.json").read_text())
     assert [run["task"] for run in summary["runs"]] == ["10", "24"]
@@ -52,11 +52,11 @@ def test_photographs_by_their_tags_from_the_command(tmp_path, cache):
         assert history["tunnel/24/0/dev_macro_f1"].shape == (1,)
 
 
-def test_a_set_of_ones_own_from_the_command(tmp_path, cache):
+def test_a_set_of_ones_own_from_the_command(tmp_path):
     files = [miniature.multilabel(tmp_path / "first.npz"), miniature.multilabel(tmp_path / "second.npz", labels=3)]
     out = tmp_path / "out"
     args = ["--models", "budding", "--seeds", "2", "--max-epochs", "3", "--data", *files, "--out", out]
-    done = meristem("reproduce", "tagging", *args, cache=cache)
+    done = meristem("reproduce", "tagging", *args)
     assert done.returncode == 0, done.stderr
     runs = json.loads((out / "summary.json").read_text())["runs"]
     assert [(run["task"], run["seed"]) for run in runs] == [("first", 0), ("first", 1), ("second", 0), ("second", 1)]
@@ -73,11 +73,11 @@ def test_labels_are_learned(tmp_path):
     assert run["dev_macro_f1"] > 0.5 and run["test_macro_f1"] > 0.5
 
 
-def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tmp_path, cache):
+def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tmp_path):
     """A rate at which nothing is learned in three epochs beside one at which much is, as one population."""
     file, out = miniature.multilabel(tmp_path / "own.npz", rows=600), tmp_path / "out"
     args = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2"]
-    done = meristem("reproduce", "tagging", *args, "--max-epochs", "3", "--data", file, "--out", out, cache=cache)
+    done = meristem("reproduce", "tagging", *args, "--max-epochs", "3", "--data", file, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "tunnel, own: tried rate 1e-07, penalty 0.001 → validation macro-F1" in done.stderr
     assert done.stderr.count("(kept)") == 2, "one setting for each model"

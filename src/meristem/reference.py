@@ -127,9 +127,7 @@ def budding_size(node: Node) -> Float[Array, ""]:
     return 1 + (1 - node.gamma) * (budding_size(node.left) + budding_size(node.right))
 
 
-def rooted(
-    root: Node, identity: Any, x: Float[Array, " width"], activation: str, probe: str = "bud"
-) -> Float[Array, " width"]:
+def rooted(root: Node, identity: Any, x: Float[Array, " width"], activation: str, probe: str = "bud") -> Float[Array, " width"]:
     """The tree below a root that may copy its input; `identity` is γ₀."""
     return identity * x + (1 - identity) * budding(root, x, activation, probe)
 

@@ -1,7 +1,8 @@
 """A run as data: everything it needs to go on to the same bits, its best model and its history included.
 
-The header: {"state": {…}, "best": {…}, "recipe": {…}, "least_capacity": 4, "max_capacity": 16}, see state.py, network.py and
-recipe.py. Best and last network differ in their capacity alone. The arrays:
+The header: {"state": {…}, "best": {…}, "recipe": {…}, "least_capacity": 4, "max_capacity": 16, "capacities": []}, see state.py,
+network.py and recipe.py. Best and last network differ in their capacity alone; "capacities" has a pair for each member of a
+population whose members are trained alone, of its last and its best network, before they were stacked. The arrays:
 
     state.…, best.…          by path
     knobs.NAME               of the knobs that are not None
@@ -17,13 +18,14 @@ import numpy as np
 from meristem.files import network, recipe, state
 from meristem.files.arrays import Arrays, with_prefix, without_prefix
 from meristem.files.network import Kinds
+from meristem.nn.network import Network
 from meristem.train.history import History
 from meristem.train.knobs import Knobs, checked
 from meristem.train.run import Run
 from meristem.train.state import FIELDS
 
 KIND = "run"
-ENTRIES = ["state", "best", "recipe", "least_capacity", "max_capacity"]
+ENTRIES = ["state", "best", "recipe", "least_capacity", "max_capacity", "capacities"]
 COUNTS = ["best_epoch", "begun_at"]
 PARTS = ["state", "best", "knobs", "history"]
 MEASURED = {*FIELDS, "soft_size"} - {"epoch"}  # what a history may hold
@@ -51,6 +53,7 @@ def pack(run: Run) -> tuple[dict[str, Any], Arrays]:
         "recipe": recipe.pack(run.recipe),
         "least_capacity": run.least_capacity,
         "max_capacity": run.max_capacity,
+        "capacities": [list(pair) for pair in run.capacities],
     }
     arrays = {name: np.asarray(getattr(run, name)) for name in COUNTS}
     for prefix, part in zip(PARTS, (state_arrays, best_arrays, knobs, run.history), strict=True):
@@ -82,6 +85,7 @@ def unpack(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), opt
         least_capacity=_capacity("least_capacity", header["least_capacity"], 0),
         max_capacity=_capacity("max_capacity", header["max_capacity"], 1),
         begun_at=arrays["begun_at"],
+        capacities=_capacities(header["capacities"], now.network, best),
         past=_history(without_prefix("history", arrays), members),
     )
     epochs, rows = int(run.epochs.max()), len(run.past.get("loss", ()))
@@ -111,6 +115,22 @@ def _history(parts: Arrays, members: tuple[int, ...]) -> History:
         if len(lengths) != 1 or values.shape[1:] != (*members, *layers) or values.dtype.kind not in "bif":
             raise ValueError(f"its history of {name!r} has shape {values.shape}, where there are members {members}.")
     return parts
+
+
+def _capacities(entry: Any, last: Network, best: Network) -> tuple[tuple[int, int], ...]:
+    """A pair for each member, of at most what it has and at least what it uses; or none."""
+    if entry == []:
+        return ()
+    both = [(network.body.capacity, np.atleast_1d(network.body.in_use())) for network in (last, best)]
+    wrong = ValueError(f"its capacities {str(entry)[:60]} are not those of its members.")
+    if not isinstance(entry, list) or len(entry) != len(both[0][1]) or not last.body.capacity:
+        raise wrong
+    for member, pair in enumerate(entry):
+        if not isinstance(pair, list) or [type(one) for one in pair] != [int, int]:
+            raise wrong
+        if not all(used[member] <= one <= most for one, (most, used) in zip(pair, both, strict=True)):
+            raise wrong
+    return tuple((pair[0], pair[1]) for pair in entry)
 
 
 def _capacity(name: str, value: Any, least: int) -> int:

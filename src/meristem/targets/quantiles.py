@@ -31,7 +31,7 @@ class Quantiles(Numbers):
     @property
     def levels(self) -> tuple[float, ...]:
         assert isinstance(self.objective, Quantile)
-        return self.objective.levels
+        return tuple(self.objective.levels)
 
     def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
         off, level = encoded - self.objective.best_constant(encoded, weight), np.resize(self.levels, self.n_out)

@@ -56,6 +56,7 @@ class Run:
     least_capacity: int
     max_capacity: int
     begun_at: np.ndarray  # the epochs that the state had behind it when this run began; 0 but for states of earlier runs
+    capacities: tuple[tuple[int, int], ...] = ()  # of each member's last and best network, where each is trained with its own
     past: History = field(default_factory=dict, repr=False)  # of earlier epochs, as `history` has them
     infos: tuple[EpochInfo, ...] = field(default=(), repr=False)  # of the epochs since
 
@@ -89,9 +90,13 @@ class Run:
     def member(self, member: int) -> "Run":
         """One member of a population, its history cut where it stopped."""
         epochs = int(self.epochs[member])
+        state, best = _pick(self.state, member), _pick(self.best, member)
+        if self.capacities:  # how it was before it was stacked: the same program, the same bits
+            of_last, of_best = self.capacities[member]
+            state, best = _with_room(state, of_last), resize(best, None, of_best)[0]
         return Run(
-            state=_pick(self.state, member),
-            best=_pick(self.best, member),
+            state=state,
+            best=best,
             best_epoch=np.asarray(self.best_epoch[member]),
             knobs=_pick(self.knobs, member),
             recipe=self.recipe,
@@ -166,7 +171,7 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
         best_epoch = np.where(info.improved, info.epoch - run.begun_at, best_epoch)
     if not info.stopped.all():
         state = adapt(state, info, run.least_capacity, run.max_capacity)
-    return replace(run, state=state, best=best, best_epoch=best_epoch, infos=(*run.infos, info)), info
+    return replace(run, state=state, best=best, best_epoch=best_epoch, capacities=(), infos=(*run.infos, info)), info
 
 
 def stacked(runs: Sequence[Run]) -> Run:
@@ -180,6 +185,7 @@ def stacked(runs: Sequence[Run]) -> Run:
         best_epoch=np.stack([run.best_epoch for run in runs]),
         knobs=_stack([run.knobs for run in runs]),
         begun_at=np.stack([run.begun_at for run in runs]),
+        capacities=tuple((run.last.body.capacity, run.best.body.capacity) for run in runs) if room else (),
         past=side_by_side([run.history for run in runs]),
         infos=(),
     )
