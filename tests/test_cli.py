@@ -110,7 +110,7 @@ def test_figures_are_redrawn_from_the_files(study):
 
 
 def test_compiled_programs_are_kept_for_the_next_run(tmp_path):
-    code = "import jax; from meristem.commands.main import main; main(['figures', 'x']); print(jax.config.jax_compilation_cache_dir)"
+    code = "import jax, meristem.commands.main as m; m.main(['figures', '?']); print(jax.config.jax_compilation_cache_dir)"
     done = meristem(code=code, JAX_COMPILATION_CACHE_DIR=None, XDG_CACHE_HOME=tmp_path)
     assert Path(done.stdout.strip()).is_relative_to(tmp_path / "meristem" / "jax")
 

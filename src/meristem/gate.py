@@ -3,7 +3,7 @@
 A tunnel's gate g and a budding node's leafness γ are trained by the same gradient step as the weights
 and then clipped, so that they reach 0 and 1 *exactly*; sizes, growth and compaction rest on that.
 
-    p ← clip(p + u, 0, 1)        u: whatever the optimiser proposes
+    p ← clip(p + u, 0, 1)        u: whatever the optimizer proposes
 
 `Confined` marks such a parameter in any model, `project()` is the last link of any optax chain.
 Imports nothing of meristem; everything may import it.

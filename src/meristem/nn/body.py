@@ -11,7 +11,7 @@ fixed size and are overridden where a body knows better.
     depths()                   the same tree with, for every parameter, the depth of its layer: [] or one per row, for the rates
     sizes(inputs, weight)      the soft size of each layer, [layers]
     live_parameters()          the numbers that the output depends on
-    after_update(mirrors, key) growth: the body after an optimiser's step, and with it whatever an optimiser keeps for it
+    after_update(mirrors, key) growth: the body after an optimizer's step, and with it whatever an optimizer keeps for it
     capacity, in_use()         places for layers that growth may fill, and how many it has filled; 0: the size is fixed
     with_capacity(n, mirrors)  the same body with n places; a host function, for shapes change
     structure(inputs)          what is there to be seen: gates or nodes, for words and pictures; a host function
@@ -37,7 +37,7 @@ from meristem.nn.structure import Gates, Nodes
 
 
 class Dormant(eqx.Module):
-    """Parameters that are there but asleep: no gradient reaches them, no optimiser moves them, nothing decays them."""
+    """Parameters that are there but asleep: no gradient reaches them, no optimizer moves them, nothing decays them."""
 
 
 class GrowthInfo(NamedTuple):
@@ -90,7 +90,7 @@ class Body(eqx.Module):
         return jax.tree.map(lambda leaf: jnp.zeros((), jnp.int32), self)
 
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
-        """The body after an update, its mirrors (what an optimiser keeps, shaped as the body) and what happened."""
+        """The body after an update, its mirrors (what an optimizer keeps, shaped as the body) and what happened."""
         return self, list(mirrors), GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)
 
     @property

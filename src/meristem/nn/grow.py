@@ -1,4 +1,4 @@
-"""Growth of a whole model: every body in it changes after an update, and whatever an optimiser keeps for it changes with it.
+"""Growth of a whole model: every body in it changes after an update, and whatever an optimizer keeps for it changes with it.
 
     grow(model, opt_state, key)           after each update, inside `jit` if you like
     resize(model, opt_state, capacity)    between dispatches, on the host: shapes change
@@ -29,7 +29,7 @@ def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo
     >>> import equinox as eqx, jax, jax.numpy as jnp, optax
     >>> from meristem.nn import Budding
     >>> body = Budding(width=3, key=jax.random.key(0))
-    >>> body = eqx.tree_at(lambda b: b.leafness.value, body, body.leafness.value.at[0].set(0.9))   # an optimiser did this
+    >>> body = eqx.tree_at(lambda b: b.leafness.value, body, body.leafness.value.at[0].set(0.9))   # an optimizer did this
     >>> opt_state = optax.adam(1e-3).init(eqx.filter(body, eqx.is_inexact_array))
     >>> body, opt_state, info = grow(body, opt_state, key=jax.random.key(1))
     >>> int(body.n_leaves), int(info.opened)
@@ -56,7 +56,7 @@ def after_update(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, Growt
 
 
 def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
-    """The same model and optimiser state with room for `capacity` leaves. A host function: shapes change.
+    """The same model and optimizer state with room for `capacity` leaves. A host function: shapes change.
 
     >>> import jax
     >>> from meristem.nn import Budding
@@ -73,7 +73,7 @@ def _with_mirrors(change: Callable[[Body, Sequence[Any], int], tuple[Body, list[
     bodies, mirrors = bodies_of(model), bodies_of(opt_state)
     if bodies and len(mirrors) % len(bodies):
         raise ValueError(
-            f"The optimiser state holds {len(mirrors)} copies of the model's {len(bodies)} bodies; made for another model? "
+            f"The optimizer state holds {len(mirrors)} copies of the model's {len(bodies)} bodies; made for another model? "
             "Make it with optimizer.init(eqx.filter(model, eqx.is_inexact_array))."
         )
     changed = [change(body, mirrors[i :: len(bodies)], i) for i, body in enumerate(bodies)]

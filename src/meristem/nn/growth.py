@@ -1,14 +1,14 @@
 """Growth as a value: what closes, what opens, and where every row of every array goes.
 
-After an optimiser step (clipped by `gate.project`)
+After an optimizer step (clipped by `gate.project`)
     close   an inner node that reached γ = 1 becomes a leaf: its subtree goes, its right child's layer stays as its bud
     open    a leaf below γ = 1 becomes an inner node: its bud becomes the next layer; both children get fresh buds, γ = 1
-Each is a `Move`: for every row of the next structure, the row it comes from. Parameters and anything an optimiser keeps
+Each is a `Move`: for every row of the next structure, the row it comes from. Parameters and anything an optimizer keeps
 per parameter (moments, ages) move by the same `Move`; what is born starts with zeros there. A leaf that finds no free
 place has its γ set back to 1 and is counted as waiting; left-most leaves win the free places.
 
 `close_and_open` is pure and compiles into a training step; `with_capacity` is for the host, between dispatches. Both take a
-budding body and its mirrors: whatever an optimiser keeps for it, shaped as the body itself. `Budding` is made of these.
+budding body and its mirrors: whatever an optimizer keeps for it, shaped as the body itself. `Budding` is made of these.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def close_and_open(body: Budding, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[
     def stay(operand: PyTree) -> PyTree:
         return operand, GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)
 
-    # A person's optimiser may keep functions too; only arrays pass through cond.
+    # A person's optimizer may keep functions too; only arrays pass through cond.
     arrays, rest = eqx.partition((body, list(mirrors)), eqx.is_array)
     arrays, info = jax.lax.cond(
         anyone(is_due(body)),
@@ -210,7 +210,7 @@ def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
 
 
 def _move_mirror(mirror: Budding, move: Move) -> Budding:
-    """What an optimiser keeps for a body: rows follow their parameter, the newborn start at zero."""
+    """What an optimizer keeps for a body: rows follow their parameter, the newborn start at zero."""
 
     def follow(part: PyTree, source: Array) -> PyTree:
         return jax.tree.map(lambda leaf: _rows(leaf, source, 0), part)

@@ -56,8 +56,8 @@ class GroupWatcher(Watcher):
     def pulse(self, member: int, share: float) -> None:
         """Within a long epoch of a member: the one after the last that was told."""
         with self._lock:
-            told = self._infos.get(member)
-            self._show(member, self._before if told is None else int(told.epoch), share)
+            latest = self._infos.get(member)
+            self._show(member, self._before if latest is None else int(latest.epoch), share)
 
     def _show(self, member: int, epoch: int, share: float) -> None:
         is_first = not self._done
