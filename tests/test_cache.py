@@ -41,14 +41,15 @@ def fit(**environment):
 
 
 def test_a_second_process_finds_its_programs(tmp_path):
-    first = fit(XDG_CACHE_HOME=str(tmp_path))
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    first = fit(**environment)
     place = tmp_path / "meristem" / "jax" / cache.processor()
     entries = sorted(place.iterdir())
     assert first["folder"] == str(place) and first["hits"] == 0 < first["misses"] == len(entries) > 1
     assert place.stat().st_mode & 0o077 == 0  # nobody else writes what we run
     # What a writer that was killed left behind is as good as not there, and no one hears of it.
     entries[0].write_bytes(entries[0].read_bytes()[:100])
-    second = fit(XDG_CACHE_HOME=str(tmp_path))
+    second = fit(**environment)
     assert second["hits"] == len(entries) - 1 and second["said"] == first["said"]
     assert first["warnings"] == second["warnings"] == []
 
@@ -59,6 +60,7 @@ def fresh(monkeypatch):
     names = ["jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"]
     before = {name: getattr(jax.config, name) for name in names}
     jax.config.update("jax_compilation_cache_dir", None)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", cache.JAX_LEAST_SECONDS)
     monkeypatch.delenv("MERISTEM_CACHE", raising=False)
     yield
     for name, value in before.items():
@@ -70,6 +72,15 @@ def test_another_folder(fresh, monkeypatch, tmp_path):
     place = tmp_path / cache.processor()
     assert cache.keep_programs() == cache.keep_programs() == place and place.is_dir()
     assert jax.config.jax_compilation_cache_dir == str(place)
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == cache.LEAST_SECONDS
+
+
+def test_what_jax_thinks_worth_keeping_is_still_what_it_was():
+    """Or `keep_programs` would take its opinion for a person's."""
+    code = "import jax; print(jax.config.jax_persistent_cache_min_compile_time_secs)"
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_PERSISTENT")}
+    said = subprocess.run([sys.executable, "-c", code], env=inherited, check=True, capture_output=True, text=True).stdout
+    assert float(said) == cache.JAX_LEAST_SECONDS
 
 
 def test_whoever_has_a_cache_keeps_it(fresh, tmp_path, monkeypatch):

@@ -227,12 +227,11 @@ assert len(set(map(frozenset, seen))) == 2
 """
 
 
-def test_training_runs_where_one_says(tmp_path):
+def test_training_runs_where_one_says():
     """In a process with two devices: on the one that is not the default."""
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-        "MERISTEM_CACHE": str(tmp_path),
         "PYTHONWARNINGS": "ignore",
     }
     subprocess.run([sys.executable, "-c", ON_THE_SECOND], env=environment, check=True)
@@ -313,7 +312,6 @@ except KeyboardInterrupt:
 def test_one_interrupt_keeps_the_best_model_and_two_raise(seconds, times, wanted):
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, str(seconds)],
-        env=os.environ | {"MERISTEM_CACHE": "off"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

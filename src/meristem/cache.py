@@ -23,6 +23,7 @@ import jax
 
 MOST_BYTES = 2**30
 LEAST_SECONDS = 0.3  # what compiles faster is not worth a file
+JAX_LEAST_SECONDS = 1.0  # JAX's own opinion, where a person has none
 VARIABLE = "MERISTEM_CACHE"
 OFF = ["off", "0", "no", "false"]
 UNREADABLE = r"Error (reading|writing) persistent compilation cache entry"
@@ -42,7 +43,8 @@ def keep_programs() -> Path | None:
             return None
         drop_oldest(own, MOST_BYTES)
         jax.config.update("jax_compilation_cache_dir", str(own))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+        if jax.config.jax_persistent_cache_min_compile_time_secs == JAX_LEAST_SECONDS:  # type: ignore[attr-defined]
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
     _ignore_unreadable()
     return own
 
