@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import warnings
+from functools import lru_cache
 from pathlib import Path
 
 import jax
@@ -62,6 +63,7 @@ def folder() -> Path | None:
     return top.absolute() / processor()
 
 
+@lru_cache
 def processor() -> str:
     """A short name for the kind of processor: programs of one run on the other only if it is the same."""
     try:
