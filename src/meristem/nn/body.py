@@ -12,7 +12,8 @@ fixed size and are overridden where a body knows better.
     sizes(inputs, weight)      the soft size of each layer, [layers]
     live_parameters()          the numbers that the output depends on
     after_update(mirrors, key) growth: the body after an optimizer's step, and with it whatever an optimizer keeps for it
-    capacity, in_use()         places for layers that growth may fill, and how many it has filled; 0: the size is fixed
+    capacity, in_use()         places for layers that growth may fill, and how many it has filled; 0: the size is fixed. The
+                               constructor of a body that grows calls them `capacity`, too
     with_capacity(n, mirrors)  the same body with n places; a host function, for shapes change
     structure(inputs)          what is there to be seen: gates or nodes, for words and pictures; a host function
     unopened(), crowded(…)     what a person should know of the size that was found; host functions
@@ -98,7 +99,7 @@ class Body(eqx.Module):
         """The places there are; 0 where the size is fixed."""
         return 0
 
-    def in_use(self) -> Int[Array, "*members"]:
+    def in_use(self) -> Int[Array | np.ndarray, "*members"]:
         """The places that are filled, of one body or of each in a population."""
         return jnp.zeros((), jnp.int32)
 

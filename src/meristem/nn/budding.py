@@ -187,8 +187,10 @@ class Budding(Body):
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
         return growth.close_and_open(self, mirrors, key)
 
-    def in_use(self) -> Int[Array, "*members"]:
-        return 1 + (self.depth[..., 1:] >= 0).sum(-1, dtype=jnp.int32)
+    def in_use(self) -> Int[Array | np.ndarray, "*members"]:
+        # The host asks after every epoch: with NumPy, for JAX would compile a program for each little operation.
+        depth = self.depth if isinstance(self.depth, jax.core.Tracer) else np.asarray(self.depth)
+        return 1 + (depth[..., 1:] >= 0).sum(-1, dtype=np.int32)
 
     def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
         return growth.with_capacity(self, capacity, mirrors)
@@ -200,7 +202,7 @@ class Budding(Body):
         return Nodes(np.asarray(self.depth), np.asarray(self.leafness.value), identity)
 
     def unopened(self) -> str | None:
-        if int(self.hard_size()) == 0:
+        if self.identity is not None and float(self.identity.value) == 1:
             return "the tree is still a copy of its input"
         return "the tree is still a single layer" if int(self.in_use()) == 1 else None
 

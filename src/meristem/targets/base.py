@@ -49,7 +49,7 @@ class Targets(abc.ABC):
 
     @abc.abstractmethod
     def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
-        """`objective.constant_error` in NumPy alone: it is asked for in a fit, where compiling a program would take longer."""
+        """The mean error of the objective's best constant; with NumPy, for inside a fit compiling would take longer."""
 
     @abc.abstractmethod
     def decode(self, outputs: np.ndarray) -> np.ndarray:

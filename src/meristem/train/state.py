@@ -70,10 +70,15 @@ class EpochInfo(eqx.Module):
         """The sum over all layers."""
         return self.layer_sizes.sum(-1)
 
+    def keys(self) -> list[str]:
+        """What there is to ask for by name: `dict(info)` has it all."""
+        return [name for name in (*FIELDS, "soft_size") if getattr(self, name) is not None]
+
     def __getitem__(self, name: str) -> Any:
-        if not isinstance(name, str) or not hasattr(self, name):
+        if name not in self.keys():
             raise KeyError(name)
-        return getattr(self, name)
+        value = np.asarray(getattr(self, name))
+        return value.item() if value.ndim == 0 else value  # plain numbers, for whoever writes them down
 
     def member(self, member: int) -> "EpochInfo":
         """One member of a population."""

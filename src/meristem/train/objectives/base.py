@@ -13,7 +13,6 @@ import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -46,14 +45,6 @@ class Objective(abc.ABC):
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
         """Targets [n, n_out] of numbers: a column per output."""
         check_columns(self, name, y, n_out)
-
-    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """The mean error of the best constant prediction."""
-        import jax
-
-        outputs = jnp.asarray(self.best_constant(y, weight))
-        errors = np.asarray(jax.vmap(lambda target: self.error(outputs, target))(jnp.asarray(y)))
-        return float(weight @ errors / weight.sum())
 
 
 def check_columns(objective: Objective, name: str, y: np.ndarray, n_out: int) -> None:
