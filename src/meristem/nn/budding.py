@@ -189,8 +189,9 @@ class Budding(Body):
 
     def in_use(self) -> Int[Array | np.ndarray, "*members"]:
         # The host asks after every epoch: with NumPy, for JAX would compile a program for each little operation.
-        depth = self.depth if isinstance(self.depth, jax.core.Tracer) else np.asarray(self.depth)
-        return 1 + (depth[..., 1:] >= 0).sum(-1, dtype=np.int32)
+        if isinstance(self.depth, jax.core.Tracer):
+            return 1 + (self.depth[..., 1:] >= 0).sum(-1, dtype=jnp.int32)
+        return np.asarray(1 + (np.asarray(self.depth)[..., 1:] >= 0).sum(-1), np.int32)
 
     def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
         return growth.with_capacity(self, capacity, mirrors)
