@@ -24,7 +24,7 @@ def digits() -> Data:
 
 
 def network(body: str, key: jax.Array) -> Network:
-    return Network.create(body, 6, 3, width=5, key=key, **({} if body == "budding" else {"depth": 2}))
+    return Network.create(body, 6, 3, width=5, key=key, **({"capacity": 2} if body == "budding" else {"depth": 2}))
 
 
 @pytest.mark.parametrize("body", ["tunnel", "budding"])
@@ -42,6 +42,7 @@ def test_parts_make_the_same_epoch(body, monkeypatch):
             key=jax.random.key(1),
             recipe=RECIPE,
             max_epochs=3,
+            max_capacity=2,
         )
 
     whole, halves, singles = train(512), train(12), train(1)

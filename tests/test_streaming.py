@@ -22,11 +22,11 @@ def data(n: int = 203) -> Data:
 
 
 def network(key: jax.Array, body: str = "highway") -> Network:
-    return Network.create(body, 5, 3, width=6, key=key, **({} if body == "budding" else {"depth": 2}))
+    return Network.create(body, 5, 3, width=6, key=key, **({"capacity": 2} if body == "budding" else {"depth": 2}))
 
 
 def train(rows: int | None, body: str = "highway", given: Data | None = None, **options):
-    knobs = {"learning_rate": 1e-2, "penalty": 1e-3, "recipe": RECIPE, "max_epochs": 12}
+    knobs = {"learning_rate": 1e-2, "penalty": 1e-3, "recipe": RECIPE, "max_epochs": 10, "max_capacity": 2}
     return fit(network(jax.random.key(0), body), given or data(), key=jax.random.key(1), rows_at_once=rows, **knobs | options)
 
 

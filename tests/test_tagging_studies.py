@@ -20,7 +20,14 @@ def carry_out(study: Study, options: Options) -> Result:
     return run_study(study, options, study.plan(options), Progress())
 
 
-def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path):
+@pytest.fixture
+def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three layers of 30 units in place of ten of 300: what is tested is the way through the study."""
+    monkeypatch.setattr(tagging, "WIDTH", 30)
+    monkeypatch.setattr(tagging, "DEPTH", 3)
+
+
+def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path, small_networks):
     """The whole MIRFLICKR path: labels, shards, splits, standardized, trained, tested."""
     miniature.archive(tmp_path)
     scores = []
@@ -55,7 +62,7 @@ def test_photographs_by_their_tags_from_the_command(tmp_path):
 def test_a_set_of_ones_own_from_the_command(tmp_path):
     files = [miniature.multilabel(tmp_path / "first.npz"), miniature.multilabel(tmp_path / "second.npz", labels=3)]
     out = tmp_path / "out"
-    args = ["--models", "budding", "--seeds", "2", "--max-epochs", "3", "--data", *files, "--out", out]
+    args = ["--models", "budding", "--seeds", "2", "--max-epochs", "1", "--data", *files, "--out", out]
     done = meristem("reproduce", "tagging", *args)
     assert done.returncode == 0, done.stderr
     runs = json.loads((out / "summary.json").read_text())["runs"]
@@ -75,7 +82,7 @@ def test_labels_are_learned(tmp_path):
 
 def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tmp_path):
     """A rate at which nothing is learned in three epochs beside one at which much is, as one population."""
-    file, out = miniature.multilabel(tmp_path / "own.npz", rows=600), tmp_path / "out"
+    file, out = miniature.multilabel(tmp_path / "own.npz", rows=200), tmp_path / "out"
     args = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2"]
     done = meristem("reproduce", "tagging", *args, "--max-epochs", "3", "--data", file, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -97,7 +104,7 @@ def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tm
         assert history["tunnel/own/1/dev_macro_f1"].max() == pytest.approx(runs_of(summary, "tunnel")[1]["dev_macro_f1"])
 
 
-def test_of_several_ways_to_prepare_the_inputs_each_model_keeps_one(tmp_path):
+def test_of_several_ways_to_prepare_the_inputs_each_model_keeps_one(tmp_path, small_networks):
     """Columns and dropped shares are tried beside rates, and say in every record which they were."""
     options = mirflickr.MirflickrOptions(
         features="tags",
