@@ -86,7 +86,7 @@ class TunnelRegressor(Layered, Regressor):
     --------
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(200, random_state=0)
-    >>> TunnelRegressor(width=8, depth=1, random_state=0).fit(X, y).score(X, y) > 0.7
+    >>> TunnelRegressor(width=8, random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
 
@@ -102,7 +102,7 @@ class BuddingRegressor(Bud, Regressor):
     --------
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(200, random_state=0)
-    >>> BuddingRegressor(width=8, max_leaves=2, random_state=0).fit(X, y).score(X, y) > 0.7
+    >>> BuddingRegressor(width=8, random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
 
@@ -116,7 +116,7 @@ class HighwayRegressor(Layered, Regressor):
     --------
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(200, random_state=0)
-    >>> HighwayRegressor(width=8, depth=1, random_state=0).fit(X, y).score(X, y) > 0.7
+    >>> HighwayRegressor(width=8, random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
 

@@ -25,7 +25,7 @@ def plot_decision_boundary(estimator: Any, X: Any, y: Any, *, ax: Any = None) ->
     >>> from sklearn.datasets import make_moons
     >>> from meristem.estimators import TunnelClassifier
     >>> X, y = make_moons(100, random_state=0)
-    >>> model = TunnelClassifier(width=8, depth=1, max_epochs=3, random_state=0).fit(X, y)
+    >>> model = TunnelClassifier(max_epochs=3, random_state=0).fit(X, y)
     >>> plot_decision_boundary(model, X, y, ax=Figure().subplots()).get_xlabel()
     'feature 1'
     """

@@ -25,7 +25,7 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
     >>> from matplotlib.figure import Figure
     >>> from sklearn.datasets import make_moons
     >>> from meristem.estimators import TunnelClassifier
-    >>> model = TunnelClassifier(width=8, depth=1, max_epochs=3, random_state=0).fit(*make_moons(100, random_state=0))
+    >>> model = TunnelClassifier(max_epochs=3, random_state=0).fit(*make_moons(100, random_state=0))
     >>> [ax.get_ylabel() for ax in plot_growth(model, axes=Figure().subplots(2, 1))]
     ['loss', 'soft size']
     """

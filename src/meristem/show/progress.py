@@ -168,7 +168,7 @@ def describe_members(infos: Mapping[int, EpochInfo], measure: Measure) -> str:
     if not infos:
         return ""
     known = list(infos.values())
-    values = [float(value) for info in known if (value := info[f"dev_{measure.name}"]) is not None]
+    values = [float(value) for info in known if (value := getattr(info, f"dev_{measure.name}")) is not None]
     good = f", {measure.label} {measure.show(float(np.median(values)))}" if values else ""
     size = np.median([float(info.soft_size) for info in known])
     rates = [f"{rate:.0e}" for rate in sorted(float(info.rate) for info in known)]
