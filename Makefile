@@ -5,13 +5,17 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SEEDS ?= 3
 OUT ?= out/two-spirals
 
-.PHONY: spirals test lint bench clean
+.PHONY: spirals test soak lint bench clean
 
 spirals: .venv/installed
 	$(BIN)/meristem reproduce two-spirals --seeds $(SEEDS) --models tunnel,budding --out $(OUT)
 
 test: .venv/installed-test lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# What draws at random, twenty times as often as in the suite.
+soak: .venv/installed-test
+	MERISTEM_SOAK=20 $(BIN)/python -m pytest -n 2 tests/test_reference.py tests/test_compact.py tests/test_io_refused.py tests/test_run_files.py
 
 lint: .venv/installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -3,9 +3,11 @@
 Warnings are errors too (pyproject.toml).
 """
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 # Most of what the suite does is compiling. A run has one folder for compiled programs, empty at first, which its workers and
@@ -14,9 +16,15 @@ if "MERISTEM_TEST_PROGRAMS" not in os.environ:
     folder = tempfile.TemporaryDirectory(prefix="meristem-programs-")  # goes with this process
     os.environ["MERISTEM_TEST_PROGRAMS"] = folder.name
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["MERISTEM_TEST_PROGRAMS"]
-os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+# Only what takes long to compile: to write a small program and to read it again takes longer than to compile it twice.
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # for what a short test computes, optimizing takes longer than computing
+# For what a short test computes, optimizing takes longer than computing: no optimization, and of XLA's two ways to emit the
+# code of a loop the older one, which compiles three times as fast.
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+if version("jaxlib").startswith("0.10."):  # XLA ends a process whose flags it does not know
+    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # of every operation JAX would note where it was called
 
 import jax
 import pytest
@@ -24,6 +32,10 @@ from jaxtyping import install_import_hook
 
 # Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
 install_import_hook("meristem", "annotations.checked")
+
+# [3] + [2, 3] is a mistake, not a broadcast. For all that is computed, the fixtures of a module too: with another setting JAX
+# would compile everything again.
+jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Files about numbers that are equal to the bit: they run the programs that users run, optimized.
 TO_THE_BIT = {"test_training", "test_io"}
@@ -36,11 +48,10 @@ def quick_compiles(request: pytest.FixtureRequest) -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", False)
 
 
-@pytest.fixture(autouse=True)
-def strict_ranks() -> Iterator[None]:
-    """[3] + [2, 3] is a mistake, not a broadcast."""
-    with jax.numpy_rank_promotion("raise"):
-        yield
+def pytest_collection_finish() -> None:
+    """What was imported stays: nobody needs to look through it for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

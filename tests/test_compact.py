@@ -19,13 +19,14 @@ from meristem.data.spirals import two_spirals
 from meristem.gate import Confined
 from meristem.nn import Body, Budding, Linear, Network, Tunnel
 from meristem.nn.network import BODIES
+from soak import many as tries
 from test_reference import CAPACITY, DEPTH, WIDTH, floats, make_budding, make_tunnel, many, seeds, trees, unit
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}  # of the largest output
 N, N_OUT = 20, 3
 KEY = jax.random.key(0)
 gate_lists = st.lists(unit, min_size=DEPTH * WIDTH, max_size=DEPTH * WIDTH)
-some = settings(many, max_examples=12)
+some = settings(many, max_examples=tries(12))
 
 
 @pytest.fixture(params=["float32", "float64"])
@@ -139,7 +140,7 @@ def test_a_tree_that_may_copy_stays_the_same(precision):
     """0 < γ₀ < 1 mixes the copy in, γ₀ = 0 is the plain tree, γ₀ = 1 nothing but an affine map."""
     seen = set()
 
-    @settings(some, max_examples=20)
+    @settings(some, max_examples=tries(20))
     @given(tree=trees(), seed=seeds, copied=unit)
     def check(tree, seed, copied):
         body = make_budding(tree, "relu")
@@ -163,7 +164,7 @@ def test_a_tree_that_may_copy_stays_the_same(precision):
 def test_leaves_that_are_about_to_open_stay_the_same(precision, probe):
     """Between an update and growth a leaf may be below 1: then its probe shows in the output."""
 
-    @settings(some, max_examples=10)
+    @settings(some, max_examples=tries(10))
     @given(tree=trees(), seed=seeds, leaves=st.lists(unit, min_size=CAPACITY, max_size=CAPACITY))
     def check(tree, seed, leaves):
         alive = np.concatenate([[True], tree["depth"][1:] >= 0])

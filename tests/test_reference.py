@@ -20,13 +20,14 @@ from meristem.nn.growth import opening
 from meristem.reference_trainer import ReferenceTrainer
 from meristem.train.cost import cost
 from meristem.train.objectives import Binary
+from soak import many as tries
 
 CAPACITY, WIDTH, DEPTH = 5, 3, 4
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 # Examples are small as they are; shrinking one with the slow side takes minutes.
 phases = (Phase.explicit, Phase.generate)
-many = settings(max_examples=30, deadline=None, derandomize=True, database=None, phases=phases)
-some = settings(many, max_examples=12)
+many = settings(max_examples=tries(20), deadline=None, derandomize=True, database=None, phases=phases)
+some = settings(many, max_examples=tries(8))
 
 # ---- what is drawn
 
