@@ -20,7 +20,7 @@ def _note(name: str, _: float, **about: object) -> None:
 jax.monitoring.register_event_duration_secs_listener(_note)
 
 # Small, so that they compile fast; everything else as it is by default, save the number of epochs.
-SMALL = {"width": 16, "max_epochs": 15}
+SMALL = {"width": 16, "max_epochs": 30}
 ESTIMATORS = [
     meristem.TunnelClassifier(**SMALL, depth=2),
     meristem.BuddingClassifier(**SMALL, max_leaves=2),

@@ -52,7 +52,8 @@ def after_update(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, Growt
         return body, moved
 
     model, opt_state = _with_mirrors(change, model, opt_state)
-    return model, opt_state, GrowthInfo(*(jnp.stack(counts).sum(dtype=jnp.int32) for counts in zip(*infos, strict=True)))
+    first, *others = infos or [GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)]
+    return model, opt_state, jax.tree.map(lambda *counts: sum(counts[1:], start=counts[0]), first, *others)
 
 
 def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
