@@ -23,6 +23,7 @@ from meristem.nn import Network
 from meristem.train.batches import steps_of
 from meristem.train.dispatch import parts_of, run_epoch
 from meristem.train.knobs import Knobs, checked
+from meristem.train.packing import unpack
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.samples import Data, prepare, to_float
 from meristem.train.state import no_growth
@@ -103,8 +104,8 @@ class Digits:
 
     def _ask_epoch(self, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
         """As `fit` does for the command line, which waits for every part to show how far it is."""
-        state, info = run_epoch(state, self.prepared, knobs, self.recipe, lambda share: None)
-        return state, jax.device_get(info)
+        state, packed = run_epoch(state, self.prepared, knobs, self.recipe, lambda share: None)
+        return state, unpack(packed)
 
     def _ask_part(self, growth: Any, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
         """The steps of the first part of an epoch; all of them are real ones."""

@@ -23,6 +23,7 @@ from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.train.capacity import adapt
 from meristem.train.knobs import Knobs
+from meristem.train.packing import unpack
 from meristem.train.programs import ALONE
 from meristem.train.recipe import Recipe
 from meristem.train.run import MAX_CAPACITY
@@ -59,13 +60,14 @@ def live_size(repeats: int) -> dict[str, list[float]]:
     ordinary = _spiral_tree(height=1, capacity=4)
     state, knobs, path = ALONE.start(_spiral_tree(height=4), jax.random.key(2), recipe=RECIPE), _knobs(RESTING_RATE), []
     while not path or state.network.body.capacity < path[-1][0] or path[-1][1] == 16:
-        state, info = ALONE.epoch(state, DATA, knobs, recipe=RECIPE)
+        state, packed = ALONE.epoch(state, DATA, knobs, recipe=RECIPE)
+        info = unpack(packed)
         path.append((state.network.body.capacity, int(info.most_leaves)))
         if len(path) == 1:
             # Both children of the root reach γ = 1: the next step closes them, and what is left are two leaves.
             gamma = state.network.body.leafness.value.at[jnp.array([7, 23])].set(1)
             state = eqx.tree_at(lambda s: s.network.body.leafness.value, state, gamma)
-        state = adapt(state, jax.device_get(info), ordinary.body.capacity, MAX_CAPACITY)
+        state = adapt(state, info, ordinary.body.capacity, MAX_CAPACITY)
     must(path[0] == (16, 16) and path[-1] == (4, 2), f"it should shrink from 16 leaves to 2, (capacity, leaves) was {path}")
     fresh = ALONE.start(ordinary, jax.random.key(2), recipe=RECIPE)
     sides = {"never larger": fresh, "shrunk from 16": state}
@@ -97,8 +99,8 @@ def _ours(state: TrainState, rate: float, leaves: int) -> Callable[[], float]:
 
     def epoch() -> EpochInfo:
         nonlocal state
-        state, info = ALONE.epoch(state, DATA, knobs, recipe=RECIPE)
-        return jax.device_get(info)
+        state, packed = ALONE.epoch(state, DATA, knobs, recipe=RECIPE)
+        return unpack(packed)
 
     def run() -> float:
         times, infos = zip(*(_clock(epoch) for _ in range(OURS_PER_REPEAT)), strict=True)

@@ -15,7 +15,7 @@ from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
 from meristem.experiments.columns import mean, parameters, table
 from meristem.experiments.models import MODELS
-from meristem.experiments.option import option_of, whole_option
+from meristem.experiments.option import option_of
 from meristem.experiments.options import Options, penalties_option, rates_option
 from meristem.experiments.runs import Task, Trials, train
 from meristem.experiments.study import Plan, Study, run as run_study
@@ -25,6 +25,7 @@ from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
 from test_mnist import REAL, needs_mnist, small  # noqa: F401  (a fixture)
 
+SMALL = ["--width", "20", "--depth", "3"]
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
 MISTAKES = {
     "mnist --task tne": "Did you mean 'ten'",
@@ -53,7 +54,7 @@ MISTAKES = {
 
 @needs_mnist
 def test_the_digits_from_the_command_to_the_figures(tmp_path):
-    done = meristem("reproduce", "mnist", "--task", "two", *ONE_EPOCH, "--data", REAL, "--out", tmp_path)
+    done = meristem("reproduce", "mnist", "--task", "two", *SMALL, *ONE_EPOCH, "--data", REAL, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mnist on cpu, 1 seed" in done.stderr and "steps/s" in done.stderr and "paper" in done.stdout
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -69,7 +70,7 @@ def test_the_digits_from_the_command_to_the_figures(tmp_path):
 
 @needs_mnist
 def test_progress_shows_within_the_first_epoch(tmp_path):
-    args = ["--task", "ten", "--models", "tunnel", *ONE_EPOCH, "--data", REAL, "--out", tmp_path]
+    args = ["--task", "ten", "--models", "tunnel", *SMALL, *ONE_EPOCH, "--data", REAL, "--out", tmp_path]
     done = meristem("reproduce", "mnist", *args)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
@@ -105,7 +106,7 @@ def test_members_are_trained_with_the_knobs_of_their_records(small):  # noqa: F8
 def test_other_images_are_called_by_their_folder_and_stand_alone(tmp_path):
     """Four files of MNIST's layout, of another size and with three classes: no paper, and everything says what they are."""
     folder, out = miniature.images(tmp_path / "fashion", rows=(300, 60), size=(4, 6), classes=3), tmp_path / "out"
-    args = ["--task", "ten,two", "--models", "tunnel", "--rate", "0.01", *ONE_EPOCH, "--data", folder, "--out", out]
+    args = ["--task", "ten,two", "--models", "tunnel", "--rate", "0.01", *SMALL, *ONE_EPOCH, "--data", folder, "--out", out]
     done = meristem("reproduce", "mnist", *args)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("IDX images in fashion, 1 seed: mean ± sd\n") and "paper" not in done.stdout
@@ -114,8 +115,8 @@ def test_other_images_are_called_by_their_folder_and_stand_alone(tmp_path):
     assert summary["data"]["folder"] == "fashion" and summary["data"]["is_mnist"] is False
     assert summary["pictures"]["subject"] == "IDX images in fashion" and summary["pictures"]["tasks"]["ten"] == "3 classes"
     all_of_them, two = summary["runs"]
-    assert all_of_them["parameters"] == 24 * 100 + 10 * (100 * 100 + 2 * 100) + 100 * 3 + 3, "24 pixels in, three classes out"
-    assert two["parameters"] == all_of_them["parameters"] - 2 * 101 and two["test_error"] < 0.3
+    assert all_of_them["parameters"] == 24 * 20 + 3 * (20 * 20 + 2 * 20) + 20 * 3 + 3, "24 pixels in, three classes out"
+    assert two["parameters"] == all_of_them["parameters"] - 2 * 21 and two["test_error"] < 0.3
     assert (out / "tunnel.png").stat().st_size > 10_000
 
 
@@ -168,19 +169,18 @@ def test_old_records_keep_their_column_of_parameters(name):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnOptions(Options):
-    """With an option that no other study has."""
+    """With rates of its own."""
 
     usual_rates: ClassVar[dict[str, float]] = dict.fromkeys(MODELS, 0.01)
 
     rate: tuple[float, ...] | None = rates_option(usual_rates)
     penalty: tuple[float, ...] = penalties_option(1e-3)
-    width: int = whole_option(4, "units of a layer")
 
 
 def own_plan(options: OwnOptions) -> Plan:
     x, y = two_spirals("easy")
     data, test = Data(x[::2], y[::2], x[1::4], y[1::4]), Data(x[3::4], y[3::4])
-    return Plan([Task("arcs", data, 1, Recipe(batch_size=16), options.width, 2, 10, test)], "Arcs", is_papers_data=False)
+    return Plan([Task("arcs", data, 1, Recipe(batch_size=16), 4, 2, 10, test)], "Arcs", is_papers_data=False)
 
 
 OWN = Study(

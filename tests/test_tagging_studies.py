@@ -13,6 +13,7 @@ from meristem.experiments.runs import Result
 from meristem.experiments.study import Study, run as run_study
 from meristem.show.progress import Progress
 
+SMALL = ["--width", "30", "--depth", "3"]  # what is tested is the way through the study
 ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
 
 
@@ -20,19 +21,12 @@ def carry_out(study: Study, options: Options) -> Result:
     return run_study(study, options, study.plan(options), Progress())
 
 
-@pytest.fixture
-def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three layers of 30 units in place of ten of 300: what is tested is the way through the study."""
-    monkeypatch.setattr(tagging, "WIDTH", 30)
-    monkeypatch.setattr(tagging, "DEPTH", 3)
-
-
-def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path, small_networks):
+def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path):
     """The whole MIRFLICKR path: labels, shards, splits, standardized, trained, tested."""
     miniature.archive(tmp_path)
     scores = []
     for split in (1, 2, 3, 4, 5):
-        options = mirflickr.MirflickrOptions(data=tmp_path, split=split, models=("tunnel",), max_epochs=2)
+        options = mirflickr.MirflickrOptions(data=tmp_path, split=split, models=("tunnel",), max_epochs=2, width=30, depth=3)
         runs = carry_out(mirflickr.STUDY, options).runs
         assert [(run["task"], run["features"], run["split"]) for run in runs] == [
             ("10", "images", split),
@@ -49,7 +43,7 @@ def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path, smal
 def test_photographs_by_their_tags_from_the_command(tmp_path):
     out = tmp_path / "out"
     miniature.tags(tmp_path)
-    args = ["--features", "tags", "--models", "tunnel", *ONE_EPOCH, "--data", tmp_path, "--out", out]
+    args = ["--features", "tags", "--models", "tunnel", *SMALL, *ONE_EPOCH, "--data", tmp_path, "--out", out]
     done = meristem("reproduce", "mirflickr", *args)
     assert done.returncode == 0, done.stderr
     summary = json.loads((out / "summary.json").read_text())
@@ -62,7 +56,7 @@ def test_photographs_by_their_tags_from_the_command(tmp_path):
 def test_a_set_of_ones_own_from_the_command(tmp_path):
     files = [miniature.multilabel(tmp_path / "first.npz"), miniature.multilabel(tmp_path / "second.npz", labels=3)]
     out = tmp_path / "out"
-    args = ["--models", "budding", "--seeds", "2", "--max-epochs", "1", "--data", *files, "--out", out]
+    args = ["--models", "budding", "--seeds", "2", "--max-epochs", "1", *SMALL, "--data", *files, "--out", out]
     done = meristem("reproduce", "tagging", *args)
     assert done.returncode == 0, done.stderr
     runs = json.loads((out / "summary.json").read_text())["runs"]
@@ -74,7 +68,7 @@ def test_a_set_of_ones_own_from_the_command(tmp_path):
 def test_labels_are_learned(tmp_path):
     """Three epochs on a problem that can be learned: better than chance, and the kept model is the best of them."""
     file = miniature.multilabel(tmp_path / "own.npz", rows=600)
-    result = carry_out(tagging.STUDY, tagging.TaggingOptions(data=(file,), models=("highway",), seeds=1, max_epochs=3))
+    result = carry_out(tagging.STUDY, tagging.TaggingOptions(data=(file,), models=("highway",), seeds=1, max_epochs=3, width=30, depth=3))
     (run,) = result.runs
     assert run["dev_macro_f1"] == pytest.approx(result.history["highway/own/0/dev_macro_f1"].max())
     assert run["dev_macro_f1"] > 0.5 and run["test_macro_f1"] > 0.5
@@ -83,7 +77,7 @@ def test_labels_are_learned(tmp_path):
 def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tmp_path):
     """A rate at which nothing is learned in three epochs beside one at which much is, as one population."""
     file, out = miniature.multilabel(tmp_path / "own.npz", rows=200), tmp_path / "out"
-    args = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2"]
+    args = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2", *SMALL]
     done = meristem("reproduce", "tagging", *args, "--max-epochs", "3", "--data", file, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "tunnel, own: tried rate 1e-07, penalty 0.001 → validation macro-F1" in done.stderr
@@ -104,7 +98,7 @@ def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tm
         assert history["tunnel/own/1/dev_macro_f1"].max() == pytest.approx(runs_of(summary, "tunnel")[1]["dev_macro_f1"])
 
 
-def test_of_several_ways_to_prepare_the_inputs_each_model_keeps_one(tmp_path, small_networks):
+def test_of_several_ways_to_prepare_the_inputs_each_model_keeps_one(tmp_path):
     """Columns and dropped shares are tried beside rates, and say in every record which they were."""
     options = mirflickr.MirflickrOptions(
         features="tags",
@@ -115,6 +109,8 @@ def test_of_several_ways_to_prepare_the_inputs_each_model_keeps_one(tmp_path, sm
         input_dropout=(0.0, 0.9),
         standardize=("numbers", "all"),
         max_epochs=4,
+        width=30,
+        depth=3,
     )
     result = carry_out(mirflickr.STUDY, options)
     tried = result.more["tried"]

@@ -15,6 +15,7 @@ from meristem.files import save, state as states
 from meristem.files.document import write_document
 from meristem.nn import Network
 from meristem.train.knobs import Knobs, checked
+from meristem.train.packing import unpack
 from meristem.train.programs import ALONE
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, prepare
@@ -32,7 +33,8 @@ def main(folder: Path) -> None:
         state = ALONE.start(network, jax.random.key(1), recipe=recipe)
         knobs = checked(Knobs(0.03, 1e-4), ())
         for _ in range(30):
-            state, info = ALONE.epoch(state, data, knobs, recipe=recipe)
+            state, packed = ALONE.epoch(state, data, knobs, recipe=recipe)
+        info = unpack(packed)
         save(folder / f"{name}.safetensors", state.network)
         structure, arrays = states.pack(state)
         write_document(folder / f"{name}-state.safetensors", "state", arrays, structure)

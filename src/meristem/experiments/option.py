@@ -126,14 +126,14 @@ def numbers_option(
     return Option(help, words, read_numbers, check, metavar).field(default)
 
 
-def whole_option(default: int, help: str, *, least: int = 1, metavar: str = "N") -> Any:
-    """A whole number."""
+def whole_option(default: int | None, help: str, *, least: int = 1, usual: str = "", metavar: str = "N") -> Any:
+    """A whole number; `usual`: what a default of None means."""
 
     def check(name: str, value: int) -> None:
         if value < least:
             raise ValueError(f"{name}={value} must be at least {least}.")
 
-    return Option(help, str(default), int, check, metavar).field(default)
+    return Option(help, usual or str(default), int, check, metavar).field(default)
 
 
 def one_of_option(default: int, known: Iterable[int], help: str, *, metavar: str) -> Any:

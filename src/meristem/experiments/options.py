@@ -9,13 +9,13 @@ same way. A field without an `Option` (option.py) is not on the command line: a 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from meristem.experiments.choice import CHOICES
 from meristem.experiments.models import MODELS
 from meristem.experiments.option import flag, name_option, names_option, numbers_option, option_of, whole_option
-from meristem.experiments.runs import Trials
+from meristem.experiments.runs import Task, Trials
 from meristem.train.loop import MAX_EPOCHS
 
 THE_PAPERS = ", the paper's"  # a note on a default
@@ -69,6 +69,8 @@ class Options:
     models: tuple[str, ...] = models_option("tunnel", "budding", "highway")
     seeds: int = seeds_option(1)
     max_epochs: int = whole_option(MAX_EPOCHS, "stop there at the latest")
+    width: int | None = whole_option(None, "units of a layer", usual="the paper's")
+    depth: int | None = whole_option(None, "layers of a tunnel or highway", usual="the paper's")
     input_dropout: tuple[float, ...] = (0.0,)
     select_rate: bool = False  # the paper's rule, see select_rate.py
 
@@ -85,6 +87,10 @@ class Options:
     def rates_of(self, model: str) -> tuple[float, ...]:
         """Those at which a model is tried."""
         return (self.usual_rates[model],) if self.rate is None else self.rate
+
+    def sized(self, task: Task) -> Task:
+        """The task with networks of the size that is asked for."""
+        return replace(task, width=self.width or task.width, depth=self.depth or task.depth)
 
     def trials(self, model: str) -> Trials:
         """All that is tried of a model."""

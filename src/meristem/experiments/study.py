@@ -66,9 +66,10 @@ def run(study: Study[T], options: T, plan: Plan, progress: Progress) -> Result:
     result = Result()
     for task in plan.tasks:
         result.history |= {f"data/{task.name}/{name}": values for name, values in task.arrays.items()}
-    progress.plan(usual_epochs(options, plan.tasks))
+    tasks = [options.sized(task) for task in plan.tasks]
+    progress.plan(usual_epochs(options, tasks))
     for model in options.models:
-        train = partial(train_model, model, plan.tasks, progress=progress, line=study.line, arrays=study.arrays)
+        train = partial(train_model, model, tasks, progress=progress, line=study.line, arrays=study.arrays)
         trials = options.trials(model)
         result.join(train_selecting_rate(model, trials, train, progress) if options.select_rate else train(trials))
     return result

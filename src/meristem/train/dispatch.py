@@ -1,6 +1,6 @@
 """How the host asks for an epoch: as one program, in parts with a sign of life after each, or with the data in blocks.
 
-    run_epoch(state, prepared, knobs, recipe, pulse) → state, info
+    run_epoch(state, prepared, knobs, recipe, pulse) → state, packed info
 
 Data that do not fit the device stay with the host, which shuffles them and sends a block of rows at a time, while the device
 computes on the one before; inside a block it shuffles again. A block's weights are relative to the block's mean.
@@ -17,10 +17,11 @@ import numpy as np
 from meristem.train.batches import steps_of
 from meristem.train.knobs import Knobs
 from meristem.train.measure import Sums, measures_of
+from meristem.train.packing import Packed
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, Prepared
-from meristem.train.state import EpochInfo, Growth, TrainState, no_growth
+from meristem.train.state import Growth, TrainState, no_growth
 
 STEPS_AT_ONCE = 640  # an epoch of more steps is asked for in parts, so that a person sees it move
 
@@ -29,7 +30,7 @@ Pulse = Callable[[float], None] | None  # called with the share of the epoch's s
 
 def run_epoch(
     state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, pulse: Pulse = None
-) -> tuple[TrainState, EpochInfo]:
+) -> tuple[TrainState, Packed]:
     """One epoch, of one network or of a population; the result is on the device."""
     programs, data = programs_for(knobs), prepared.data
     if prepared.rows_at_once is not None:
@@ -58,7 +59,7 @@ def parts_of(steps: int) -> int:
 
 def _in_parts(
     programs: Programs, state: TrainState, data: Data, knobs: Knobs, recipe: Recipe, parts: int, pulse: Pulse
-) -> tuple[TrainState, EpochInfo]:
+) -> tuple[TrainState, Packed]:
     after, growth = state, _no_growth(knobs)
     for part in range(parts):
         after, growth = programs.descend(after, growth, data, knobs, jnp.asarray(part, jnp.int32), recipe=recipe, parts=parts)
@@ -68,7 +69,7 @@ def _in_parts(
 
 def _streamed(
     programs: Programs, state: TrainState, data: Data, knobs: Knobs, recipe: Recipe, rows: int, pulse: Pulse
-) -> tuple[TrainState, EpochInfo]:
+) -> tuple[TrainState, Packed]:
     """Blocks of rows in random order, then the measures block by block."""
     weight = np.ones(len(data.x), np.float32) if data.weight is None else np.asarray(data.weight)
     seed = [*np.asarray(jax.random.key_data(state.key)).ravel()[:2].tolist(), int(np.max(state.epoch))]

@@ -1,27 +1,28 @@
 """The compiled programs of training: for one network, and `vmap`ped for a population.
 
 Compiled once per shape and recipe, at module level, so that a second fit compiles nothing. A population's arrays have a
-leading axis of members; the data are shared.
+leading axis of members; the data are shared. What an epoch says of itself comes packed (packing.py).
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 import jax
 
 from meristem.train import epoch, state
 from meristem.train.measure import sum_up
+from meristem.train.packing import pack
 from meristem.train.recipe import Recipe
 
 
 class Programs(NamedTuple):
     start: Callable[..., Any]  # (network, key, recipe) → state
-    epoch: Callable[..., Any]  # (state, data, knobs, recipe) → state, info
+    epoch: Callable[..., Any]  # (state, data, knobs, recipe) → state, packed info
     descend: Callable[..., Any]  # (state, growth, data, knobs, part, recipe, parts) → state, growth
-    finish: Callable[..., Any]  # (before, state, growth, data, knobs, recipe) → state, info
+    finish: Callable[..., Any]  # (before, state, growth, data, knobs, recipe) → state, packed info
     tally: Callable[..., Any]  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
-    conclude: Callable[..., Any]  # (before, state, growth, train, dev, sizes, knobs, recipe) → state, info
+    conclude: Callable[..., Any]  # (before, state, growth, train, dev, sizes, knobs, recipe) → state, packed info
 
 
 def _start(network: Any, key: Any, recipe: Recipe) -> Any:
@@ -36,10 +37,22 @@ def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
 def _each(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
     """The function for every member; `axes` are those of the arguments in front, the recipe and the like follow."""
 
+    @wraps(function)
     def population(*args: Any, **static: Any) -> Any:
         return jax.vmap(lambda *one: function(*one, **static), in_axes=axes)(*args)
 
     return population
+
+
+def _packed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which returns a state and an info, with the info packed."""
+
+    @wraps(function)
+    def one(*args: Any, **static: Any) -> Any:
+        state, info = function(*args, **static)
+        return state, pack(info)
+
+    return one
 
 
 _recipe = partial(jax.jit, static_argnames="recipe")
@@ -47,17 +60,17 @@ _parts = partial(jax.jit, static_argnames=("recipe", "parts"))
 
 ALONE = Programs(
     _recipe(_start),
-    _recipe(epoch.epoch),
+    _recipe(_packed(epoch.epoch)),
     _parts(epoch.descend),
-    _recipe(epoch.finish),
+    _recipe(_packed(epoch.finish)),
     _recipe(_tally),
-    _recipe(epoch.conclude),
+    _recipe(_packed(epoch.conclude)),
 )
 TOGETHER = Programs(
     _recipe(_each(_start, (0, 0))),
-    _recipe(_each(epoch.epoch, (0, None, 0))),
+    _recipe(_packed(_each(epoch.epoch, (0, None, 0)))),
     _parts(_each(epoch.descend, (0, 0, None, 0, None))),
-    _recipe(_each(epoch.finish, (0, 0, 0, None, 0))),
+    _recipe(_packed(_each(epoch.finish, (0, 0, 0, None, 0)))),
     _recipe(_each(_tally, (0, None, None, 0))),
-    _recipe(_each(epoch.conclude, (0, 0, 0, 0, 0, 0, 0))),
+    _recipe(_packed(_each(epoch.conclude, (0, 0, 0, 0, 0, 0, 0)))),
 )

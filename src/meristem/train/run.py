@@ -25,6 +25,7 @@ from meristem.train.capacity import adapt, keep_best, level
 from meristem.train.dispatch import Pulse, programs_for, run_epoch
 from meristem.train.history import History, side_by_side, with_epochs
 from meristem.train.knobs import Knobs, check_rows, checked
+from meristem.train.packing import unpack
 from meristem.train.recipe import Recipe
 from meristem.train.samples import prepare
 from meristem.train.state import EpochInfo, TrainState
@@ -163,8 +164,8 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
     """
     prepared = prepare(data, run.last, run.recipe.task)
     check_rows(run.knobs, prepared.data)
-    state, info = run_epoch(run.state, prepared, run.knobs, run.recipe, pulse)
-    info = jax.device_get(info)
+    state, packed = run_epoch(run.state, prepared, run.knobs, run.recipe, pulse)
+    info = unpack(packed)
     best, best_epoch = run.best, run.best_epoch
     if info.improved.any():
         best = keep_best(info.improved, state.network, best)
