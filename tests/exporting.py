@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from meristem.compact.layers import INPUT, Affine, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Residual, Tree
+from meristem.compact.layers import INPUT, Affine, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Pick, Residual, Tree
 from meristem.export import to_torch
 from meristem.export.onnx import build
 
 TOLERANCE = 1e-5
 ROWS = 20
-KINDS = {Affine, Perceptron, Residual, Gated, Cascade, Highway, Tree}
+KINDS = {Pick, Affine, Perceptron, Residual, Gated, Cascade, Highway, Tree}
 
 
 def session(model: Any) -> onnxruntime.InferenceSession:
@@ -58,6 +58,8 @@ def random_layer(kind: type[Layer], activation: str, rng: np.random.Generator, r
     def draw(*shape: int) -> np.ndarray:
         return rng.normal(size=shape).astype(np.float32)
 
+    if kind is Pick:
+        return Pick(rows, 5)
     if kind is Affine:
         return Affine(draw(5, 5), None)
     if kind is Gated:

@@ -373,6 +373,7 @@ def one_of_each_kind() -> CompactNetwork:
     second = layers.Leaf(draw(5, 5), draw(5), jnp.array([0.3, 0.7]), (0, 1))
     return CompactNetwork(
         (
+            layers.Pick((0, 2, 3, 4), of=5),
             layers.Affine(draw(5, 4), None),
             layers.Gated(draw(2, 5), draw(2), jnp.array([0.5, 1.0]), (1, 3), "tanh"),
             layers.Residual(draw(5, 5), draw(5), "tanh"),
@@ -389,7 +390,7 @@ def test_one_sample_batches_and_derivatives():
     small = one_of_each_kind()
     ours = {kind for kind in layers.Layer.__subclasses__() if kind.__module__.startswith("meristem.")}
     assert set(map(type, small.layers)) == ours
-    x = floats(np.random.default_rng(1).normal(size=(4, 4)))
+    x = floats(np.random.default_rng(1).normal(size=(4, 5)))
 
     def total(one):
         return lambda sample: (one(sample) ** 2).sum()

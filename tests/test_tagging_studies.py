@@ -68,7 +68,9 @@ def test_a_set_of_ones_own_from_the_command(tmp_path):
 def test_labels_are_learned(tmp_path):
     """Three epochs on a problem that can be learned: better than chance, and the kept model is the best of them."""
     file = miniature.multilabel(tmp_path / "own.npz", rows=600)
-    result = carry_out(tagging.STUDY, tagging.TaggingOptions(data=(file,), models=("highway",), seeds=1, max_epochs=3, width=30, depth=3))
+    result = carry_out(
+        tagging.STUDY, tagging.TaggingOptions(data=(file,), models=("highway",), seeds=1, max_epochs=3, width=30, depth=3)
+    )
     (run,) = result.runs
     assert run["dev_macro_f1"] == pytest.approx(result.history["highway/own/0/dev_macro_f1"].max())
     assert run["dev_macro_f1"] > 0.5 and run["test_macro_f1"] > 0.5

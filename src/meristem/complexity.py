@@ -4,6 +4,12 @@
     budding           s_m = 1 + (1 − γ_m)(s_left + s_right), s = s_root; hard: the number of nodes
     plain, residual   every unit counts 1
 
+What a network costs to keep and to run, exactly and as a price (`nn/body.py`, `Maps`):
+
+    parameters(network), multiply_adds(network)              of the compact network, as it is shipped
+    soft_parameters, soft_multiply_adds                      of embedding, layers and head one after the other, each gate by
+                                                             how open it is: exact where gates are 0 or 1, differentiable
+
 Each body says its own sizes (`nn/body.py`); here they are asked of a network and its inputs [n, features], of a body and the
 inputs [n, width] that reach it, or of any model with bodies in it.
 """
@@ -15,9 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from meristem.nn.body import Body, bodies_of
+from meristem.nn.body import Body, Maps, bodies_of
 from meristem.nn.network import Network
+from meristem.nn.trunk import counted
 
+PRICES = ["units", "parameters", "multiply-adds"]
+UNIT = 64  # parameters or multiply-adds that cost as much as a unit
 Inputs = Float[Array | np.ndarray, "n features"]
 
 
@@ -30,7 +39,7 @@ def layer_sizes(model: Any, inputs: Inputs, weight: Float[Array | np.ndarray, " 
     [0.0, 0.0]
     """
     if isinstance(model, Network):
-        return model.body.sizes(jax.vmap(model.embed)(jnp.asarray(inputs)), weight)
+        return model.body.sizes(jax.vmap(model.embedded)(jnp.asarray(inputs)), weight)
     return jnp.concatenate([body.sizes(jnp.asarray(inputs), weight) for body in _bodies(model)])
 
 
@@ -57,6 +66,59 @@ def hard_size(model: Any) -> Int[Array, ""]:
     1
     """
     return jnp.stack([body.hard_size() for body in _bodies(model)]).sum(dtype=jnp.int32)
+
+
+def soft_cost(network: Network, price: str) -> Float[Array, ""]:
+    """What the penalty multiplies where the price is "parameters" or "multiply-adds": so many units that read 64 values each.
+
+    So a penalty means the same loss per parameter in every network, and about what it means per unit.
+    """
+    return SOFT[price](network) / UNIT
+
+
+def parameters(network: Network) -> int:
+    """The numbers that the compact network stores. A host function.
+
+    >>> import jax
+    >>> network = Network.create("tunnel", n_in=2, n_out=1, width=3, depth=2, key=jax.random.key(0))
+    >>> parameters(network), multiply_adds(network), float(soft_parameters(network))    # one affine map, or embedding and head
+    (3, 2, 10.0)
+    """
+    from meristem.compact import n_parameters  # it knows all bodies, and so imports much
+
+    return n_parameters(network)
+
+
+def multiply_adds(network: Network) -> int:
+    """Those of the compact network's matrix products, for one sample. A host function."""
+    from meristem.compact import compact
+    from meristem.compact.report import multiply_adds as counted
+
+    return counted(compact(network), jnp.zeros(network.embed.weight.shape[1], network.embed.weight.dtype))
+
+
+def soft_parameters(network: Network) -> Float[Array, ""]:
+    """Σ rows · (columns + biases and gates) over the network's matrices, as far as they are open."""
+    return sum(((one.rows * (one.columns + one.besides)).sum() for one in _maps(network)), start=jnp.zeros(()))
+
+
+def soft_multiply_adds(network: Network) -> Float[Array, ""]:
+    """Σ rows · columns over the network's matrices, as far as they are open."""
+    return sum(((one.rows * one.columns).sum() for one in _maps(network)), start=jnp.zeros(()))
+
+
+SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}
+
+
+def _maps(network: Network) -> list[Maps]:
+    """Embedding, body and head. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing."""
+    embed, head = network.embed.weight, network.head.weight
+    dimensions = counted(getattr(network.body, "trunk", None), embed.shape[0]).sum()[None]
+    inputs = (embed != 0).any(0).astype(embed.dtype)
+    if network.features is not None:
+        inputs = inputs * network.features.value
+    outputs = (head != 0).any(1).sum(dtype=head.dtype)[None]
+    return [Maps(dimensions, inputs.sum()[None], 0), network.body.maps(), Maps(outputs, dimensions, 1)]
 
 
 def _bodies(model: Any) -> list[Body]:

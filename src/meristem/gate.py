@@ -5,7 +5,8 @@ and then clipped, so that they reach 0 and 1 *exactly*; sizes, growth and compac
 
     p ← clip(p + u, 0, 1)        u: whatever the optimizer proposes
 
-`Confined` marks such a parameter in any model, `project()` is the last link of any optax chain.
+One of the two ends is *closed*: what stands behind it takes no part. 0 is for gates, 1 for leafness. `Confined` marks such a
+parameter in any model, `project()` is the last link of any optax chain, `hold` keeps closed what was closed.
 Imports nothing of meristem; everything may import it.
 """
 
@@ -15,18 +16,27 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 
 class Confined(eqx.Module):
-    """A trainable array whose every entry stays in [0, 1].
+    """A trainable array whose every entry stays in [0, 1]; at `closed` what it gates is not there.
 
     >>> import jax.numpy as jnp
-    >>> Confined(jnp.zeros(3)).value.shape
-    (3,)
+    >>> Confined(jnp.zeros(3)).is_open.tolist()
+    [False, False, False]
     """
 
     value: Float[Array, "*shape"]
+    closed: float = eqx.field(static=True, default=0.0)
+
+    @property
+    def is_open(self) -> Bool[Array, "*shape"]:
+        return self.value != self.closed
+
+    def at(self, value: Float[Array, "*shape"]) -> "Confined":
+        """Other values of the same parameter."""
+        return Confined(value, self.closed)
 
 
 def is_confined(node: Any) -> bool:
@@ -54,9 +64,38 @@ def project() -> optax.GradientTransformation:
         def clip(update: Any, param: Any) -> Any:
             if not is_confined(update) or update.value is None:
                 return update
-            return Confined(jnp.clip(param.value + update.value, 0, 1) - param.value)
+            return param.at(jnp.clip(param.value + update.value, 0, 1) - param.value)
 
         # None stands for "no update"; the parameter beside it may be anything.
         return jax.tree.map(clip, updates, params, is_leaf=lambda node: node is None or is_confined(node)), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def hold(before: PyTree, after: PyTree, when: Bool[Array, ""]) -> PyTree:
+    """The model after an update; `when`, every gate that was closed before it still is.
+
+    >>> before, after = Confined(jnp.array([0.0, 0.5])), Confined(jnp.array([0.1, 0.6]))
+    >>> [round(v, 1) for v in hold(before, after, jnp.array(True)).value.tolist()]
+    [0.0, 0.6]
+    """
+
+    def one(old: Any, new: Any) -> Any:
+        return new.at(jnp.where(when & ~old.is_open, old.value, new.value)) if is_confined(new) else new
+
+    return jax.tree.map(one, before, after, is_leaf=is_confined)
+
+
+def fully_open(model: PyTree) -> PyTree:
+    """The model with every gate that is not closed as open as it can be: what counts is what is there at all.
+
+    >>> fully_open(Confined(jnp.array([0.0, 0.2]))).value.tolist()
+    [0.0, 1.0]
+    """
+
+    def one(node: Any) -> Any:
+        if not is_confined(node):
+            return node
+        return node.at(jnp.where(node.is_open, 1 - node.closed, node.closed).astype(node.value.dtype))
+
+    return jax.tree.map(one, model, is_leaf=is_confined)

@@ -1,5 +1,6 @@
 """What a compact network is made of: a few kinds of layers, each one formula and its arrays.
 
+    Pick         h ← h[rows]                                              the inputs that are read
     Affine       h ← W h + b                                              also without b
     Perceptron   h ← σ(W h + b)
     Residual     h ← σ(W h + b) + h
@@ -45,6 +46,30 @@ class Layer(eqx.Module):
     @abc.abstractmethod
     def __call__(self, ops: Ops[V], h: V) -> V:
         """The layer's output, in these operations."""
+
+
+class Pick(Layer):
+    """Some of its input.
+
+    >>> import numpy as np
+    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> Pick(rows=(0, 2), of=3)(NUMPY, np.array([[1.0, 2.0, 3.0]])).tolist()
+    [[1.0, 3.0]]
+    """
+
+    rows: tuple[int, ...] = eqx.field(static=True)  # ascending
+    of: int = eqx.field(static=True)
+
+    @property
+    def n_in(self) -> int:
+        return self.of
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        return ()
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        return ops.pick(self.rows, h)
 
 
 class Affine(Layer):

@@ -15,10 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.compact.join import Ends, join, plainer
-from meristem.compact.layers import Layer
+from meristem.compact.layers import Affine, Layer, Pick
 from meristem.compact.lower import check_concrete, check_values, lower
 from meristem.compact.network import CompactNetwork, n_floats
 from meristem.nn import Body, Network
+from meristem.nn.linear import Linear
+from meristem.nn.narrow import without_trunk
 
 M = TypeVar("M", bound=eqx.Module)
 
@@ -77,16 +79,45 @@ def _compacted(node: Any) -> Any:
 
 def _network(network: Network) -> CompactNetwork:
     check_concrete("compact()", network)
+    dtype, picked = network.embed.weight.dtype, []
+    if getattr(network.body, "trunk", None) is not None:
+        network, _ = without_trunk(network)
+    if network.features is not None:
+        network, pick = _without_features(network)
+        picked = [pick]
     head = network.head
     bias = np.zeros(head.weight.shape[0]) if head.bias is None else np.asarray(head.bias, np.float64)
     embed, weight = (np.asarray(end.weight, np.float64) for end in (network.embed, head))
-    return _stored(join(lower(network.body), Ends(embed, weight, bias)), network.embed.weight.dtype)
+    return _stored([*picked, *join(lower(network.body), Ends(embed, weight, bias))], dtype)
+
+
+def _without_features(network: Network) -> tuple[Network, Pick]:
+    """The same network on the inputs that are open, their gates in the embedding; and which. One is read at least."""
+    assert network.features is not None
+    gates, embed = np.asarray(network.features.value, np.float64), np.asarray(network.embed.weight, np.float64)
+    rows = np.flatnonzero(gates) if gates.any() else np.zeros(1, int)
+    trimmed = eqx.tree_at(lambda n: (n.embed.weight, n.features), network, (embed[:, rows] * gates[rows], None))
+    return trimmed, Pick(tuple(rows.tolist()), len(gates))
 
 
 def _body(body: Body) -> CompactNetwork:
     check_values("compact()", body)
+    if getattr(body, "trunk", None) is not None:
+        return _of_trunk(body)
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(body) if eqx.is_inexact_array(leaf)]
     return _stored([plainer(layer) for layer in lower(body)], dtypes[0] if dtypes else jnp.result_type(float))
+
+
+def _of_trunk(body: Any) -> CompactNetwork:
+    """Of a body whose width was learned: what enters is cut to the open dimensions, what comes out is put in its places."""
+    gates = np.asarray(body.trunk.value, np.float64)
+    dtype = body.trunk.value.dtype
+    around = Network(Linear(1, len(gates), key=jax.random.key(0)), body, Linear(len(gates), 1, key=jax.random.key(0)))
+    small, dims = without_trunk(around)
+    back = np.zeros((len(gates), len(dims)))
+    back[dims, np.arange(len(dims))] = gates[dims]
+    layers = [plainer(layer) for layer in lower(small.body)]
+    return _stored([Pick(tuple(dims.tolist()), len(gates)), *layers, Affine(back, None)], dtype)
 
 
 def _stored(layers: list[Layer], dtype: Any) -> CompactNetwork:

@@ -49,7 +49,11 @@ class Growing(Shipping, BaseEstimator):
     """An estimator whose network finds its own size."""
 
     penalty: float = 1e-3
-    width: int = 64
+    width: int | str = 64
+    max_width: int = 64
+    feature_gates: bool = False
+    price: str = "units"
+    settle: bool = True
     learning_rate: float = 3e-3
     batch_size: int = 32
     l2: float | str = "auto"
@@ -100,7 +104,8 @@ class Growing(Shipping, BaseEstimator):
     def _permanent(self) -> dict[str, tuple[Any, Any]]:
         """What a network that goes on learning cannot change: parameter → (as it is now, as the network was made)."""
         made = self.network_.body.options()
-        now = {"width": int(self.width), **self._body_options()}
+        made["width"] = "auto" if made["learn_width"] else made["width"]
+        now = {"width": self.width if isinstance(self.width, str) else int(self.width), **self._body_options()}
         return {name: (now[name], made[name]) for name in ("width", "depth", "activation") if name in now}
 
     def _split(self, rows: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
@@ -188,14 +193,24 @@ class Growing(Shipping, BaseEstimator):
         learned, chosen = self._split(counted, rows.y[counted], seed)
         return rows.at(learned), rows.at(chosen)
 
-    def _recipe(self, targets: Targets) -> Recipe:
+    def _size(self) -> dict[str, Any]:
+        """How wide the network is, and what of its inputs may close."""
+        is_learned = isinstance(self.width, str)
+        width: dict[str, Any] = (
+            {"width": "auto", "max_width": int(self.max_width)} if is_learned else {"width": int(self.width)}
+        )
+        return width | {"feature_gates": bool(self.feature_gates)}
+
+    def _recipe(self, targets: Targets, *, has_dev: bool, is_stream: bool) -> Recipe:
         return Recipe(
             objective=buckets.shared(targets.objective),
             batch_size=int(self.batch_size),
             depth_decay=float(self.depth_decay),
             watch="loss",
-            select="loss",
+            select="loss" if has_dev else "cost",
             patience=int(self.patience),
+            price=str(self.price),
+            settle=bool(self.settle) and not is_stream,
         )
 
     def _knobs(self, facts: dict[str, Any], targets: Targets) -> Knobs:
@@ -238,7 +253,7 @@ class Growing(Shipping, BaseEstimator):
             self._body,
             self.n_features_in_,
             targets.n_out,
-            width=int(self.width),
+            size=self._size(),
             options=self._body_options(),
             objective=targets.objective,
             seed=seed,
@@ -262,7 +277,10 @@ class Growing(Shipping, BaseEstimator):
         measure = error_measure(targets.objective.error_name, is_share=targets.objective.error_is_share)
         watched = watchers(name, epochs, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=before)
         with on(self.device), watched as (watch, say):
-            state, recipe = self._begin(targets, seed, goes_on=goes_on), self._recipe(targets)
+            state, recipe = (
+                self._begin(targets, seed, goes_on=goes_on),
+                self._recipe(targets, has_dev=dev is not None, is_stream=is_stream),
+            )
             data = data_of(rows, dev, scaling, state.network, recipe.task)
             run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())
             try:

@@ -55,9 +55,12 @@ def filled(array: np.ndarray, *shape: int) -> np.ndarray:
 
 
 def begin(
-    body: str, n_in: int, n_out: int, *, width: int, options: dict[str, Any], objective: Objective, seed: int
+    body: str, n_in: int, n_out: int, *, size: dict[str, Any], options: dict[str, Any], objective: Objective, seed: int
 ) -> TrainState:
-    """The state before the first epoch of a network with room for more inputs and outputs than it has."""
+    """The state before the first epoch of a network with room for more inputs and outputs than it has.
+
+    `size` are arguments of `Network.create`, `options` those of the body.
+    """
     return _begin(
         np.uint32(seed),
         np.int32(n_in),
@@ -66,12 +69,11 @@ def begin(
         body=body,
         n_in=bucket(n_in, FEATURES),
         n_out=bucket(n_out, OUTPUTS),
-        width=width,
-        options=tuple(sorted(options.items())),
+        options=tuple(sorted((size | options).items())),
     )
 
 
-@partial(jax.jit, static_argnames=("body", "n_in", "n_out", "width", "options"))
+@partial(jax.jit, static_argnames=("body", "n_in", "n_out", "options"))
 def _begin(
     seed: Any,
     used_in: Any,
@@ -81,11 +83,10 @@ def _begin(
     body: str,
     n_in: int,
     n_out: int,
-    width: int,
     options: tuple[Any, ...],
 ) -> TrainState:
     keys = jax.random.split(jax.random.key(seed))
-    network = Network.create(body, n_in, n_out, width=width, key=keys[0], **dict(options))
+    network = Network.create(body, n_in, n_out, key=keys[0], **dict(options))
     # What the state holds at first is the same for every recipe.
     return start(partly_used(network, used_in, used_out, unused_output), Recipe(), key=keys[1])
 
@@ -105,6 +106,8 @@ def partly_used(
     assert network.head.bias is not None
     reads, says = jnp.arange(n_in) < used_in, jnp.arange(n_out) < used_out
     embed_scale, head_scale = (jnp.sqrt((n + width) / (used + width)) for n, used in ((n_in, used_in), (n_out, used_out)))
+    if network.features is not None:
+        network = eqx.tree_at(lambda n: n.features, network, network.features.at(reads.astype(embed_scale.dtype)))
     return eqx.tree_at(
         lambda n: (n.embed.weight, n.head.weight, n.head.bias),
         network,
@@ -125,4 +128,6 @@ def narrow(network: Network, n_in: int, n_out: int) -> Network:
         network,
         (network.embed.weight[:, :n_in], network.head.weight[:n_out], network.head.bias[:n_out]),
     )
+    if small.features is not None:
+        small = eqx.tree_at(lambda n: n.features.value, small, small.features.value[:n_in])
     return jax.device_put(small)

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from meristem.check import check_number, check_size, unknown
+from meristem.complexity import PRICES
 from meristem.estimators.device import found
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.train.watching import watcher_of
@@ -56,6 +57,18 @@ def number_or_auto(wanted: str, fits: Callable[[float], bool]) -> Callable[[str,
             check_number(name, value, f"{wanted}, or 'auto'", fits)
 
     return check
+
+
+def size_or_auto(name: str, value: Any) -> None:
+    if isinstance(value, str) and value != "auto":
+        raise ValueError(f"{name}={value!r} must be a whole number, or 'auto'.")
+    if not isinstance(value, str):
+        check_size(name, value)
+
+
+def price(name: str, value: Any) -> None:
+    if not isinstance(value, str) or value not in PRICES:
+        raise unknown(name, value, PRICES)
 
 
 def flag(name: str, value: Any) -> None:
@@ -126,7 +139,25 @@ PARAMETERS = {
         "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: as large as "
         "training likes.",
     ),
-    "width": Parameter("int", check_size, "Units of every layer: the most that a tunnel can open per layer."),
+    "width": Parameter(
+        "int or 'auto'",
+        size_or_auto,
+        "Units of every layer: the most that a tunnel can open per layer. 'auto' learns it, up to `max_width`.",
+    ),
+    "max_width": Parameter("int", check_size, "With width='auto': the most that it may be, and what it is at first."),
+    "feature_gates": Parameter("bool", flag, "Gives each feature a gate, open at first, with a price: those of no use close."),
+    "price": Parameter(
+        f"{{{', '.join(map(repr, PRICES))}}}",
+        price,
+        "What `penalty` is the price of: 'units' (the paper's: units, layers, and dimensions of a width that is learned), or "
+        "what they cost to keep ('parameters') or to compute ('multiply-adds'), 64 of which cost as much as a unit.",
+    ),
+    "settle": Parameter(
+        "bool",
+        flag,
+        "In the last stage of the schedule what is closed stays closed, and the model that is kept is one of that stage. False "
+        "keeps the best of all epochs, whose gates are often a hair open.",
+    ),
     "depth": Parameter("int", check_size, "Layers of a tunnel (the most it can use) or of a highway."),
     "max_leaves": Parameter(
         "int",

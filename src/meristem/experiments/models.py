@@ -1,6 +1,6 @@
 """The models that studies compare: a body by name, and whether its complexity has a price."""
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from meristem.nn import Body, Network
 from meristem.nn.network import BODIES
@@ -14,7 +14,7 @@ class Model(NamedTuple):
 
     def create(self, n_in: int, n_out: int, *, width: int, depth: int, key: object) -> Network:
         """A fresh network; `depth` is for bodies of a fixed number of layers."""
-        options = {"depth": depth} if cast(type[Body], BODIES[self.body]).is_layered else {}
+        options: dict[str, Any] = {"depth": depth} if cast(type[Body], BODIES[self.body]).is_layered else {}
         return Network.create(self.body, n_in, n_out, width=width, key=key, **options)
 
 

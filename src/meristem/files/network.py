@@ -1,7 +1,7 @@
 """Networks as data: the structure as a few names and sizes, the rest as arrays.
 
-    {"body": "budding", "n_in": 2, "n_out": 1, "embed_bias": false, "head_bias": true, "members": [],
-     "width": 10, "capacity": 8, "activation": "relu", "probe": "bud", "root": "layer"}
+    {"body": "budding", "n_in": 2, "n_out": 1, "embed_bias": false, "head_bias": true, "members": [], "feature_gates": false,
+     "width": 10, "capacity": 8, "activation": "relu", "probe": "bud", "root": "layer", "learn_width": false}
 
 The second line is what the body says of itself, `body.options()`; "body" is the name of its class in small letters. A tree of
 leaves is one of the arrays, so a grown network is written like a fresh one. A network is rebuilt by asking the class of that
@@ -19,12 +19,14 @@ import numpy as np
 
 from meristem.files.arrays import Arrays, by_path, check, fill
 from meristem.files.document import in_one_line
+from meristem.gate import Confined
 from meristem.nn.body import Body
 from meristem.nn.linear import Linear
 from meristem.nn.network import BODIES, Network
 
 KIND = "network"
 ENTRIES = ["body", "n_in", "n_out", "width", "embed_bias", "head_bias", "members"]  # of every network; `width` of most bodies
+LATER = ["feature_gates"]  # not in the first files
 Structure = dict[str, Any]
 Kinds = Sequence[type]
 
@@ -71,11 +73,12 @@ def structure_of(network: Network) -> Structure:
         "embed_bias": network.embed.bias is not None,
         "head_bias": network.head.bias is not None,
         "members": members,
+        "feature_gates": network.features is not None,
     }
     # A body knows nothing of populations: it is asked as if it were alone.
     alone: Body = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[len(members) :], leaf.dtype), network.body)
     options = alone.options()
-    taken = [name for name in options if name in ENTRIES and name != "width"]
+    taken = [name for name in options if name in ENTRIES + LATER and name != "width"]
     if taken:
         raise ValueError(
             f"A {type(network.body).__name__} cannot be saved: its option {taken[0]!r} is what files call something else; "
@@ -111,10 +114,12 @@ def shapes(structure: Any, kinds: Kinds = ()) -> Network:
     name, body = structure.get("body"), body_class(structure.get("body"), kinds)
     constructor = {key: value for key, value in inspect.signature(body).parameters.items() if key != "key"}
     required = {key for key, parameter in constructor.items() if parameter.default is parameter.empty} | set(ENTRIES)
-    off = (required - set(structure)) | (set(structure) - set(ENTRIES) - set(constructor))
+    off = (required - set(structure)) | (set(structure) - set(ENTRIES + LATER) - set(constructor))
     if off:
         raise ValueError(f"the structure of a {name} network has other entries: {sorted(off)}.")
-    for entries, kind, what in ((["embed_bias", "head_bias"], bool, "true or false"), (["members"], list, "sizes")):
+    structure = {"feature_gates": False} | structure
+    flags = ["embed_bias", "head_bias", "feature_gates"]
+    for entries, kind, what in ((flags, bool, "true or false"), (["members"], list, "sizes")):
         for entry in entries:
             if not isinstance(structure[entry], kind):
                 raise ValueError(f"{entry}={structure[entry]!r} must be {what}.")
@@ -125,6 +130,7 @@ def shapes(structure: Any, kinds: Kinds = ()) -> Network:
             Linear(n_in, width, use_bias=structure["embed_bias"], key=jax.random.key(0)),
             made_with(body, {key: structure[key] for key in constructor if key in structure}),
             Linear(width, n_out, use_bias=structure["head_bias"], key=jax.random.key(0)),
+            Confined(jnp.ones(n_in)) if structure["feature_gates"] else None,
         )
     )
     return population(made, members)

@@ -10,6 +10,9 @@ fixed size and are overridden where a body knows better.
 
     depths()                   the same tree with, for every parameter, the depth of its layer: [] or one per row, for the rates
     sizes(inputs, weight)      the soft size of each layer, [layers]
+    maps()                     its matrices by their soft size, for prices in parameters and multiply-adds
+    trunk                      the gates of its trunk, where its width is learned (trunk.py); else None
+    trunk_axes()               the same tree with, for every array, which of its axes are the trunk's
     live_parameters()          the numbers that the output depends on
     after_update(mirrors, key) growth: the body after an optimizer's step, and with it whatever an optimizer keeps for it
     capacity, in_use()         places for layers that growth may fill, and how many it has filled; 0: the size is fixed. The
@@ -49,6 +52,23 @@ class GrowthInfo(NamedTuple):
     waited: Int[Array, ""]  # openings that found no free place
 
 
+class Axes(NamedTuple):
+    """The axes of an array that are those of the trunk, counted from the last."""
+
+    axes: tuple[int, ...]
+
+
+class Maps(NamedTuple):
+    """The matrices of a body, soft: how many rows of each are there, what they read, and the numbers besides per row.
+
+    parameters = Σ rows · (columns + besides)        multiply-adds = Σ rows · columns
+    """
+
+    rows: Float[Array, " maps"]
+    columns: Float[Array, " maps"]
+    besides: int  # biases, gates
+
+
 class Body(eqx.Module):
     """A map [width] → [width] with a price; see the module's header."""
 
@@ -79,6 +99,15 @@ class Body(eqx.Module):
     ) -> Float[Array, " layers"]:
         """The soft size of each layer, over the inputs that reach the body, each by its weight; by default the mean price."""
         return weighted_mean(jax.vmap(lambda x: self.priced(x)[1][None])(inputs), weight)
+
+    def maps(self) -> Maps:
+        """Its matrices; by default all its floats, as if they were one row."""
+        total = sum(leaf.size for leaf in jax.tree.leaves(self) if eqx.is_inexact_array(leaf))
+        return Maps(jnp.ones(1), jnp.full(1, float(total)), 0)
+
+    def trunk_axes(self) -> Self:
+        """Which axes of each array are those of the trunk, counted from the last; by default nobody knows."""
+        raise ValueError(f"A {type(self).__name__} cannot be made narrower: write its trunk_axes().")
 
     def live_parameters(self) -> Int[Array, ""]:
         """The numbers that the output depends on; the rest could be cut away."""
@@ -155,8 +184,13 @@ def is_body(node: Any) -> bool:
 
 
 def by_layer(body: B) -> B:
-    """`depths` of a body whose parameters are all stacked by layer: layer l has depth l."""
-    return jax.tree.map(lambda leaf: jnp.arange(leaf.shape[0]), body)
+    """`depths` of a body whose parameters are all stacked by layer: layer l has depth l; the trunk's gates, 0."""
+    return jax.tree.map(lambda leaf: jnp.arange(leaf.shape[0]) if leaf.ndim > 1 else jnp.zeros((), jnp.int32), body)
+
+
+def layered_axes(body: B) -> B:
+    """`trunk_axes` of a body whose arrays are [layers, width], [layers, width, width], and the trunk's gates [width]."""
+    return jax.tree.map(lambda leaf: Axes((-2, -1) if leaf.ndim == 3 else (-1,)), body)
 
 
 def weighted_mean(values: Float[Array, "n k"], weight: Float[Array | np.ndarray, " n"] | None) -> Float[Array, " k"]:

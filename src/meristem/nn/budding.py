@@ -30,10 +30,11 @@ from meristem.check import check_size, unknown
 from meristem.gate import Confined
 from meristem.nn import growth
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Body, Dormant, GrowthInfo
+from meristem.nn.body import Axes, Body, Dormant, GrowthInfo, Maps
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, seedling, spans
+from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
 
 PROBES = ["bud", "zero"]
 ROOTS = ["layer", "identity"]
@@ -66,6 +67,7 @@ class Budding(Body):
     identity: Confined | None  # []; γ₀, 1: a copy; None: the root is a layer
     activation: str = eqx.field(static=True)
     probe: str = eqx.field(static=True)  # what a leaf's γ sees in place of its right child: its "bud", or "zero"
+    trunk: Confined | None = None  # [width]
 
     is_layered: ClassVar[bool] = False
 
@@ -77,6 +79,7 @@ class Budding(Body):
         activation: str = "relu",
         probe: str = "bud",
         root: str = "layer",
+        learn_width: bool = False,
         key: PRNGKeyArray,
     ):
         width, capacity = check_size("width", width), check_size("capacity", capacity)
@@ -87,11 +90,12 @@ class Budding(Body):
         layer_key, bud_key = jax.random.split(key)
         self.weight, self.bias = _first_row(he_layer(layer_key, (width, width)), capacity)
         self.bud = Bud(*_first_row(he_layer(bud_key, (width, width)), capacity))
-        self.leafness = Confined(jnp.ones(2 * capacity - 1))
+        self.leafness = Confined(jnp.ones(2 * capacity - 1), closed=1.0)
         self.depth = seedling(capacity)
-        self.identity = Confined(jnp.ones(())) if root == "identity" else None
+        self.identity = Confined(jnp.ones(()), closed=1.0) if root == "identity" else None
         self.activation = check_activation(activation)
         self.probe = probe
+        self.trunk = trunk_gates(width, learn_width)
 
     @property
     def width(self) -> int:
@@ -106,15 +110,19 @@ class Budding(Body):
         return "layer" if self.identity is None else "identity"
 
     @property
+    def learn_width(self) -> bool:
+        return self.trunk is not None
+
+    @property
     def n_leaves(self) -> Int[Array, ""]:
         return n_leaves(self.depth)
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
-        y, price = self._tree(x)
-        if self.identity is None:
-            return y, price
-        copied = self.identity.value
-        return copied * x + (1 - copied) * y, price + (1 - copied)
+        y, nodes = self._tree(x)
+        if self.identity is not None:
+            copied = self.identity.value
+            y, nodes = copied * x + (1 - copied) * y, nodes + (1 - copied)
+        return read(self.trunk, y), with_price(self.trunk, nodes)
 
     def _tree(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         sigma = ACTIVATIONS[self.activation]
@@ -125,8 +133,8 @@ class Budding(Body):
         outputs: list[Array] = []
         hidden: list[Array] = []
         for j, (weight, bias, bud_weight, bud_bias) in enumerate(zip(*map(jnp.unstack, stacks), strict=True)):
-            p = sigma(weight @ x + bias)
-            child = sigma(bud_weight @ p + bud_bias) if self.probe == "bud" else jnp.zeros_like(p)
+            p = sigma(weight @ read(self.trunk, x) + bias)
+            child = sigma(bud_weight @ read(self.trunk, p) + bud_bias) if self.probe == "bud" else jnp.zeros_like(p)
             # The leaf's output carries its probe; what the nodes that start here mix in later is the bare layer.
             leaf = p + openness[j] * jax.lax.stop_gradient(child - p)
             x = _combine(mix[j], [*outputs, leaf])
@@ -138,7 +146,7 @@ class Budding(Body):
         return y, jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
 
     def half_norm(self) -> Float[Array, ""]:
-        total = 0.5 * jnp.where(living(self.depth)[:, None, None], self.weight**2, 0).sum()
+        total = 0.5 * living_squares(jnp.where(living(self.depth)[:, None, None], self.weight, 0), self.trunk)
         # Behind a closed root no error reaches the tree; under Adam L2 alone would shrink it at the full rate.
         return total if self.identity is None else jnp.where(self.identity.value < 1, total, 0)
 
@@ -158,6 +166,18 @@ class Budding(Body):
         inners = jnp.where(above_inner, factor, 1).prod(0)
         size = (jnp.where(alive, leaves, 0) + jnp.where(inner, inners, 0)).sum()[None]
         return size if self.identity is None else (1 - self.identity.value) * size
+
+    def maps(self) -> Maps:
+        """A leaf is there as far as every node is open in whose right part it stands."""
+        index = jnp.arange(self.capacity, dtype=self.depth.dtype)
+        last = spans(self.depth)[1]
+        on_the_right = (index[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])  # [node, leaf]
+        gamma = inner_of(self.leafness.value, 0.0)[:, None]
+        leaves = jnp.where(living(self.depth), jnp.where(on_the_right, 1 - gamma, 1).prod(0), 0)
+        if self.identity is not None:
+            leaves = (1 - self.identity.value) * leaves
+        there = counted(self.trunk, self.width).sum()
+        return Maps(leaves * there, jnp.full(self.capacity, there), 1)
 
     def hard_size(self) -> Int[Array, ""]:
         nodes = 2 * self.n_leaves - 1
@@ -182,7 +202,17 @@ class Budding(Body):
             (layer, layer, dormant, dormant, node),
             is_leaf=lambda node: node is None,
         )
-        return mine if self.identity is None else eqx.tree_at(lambda b: b.identity.value, mine, jnp.zeros((), jnp.int32))
+        zero = jnp.zeros((), jnp.int32)
+        if self.identity is not None:
+            mine = eqx.tree_at(lambda b: b.identity.value, mine, zero)
+        return mine if self.trunk is None else eqx.tree_at(lambda b: b.trunk.value, mine, zero)
+
+    def trunk_axes(self) -> Self:
+        def axes(leaf: Any) -> Axes:
+            return Axes({3: (-2, -1), 2: (-1,)}.get(leaf.ndim, ()))
+
+        mine = jax.tree.map(axes, self)
+        return mine if self.trunk is None else eqx.tree_at(lambda b: b.trunk.value, mine, Axes((-1,)))
 
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
         return growth.close_and_open(self, mirrors, key)

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from meristem.gate import Confined
 from meristem.nn.body import GrowthInfo
 from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, spans
@@ -201,7 +200,7 @@ def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
         weight_draw, bias_draw = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
         bud_weight = jnp.where(fresh[:, None, None], weight_draw.astype(weight.dtype), bud_weight)
         bud_bias = jnp.where(fresh[:, None], bias_draw.astype(bias.dtype), bud_bias)
-    leafness = Confined(_rows(body.leafness.value, move.node, 1))
+    leafness = body.leafness.at(_rows(body.leafness.value, move.node, 1))
     return eqx.tree_at(
         lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness, b.depth),
         body,

@@ -13,10 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.check import check_size
+from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Body, by_layer, weighted_mean
+from meristem.nn.body import Body, Maps, by_layer, layered_axes, weighted_mean
 from meristem.nn.linear import glorot, he_layer
 from meristem.nn.structure import Gates
+from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
 
 BLOCK = 4096  # samples
 
@@ -35,37 +37,56 @@ class Highway(Body):
     gate_weight: Float[Array, "depth width width"]
     gate_bias: Float[Array, "depth width"]
     activation: str = eqx.field(static=True)
+    trunk: Confined | None = None  # [width]
 
-    def __init__(self, width: int, depth: int, *, activation: str = "relu", gate_bias: float = -2.0, key: PRNGKeyArray):
+    def __init__(
+        self,
+        width: int,
+        depth: int,
+        *,
+        activation: str = "relu",
+        gate_bias: float = -2.0,
+        learn_width: bool = False,
+        key: PRNGKeyArray,
+    ):
         width, depth = check_size("width", width), check_size("depth", depth)
         weight_key, gate_key = jax.random.split(key)
         self.weight, self.bias = he_layer(weight_key, (depth, width, width))
         self.gate_weight = glorot(gate_key, (depth, width, width))
         self.gate_bias = jnp.full((depth, width), gate_bias, jnp.result_type(float))
         self.activation = check_activation(activation)
+        self.trunk = trunk_gates(width, learn_width)
 
     def _run(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], list[Float[Array, " width"]]]:
         sigma, gates = ACTIVATIONS[self.activation], []
         layers = map(jnp.unstack, (self.weight, self.bias, self.gate_weight, self.gate_bias))
         for weight, bias, gate_weight, gate_bias in zip(*layers, strict=True):
-            gate = jax.nn.sigmoid(gate_weight @ x + gate_bias)
-            x = gate * sigma(weight @ x + bias) + (1 - gate) * x
+            seen = read(self.trunk, x)
+            gate = jax.nn.sigmoid(gate_weight @ seen + gate_bias)
+            x = gate * sigma(weight @ seen + bias) + (1 - gate) * x
             gates.append(gate)
-        return x, gates
+        return read(self.trunk, x), gates
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         y, gates = self._run(x)
-        return y, jnp.stack(gates).sum()
+        return y, with_price(self.trunk, jnp.stack(gates).sum())
 
     def gates(self, x: Float[Array, " width"]) -> Float[Array, "depth width"]:
         """g_lk(x), for the soft size of equation 7."""
         return jnp.stack(self._run(x)[1])
 
     def half_norm(self) -> Float[Array, ""]:
-        return 0.5 * ((self.weight**2).sum() + (self.gate_weight**2).sum())
+        return 0.5 * (living_squares(self.weight, self.trunk) + living_squares(self.gate_weight, self.trunk))
 
     def depths(self) -> Self:
         return by_layer(self)
+
+    def trunk_axes(self) -> Self:
+        return layered_axes(self)
+
+    def maps(self) -> Maps:
+        there = counted(self.trunk, self.width).sum()
+        return Maps(jnp.full(self.depth, 2 * there), jnp.full(self.depth, there), 1)
 
     @property
     def width(self) -> int:
@@ -74,6 +95,10 @@ class Highway(Body):
     @property
     def depth(self) -> int:
         return self.bias.shape[-2]
+
+    @property
+    def learn_width(self) -> bool:
+        return self.trunk is not None
 
     def sizes(
         self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
@@ -91,4 +116,5 @@ class Highway(Body):
         return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
 
     def options(self) -> dict[str, Any]:
-        return {"width": self.width, "depth": self.depth, "activation": self.activation}  # the gates' biases are arrays
+        names = ("width", "depth", "activation", "learn_width")  # the gates' biases are arrays
+        return {name: getattr(self, name) for name in names}

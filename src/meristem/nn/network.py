@@ -1,13 +1,18 @@
-"""Network = embed → body → head: a linear projection without bias, a body of equal width, a linear output."""
+"""Network = embed → body → head: a linear projection without bias, a body of equal width, a linear output.
+
+y = head(body(E (f ⊙ x)))        f ∈ [0, 1]^n_in, a gate for each input, where inputs may close; at first 1, its price Σ f
+"""
 
 import inspect
 from typing import Any, Self
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from meristem.check import as_key, check_size, unknown
+from meristem.gate import Confined
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
 from meristem.nn.highway import Highway
@@ -15,6 +20,7 @@ from meristem.nn.linear import Linear
 from meristem.nn.stack import Plain, Residual
 from meristem.nn.tunnel import Tunnel
 
+MAX_WIDTH = 64  # of a trunk that learns its width
 BODIES = {"tunnel": Tunnel, "budding": Budding, "highway": Highway, "plain": Plain, "residual": Residual}
 
 
@@ -30,16 +36,33 @@ class Network(eqx.Module):
     embed: Linear
     body: Body
     head: Linear
+    features: Confined | None = None  # [n_in]; the gates of the inputs
 
     @classmethod
-    def create(cls, body: str, n_in: int, n_out: int, *, width: int = 10, key: Any, **options: Any) -> Self:
+    def create(
+        cls,
+        body: str,
+        n_in: int,
+        n_out: int,
+        *,
+        width: int | str = 10,
+        max_width: int = MAX_WIDTH,
+        feature_gates: bool = False,
+        key: Any,
+        **options: Any,
+    ) -> Self:
         """A fresh network with a body by name.
 
-        `options` go to the body: `activation`; `depth` of a tunnel, highway, plain or residual body, which needs it;
+        A width of "auto" is learned, up to `max_width`; with `feature_gates` inputs may close. `options` go to the body:
+        `activation`; `depth` of a tunnel, highway, plain or residual body, which needs it;
         `gate_bias` of a highway; `capacity` and `probe` of a budding body.
         """
         if body not in BODIES:
             raise unknown("body", body, list(BODIES))
+        if isinstance(width, str):
+            if width != "auto":
+                raise ValueError(f"width={width!r} must be a whole number, or 'auto'.")
+            width, options = check_size("max_width", max_width), options | {"learn_width": True}
         known = list(inspect.signature(BODIES[body]).parameters)
         for option in options:
             if option not in known or option == "width":
@@ -52,6 +75,7 @@ class Network(eqx.Module):
             Linear(n_in, width, use_bias=False, key=embed_key),
             BODIES[body](width, key=body_key, **options),
             Linear(width, n_out, key=head_key),
+            Confined(jnp.ones(n_in)) if feature_gates else None,
         )
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
@@ -61,12 +85,21 @@ class Network(eqx.Module):
 
     def priced(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
         """The output and the body's price."""
-        h, price = self.body.priced(self.embed(x))
-        return self.head(h), price
+        h, price = self.body.priced(self.embedded(x))
+        return self.head(h), price if self.features is None else price + self.features.value.sum()
+
+    def embedded(self, x: Float[Array, " in"]) -> Float[Array, " width"]:
+        """What reaches the body."""
+        return self.embed(x if self.features is None else self.features.value * x)
 
     def half_norm(self) -> Float[Array, ""]:
-        """½ ‖W‖² over embed, body and head."""
-        return 0.5 * ((self.embed.weight**2).sum() + (self.head.weight**2).sum()) + self.body.half_norm()
+        """½ ‖W‖² over what is open of embed, body and head."""
+        embed, head, trunk = self.embed.weight**2, self.head.weight**2, getattr(self.body, "trunk", None)
+        if trunk is not None:
+            embed, head = jnp.where(trunk.is_open[:, None], embed, 0), jnp.where(trunk.is_open[None, :], head, 0)
+        if self.features is not None:
+            embed = jnp.where(self.features.is_open[None, :], embed, 0)
+        return 0.5 * (embed.sum() + head.sum()) + self.body.half_norm()
 
     def compact(self) -> Any:
         """Exactly the live network, as a `meristem.compact.CompactNetwork`.

@@ -2,7 +2,7 @@
 
 plain     h_l = σ(W_l h_{l−1} + b_l)
 residual  h_l = σ(W_l h_{l−1} + b_l) + h_{l−1}
-price = 0
+price = 0, or Σ t where the width of the trunk is learned (trunk.py)
 """
 
 from typing import ClassVar, Self
@@ -13,10 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.check import check_size
+from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Body, by_layer
+from meristem.nn.body import Body, Maps, by_layer, layered_axes
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Gates
+from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
 
 
 class Plain(Body):
@@ -30,25 +32,34 @@ class Plain(Body):
     weight: Float[Array, "depth width width"]
     bias: Float[Array, "depth width"]
     activation: str = eqx.field(static=True)
+    trunk: Confined | None = None  # [width]
 
     skip: ClassVar[float] = 0.0  # the factor of the copied input
 
-    def __init__(self, width: int, depth: int, *, activation: str = "relu", key: PRNGKeyArray):
+    def __init__(self, width: int, depth: int, *, activation: str = "relu", learn_width: bool = False, key: PRNGKeyArray):
         width, depth = check_size("width", width), check_size("depth", depth)
         self.weight, self.bias = he_layer(key, (depth, width, width))
         self.activation = check_activation(activation)
+        self.trunk = trunk_gates(width, learn_width)
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         sigma = ACTIVATIONS[self.activation]
         for weight, bias in zip(jnp.unstack(self.weight), jnp.unstack(self.bias), strict=True):
-            x = sigma(weight @ x + bias) + self.skip * x
-        return x, jnp.zeros((), x.dtype)
+            x = sigma(weight @ read(self.trunk, x) + bias) + self.skip * x
+        return read(self.trunk, x), with_price(self.trunk, jnp.zeros((), x.dtype))
 
     def half_norm(self) -> Float[Array, ""]:
-        return 0.5 * (self.weight**2).sum()
+        return 0.5 * living_squares(self.weight, self.trunk)
 
     def depths(self) -> Self:
         return by_layer(self)
+
+    def trunk_axes(self) -> Self:
+        return layered_axes(self)
+
+    def maps(self) -> Maps:
+        there = counted(self.trunk, self.width).sum()
+        return Maps(jnp.full(self.depth, there), jnp.full(self.depth, there), 1)
 
     @property
     def width(self) -> int:
@@ -57,6 +68,10 @@ class Plain(Body):
     @property
     def depth(self) -> int:
         return self.bias.shape[-2]
+
+    @property
+    def learn_width(self) -> bool:
+        return self.trunk is not None
 
     def sizes(
         self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None

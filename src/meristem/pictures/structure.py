@@ -39,7 +39,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     """
     network = _network(model)
     body = network.body
-    inputs = None if X is None else jax.vmap(network.embed)(jnp.asarray(_features(model, network, X)))
+    inputs = None if X is None else jax.vmap(network.embedded)(jnp.asarray(_features(model, network, X)))
     shown = body.structure(inputs)
     name = type(body).__name__
     if isinstance(shown, Nodes):

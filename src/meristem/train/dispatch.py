@@ -33,6 +33,8 @@ def run_epoch(
 ) -> tuple[TrainState, Packed]:
     """One epoch, of one network or of a population; the result is on the device."""
     programs, data = programs_for(knobs), prepared.data
+    if recipe.settle and (np.asarray(state.plateau.stage) >= len(recipe.scales) - 1).any():
+        state = programs.settle(state, _first_rows(data), knobs, recipe=recipe)
     if prepared.rows_at_once is not None:
         rows = max(1, prepared.rows_at_once // recipe.batch_size) * recipe.batch_size
         return _streamed(programs, state, data, knobs, recipe, rows, pulse)
@@ -40,6 +42,10 @@ def run_epoch(
     if parts == 1:
         return programs.epoch(state, data, knobs, recipe=recipe)
     return _in_parts(programs, state, data, knobs, recipe, parts, pulse)
+
+
+def _first_rows(data: Data) -> Data:
+    return data
 
 
 def programs_for(knobs: Knobs) -> Programs:
@@ -91,7 +97,8 @@ def _streamed(
         dev, sizes = _tally(programs, after, data.x, data.y, weight, knobs.dev_weight, knobs, recipe, rows)
     as_measures = jax.vmap(measures_of) if jnp.ndim(knobs.penalty) else measures_of
     plain = knobs._replace(weight=None, dev_weight=None)
-    return programs.conclude(state, after, growth, as_measures(train), as_measures(dev), sizes, plain, recipe=recipe)
+    measures, has_dev = (as_measures(train), as_measures(dev)), dev is not train
+    return programs.conclude(state, after, growth, *measures, sizes, plain, recipe=recipe, has_dev=has_dev)
 
 
 def _blocks(x: Any, y: Any, weight: np.ndarray, order: np.ndarray, rows: int) -> Iterator[tuple[Data, np.ndarray]]:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from meristem.complexity import soft_cost
 from meristem.train import schedule
 from meristem.train.batches import Batch, through
 from meristem.train.knobs import Knobs
@@ -35,11 +36,12 @@ def descend(
 ) -> tuple[TrainState, Growth]:
     """The minibatch steps of one of the equal `parts` of an epoch."""
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
+    settles = schedule.settles(state.plateau, recipe.scales)
     grows = state.network.body.capacity > 0  # if not, nothing is counted: every small operation has its launch on a GPU
 
     def one(carry: PyTree, batch: Batch) -> PyTree:
         network, opt_state, growth = unpack(carry)
-        network, opt_state, info = update(network, opt_state, batch, rate, knobs, recipe)
+        network, opt_state, info = update(network, opt_state, batch, rate, settles, knobs, recipe)
         if grows:
             growth = Growth(
                 growth.opened + info.opened,
@@ -64,15 +66,17 @@ def finish(
     """The measures after the last step, and the end of the epoch; `before`: as it began."""
     network, task = state.network, recipe.task
     weight = _times(data.weight, knobs.weight)
-    train, hidden = measure(network, data.x, data.y, task, weight)
+    priced = recipe.select == "cost"
+    train, hidden = measure(network, data.x, data.y, task, weight, priced=priced)
     dev = train
     if data.dev_x is not None and data.dev_y is not None:
         weight = _times(data.dev_weight, knobs.dev_weight)
-        dev, hidden = measure(network, data.dev_x, data.dev_y, task, weight)
+        dev, hidden = measure(network, data.dev_x, data.dev_y, task, weight, priced=priced)
     elif knobs.dev_weight is not None:
         weight = _times(data.weight, knobs.dev_weight)
-        dev, hidden = measure(network, data.x, data.y, task, weight)
-    return conclude(before, state, growth, train, dev, network.body.sizes(hidden, weight), knobs, recipe)
+        dev, hidden = measure(network, data.x, data.y, task, weight, priced=priced)
+    sizes, has_dev = network.body.sizes(hidden, weight), dev is not train
+    return conclude(before, state, growth, train, dev, sizes, knobs, recipe, has_dev=has_dev)
 
 
 def conclude(
@@ -84,22 +88,36 @@ def conclude(
     sizes: Float[Array, " layers"],
     knobs: Knobs,
     recipe: Recipe,
+    *,
+    has_dev: bool,
 ) -> tuple[TrainState, EpochInfo]:
-    """The schedule, and whether this is the best model."""
+    """The schedule, and whether this is the best model.
+
+    A recipe that settles keeps a model of the last stage: the best by the development set, or the last where there is none.
+    """
     stages, network = len(recipe.scales), state.network
     plateau = schedule.step(before.plateau, _to_minimize(dev, recipe.watch), patience=recipe.patience, stages=stages)
     chosen, (best, best_loss) = _to_minimize(dev, recipe.select), before.best
+    if dev.price is not None:  # J, of which the measure so far is E
+        price = dev.price if recipe.price == "units" else soft_cost(network, recipe.price)
+        chosen = chosen + knobs.penalty * price + knobs.l2 * network.half_norm()
     better = (chosen < best) | ((chosen == best) & (dev.loss < best_loss))
+    if recipe.settle and not has_dev:
+        better = better | schedule.settles(before.plateau, recipe.scales)
 
     was_stopped = schedule.stopped(before.plateau, stages) | before.diverged
     healthy = jnp.isfinite(train.loss) & jnp.isfinite(dev.loss)
     improved = better & healthy & ~was_stopped
+    best, best_loss = jnp.where(improved, chosen, best), jnp.where(improved, dev.loss, best_loss)
+    if recipe.settle:  # what was best before the last stage had not settled: there the search begins anew
+        begins = schedule.settles(plateau, recipe.scales) & ~schedule.settles(before.plateau, recipe.scales)
+        best, best_loss = jnp.where(begins, jnp.inf, best), jnp.where(begins, jnp.inf, best_loss)
     after = TrainState(
         network=network,
         opt_state=state.opt_state,
         key=before.key,
         plateau=plateau,
-        best=(jnp.where(improved, chosen, best), jnp.where(improved, dev.loss, best_loss)),
+        best=(best, best_loss),
         epoch=before.epoch + 1,
         diverged=before.diverged,
     )
@@ -136,7 +154,7 @@ def _times(one: Any, other: Any) -> Any:
 
 
 def _to_minimize(measures: Measures, name: str) -> Float[Array, ""]:
-    value = getattr(measures, name)
+    value = measures.loss if name == "cost" else getattr(measures, name)
     return -value if name == "macro_f1" else value
 
 

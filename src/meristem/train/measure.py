@@ -26,6 +26,7 @@ class Measures(NamedTuple):
     loss: Float[Array, ""]
     error: Float[Array, ""]
     macro_f1: Float[Array, ""] | None
+    price: Float[Array, ""] | None = None  # of the units, where it is asked for
 
 
 class Sums(NamedTuple):
@@ -35,6 +36,7 @@ class Sums(NamedTuple):
     loss: Float[Array, ""]
     error: Float[Array, ""]
     labels: Float[Array, "3 labels"] | None  # per label: rightly predicted, predicted, there
+    price: Float[Array, ""] | None = None
 
 
 def measure(
@@ -43,8 +45,10 @@ def measure(
     y: Num[Array | np.ndarray, "n ..."],
     objective: Objective,
     weight: Float[Array | np.ndarray, " n"] | None = None,
+    *,
+    priced: bool = False,
 ) -> tuple[Measures, Float[Array, "n width"]]:
-    """The measures for an objective, samples by their weight, and what reached the body.
+    """The measures for an objective, samples by their weight, and what reached the body; the price where it is asked for.
 
     >>> from meristem.train.objectives import Multilabel
     >>> network = Network.create("tunnel", 2, 3, width=5, depth=2, key=jax.random.key(0))
@@ -52,7 +56,7 @@ def measure(
     >>> measures.error.item(), measures.macro_f1.item(), hidden.shape
     (0.0, 0.0, (4, 5))
     """
-    sums, hidden = sum_up(network, x, y, objective, weight)
+    sums, hidden = sum_up(network, x, y, objective, weight, priced=priced)
     return measures_of(sums), hidden
 
 
@@ -62,32 +66,39 @@ def sum_up(
     y: Num[Array | np.ndarray, "n ..."],
     objective: Objective,
     weight: Float[Array | np.ndarray, " n"] | None = None,
+    *,
+    priced: bool = False,
 ) -> tuple[Sums, Float[Array, "n width"]]:
     """The sums over a set, and what reached the body."""
 
-    def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None]:
-        hidden = network.embed(to_float(sample[0]))
-        outputs = network.head(network.body(hidden))
+    def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None, Array | None]:
+        hidden = network.embedded(to_float(sample[0]))
+        h, price = network.body.priced(hidden)
+        outputs = network.head(h)
         decided = outputs > 0 if objective.outputs_are_labels else None
-        return objective.loss(outputs, sample[1]), objective.error(outputs, sample[1]), hidden, decided
+        loss, error = objective.loss(outputs, sample[1]), objective.error(outputs, sample[1])
+        return loss, error, hidden, decided, price if priced else None
 
     if x.shape[0] <= PIECE:
-        loss, error, hidden, decided = jax.vmap(one)((x, y))
+        loss, error, hidden, decided, price = jax.vmap(one)((x, y))
     else:
-        loss, error, hidden, decided = jax.lax.map(one, (x, y), batch_size=PIECE)
+        loss, error, hidden, decided, price = jax.lax.map(one, (x, y), batch_size=PIECE)
     labels = None
     if decided is not None:  # macro-F1 counts whoever is there, not by weight
         here = jnp.ones(len(loss), bool) if weight is None else jnp.asarray(weight) > 0
         labels = _count(decided & here[:, None], (jnp.asarray(y) > 0) & here[:, None])
     if weight is None:
-        return Sums(jnp.asarray(len(loss), loss.dtype), loss.sum(), error.sum(), labels), hidden
-    return Sums(jnp.asarray(weight).sum(), (weight * loss).sum(), (weight * error).sum(), labels), hidden
+        total = None if price is None else price.sum()
+        return Sums(jnp.asarray(len(loss), loss.dtype), loss.sum(), error.sum(), labels, total), hidden
+    total = None if price is None else (weight * price).sum()
+    return Sums(jnp.asarray(weight).sum(), (weight * loss).sum(), (weight * error).sum(), labels, total), hidden
 
 
 def measures_of(sums: Sums) -> Measures:
     """The measures that sums amount to."""
     f1 = None if sums.labels is None else _macro_f1(sums.labels)
-    return Measures(sums.loss / sums.weight, sums.error / sums.weight, f1)
+    price = None if sums.price is None else sums.price / sums.weight
+    return Measures(sums.loss / sums.weight, sums.error / sums.weight, f1, price)
 
 
 def macro_f1(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]) -> Float[Array, ""]:

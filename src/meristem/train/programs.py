@@ -8,29 +8,40 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 
-from meristem.train import epoch, state
+from meristem.train import epoch, schedule, state
 from meristem.train.measure import sum_up
 from meristem.train.packing import pack
 from meristem.train.recipe import Recipe
+from meristem.train.settle import close_least
 
 
 class Programs(NamedTuple):
     start: Callable[..., Any]  # (network, key, recipe) → state
+    settle: Callable[..., Any]  # (state, data, knobs, recipe) → state
     epoch: Callable[..., Any]  # (state, data, knobs, recipe) → state, packed info
     descend: Callable[..., Any]  # (state, growth, data, knobs, part, recipe, parts) → state, growth
     finish: Callable[..., Any]  # (before, state, growth, data, knobs, recipe) → state, packed info
     tally: Callable[..., Any]  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
-    conclude: Callable[..., Any]  # (before, state, growth, train, dev, sizes, knobs, recipe) → state, packed info
+    conclude: Callable[..., Any]  # (before, state, growth, train, dev, sizes, knobs, recipe, has_dev) → state, packed info
 
 
 def _start(network: Any, key: Any, recipe: Recipe) -> Any:
     return state.start(network, recipe, key=key)
 
 
+def _settle(before: Any, data: Any, knobs: Any, recipe: Recipe) -> Any:
+    """Of a member in the last stage of its schedule, what is not worth its price closes."""
+    key = jax.random.fold_in(jax.random.fold_in(before.key, before.epoch), 1)
+    network = close_least(before.network, data, knobs, recipe, key)
+    settles = schedule.settles(before.plateau, recipe.scales) & ~schedule.stopped(before.plateau, len(recipe.scales))
+    return eqx.tree_at(lambda s: s.network, before, state.select(settles & ~before.diverged, network, before.network))
+
+
 def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
-    sums, hidden = sum_up(network, x, y, recipe.task, weight)
+    sums, hidden = sum_up(network, x, y, recipe.task, weight, priced=recipe.select == "cost")
     return sums, network.body.sizes(hidden, weight) * sums.weight
 
 
@@ -57,20 +68,23 @@ def _packed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _recipe = partial(jax.jit, static_argnames="recipe")
 _parts = partial(jax.jit, static_argnames=("recipe", "parts"))
+_end = partial(jax.jit, static_argnames=("recipe", "has_dev"))
 
 ALONE = Programs(
     _recipe(_start),
+    _recipe(_settle),
     _recipe(_packed(epoch.epoch)),
     _parts(epoch.descend),
     _recipe(_packed(epoch.finish)),
     _recipe(_tally),
-    _recipe(_packed(epoch.conclude)),
+    _end(_packed(epoch.conclude)),
 )
 TOGETHER = Programs(
     _recipe(_each(_start, (0, 0))),
+    _recipe(_each(_settle, (0, None, 0))),
     _recipe(_packed(_each(epoch.epoch, (0, None, 0)))),
     _parts(_each(epoch.descend, (0, 0, None, 0, None))),
     _recipe(_packed(_each(epoch.finish, (0, 0, 0, None, 0)))),
     _recipe(_each(_tally, (0, None, None, 0))),
-    _recipe(_packed(_each(epoch.conclude, (0, 0, 0, 0, 0, 0, 0)))),
+    _end(_packed(_each(epoch.conclude, (0, 0, 0, 0, 0, 0, 0)))),
 )

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from meristem.check import check_number, check_size, unknown
+from meristem.complexity import PRICES
 from meristem.train.objectives import Objective, objective
 from meristem.train.optimizer import adam, for_models
 
-MEASURES = ["loss", "error", "macro_f1"]
+MEASURES = ["loss", "error", "macro_f1", "cost"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,10 @@ class Recipe:
     batch_size      samples a step; 1 is online
     depth_decay     a layer's rate relative to the one before it
     watch           the development measure of the plateau schedule: "loss", "error" or, for "multilabel", "macro_f1"
-    select          that of the best model; ties go to the lower loss
+    select          that of the best model; ties go to the lower loss. Also "cost": the loss and what the size costs, J
+    price           what the penalty is the price of: "units" (the paper's), "parameters" or "multiply-adds"
+    settle          whether, in the last stage of the schedule, what is closed stays closed, and the model that is kept is one
+                    of that stage: the best by the development set, or the last where there is none
     patience        epochs without improvement after which the rate shrinks, at last the training ends
     scales          the factors of the rate, one after the other
     optimizer       None: Adam with an age per layer and layer-wise rates (`meristem.adam(depth_decay)`); or any optax chain.
@@ -45,6 +49,8 @@ class Recipe:
     patience: int = 20
     scales: tuple[float, ...] = (1.0, 0.3, 0.1)
     optimizer: Any = None
+    price: str = "units"
+    settle: bool = False
 
     def __post_init__(self) -> None:
         task = objective(self.objective)
@@ -54,6 +60,12 @@ class Recipe:
                 raise unknown(name, getattr(self, name), MEASURES)
             if getattr(self, name) == "macro_f1" and not task.outputs_are_labels:
                 raise ValueError(f"{name}='macro_f1' needs objective='multilabel'; for {task.name!r} choose loss or error.")
+        if self.price not in PRICES:
+            raise unknown("price", self.price, PRICES)
+        if self.watch == "cost":
+            raise ValueError("watch='cost' is no measure of the schedule; choose loss, error or macro_f1.")
+        if not isinstance(self.settle, bool):
+            raise ValueError(f"settle={self.settle!r} must be True or False.")
         for name in ("batch_size", "patience"):
             check_size(name, getattr(self, name))
         check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)

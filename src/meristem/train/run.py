@@ -175,6 +175,21 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
     return replace(run, state=state, best=best, best_epoch=best_epoch, capacities=(), infos=(*run.infos, info)), info
 
 
+def settling(run: Run) -> Run:
+    """The run in the last stage of its schedule, whatever is left of the others. A host function."""
+    plateau, last = run.state.plateau, len(run.recipe.scales) - 1
+    stage = np.asarray(plateau.stage)
+    if (stage >= last).all():
+        return run
+    begins = stage < last
+    plateau = plateau._replace(
+        stage=jax.device_put(np.maximum(stage, last).astype(stage.dtype)),
+        since=jax.device_put(np.where(begins, 0, np.asarray(plateau.since)).astype(np.int32)),
+    )
+    best = tuple(jax.device_put(np.where(begins, np.inf, np.asarray(b)).astype(b.dtype)) for b in run.state.best)
+    return replace(run, state=eqx.tree_at(lambda s: (s.plateau, s.best), run.state, (plateau, best)))
+
+
 def stacked(runs: Sequence[Run]) -> Run:
     """Runs of single networks of one shape as the run of a population."""
     room = max(run.last.body.capacity for run in runs)

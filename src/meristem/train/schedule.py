@@ -45,5 +45,10 @@ def scale(plateau: Plateau, scales: tuple[float, ...]) -> Float[Array, ""]:
     return jnp.asarray((*scales, 0.0), plateau.best.dtype)[plateau.stage]
 
 
+def settles(plateau: Plateau, scales: tuple[float, ...]) -> Bool[Array, ""]:
+    """Whether this is the last stage, in which what is closed stays closed, where a recipe says so."""
+    return plateau.stage >= len(scales) - 1
+
+
 def stopped(plateau: Plateau, stages: int) -> Bool[Array, ""]:
     return plateau.stage >= stages

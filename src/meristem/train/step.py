@@ -7,8 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
+from meristem.gate import hold
 from meristem.nn.body import GrowthInfo
 from meristem.nn.grow import after_update
 from meristem.nn.network import Network
@@ -33,20 +34,40 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
     ((2, 3), 0)
     """
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    network, opt_state, info = update(state.network, state.opt_state, batch, rate, knobs, recipe)
+    settles = schedule.settles(state.plateau, recipe.scales)
+    network, opt_state, info = update(state.network, state.opt_state, batch, rate, settles, knobs, recipe)
     return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state)), info
 
 
 def update(
-    network: Network, opt_state: PyTree, batch: Batch, rate: Float[Array | np.ndarray, ""], knobs: Knobs, recipe: Recipe
+    network: Network,
+    opt_state: PyTree,
+    batch: Batch,
+    rate: Float[Array | np.ndarray, ""],
+    settles: Bool[Array, ""],
+    knobs: Knobs,
+    recipe: Recipe,
 ) -> tuple[Network, PyTree, GrowthInfo]:
-    """What a step does to a network and to what the optimizer keeps for it, at a rate that stays the same all epoch long."""
+    """What a step does to a network and to what the optimizer keeps for it, at a rate that stays the same all epoch long.
+
+    Where the recipe says so and it `settles`, what is closed stays closed.
+    """
     x = to_float(batch.x)
     if knobs.dropout is not None:
         keep = 1 - knobs.dropout
         x = jnp.where(jax.random.bernoulli(batch.key, keep, x.shape), x * (1 / keep), 0)
     grads = eqx.filter_grad(cost)(
-        network, x, batch.y, objective=recipe.task, penalty=knobs.penalty, l2=knobs.l2, weight=batch.weight
+        network,
+        x,
+        batch.y,
+        objective=recipe.task,
+        penalty=knobs.penalty,
+        l2=knobs.l2,
+        weight=batch.weight,
+        price=recipe.price,
     )
     updates, opt_state = recipe.chain.update(grads, opt_state, network, learning_rate=rate)
-    return after_update(eqx.apply_updates(network, updates), opt_state, batch.key)
+    updated = eqx.apply_updates(network, updates)
+    if recipe.settle:
+        updated = hold(network, updated, settles)
+    return after_update(updated, opt_state, batch.key)

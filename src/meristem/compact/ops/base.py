@@ -1,5 +1,6 @@
 """The few operations in which a compact layer says its formula. A layer is written once; each backend is a set of these.
 
+    pick         h of some units
     affine       W h + b, or W h;  plus, where given, other values: W h + plus
     activate     σ(z)
     add          a + b
@@ -28,6 +29,10 @@ V = TypeVar("V")
 
 class Ops(abc.ABC, Generic[V]):
     """A set of operations on values of units, for one sample or for many; see the module's header."""
+
+    @abc.abstractmethod
+    def pick(self, rows: Sequence[int], h: V) -> V:
+        """The values of these units."""
 
     @abc.abstractmethod
     def affine(self, weight: Any, bias: Any, h: V, *, plus: V | None = None, name: str = "linear") -> V:

@@ -18,6 +18,9 @@ Constants = Array | np.ndarray
 class JaxOps(Ops[Array]):
     """Computes at once, or in whatever traces it."""
 
+    def pick(self, rows: Sequence[int], h: Array) -> Array:
+        return h[np.array(rows)]
+
     def affine(
         self, weight: Constants, bias: Constants | None, h: Array, *, plus: Array | None = None, name: str = "linear"
     ) -> Float[Array, "out *n"]:

@@ -16,6 +16,9 @@ from meristem.nn.activation import ACTIVATIONS
 class NumpyOps(Ops[np.ndarray]):
     """Computes at once; constants must be NumPy arrays of the type of the values."""
 
+    def pick(self, rows: Sequence[int], h: np.ndarray) -> np.ndarray:
+        return h[:, list(rows)]
+
     def affine(
         self,
         weight: np.ndarray,

@@ -43,6 +43,9 @@ class Graph(Ops[str]):
         self.nodes.append(self.onnx.helper.make_node(operator, names, outputs, name=name, **attributes))
         return outputs
 
+    def pick(self, rows: Sequence[int], h: str) -> str:
+        return self("Gather", h, np.array(rows), axis=1)
+
     def affine(self, weight: Any, bias: Any, h: str, *, plus: str | None = None, name: str = "linear") -> str:
         if bias is None:
             return self("Gemm", h, float32(weight), *([] if plus is None else [plus]), transB=1)

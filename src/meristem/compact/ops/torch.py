@@ -33,6 +33,9 @@ class Record(Ops[Any]):
         self.root.register_buffer(name, self._tensor(values))
         return self._stand_in(self.graph.get_attr(name))
 
+    def pick(self, rows: Sequence[int], h: Any) -> Any:
+        return h.index_select(1, self.buffer("rows", np.array(rows)))
+
     def affine(self, weight: Any, bias: Any, h: Any, *, plus: Any = None, name: str = "linear") -> Any:
         n_out, n_in = weight.shape
         linear = self.torch.nn.Linear(n_in, n_out, bias=bias is not None, device="meta")  # draws no random numbers

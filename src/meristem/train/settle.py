@@ -1,0 +1,105 @@
+"""Settling: what is not worth its price closes, for good.
+
+    J_hard = mean_x E(x) + penalty · (what is open at all)
+
+While it learns, a network pays for how open its gates are, and a small gate with large weights behind it pays little: with a
+rectifier g · σ(W x + b) = σ(g W x + g b). In the last stage of the schedule it pays for what is there: before each epoch all
+open gates (units, layers, trunk, inputs) are put in the order of how little they do for what they cost,
+
+    mean_x |(g − closed) · ∂E(x)/∂g| / (what closing it would save)
+
+the first k of them are closed, for the k that makes J_hard least, and stay closed (`gate.hold`); the epochs of that stage let
+the others make up for it. So a gate stays open only if what it does is worth more than its price.
+
+    close_least(network, data, knobs, recipe, key) → network          pure; on the device
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from meristem.complexity import soft_cost
+from meristem.gate import fully_open, is_confined
+from meristem.nn.network import Network
+from meristem.train.knobs import Knobs
+from meristem.train.recipe import Recipe
+from meristem.train.samples import Data, to_float
+
+ROWS = 2048  # that J is measured on
+
+
+def close_least(network: Network, data: Data, knobs: Knobs, recipe: Recipe, key: PRNGKeyArray) -> Network:
+    """The network with the gates closed that are not worth their price."""
+    gates, with_gates = _gates_of(network)
+    closed = _gates_of(_closed(network))[0]
+    x, y, weight = _some_rows(data, knobs, key)
+
+    def loss(values: Float[Array, " gates"], x: Array, y: Array) -> Float[Array, ""]:
+        return recipe.task.loss(with_gates(values)(to_float(x)), y)
+
+    slopes = jax.vmap(jax.grad(loss), (None, 0, 0))(gates, x, y)
+    worth = (weight[:, None] * jnp.abs((gates - closed)[None, :] * slopes)).sum(0)
+    is_open = gates != closed
+    per_gate = jnp.abs(jax.grad(lambda values: _price(with_gates(values), recipe))(_gates_of(fully_open(network))[0]))
+    order = jnp.argsort(jnp.where(is_open, worth / jnp.maximum(per_gate, 1e-6), jnp.inf))
+    rank = jnp.zeros_like(order).at[order].set(jnp.arange(order.size))
+
+    def closing(k: Int[Array, ""]) -> Float[Array, " gates"]:
+        return jnp.where(rank < k, closed, gates)
+
+    def cost(k: Int[Array, ""]) -> Float[Array, ""]:
+        values = closing(k)
+        error = (weight * jax.vmap(loss, (None, 0, 0))(values, x, y)).sum()
+        return error + knobs.penalty * hard_price(with_gates(values), recipe)
+
+    counts = jnp.minimum(_counts(gates.size), is_open.sum())
+    return with_gates(closing(counts[jnp.argmin(jax.lax.map(cost, counts))]))
+
+
+def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
+    """What the penalty multiplies if every gate that is open at all pays in full."""
+    return _price(fully_open(network), recipe)
+
+
+def _price(network: Network, recipe: Recipe) -> Float[Array, ""]:
+    if recipe.price != "units":
+        return soft_cost(network, recipe.price)
+    return network.priced(jnp.zeros(network.embed.weight.shape[1], network.embed.weight.dtype))[1]
+
+
+def _gates_of(network: Network) -> tuple[Float[Array, " gates"], Any]:
+    """All gates of a network as one vector, and the network that other values make."""
+    mask = jax.tree.map(lambda node: jax.tree.map(lambda _: is_confined(node), node), network, is_leaf=is_confined)
+    gates, rest = eqx.partition(network, mask)
+    values, unravel = ravel_pytree(gates)
+    return values, lambda values: eqx.combine(unravel(values), rest)
+
+
+def _closed(network: Network) -> Network:
+    return jax.tree.map(
+        lambda node: node.at(jnp.full_like(node.value, node.closed)) if is_confined(node) else node,
+        network,
+        is_leaf=is_confined,
+    )
+
+
+def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray) -> tuple[Array, Array, Float[Array, " rows"]]:
+    """Some rows that count, at random, and how much each does; they sum to 1."""
+    x, y = jnp.asarray(data.x), jnp.asarray(data.y)
+    weight = jnp.ones(x.shape[0])
+    for own in (data.weight, knobs.weight):
+        weight = weight if own is None else weight * own
+    rows = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(key, weight.shape), 2.0))[:ROWS]
+    return x[rows], y[rows], weight[rows] / weight[rows].sum()
+
+
+def _counts(gates: int) -> Int[Array, " tried"]:
+    """How many are closed: none, one, two, … each time about a fifth more."""
+    counts = [0]
+    while counts[-1] < gates:
+        counts.append(max(counts[-1] + 1, round(1.2 * counts[-1])))
+    return jnp.asarray(counts)
