@@ -103,7 +103,8 @@ def partly_used(
     [0.0, -9.0, -9.0]
     """
     (width, n_in), n_out = network.embed.weight.shape, network.head.weight.shape[0]
-    assert network.head.bias is not None
+    bias = network.head.bias
+    assert bias is not None
     reads, says = jnp.arange(n_in) < used_in, jnp.arange(n_out) < used_out
     embed_scale, head_scale = (jnp.sqrt((n + width) / (used + width)) for n, used in ((n_in, used_in), (n_out, used_out)))
     if network.features is not None:
@@ -114,7 +115,7 @@ def partly_used(
         (
             jnp.where(reads[None, :], embed_scale * network.embed.weight, 0),
             jnp.where(says[:, None], head_scale * network.head.weight, 0),
-            jnp.where(says, network.head.bias, unused_output),
+            jnp.where(says, bias, unused_output),
         ),
     )
 

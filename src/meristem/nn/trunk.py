@@ -19,13 +19,9 @@ from jaxtyping import Array, Float
 from meristem.gate import Confined
 
 
-import os
-OPEN = int(os.environ.get("K", "64"))
-
-
 def trunk_gates(width: int, learn_width: bool) -> Confined | None:
     """The gates of a trunk whose width is learned; None: all of it is there, always."""
-    return Confined((jnp.arange(width) < OPEN).astype(float)) if learn_width else None
+    return Confined(jnp.ones(width)) if learn_width else None
 
 
 def read(trunk: Confined | None, h: Float[Array, " width"]) -> Float[Array, " width"]:

@@ -21,6 +21,7 @@ from meristem.train.packing import Packed
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, Prepared
+from meristem.train.settle import ROWS
 from meristem.train.state import Growth, TrainState, no_growth
 
 STEPS_AT_ONCE = 640  # an epoch of more steps is asked for in parts, so that a person sees it move
@@ -33,8 +34,8 @@ def run_epoch(
 ) -> tuple[TrainState, Packed]:
     """One epoch, of one network or of a population; the result is on the device."""
     programs, data = programs_for(knobs), prepared.data
-    if recipe.settle and (np.asarray(state.plateau.stage) >= len(recipe.scales) - 1).any():
-        state = programs.settle(state, _first_rows(data), knobs, recipe=recipe)
+    if recipe.settle and (np.asarray(state.plateau.stage) >= 1).any():
+        state = programs.settle(state, *_to_settle_by(prepared, knobs, state), recipe=recipe)
     if prepared.rows_at_once is not None:
         rows = max(1, prepared.rows_at_once // recipe.batch_size) * recipe.batch_size
         return _streamed(programs, state, data, knobs, recipe, rows, pulse)
@@ -44,8 +45,16 @@ def run_epoch(
     return _in_parts(programs, state, data, knobs, recipe, parts, pulse)
 
 
-def _first_rows(data: Data) -> Data:
-    return data
+def _to_settle_by(prepared: Prepared, knobs: Knobs, state: TrainState) -> tuple[Data, Knobs]:
+    """The data that decide what closes: all that are on the device, which takes some; of others, some."""
+    data, plain = prepared.data, knobs._replace(dev_weight=None)
+    if prepared.rows_at_once is None:
+        return Data(data.x, data.y, weight=data.weight), plain
+    weight = np.ones(len(data.x), np.float32) if data.weight is None else np.asarray(data.weight)
+    seed = [*np.asarray(jax.random.key_data(state.key)).ravel()[:2].tolist(), int(np.max(state.epoch)), 1]
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(weight))[:ROWS]
+    block = Data(jax.device_put(data.x[rows]), jax.device_put(data.y[rows]), weight=jax.device_put(weight[rows]))
+    return block, plain._replace(weight=_at(knobs.weight, rows))
 
 
 def programs_for(knobs: Knobs) -> Programs:

@@ -15,14 +15,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from meristem.complexity import soft_cost
+from meristem.nn.network import Network
 from meristem.train import schedule
 from meristem.train.batches import Batch, through
 from meristem.train.knobs import Knobs
 from meristem.train.measure import Measures, measure
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
+from meristem.train.settle import hard_price
 from meristem.train.state import EpochInfo, Growth, TrainState, no_growth, select
 from meristem.train.step import update
+
+LEAST_GAIN = 1e-3  # of J_hard, to go on settling
 
 
 def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, EpochInfo]:
@@ -36,12 +40,12 @@ def descend(
 ) -> tuple[TrainState, Growth]:
     """The minibatch steps of one of the equal `parts` of an epoch."""
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    settles = schedule.settles(state.plateau, recipe.scales)
+    holds = schedule.holds(state.plateau, len(recipe.scales))
     grows = state.network.body.capacity > 0  # if not, nothing is counted: every small operation has its launch on a GPU
 
     def one(carry: PyTree, batch: Batch) -> PyTree:
         network, opt_state, growth = unpack(carry)
-        network, opt_state, info = update(network, opt_state, batch, rate, settles, knobs, recipe)
+        network, opt_state, info = update(network, opt_state, batch, rate, holds, knobs, recipe)
         if grows:
             growth = Growth(
                 growth.opened + info.opened,
@@ -96,21 +100,21 @@ def conclude(
     A recipe that settles keeps a model of the last stage: the best by the development set, or the last where there is none.
     """
     stages, network = len(recipe.scales), state.network
-    plateau = schedule.step(before.plateau, _to_minimize(dev, recipe.watch), patience=recipe.patience, stages=stages)
+    plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
     chosen, (best, best_loss) = _to_minimize(dev, recipe.select), before.best
     if dev.price is not None:  # J, of which the measure so far is E
         price = dev.price if recipe.price == "units" else soft_cost(network, recipe.price)
         chosen = chosen + knobs.penalty * price + knobs.l2 * network.half_norm()
     better = (chosen < best) | ((chosen == best) & (dev.loss < best_loss))
     if recipe.settle and not has_dev:
-        better = better | schedule.settles(before.plateau, recipe.scales)
+        better = better | schedule.holds(before.plateau, stages)
 
     was_stopped = schedule.stopped(before.plateau, stages) | before.diverged
     healthy = jnp.isfinite(train.loss) & jnp.isfinite(dev.loss)
     improved = better & healthy & ~was_stopped
     best, best_loss = jnp.where(improved, chosen, best), jnp.where(improved, dev.loss, best_loss)
     if recipe.settle:  # what was best before the last stage had not settled: there the search begins anew
-        begins = schedule.settles(plateau, recipe.scales) & ~schedule.settles(before.plateau, recipe.scales)
+        begins = schedule.holds(plateau, stages) & ~schedule.holds(before.plateau, stages)
         best, best_loss = jnp.where(begins, jnp.inf, best), jnp.where(begins, jnp.inf, best_loss)
     after = TrainState(
         network=network,
@@ -141,6 +145,18 @@ def conclude(
         **growth._asdict(),
     )
     return after, info
+
+
+def _next_plateau(plateau: schedule.Plateau, dev: Measures, network: Network, knobs: Knobs, recipe: Recipe) -> schedule.Plateau:
+    """The schedule one epoch later. While a network settles, what is watched is J_hard: a stage lasts while it gets better."""
+    watched, stages = _to_minimize(dev, recipe.watch), len(recipe.scales)
+    if not recipe.settle:
+        return schedule.step(plateau, watched, patience=recipe.patience, stages=stages)
+    closes = schedule.closes(plateau)
+    watched = jnp.where(closes, dev.loss + knobs.penalty * hard_price(network, recipe), watched)
+    least = jnp.where(closes & jnp.isfinite(plateau.best), LEAST_GAIN * jnp.abs(plateau.best), schedule.TOLERANCE)
+    after = schedule.step(plateau, watched, patience=recipe.patience, stages=stages, tolerance=least)
+    return after._replace(best=jnp.where(schedule.closes(after) & ~closes, jnp.inf, after.best))
 
 
 def _moving(state: TrainState) -> tuple[Any, Any]:

@@ -77,8 +77,8 @@ def fit(
                     the `Knobs`: numbers, or one for each member; weights are [rows], or [members, rows]
     key             a random key, or as many as there are members
     recipe          everything that is the same for all members; see `Recipe`
-    max_epochs      an end in any case; a recipe that settles does so in the last `patience` of them at the latest, or in the
-                    last quarter of a short training
+    max_epochs      an end in any case; a recipe that settles begins `patience` epochs per stage before it at the latest, in a
+                    short training a quarter of it
     max_capacity    the most leaves of a body that grows; an opening beyond them waits
     rows_at_once    how many rows are sent to the device at a time where the data do not fit it; None: as many as fit
     together        whether the members of a population share a program; None: on an accelerator
@@ -169,8 +169,8 @@ def _to_the_end(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone
     stopped, epochs = run.stopped, run.epochs
     while not stopped.all() and epochs.max() < max_epochs:
         running = np.flatnonzero(~stopped).tolist() if run.members else [0]
-        if run.recipe.settle and max_epochs - epochs.max() <= min(run.recipe.patience, max_epochs // 4):
-            run = settling(run)
+        if run.recipe.settle:
+            run = settling(run, int(max_epochs - epochs.max()), min(run.recipe.patience, max_epochs // 4))
         run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
         stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
         ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]

@@ -33,11 +33,12 @@ def _start(network: Any, key: Any, recipe: Recipe) -> Any:
 
 
 def _settle(before: Any, data: Any, knobs: Any, recipe: Recipe) -> Any:
-    """Of a member in the last stage of its schedule, what is not worth its price closes."""
+    """Of a member whose rate has shrunk, what is not worth its price closes."""
     key = jax.random.fold_in(jax.random.fold_in(before.key, before.epoch), 1)
     network = close_least(before.network, data, knobs, recipe, key)
-    settles = schedule.settles(before.plateau, recipe.scales) & ~schedule.stopped(before.plateau, len(recipe.scales))
-    return eqx.tree_at(lambda s: s.network, before, state.select(settles & ~before.diverged, network, before.network))
+    goes_on = ~schedule.stopped(before.plateau, len(recipe.scales)) & ~before.diverged
+    chosen = state.select(schedule.closes(before.plateau) & goes_on, network, before.network)
+    return eqx.tree_at(lambda s: s.network, before, chosen)
 
 
 def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:

@@ -27,8 +27,9 @@ class Recipe:
     watch           the development measure of the plateau schedule: "loss", "error" or, for "multilabel", "macro_f1"
     select          that of the best model; ties go to the lower loss. Also "cost": the loss and what the size costs, J
     price           what the penalty is the price of: "units" (the paper's), "parameters" or "multiply-adds"
-    settle          whether, in the last stage of the schedule, what is closed stays closed, and the model that is kept is one
-                    of that stage: the best by the development set, or the last where there is none
+    settle          whether what is not worth its price closes (train/settle.py): from the first time that the rate shrinks; in
+                    the last stage it stays closed, and the model that is kept is one of that stage, the best by the
+                    development set, or the last where there is none
     patience        epochs without improvement after which the rate shrinks, at last the training ends
     scales          the factors of the rate, one after the other
     optimizer       None: Adam with an age per layer and layer-wise rates (`meristem.adam(depth_decay)`); or any optax chain.
@@ -64,8 +65,6 @@ class Recipe:
             raise unknown("price", self.price, PRICES)
         if self.watch == "cost":
             raise ValueError("watch='cost' is no measure of the schedule; choose loss, error or macro_f1.")
-        if not isinstance(self.settle, bool):
-            raise ValueError(f"settle={self.settle!r} must be True or False.")
         for name in ("batch_size", "patience"):
             check_size(name, getattr(self, name))
         check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
@@ -74,6 +73,10 @@ class Recipe:
             raise ValueError("scales=() must hold at least one number: the factors of the rate, one after the other.")
         for value in self.scales:
             check_number("scales", value, "above 0", lambda v: 0 < v < math.inf)
+        if not isinstance(self.settle, bool):
+            raise ValueError(f"settle={self.settle!r} must be True or False.")
+        if self.settle and len(self.scales) == 1:
+            raise ValueError(f"settle=True needs two stages at least, to grow in and to settle in; scales={self.scales}.")
         if self.optimizer is not None and not (hasattr(self.optimizer, "init") and hasattr(self.optimizer, "update")):
             raise ValueError(f"optimizer={self.optimizer!r} must be an optax optimizer, such as optax.adam(1e-3), or None.")
 

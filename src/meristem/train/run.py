@@ -28,6 +28,7 @@ from meristem.train.knobs import Knobs, check_rows, checked
 from meristem.train.packing import unpack
 from meristem.train.recipe import Recipe
 from meristem.train.samples import prepare
+from meristem.train.schedule import Plateau
 from meristem.train.state import EpochInfo, TrainState
 
 MAX_CAPACITY = 16
@@ -175,19 +176,26 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
     return replace(run, state=state, best=best, best_epoch=best_epoch, capacities=(), infos=(*run.infos, info)), info
 
 
-def settling(run: Run) -> Run:
-    """The run in the last stage of its schedule, whatever is left of the others. A host function."""
-    plateau, last = run.state.plateau, len(run.recipe.scales) - 1
-    stage = np.asarray(plateau.stage)
-    if (stage >= last).all():
+def settling(run: Run, epochs_left: int, epochs_per_stage: int) -> Run:
+    """The run in a stage of its schedule that leaves time for those that follow. A host function."""
+    last = len(run.recipe.scales) - 1
+    least = max(last + 1 - -(-epochs_left // max(epochs_per_stage, 1)), 0)
+    stage = np.asarray(run.state.plateau.stage)
+    moves = stage < min(least, last)
+    if not moves.any():
         return run
-    begins = stage < last
-    plateau = plateau._replace(
-        stage=jax.device_put(np.maximum(stage, last).astype(stage.dtype)),
-        since=jax.device_put(np.where(begins, 0, np.asarray(plateau.since)).astype(np.int32)),
-    )
-    best = tuple(jax.device_put(np.where(begins, np.inf, np.asarray(b)).astype(b.dtype)) for b in run.state.best)
-    return replace(run, state=eqx.tree_at(lambda s: (s.plateau, s.best), run.state, (plateau, best)))
+    stage_now = np.where(moves, min(least, last), stage)
+    since = np.where(moves, 0, np.asarray(run.state.plateau.since)).astype(np.int32)
+    watched = _anew(run.state.plateau.best, moves & (stage == 0))
+    changed = Plateau(*jax.device_put((watched, since, stage_now.astype(stage.dtype))))
+    best = tuple(_anew(value, moves & (stage_now == last)) for value in run.state.best)
+    return replace(run, state=eqx.tree_at(lambda s: (s.plateau, s.best), run.state, jax.device_put((changed, best))))
+
+
+def _anew(value: Any, where: np.ndarray) -> np.ndarray:
+    """The search for something least begins anew."""
+    found = np.asarray(value)
+    return np.where(where, np.inf, found).astype(found.dtype)
 
 
 def stacked(runs: Sequence[Run]) -> Run:

@@ -21,8 +21,10 @@ def start() -> Plateau:
     return Plateau(jnp.asarray(jnp.inf, jnp.result_type(float)), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
 
-def step(plateau: Plateau, measure: Float[Array, ""], *, patience: int, stages: int) -> Plateau:
-    """One epoch later. Lower is better; NaN is no improvement.
+def step(
+    plateau: Plateau, measure: Float[Array, ""], *, patience: int, stages: int, tolerance: float | Float[Array, ""] = TOLERANCE
+) -> Plateau:
+    """One epoch later. Lower is better; NaN is no improvement, nor is a gain that is not above the tolerance.
 
     >>> plateau = start()
     >>> for _ in range(3):
@@ -30,7 +32,7 @@ def step(plateau: Plateau, measure: Float[Array, ""], *, patience: int, stages: 
     >>> int(plateau.stage)
     1
     """
-    improved = measure < plateau.best - TOLERANCE
+    improved = measure < plateau.best - tolerance
     since = jnp.where(improved, 0, plateau.since + 1)
     shrink = (since >= patience) & (plateau.stage < stages)
     return Plateau(
@@ -45,9 +47,14 @@ def scale(plateau: Plateau, scales: tuple[float, ...]) -> Float[Array, ""]:
     return jnp.asarray((*scales, 0.0), plateau.best.dtype)[plateau.stage]
 
 
-def settles(plateau: Plateau, scales: tuple[float, ...]) -> Bool[Array, ""]:
-    """Whether this is the last stage, in which what is closed stays closed, where a recipe says so."""
-    return plateau.stage >= len(scales) - 1
+def closes(plateau: Plateau) -> Bool[Array, ""]:
+    """Whether the rate has shrunk: what is not worth its price closes, where a recipe says so."""
+    return plateau.stage >= 1
+
+
+def holds(plateau: Plateau, stages: int) -> Bool[Array, ""]:
+    """Whether this is the last stage: what is closed stays closed, where a recipe says so."""
+    return plateau.stage >= stages - 1
 
 
 def stopped(plateau: Plateau, stages: int) -> Bool[Array, ""]:

@@ -3,13 +3,14 @@
     J_hard = mean_x E(x) + penalty · (what is open at all)
 
 While it learns, a network pays for how open its gates are, and a small gate with large weights behind it pays little: with a
-rectifier g · σ(W x + b) = σ(g W x + g b). In the last stage of the schedule it pays for what is there: before each epoch all
-open gates (units, layers, trunk, inputs) are put in the order of how little they do for what they cost,
+rectifier g · σ(W x + b) = σ(g W x + g b). From the first time that the rate shrinks it pays for what is there: before each
+epoch all open gates (units, layers, trunk, inputs) are put in the order of how little they do for what they cost,
 
     mean_x |(g − closed) · ∂E(x)/∂g| / (what closing it would save)
 
-the first k of them are closed, for the k that makes J_hard least, and stay closed (`gate.hold`); the epochs of that stage let
-the others make up for it. So a gate stays open only if what it does is worth more than its price.
+and the first k of them are closed, for the k that makes J_hard least; the epoch lets the others make up for it. Until the last
+stage what was closed may open again; then it stays closed (`gate.hold`). So a gate is open in the end only if what it does is
+worth its price.
 
     close_least(network, data, knobs, recipe, key) → network          pure; on the device
 """
@@ -29,7 +30,7 @@ from meristem.train.knobs import Knobs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, to_float
 
-ROWS = 2048  # that J is measured on
+ROWS = 512  # that J is measured on
 
 
 def close_least(network: Network, data: Data, knobs: Knobs, recipe: Recipe, key: PRNGKeyArray) -> Network:
@@ -98,8 +99,8 @@ def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray) -> tuple[Array, Arra
 
 
 def _counts(gates: int) -> Int[Array, " tried"]:
-    """How many are closed: none, one, two, … each time about a fifth more."""
+    """How many are closed: none, one, two, … each time half as many more."""
     counts = [0]
     while counts[-1] < gates:
-        counts.append(max(counts[-1] + 1, round(1.2 * counts[-1])))
+        counts.append(max(counts[-1] + 1, round(1.5 * counts[-1])))
     return jnp.asarray(counts)

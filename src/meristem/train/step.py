@@ -34,8 +34,8 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
     ((2, 3), 0)
     """
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    settles = schedule.settles(state.plateau, recipe.scales)
-    network, opt_state, info = update(state.network, state.opt_state, batch, rate, settles, knobs, recipe)
+    holds = schedule.holds(state.plateau, len(recipe.scales))
+    network, opt_state, info = update(state.network, state.opt_state, batch, rate, holds, knobs, recipe)
     return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state)), info
 
 
@@ -44,13 +44,13 @@ def update(
     opt_state: PyTree,
     batch: Batch,
     rate: Float[Array | np.ndarray, ""],
-    settles: Bool[Array, ""],
+    holds: Bool[Array, ""],
     knobs: Knobs,
     recipe: Recipe,
 ) -> tuple[Network, PyTree, GrowthInfo]:
     """What a step does to a network and to what the optimizer keeps for it, at a rate that stays the same all epoch long.
 
-    Where the recipe says so and it `settles`, what is closed stays closed.
+    Where the recipe settles and `holds` is true, what is closed stays closed.
     """
     x = to_float(batch.x)
     if knobs.dropout is not None:
@@ -69,5 +69,5 @@ def update(
     updates, opt_state = recipe.chain.update(grads, opt_state, network, learning_rate=rate)
     updated = eqx.apply_updates(network, updates)
     if recipe.settle:
-        updated = hold(network, updated, settles)
+        updated = hold(network, updated, holds)
     return after_update(updated, opt_state, batch.key)

@@ -1,0 +1,118 @@
+"""The frontier on MNIST: test error and parameters of networks that find their size, at several prices, as one population.
+
+    python benchmarks/sizes_mnist.py --data DIR --out DIR --body tunnel --depth 4 --penalties 1e-5,3e-5,1e-4 --seeds 5
+
+Everything but the size is as in the paper's study: batches of 32, a quarter of the inputs dropped, Adam at 0.0003, schedule and
+choice of the model by validation error. Writes frontier.json, a record for each network.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from meristem.compact import compact
+from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, load
+from meristem.nn import Network
+from meristem.train.loop import fit, seed_keys
+from meristem.train.measure import evaluate
+from meristem.train.recipe import Recipe
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=None)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--body", default="tunnel")
+    parser.add_argument("--depth", type=int, default=10)
+    parser.add_argument("--width", default="auto")
+    parser.add_argument("--max-width", type=int, default=100)
+    parser.add_argument("--inputs", action="store_true", help="inputs may close")
+    parser.add_argument("--price", default="parameters")
+    parser.add_argument("--penalties", default="1e-5,3e-5,1e-4")
+    parser.add_argument("--dropouts", default=str(INPUT_DROPOUT))
+    parser.add_argument("--rates", default=str(LEARNING_RATE))
+    parser.add_argument("--l2", type=float, default=1e-5)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--patience", type=int, default=20)
+    parser.add_argument("--max-epochs", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=None, help="of the training part, to try it out")
+    given = parser.parse_args()
+
+    task = load("ten", given.data)
+    data = task.data if given.rows is None else task.data._replace(x=task.data.x[: given.rows], y=task.data.y[: given.rows])
+    penalties = [float(text) for text in given.penalties.split(",")]
+    dropouts = [float(text) for text in given.dropouts.split(",")]
+    rates = [float(text) for text in given.rates.split(",")]
+    members = [(p, d, r, s) for p in penalties for d in dropouts for r in rates for s in range(given.seeds)]
+    penalty, dropout, rate, seeds = (np.asarray(values) for values in zip(*members, strict=True))
+    width = given.width if given.width == "auto" else int(given.width)
+    options: dict[str, Any] = {"depth": given.depth} if given.body != "budding" else {}
+    size: dict[str, Any] = {"width": width, "max_width": given.max_width, "feature_gates": given.inputs}
+    networks = jax.vmap(lambda key: Network.create(given.body, 784, 10, key=key, **size, **options))(
+        seed_keys(seeds.tolist(), 0)
+    )
+    recipe = Recipe(
+        objective="multiclass",
+        batch_size=32,
+        watch="error",
+        select="error",
+        patience=given.patience,
+        price=given.price,
+        settle=True,
+    )
+    begin = time.perf_counter()
+    run = fit(
+        networks,
+        data,
+        learning_rate=rate,
+        penalty=penalty,
+        l2=given.l2,
+        dropout=dropout,
+        key=seed_keys(seeds.tolist(), 1),
+        recipe=recipe,
+        max_epochs=given.max_epochs,
+    )
+    seconds = time.perf_counter() - begin
+    records = []
+    for (p, d, r, s), member in zip(members, run.each(), strict=True):
+        small = compact(member.best)
+        test = evaluate(member.best, task.test.x, task.test.y, recipe.task)
+        dev = evaluate(member.best, data.dev_x, data.dev_y, recipe.task)
+        inputs = 784 if member.best.features is None else int(member.best.features.is_open.sum())
+        trunk = given.max_width if member.best.body.trunk is None else int(member.best.body.trunk.is_open.sum())
+        record = {
+            "body": given.body,
+            "penalty": p,
+            "dropout": d,
+            "rate": r,
+            "seed": s,
+            "test_error": float(test.error),
+            "dev_error": float(dev.error),
+            "n_parameters": small.n_parameters,
+            "inputs": inputs,
+            "trunk": trunk,
+            "units": list(small.units),
+            "soft_size": float(member.history["soft_size"][int(member.best_epoch) - 1]),
+            "epochs": int(member.epochs),
+            "best_epoch": int(member.best_epoch),
+        }
+        records.append(record)
+        print(
+            f"{p:8.2g} {d:4.2f} {r:6.4f} {s}  test {100 * record['test_error']:.2f} % dev {100 * record['dev_error']:.2f} %  "
+            f"{record['n_parameters']:7,} parameters: {inputs} inputs, {trunk} trunk, {small.units}; epochs {record['epochs']}",
+            flush=True,
+        )
+    given.out.mkdir(parents=True, exist_ok=True)
+    settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(given).items()}
+    known = {"settings": settings, "seconds": round(seconds, 1), "device": jax.devices()[0].device_kind}
+    (given.out / "frontier.json").write_text(json.dumps(known | {"runs": records}, indent=1) + "\n")
+    print(f"{seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
