@@ -27,11 +27,14 @@ if version("jaxlib").startswith("0.10."):  # XLA ends a process whose flags it d
 os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # of every operation JAX would note where it was called
 
 import jax
+import jaxtyping
 import pytest
-from jaxtyping import install_import_hook
+
+import annotations
 
 # Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
-install_import_hook("meristem", "annotations.checked")
+jaxtyping.jaxtyped = annotations.checked_call
+jaxtyping.install_import_hook("meristem", "annotations.checked")
 
 # [3] + [2, 3] is a mistake, not a broadcast. For all that is computed, the fixtures of a module too: with another setting JAX
 # would compile everything again.
