@@ -43,6 +43,22 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # The file about numbers that an earlier version wrote: it runs the programs that users run, optimized.
 TO_THE_BIT = {"test_io"}
 
+# Each worker takes one file after another: those that take longest come first, so that no worker is left with a long one when
+# the others have finished. (pytest-xdist would take those with most tests first.)
+LONGEST = """docs sklearn_checks reference estimators_training studies cli tagging_studies runs compact estimators training
+figures model_files reference_trainer regression_losses io streaming run_files long_epochs figures_learning estimators_prior
+estimators_weights estimators_advice plots growth export_estimators cache estimators_programs user_optimizer figures_tried
+objectives models compact_ops io_writing""".split()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {f"test_{name}": number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_compiles(request: pytest.FixtureRequest) -> Iterator[None]:
@@ -55,6 +71,7 @@ def pytest_collection_finish() -> None:
     """What was imported stays: nobody needs to look through it for garbage again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(5_000, 10, 40)  # what is made here mostly stays, too
 
 
 @pytest.fixture(scope="session")
