@@ -45,10 +45,42 @@ TO_THE_BIT = {"test_io"}
 
 # Each worker takes one file after another: those that take longest come first, so that no worker is left with a long one when
 # the others have finished. (pytest-xdist would take those with most tests first.)
-LONGEST = """docs sklearn_checks reference estimators_training studies cli tagging_studies runs compact estimators training
-figures model_files reference_trainer regression_losses io streaming run_files long_epochs figures_learning estimators_prior
-estimators_weights estimators_advice plots growth export_estimators cache estimators_programs user_optimizer figures_tried
-objectives models compact_ops io_writing""".split()
+LONGEST = [
+    "docs",
+    "sklearn_checks",
+    "reference",
+    "estimators_training",
+    "studies",
+    "cli",
+    "tagging_studies",
+    "runs",
+    "compact",
+    "estimators",
+    "training",
+    "figures",
+    "model_files",
+    "reference_trainer",
+    "regression_losses",
+    "io",
+    "streaming",
+    "run_files",
+    "long_epochs",
+    "figures_learning",
+    "estimators_prior",
+    "estimators_weights",
+    "estimators_advice",
+    "plots",
+    "growth",
+    "export_estimators",
+    "cache",
+    "estimators_programs",
+    "user_optimizer",
+    "figures_tried",
+    "objectives",
+    "models",
+    "compact_ops",
+    "io_writing",
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:
