@@ -238,9 +238,9 @@ def test_the_bodies_of_ones_own_model(name):
     assert isinstance(small, Mine) and isinstance(small.body, CompactNetwork)
     assert small.enter.weight is model.enter.weight and small.rate == 0.5
     x = floats(np.random.default_rng(1).normal(size=(N, 2)))
-    before, after = jax.vmap(model)(x)[0], jax.vmap(small)(x)[0]
+    (before, _), (after, price) = outputs(model, x), outputs(small, x)
     assert float(jnp.abs(after - before).max()) <= 1e-5 * float(jnp.abs(before).max())
-    assert jax.vmap(small)(x)[1].tolist() == [0] * N
+    assert price.tolist() == [0] * N
     assert n_parameters(model) == 2 * 5 + 5 + n_parameters(model.body) == size(small)
 
 
@@ -259,7 +259,7 @@ def test_a_trained_network_decides_the_same(body, options):
     small = compact(trained)
     assert sum(len(layer.units) for layer in small.layers) > 1, "nothing has grown, so nothing is tested"
     assert_no_larger(trained, small)
-    before, after = (np.asarray(jax.vmap(one)(jnp.asarray(x))) for one in (trained, small))
+    before, after = (np.asarray(outputs(one, jnp.asarray(x))) for one in (trained, small))
     allowed = 1e-5 * np.abs(before).max()
     assert np.abs(after - before).max() <= allowed
     clear = np.abs(before) > allowed
