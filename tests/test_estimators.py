@@ -21,6 +21,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 TWO_LEAVES = "ignore:The tree has all of its 2 leaves:meristem.GrowthWarning"
 
 
+@eqx.filter_jit
+def outputs_of(network, x):
+    return jax.vmap(network)(x)
+
+
 def name_of(value):
     return type(value).__name__ if hasattr(value, "fit") else None
 
@@ -179,12 +184,12 @@ def test_what_is_learned_is_said(model):
     assert model.hard_size_ == int(hard_size(network)) > 0
     assert 0 < model.n_live_units_ <= 2 * 16
     assert model.n_parameters_ == n_floats(model.compact()) < n_floats(network) + 3
-    outputs = eqx.filter_jit(jax.vmap(network))(x)
+    outputs = outputs_of(network, x)
     if n_out == 3:
         assert np.allclose(model.decision_function(X), outputs, atol=1e-4)
     else:
         assert np.allclose((model.predict(X) - y.mean()) / y.std(), outputs[:, 0], atol=1e-4)
-    assert np.allclose(eqx.filter_jit(jax.vmap(model.compact()))(x), outputs, atol=1e-4)
+    assert np.allclose(outputs_of(model.compact(), x), outputs, atol=1e-4)
     history = model.history_
     assert set(history) == {"loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size", "rate"}
     assert all(len(values) == model.n_iter_ for values in history.values())
