@@ -44,11 +44,12 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 TO_THE_BIT = {"test_io"}
 
 # Each worker takes one file after another: those that take longest come first, so that no worker is left with a long one when
-# the others have finished. (pytest-xdist would take those with most tests first.)
+# the others have finished. (pytest-xdist would take those with most tests first.) The examples of the documentation find
+# programs that scikit-learn's checks have compiled.
 LONGEST = [
-    "docs",
     "sklearn_checks",
     "reference",
+    "docs",
     "estimators_training",
     "studies",
     "cli",
@@ -104,6 +105,12 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 10, 40)  # what is made here mostly stays, too
+
+
+def pytest_sessionfinish() -> None:
+    """Once more, so that whoever left something open is told of; pytest then would look through everything five times."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
