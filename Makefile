@@ -13,9 +13,9 @@ spirals: .venv/installed
 test: .venv/installed-test lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# What draws at random, twenty times as often as in the suite.
+# What draws at random, fifty times as often as in the suite.
 soak: .venv/installed-test
-	MERISTEM_SOAK=20 $(BIN)/python -m pytest -n 2 tests/test_reference.py tests/test_compact.py tests/test_io_refused.py tests/test_run_files.py
+	MERISTEM_SOAK=50 $(BIN)/python -m pytest -n 2 tests/test_reference.py tests/test_compact.py tests/test_io_refused.py tests/test_run_files.py
 
 lint: .venv/installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

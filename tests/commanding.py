@@ -1,13 +1,19 @@
-"""The command line in real processes: `meristem` starts one for a command, `meristem_each` one for many that need no training.
+"""The command line: `meristem` starts a process for a command, `meristem_each` one for many, `meristem_here` none.
 
-Starting a process takes longer than finding a mistake does.
+Starting a process takes longer than finding a mistake does. Here, everything that commands call is checked against its
+annotations, too, and programs that were compiled before are found again.
 """
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from unittest.mock import patch
+
+from meristem.commands.main import main
 
 Done = subprocess.CompletedProcess[str]
 EACH = """
@@ -32,10 +38,23 @@ def meristem(*args: object, code: str | None = None, **variables: object) -> Don
     return subprocess.run([*start, *map(str, args)], capture_output=True, text=True, env=env, timeout=300, check=False)
 
 
-def meristem_each(commands: Iterable[Sequence[object]]) -> list[Done]:
-    """What each command answers, one after another in one process."""
+def meristem_here(*args: object) -> Done:
+    """What a command answers that is called in this process, whose environment stays as it is."""
+    given = [str(arg) for arg in args]
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(errors))
+        stack.enter_context(patch.dict(os.environ))
+        stack.enter_context(patch.object(sys, "argv", ["meristem", *given]))
+        status = main(given)
+    return Done(given, status, out.getvalue(), errors.getvalue())
+
+
+def meristem_each(commands: Iterable[Sequence[object]], before: str = "") -> list[Done]:
+    """What each command answers, one after another in one process that has executed `before`."""
     all_args = [[str(part) for part in command] for command in commands]
-    done = meristem(json.dumps(all_args), code=EACH)
+    done = meristem(json.dumps(all_args), code=before + EACH)
     assert done.returncode == 0, done.stderr
     answers = map(json.loads, done.stdout.splitlines())
     return [Done(args, *answer) for args, answer in zip(all_args, answers, strict=True)]

@@ -27,11 +27,14 @@ if version("jaxlib").startswith("0.10."):  # XLA ends a process whose flags it d
 os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # of every operation JAX would note where it was called
 
 import jax
+import jaxtyping
 import pytest
-from jaxtyping import install_import_hook
+
+import annotations
 
 # Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
-install_import_hook("meristem", "annotations.checked")
+jaxtyping.jaxtyped = annotations.checked_call
+jaxtyping.install_import_hook("meristem", "annotations.checked")
 
 # [3] + [2, 3] is a mistake, not a broadcast. For all that is computed, the fixtures of a module too: with another setting JAX
 # would compile everything again.
@@ -39,6 +42,55 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # The file about numbers that an earlier version wrote: it runs the programs that users run, optimized.
 TO_THE_BIT = {"test_io"}
+
+# Each worker takes one file after another: those that take longest come first, so that no worker is left with a long one when
+# the others have finished. (pytest-xdist would take those with most tests first.) The examples of the documentation find
+# programs that scikit-learn's checks have compiled.
+LONGEST = [
+    "sklearn_checks",
+    "reference",
+    "docs",
+    "estimators_training",
+    "studies",
+    "cli",
+    "tagging_studies",
+    "runs",
+    "compact",
+    "estimators",
+    "training",
+    "figures",
+    "model_files",
+    "reference_trainer",
+    "regression_losses",
+    "io",
+    "streaming",
+    "run_files",
+    "long_epochs",
+    "figures_learning",
+    "estimators_prior",
+    "estimators_weights",
+    "estimators_advice",
+    "plots",
+    "growth",
+    "export_estimators",
+    "cache",
+    "estimators_programs",
+    "user_optimizer",
+    "figures_tried",
+    "objectives",
+    "models",
+    "compact_ops",
+    "io_writing",
+]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {f"test_{name}": number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,6 +102,13 @@ def quick_compiles(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     """What was imported stays: nobody needs to look through it for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5_000, 10, 40)  # what is made here mostly stays, too
+
+
+def pytest_sessionfinish() -> None:
+    """Once more, so that whoever left something open is told of; pytest then would look through everything five times."""
     gc.collect()
     gc.freeze()
 

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from commanding import Done, meristem, meristem_each
+from commanding import Done, meristem, meristem_each, meristem_here
 from meristem import Data, Recipe, fit, load, save
 from meristem.compact import n_parameters
 from meristem.data.spirals import two_spirals
@@ -21,10 +21,7 @@ from meristem.nn import Network
 from meristem.train.loop import seed_keys
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--tasks", "easy", "--seeds", "2", "--max-epochs", "4"]
-WITHOUT_EXTRAS = (
-    "import sys; sys.modules.update(matplotlib=None, rich=None, safetensors=None); "
-    "from meristem.commands.main import main; sys.exit(main(sys.argv[1:]))"
-)
+WITHOUT_EXTRAS = "import sys; sys.modules.update(matplotlib=None, rich=None, safetensors=None)"
 MISTAKES = {
     "--seeds many": "--seeds: invalid int value: 'many'",
     "--seeds 0": "--seeds=0 must be at least 1",
@@ -105,7 +102,7 @@ def test_figures_are_redrawn_from_the_files(study):
     out, _ = study
     assert {path.name for path in out.glob("*.png")} == {"data.png", "tunnel.png", "discriminants.png", "sizes.png"}
     (out / "tunnel.png").unlink()
-    done = meristem("figures", out)
+    done = meristem_here("figures", out)
     assert done.returncode == 0 and (out / "tunnel.png").stat().st_size > 10_000
 
 
@@ -115,36 +112,57 @@ def test_compiled_programs_are_kept_for_the_next_run(tmp_path):
     assert Path(done.stdout.strip()).is_relative_to(tmp_path / "meristem" / "jax")
 
 
-def test_without_matplotlib_and_rich_it_still_runs(tmp_path):
-    done = meristem(*STUDY, "--out", tmp_path, code=WITHOUT_EXTRAS)
+@pytest.fixture(scope="module")
+def without_extras(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
+    """The folder and the answers of four commands: a study, its figures, a file shown and exported."""
+    out = tmp_path_factory.mktemp("without")
+    model = out / "model.safetensors"
+    model.write_bytes(b"some file")
+    commands = [[*STUDY, "--out", out], ["figures", out], ["show", model], ["export", model, "--onnx", out / "model.onnx"]]
+    return out, meristem_each(commands, before=WITHOUT_EXTRAS)
+
+
+def test_without_matplotlib_and_rich_it_still_runs(without_extras):
+    out, (done, redraw, *_) = without_extras
     assert done.returncode == 0, done.stderr
-    assert "Figures skipped" in done.stderr and (tmp_path / "summary.json").exists()
-    assert not list(tmp_path.glob("*.png"))
-    redraw = meristem("figures", tmp_path, code=WITHOUT_EXTRAS)
+    assert "Figures skipped" in done.stderr and (out / "summary.json").exists()
+    assert not list(out.glob("*.png"))
     assert redraw.returncode == 2 and "matplotlib" in redraw.stderr
 
 
-def test_a_package_that_is_missing_is_named_in_one_line(tmp_path):
-    model = tmp_path / "model.safetensors"
-    model.write_bytes(b"some file")
-    for command in (["show", model], ["export", model, "--onnx", tmp_path / "model.onnx"]):
-        done = meristem(*command, code=WITHOUT_EXTRAS)
+def test_a_package_that_is_missing_is_named_in_one_line(without_extras):
+    _, (*_, shown, exported) = without_extras
+    for done in (shown, exported):
         assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, done.stderr
         assert "safetensors" in done.stderr and "pip install 'meristem-nn[files]'" in done.stderr
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Done]]:
-    """The folder and the answer of each mistake."""
-    outs = [tmp_path_factory.mktemp("mistakes") / "out" for _ in MISTAKES]
-    made = zip(MISTAKES, outs, strict=True)
-    done = meristem_each(["reproduce", "two-spirals", *mistake.split(), "--out", out] for mistake, out in made)
-    return dict(zip(MISTAKES, zip(outs, done, strict=True), strict=True))
+def all_answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Done]]:
+    """The folder and the answer of every command that trains nothing, by a name."""
+    folders = {name: tmp_path_factory.mktemp("answers") for name in [*MISTAKES, "a file", "nothing in it"]}
+    commands = {name: ["reproduce", "two-spirals", *name.split(), "--out", folders[name] / "out"] for name in MISTAKES}
+    (folders["a file"] / "file").write_text("not a folder")
+    outs = {"a file": folders["a file"] / "file", "no name": "", "nowhere": "/proc/nowhere"}
+    commands |= {name: [*STUDY, "--out", out] for name, out in outs.items()}
+    commands |= {
+        "nothing in it": ["figures", folders["nothing in it"]],
+        "help": ["reproduce", "two-spirals", "--help"],
+        "help for figures": ["figures", "--help"],
+        "version": ["--version"],
+    }
+    done = zip(commands, meristem_each(commands.values()), strict=True)
+    return {name: (folders.get(name, Path()) / "out", answer) for name, answer in done}
+
+
+@pytest.fixture
+def answers(all_answers) -> dict[str, Done]:
+    return {name: done for name, (_, done) in all_answers.items()}
 
 
 @pytest.mark.parametrize(("mistake", "says"), MISTAKES.items())
-def test_mistakes_get_one_clear_line_and_nothing_is_written(mistake, says, answers):
-    out, done = answers[mistake]
+def test_mistakes_get_one_clear_line_and_nothing_is_written(mistake, says, all_answers):
+    out, done = all_answers[mistake]
     assert done.returncode == 2
     assert says in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert not out.exists()
@@ -152,29 +170,27 @@ def test_mistakes_get_one_clear_line_and_nothing_is_written(mistake, says, answe
 
 def test_a_mistake_ends_a_process_of_its_own_with_the_same_line(answers, tmp_path):
     done = meristem("reproduce", "two-spirals", "--models", "tunel", "--out", tmp_path / "out")
-    _, same = answers["--models tunel"]
+    same = answers["--models tunel"]
     assert (done.returncode, done.stdout, done.stderr) == (same.returncode, same.stdout, same.stderr)
 
 
-def test_a_folder_that_cannot_be_written_to_is_named_before_anything_runs(tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    taken, unnamed, nowhere = meristem_each([*STUDY, "--out", out] for out in (tmp_path / "file", "", "/proc/nowhere"))
+def test_a_folder_that_cannot_be_written_to_is_named_before_anything_runs(answers):
+    taken, unnamed, nowhere = (answers[name] for name in ("a file", "no name", "nowhere"))
     assert taken.returncode == 2 and len(taken.stderr.strip().splitlines()) == 1
     assert "is a file, not a folder" in taken.stderr
     assert "--out names no folder" in unnamed.stderr
     assert nowhere.returncode == 2 and "cannot be written to" in nowhere.stderr
 
 
-def test_figures_of_a_folder_without_a_study(tmp_path):
-    done = meristem("figures", tmp_path)
+def test_figures_of_a_folder_without_a_study(answers):
+    done = answers["nothing in it"]
     assert done.returncode == 2 and "summary.json" in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
-def test_help_has_an_example():
-    *helped, version = meristem_each([["reproduce", "two-spirals", "--help"], ["figures", "--help"], ["--version"]])
-    for done in helped:
+def test_help_has_an_example(answers):
+    for done in (answers["help"], answers["help for figures"]):
         assert done.returncode == 0 and "example:" in done.stdout
-    assert version.stdout.startswith("meristem ")
+    assert answers["version"].stdout.startswith("meristem ")
 
 
 def test_an_interrupt_leaves_nothing_half_written(tmp_path):
@@ -211,7 +227,7 @@ SHORT = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--
 
 def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path):
     args = ["--rate", "1e-7,0.003", "--penalty", "0.001,1", "--choose", "smallest", "--max-epochs", "4", "--out", tmp_path]
-    done = meristem(*SHORT, *args)
+    done = meristem_here(*SHORT, *args)
     assert done.returncode == 0, done.stderr
     assert "tunnel, easy: tried rate 1e-07, penalty 0.001 → training error" in done.stderr
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -228,7 +244,7 @@ def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path):
 def test_the_papers_rule_keeps_the_smallest_rate_that_solves_every_task(tmp_path):
     """At the first of three rates nothing is learned; the second solves the task; the third is not tried."""
     args = ["--select-rate", "--rate", "0.01,0.003,1e-7", "--max-epochs", "4", "--out", tmp_path]
-    done = meristem(*SHORT, *args)
+    done = meristem_here(*SHORT, *args)
     assert done.returncode == 0, done.stderr
     assert "tunnel: rate 0.003 is the one that is kept" in done.stderr
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -247,8 +263,8 @@ def test_without_rates_of_its_own_the_papers_four_are_tried():
 
 
 @pytest.fixture(scope="module")
-def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of one network, and of a population of three, before they are over."""
+def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
+    """A run of one network, and of a population of three, before they are over; what is said of them."""
     folder, data = tmp_path_factory.mktemp("runs"), Data(*two_spirals("easy"))
     keys = seed_keys(range(3), 0)
     networks = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=3, depth=2, key=key))(keys)
@@ -256,13 +272,25 @@ def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = fit(networks, data, **options, key=keys, max_epochs=3)
     save(folder / "three.safetensors", run)
     save(folder / "one.safetensors", run.member(1))
-    return folder
+    one, three = folder / "one.safetensors", folder / "three.safetensors"
+    return folder, meristem_each(
+        [
+            ["show", one],
+            ["export", one, "--onnx", folder / "one.onnx"],
+            ["show", one, "--member", 0],
+            ["show", three],
+            ["show", three, "--member", 1],
+            ["export", three, "--onnx", folder / "three.onnx"],
+            ["show", three, "--member", 3],
+            ["export", three, "--onnx", folder / "three.onnx", "--member", 2],
+        ]
+    )
 
 
 def test_a_run_is_shown_and_exported_by_its_best_network(saved_runs):
     pytest.importorskip("onnx")
-    one, onnx = saved_runs / "one.safetensors", saved_runs / "one.onnx"
-    shown, exported, extra = meristem_each([["show", one], ["export", one, "--onnx", onnx], ["show", one, "--member", 0]])
+    folder, (shown, exported, extra, *_) = saved_runs
+    one, onnx = folder / "one.safetensors", folder / "one.onnx"
     assert shown.returncode == 0, shown.stderr
     run = load(one)
     first, *rest = shown.stdout.splitlines()
@@ -279,20 +307,11 @@ def test_a_run_is_shown_and_exported_by_its_best_network(saved_runs):
 
 
 def test_of_a_population_a_member_is_chosen(saved_runs):
-    three, onnx = saved_runs / "three.safetensors", saved_runs / "three.onnx"
-    table, second, none, beyond, written = meristem_each(
-        [
-            ["show", three],
-            ["show", three, "--member", 1],
-            ["export", three, "--onnx", onnx],
-            ["show", three, "--member", 3],
-            ["export", three, "--onnx", onnx, "--member", 2],
-        ]
-    )
+    folder, (*_, table, second, none, beyond, written) = saved_runs
     assert table.returncode == 0 and table.stdout.startswith("A population of 3; --member 0 … 2 shows one of them.")
     rows = [line.split() for line in table.stdout.splitlines()[-3:]]
     assert [row[:4] for row in rows] == [["0", "0.001", "0.001", "3"], ["1", "0.01", "0.001", "3"], ["2", "0.03", "0.001", "3"]]
     assert "learning rate 0.01" in second.stdout and second.returncode == 0
     assert none.returncode == 2 and "choose one with --member 0 … 2" in none.stderr
     assert beyond.returncode == 2 and "--member=3 must be one of 0 … 2" in beyond.stderr
-    assert written.returncode == 0 and onnx.exists()
+    assert written.returncode == 0 and (folder / "three.onnx").exists()

@@ -1,5 +1,6 @@
 """Estimators: what they take (any labels, frames, sparse matrices, several targets), what they learn and what they say."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +19,11 @@ from meristem.train.objectives.base import NEVER
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # most end early, to save time
 TWO_LEAVES = "ignore:The tree has all of its 2 leaves:meristem.GrowthWarning"
+
+
+@eqx.filter_jit
+def outputs_of(network, x):
+    return jax.vmap(network)(x)
 
 
 def name_of(value):
@@ -174,16 +180,16 @@ def test_what_is_learned_is_said(model):
     assert isinstance(network, Network)
     assert network.embed.weight.shape == (16, 10) and network.head.weight.shape == (n_out, 16)
     x = jnp.asarray((X - X.mean(0)) / X.std(0))
-    assert model.soft_size_ == pytest.approx(float(soft_size(network, x)), rel=1e-4)
+    assert model.soft_size_ == pytest.approx(float(eqx.filter_jit(soft_size)(network, x)), rel=1e-4)
     assert model.hard_size_ == int(hard_size(network)) > 0
     assert 0 < model.n_live_units_ <= 2 * 16
     assert model.n_parameters_ == n_floats(model.compact()) < n_floats(network) + 3
-    outputs = jax.vmap(network)(x)
+    outputs = outputs_of(network, x)
     if n_out == 3:
         assert np.allclose(model.decision_function(X), outputs, atol=1e-4)
     else:
         assert np.allclose((model.predict(X) - y.mean()) / y.std(), outputs[:, 0], atol=1e-4)
-    assert np.allclose(jax.vmap(model.compact())(x), outputs, atol=1e-4)
+    assert np.allclose(outputs_of(model.compact(), x), outputs, atol=1e-4)
     history = model.history_
     assert set(history) == {"loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size", "rate"}
     assert all(len(values) == model.n_iter_ for values in history.values())

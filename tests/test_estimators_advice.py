@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import meristem
-from estimating import iris, tunnel, tunnel_regressor
+from estimating import SMALL, iris, tunnel, tunnel_regressor
 from meristem import GrowthWarning
 from meristem.data.spirals import two_spirals
 from meristem.train.loop import DivergedError
@@ -31,7 +31,7 @@ def warnings_of(model):
 def test_nothing_grew_although_the_fit_is_poor():
     (text,) = warnings_of(tunnel(penalty=1e3, max_epochs=20))
     assert "The fit is poor (training error 0." in text and "no unit opened: lower penalty" in text
-    (text,) = warnings_of(meristem.BuddingClassifier(width=2, penalty=1e3, max_epochs=20, random_state=0))
+    (text,) = warnings_of(meristem.BuddingClassifier(**SMALL, max_leaves=2, penalty=1e3, max_epochs=20))
     assert "The fit is poor" in text and "still a single layer: lower penalty" in text
 
 
@@ -60,9 +60,9 @@ def test_everything_is_open():
 
 
 def test_a_tree_has_all_of_its_leaves():
-    (text,) = warnings_of(meristem.BuddingClassifier(width=4, max_leaves=1, penalty=0.0, max_epochs=30, random_state=0))
+    (text,) = warnings_of(meristem.BuddingClassifier(**SMALL, max_leaves=1, penalty=0.0, max_epochs=30))
     assert text == "The tree has all of its 1 leaves and wanted more: raise max_leaves, or raise penalty."
-    (text,) = warnings_of(meristem.BuddingClassifier(width=4, max_leaves=2, penalty=0.0, max_epochs=60, random_state=0))
+    (text,) = warnings_of(meristem.BuddingClassifier(**SMALL, max_leaves=2, penalty=0.0, max_epochs=60))
     assert "all of its 2 leaves" in text
 
 

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.datasets import load_diabetes, make_friedman1, make_friedman2, make_friedman3
 from sklearn.linear_model import Ridge
 
-from estimating import split, tunnel, tunnel_regressor
+from estimating import SMALL, split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
 
@@ -84,8 +84,8 @@ def test_classes_of_which_little_can_be_told_are_held_more_firmly():
     x, y = noisy(400, 2, 0.99)
     rng = np.random.default_rng(1)
     clear, coin = y[:, 0] > 0, rng.integers(2, size=400)
-    for make, firm in ((TunnelClassifier, 1), (BuddingClassifier, 3)):
-        models = [make(max_epochs=1, random_state=0).fit(x, classes) for classes in (clear, coin)]
+    for make, size, firm in ((TunnelClassifier, {"depth": 2}, 1), (BuddingClassifier, {"max_leaves": 2}, 3)):
+        models = [make(**SMALL, **size, max_epochs=1).fit(x, classes) for classes in (clear, coin)]
         assert [model._l2(vars(model), model._targets_) for model in models] == [pytest.approx(1e-5), pytest.approx(firm / 400)]
     assert TunnelClassifier(max_epochs=1, l2=0.5)._l2({}, models[0]._targets_) == 0.5
 

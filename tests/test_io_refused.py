@@ -146,7 +146,7 @@ def test_damaged_files_are_refused(file):
             yield data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
             yield data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :]
             yield data[:place]
-        for _ in range(many(500)):
+        for _ in range(many(200)):
             a, b, c, d = sorted(chance.choices(range(len(data) + 1), k=4))
             yield data[:a] + data[c:d] + data[b:c] + data[a:b] + data[d:]
             yield data[:a] + data[b:]

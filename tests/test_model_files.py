@@ -12,6 +12,7 @@ from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classific
 
 import meristem
 from commanding import Done, meristem_each
+from estimating import SMALL
 from filing import alike
 from meristem import (
     BuddingClassifier,
@@ -48,7 +49,8 @@ def everything(folder):
     """(model, X, y, file) of each case."""
     made = {}
     for name, (estimator, (X, y)) in CASES.items():
-        small = {"random_state": 0, "max_epochs": 4, "width": 8, "batch_size": 16}
+        body = {"max_leaves": 2} if hasattr(estimator, "max_leaves") else {"depth": 2}
+        small = SMALL | body | {"max_epochs": 4}  # of shapes that other files' estimators have
         made[name] = type(estimator)(**estimator.get_params() | small).fit(X, y), X, y, folder / f"{name}.safetensors"
         save(made[name][-1], made[name][0])
         np.save(folder / f"{name}.npy", X)

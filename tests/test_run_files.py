@@ -259,7 +259,7 @@ def test_damaged_files_of_runs_are_refused(folder, middles, tmp_path):
         except ValueError as error:
             return str(error)
 
-    for place in chance.sample(range(len(data)), min(many(350), len(data))):
+    for place in chance.sample(range(len(data)), min(many(140), len(data))):
         for damage in (data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :], data[:place]):
             file.unlink(missing_ok=True)
             file.write_bytes(damage)

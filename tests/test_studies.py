@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import miniature
-from commanding import Done, meristem, meristem_each
+from commanding import Done, meristem, meristem_each, meristem_here
 from meristem.commands.main import parser
 from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
@@ -68,10 +68,11 @@ def test_the_digits_from_the_command_to_the_figures(tmp_path):
     assert {path.name for path in tmp_path.glob("*.png")} == {"tunnel.png", "budding.png", "highway.png", "sizes.png"}
 
 
-@needs_mnist
 def test_progress_shows_within_the_first_epoch(tmp_path):
-    args = ["--task", "ten", "--models", "tunnel", *SMALL, *ONE_EPOCH, "--data", REAL, "--out", tmp_path]
-    done = meristem("reproduce", "mnist", *args)
+    """As many images as MNIST has, of fewer pixels."""
+    folder = miniature.images(tmp_path / "many", rows=(60_000, 100), size=(4, 6))
+    args = ["--task", "ten", "--models", "tunnel", *SMALL, *ONE_EPOCH, "--data", folder, "--out", tmp_path / "out"]
+    done = meristem_here("reproduce", "mnist", *args)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert lines[1].startswith("tunnel, ten: 33% of epoch 1"), lines
@@ -107,7 +108,7 @@ def test_other_images_are_called_by_their_folder_and_stand_alone(tmp_path):
     """Four files of MNIST's layout, of another size and with three classes: no paper, and everything says what they are."""
     folder, out = miniature.images(tmp_path / "fashion", rows=(300, 60), size=(4, 6), classes=3), tmp_path / "out"
     args = ["--task", "ten,two", "--models", "tunnel", "--rate", "0.01", *SMALL, *ONE_EPOCH, "--data", folder, "--out", out]
-    done = meristem("reproduce", "mnist", *args)
+    done = meristem_here("reproduce", "mnist", *args)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("IDX images in fashion, 1 seed: mean ± sd\n") and "paper" not in done.stdout
     summary = json.loads((out / "summary.json").read_text())
@@ -122,10 +123,11 @@ def test_other_images_are_called_by_their_folder_and_stand_alone(tmp_path):
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+    """To every mistake, and to `--help` of every study."""
     out = tmp_path_factory.mktemp("mistakes") / "out"
-    return dict(
-        zip(MISTAKES, meristem_each(["reproduce", *mistake.split(), "--out", out] for mistake in MISTAKES), strict=True)
-    )
+    commands = {mistake: ["reproduce", *mistake.split(), "--out", out] for mistake in MISTAKES}
+    commands |= {f"{study} --help": ["reproduce", study, "--help"] for study in STUDIES}
+    return dict(zip(commands, meristem_each(commands.values()), strict=True))
 
 
 @pytest.mark.parametrize(("mistake", "says"), MISTAKES.items())
@@ -135,8 +137,9 @@ def test_mistakes_get_one_clear_line(mistake, says, answers):
     assert says in done.stderr and len([line for line in done.stderr.splitlines() if " on cpu," not in line]) == 1, done.stderr
 
 
-def test_every_study_has_help_with_an_example():
-    for study, done in zip(STUDIES, meristem_each(["reproduce", study, "--help"] for study in STUDIES), strict=True):
+def test_every_study_has_help_with_an_example(answers):
+    for study in STUDIES:
+        done = answers[f"{study} --help"]
         assert done.returncode == 0 and f"example:\n  meristem reproduce {study}" in done.stdout
         assert "--tasks" not in done.stdout and "standardise" not in done.stdout, "older spellings are accepted, not shown"
 

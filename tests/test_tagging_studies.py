@@ -1,12 +1,13 @@
 """The studies of labels, from the command to the files: photographs, sets of one's own, and the choice of a setting."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import miniature
-from commanding import meristem
+from commanding import Done, meristem_each, meristem_here
 from meristem.experiments import mirflickr, tagging
 from meristem.experiments.options import Options
 from meristem.experiments.runs import Result
@@ -44,7 +45,7 @@ def test_photographs_by_their_tags_from_the_command(tmp_path):
     out = tmp_path / "out"
     miniature.tags(tmp_path)
     args = ["--features", "tags", "--models", "tunnel", *SMALL, *ONE_EPOCH, "--data", tmp_path, "--out", out]
-    done = meristem("reproduce", "mirflickr", *args)
+    done = meristem_here("reproduce", "mirflickr", *args)
     assert done.returncode == 0, done.stderr
     summary = json.loads((out / "summary.json").read_text())
     assert [run["task"] for run in summary["runs"]] == ["10", "24"]
@@ -53,11 +54,20 @@ def test_photographs_by_their_tags_from_the_command(tmp_path):
         assert history["tunnel/24/0/dev_macro_f1"].shape == (1,)
 
 
-def test_a_set_of_ones_own_from_the_command(tmp_path):
-    files = [miniature.multilabel(tmp_path / "first.npz"), miniature.multilabel(tmp_path / "second.npz", labels=3)]
-    out = tmp_path / "out"
-    args = ["--models", "budding", "--seeds", "2", "--max-epochs", "1", *SMALL, "--data", *files, "--out", out]
-    done = meristem("reproduce", "tagging", *args)
+@pytest.fixture(scope="module")
+def of_ones_own(tmp_path_factory) -> tuple[Path, list[Done]]:
+    """Two studies of files of one's own: what they said, and the folder that has theirs, `two` and `several`."""
+    out = tmp_path_factory.mktemp("own")
+    files = [miniature.multilabel(out / "first.npz"), miniature.multilabel(out / "second.npz", labels=3)]
+    two = ["--models", "budding", "--seeds", "2", "--max-epochs", "1", *SMALL, "--data", *files, "--out", out / "two"]
+    several = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2", *SMALL]
+    several += ["--max-epochs", "3", "--data", miniature.multilabel(out / "own.npz", rows=200), "--out", out / "several"]
+    return out, meristem_each([["reproduce", "tagging", *two], ["reproduce", "tagging", *several]])
+
+
+def test_a_set_of_ones_own_from_the_command(of_ones_own):
+    folder, (done, _) = of_ones_own
+    out = folder / "two"
     assert done.returncode == 0, done.stderr
     runs = json.loads((out / "summary.json").read_text())["runs"]
     assert [(run["task"], run["seed"]) for run in runs] == [("first", 0), ("first", 1), ("second", 0), ("second", 1)]
@@ -76,11 +86,10 @@ def test_labels_are_learned(tmp_path):
     assert run["dev_macro_f1"] > 0.5 and run["test_macro_f1"] > 0.5
 
 
-def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(tmp_path):
+def test_of_several_settings_each_model_keeps_its_best_on_the_validation_part(of_ones_own):
     """A rate at which nothing is learned in three epochs beside one at which much is, as one population."""
-    file, out = miniature.multilabel(tmp_path / "own.npz", rows=200), tmp_path / "out"
-    args = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2", *SMALL]
-    done = meristem("reproduce", "tagging", *args, "--max-epochs", "3", "--data", file, "--out", out)
+    folder, (_, done) = of_ones_own
+    out = folder / "several"
     assert done.returncode == 0, done.stderr
     assert "tunnel, own: tried rate 1e-07, penalty 0.001 → validation macro-F1" in done.stderr
     assert done.stderr.count("(kept)") == 2, "one setting for each model"

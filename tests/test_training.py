@@ -242,14 +242,14 @@ def test_bytes_are_scaled_in_the_step():
 
 
 def test_a_loss_that_turns_non_finite_stops_the_run_and_keeps_the_last_good_model():
-    x = jnp.full((40, 2), 1e30)
-    net = Network.create("tunnel", 2, 1, width=4, depth=1, key=jax.random.key(0))
+    x = jnp.full((194, 2), 1e30)
+    net = network("tunnel")
     with pytest.raises(
         DivergedError, match=r"in epoch 1 at learning rate 1e\+10; no epoch was finite.* Try learning_rate=0.003 or less"
     ) as caught:
         fit(
             net,
-            Data(x, jnp.ones(40)),
+            Data(x, jnp.ones(194)),
             learning_rate=1e10,
             penalty=0.0,
             key=jax.random.key(1),
@@ -258,7 +258,7 @@ def test_a_loss_that_turns_non_finite_stops_the_run_and_keeps_the_last_good_mode
         )
     assert same(caught.value.run.last, net)
     keys = seed_keys([0, 1], 0)
-    networks = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=4, depth=1, key=key))(keys)
+    networks = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=6, depth=3, key=key))(keys)
     fits = fit(
         networks,
         Data(*two_spirals("easy")),

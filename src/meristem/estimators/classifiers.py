@@ -108,7 +108,7 @@ class TunnelClassifier(Layered, Classifier):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TunnelClassifier(width=8, random_state=0).fit(X, y)
+    >>> model = TunnelClassifier(width=16, depth=2, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -140,7 +140,7 @@ class HighwayClassifier(Layered, Classifier):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = HighwayClassifier(width=8, random_state=0).fit(X, y)
+    >>> model = HighwayClassifier(width=16, depth=2, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """

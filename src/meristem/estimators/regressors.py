@@ -86,7 +86,7 @@ class TunnelRegressor(Layered, Regressor):
     --------
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(200, random_state=0)
-    >>> TunnelRegressor(width=8, random_state=0).fit(X, y).score(X, y) > 0.7
+    >>> TunnelRegressor(width=16, depth=2, random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
 
@@ -116,7 +116,7 @@ class HighwayRegressor(Layered, Regressor):
     --------
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(200, random_state=0)
-    >>> HighwayRegressor(width=8, random_state=0).fit(X, y).score(X, y) > 0.7
+    >>> HighwayRegressor(width=16, depth=2, random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
 

@@ -20,7 +20,7 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
     >>> import tempfile
     >>> from sklearn.datasets import load_iris
     >>> from meristem.estimators import TunnelClassifier
-    >>> model = TunnelClassifier(width=8, depth=1, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> model = TunnelClassifier(width=16, depth=2, random_state=0).fit(*load_iris(return_X_y=True))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     onnx_of(model, f"{folder}/iris.onnx").name
     'iris.onnx'

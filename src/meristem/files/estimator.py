@@ -41,7 +41,7 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = estimators.TunnelClassifier(width=8, random_state=0).partial_fit(X, y, classes=[0, 1, 2])
+    >>> model = estimators.TunnelClassifier(width=16, depth=2, random_state=0).partial_fit(X, y, classes=[0, 1, 2])
     >>> same = unpack(*pack(model))
     >>> bool((same.predict_proba(X) == model.predict_proba(X)).all())
     True
