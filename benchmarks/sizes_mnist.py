@@ -3,24 +3,52 @@
     python benchmarks/sizes_mnist.py --data DIR --out DIR --body tunnel --depth 4 --penalties 1e-5,3e-5,1e-4 --seeds 5
 
 Everything but the size is as in the paper's study: batches of 32, a quarter of the inputs dropped, Adam at 0.0003, schedule and
-choice of the model by validation error. Writes frontier.json, a record for each network.
+choice of the model by validation error. With --budget the price is found by the run. With --scratch each structure that was
+found is trained again with fresh weights, by the same schedule. Writes frontier.json, a record for each network.
 """
 
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 
+from meristem import adam
 from meristem.compact import compact
 from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, load
+from meristem.gate import is_confined
 from meristem.nn import Network
 from meristem.train.loop import fit, seed_keys
 from meristem.train.measure import evaluate
 from meristem.train.recipe import Recipe
+
+
+def from_scratch(found: Network, seeds: list[int], body: str, options: dict[str, Any]) -> Network:
+    """Fresh weights in the structures that were found: what is closed there is closed here, what is open as open as there."""
+    fresh = jax.vmap(lambda key: Network.create(body, 784, 10, key=key, **options))(seed_keys(seeds, 2))
+
+    def one(new: Any, old: Any) -> Any:
+        return old if is_confined(old) else new
+
+    return jax.tree.map(one, fresh, found, is_leaf=is_confined)
+
+
+def stay_closed() -> optax.GradientTransformation:
+    """A link of a chain: no update of a gate that is closed."""
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        def one(change: Any, gate: Any) -> Any:
+            return change.at(jnp.where(gate.is_open, change.value, 0)) if is_confined(change) else change
+
+        return jax.tree.map(one, updates, params, is_leaf=lambda node: node is None or is_confined(node)), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
 def main() -> None:
@@ -34,6 +62,8 @@ def main() -> None:
     parser.add_argument("--inputs", action="store_true", help="inputs may close")
     parser.add_argument("--price", default="parameters")
     parser.add_argument("--penalties", default="1e-5,3e-5,1e-4")
+    parser.add_argument("--budget", type=float, default=None)
+    parser.add_argument("--scratch", action="store_true")
     parser.add_argument("--dropouts", default=str(INPUT_DROPOUT))
     parser.add_argument("--rates", default=str(LEARNING_RATE))
     parser.add_argument("--l2", type=float, default=1e-5)
@@ -71,6 +101,7 @@ def main() -> None:
         data,
         learning_rate=rate,
         penalty=penalty,
+        budget=given.budget,
         l2=given.l2,
         dropout=dropout,
         key=seed_keys(seeds.tolist(), 1),
@@ -78,8 +109,15 @@ def main() -> None:
         max_epochs=given.max_epochs,
     )
     seconds = time.perf_counter() - begin
+    again: list[float | None] = [None] * len(members)
+    if given.scratch:
+        fresh = from_scratch(run.best, seeds.tolist(), given.body, size | options)
+        plain = replace(recipe, settle=False, price="units", optimizer=optax.chain(adam(), stay_closed()))
+        knobs = {"learning_rate": rate, "penalty": 0.0, "l2": given.l2, "dropout": dropout}
+        second = fit(fresh, data, **knobs, key=seed_keys(seeds.tolist(), 3), recipe=plain, max_epochs=given.max_epochs)
+        again = [float(evaluate(one.best, task.test.x, task.test.y, recipe.task).error) for one in second.each()]
     records = []
-    for (p, d, r, s), member in zip(members, run.each(), strict=True):
+    for (p, d, r, s), member, scratch in zip(members, run.each(), again, strict=True):
         small = compact(member.best)
         test = evaluate(member.best, task.test.x, task.test.y, recipe.task)
         dev = evaluate(member.best, data.dev_x, data.dev_y, recipe.task)
@@ -93,6 +131,7 @@ def main() -> None:
             "seed": s,
             "test_error": float(test.error),
             "dev_error": float(dev.error),
+            "scratch_test_error": scratch,
             "n_parameters": small.n_parameters,
             "inputs": inputs,
             "trunk": trunk,
@@ -104,7 +143,8 @@ def main() -> None:
         records.append(record)
         print(
             f"{p:8.2g} {d:4.2f} {r:6.4f} {s}  test {100 * record['test_error']:.2f} % dev {100 * record['dev_error']:.2f} %  "
-            f"{record['n_parameters']:7,} parameters: {inputs} inputs, {trunk} trunk, {small.units}; epochs {record['epochs']}",
+            f"{record['n_parameters']:7,} parameters: {inputs} inputs, {trunk} trunk, {small.units}; epochs {record['epochs']}"
+            + ("" if scratch is None else f"; from scratch {100 * scratch:.2f} %"),
             flush=True,
         )
     given.out.mkdir(parents=True, exist_ok=True)

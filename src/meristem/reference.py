@@ -8,6 +8,7 @@
     (6) tunnel size        s_l = Σ_k g_lk,   s = Σ_l s_l
     (7) highway size       as (6), g_lk(x) averaged over the inputs
     (8) budding size       s_m = 1 + (1 − γ_m)(s_left + s_right),   s = s_root;   a leaf: 1
+    (–) trunk              t on what enters and on every nonlinearity, never on a copy:  h ← t · x;  σ ← t · σ
     (–) identity root      y(x) = γ₀ · x + (1 − γ₀) · y_root(x),   J + λ (1 − γ₀),   s = (1 − γ₀) s_root   (a footnote)
 
 The promise: every function here is one equation, for one sample and one network, recursive where the paper is, with real
@@ -65,6 +66,17 @@ def tunnel(layers: list[Layer], gates: list[Array], x: Float[Array, " width"], a
     for (weight, bias), gate in zip(layers, gates, strict=True):
         x = jnp.stack([tunnel_unit(weight[k], bias[k], gate[k], x, k, activation) for k in range(len(x))])
     return x
+
+
+def on_trunk(
+    layers: list[Layer], gates: list[Array], trunk: Float[Array, " width"], x: Float[Array, " width"], activation: str
+) -> Float[Array, " width"]:
+    """Equation 1 with a gate for each dimension of the trunk; gates of 1 make it a stack of perceptrons."""
+    h = trunk * x
+    for (weight, bias), gate in zip(layers, gates, strict=True):
+        new = [trunk[k] * ACTIVATIONS[activation](weight[k] @ h + bias[k]) for k in range(len(h))]
+        h = jnp.stack([gate[k] * new[k] + (1 - gate[k]) * h[k] for k in range(len(h))])
+    return h
 
 
 def tunnel_objective(errors: list[Array], gates: list[Array], penalty: float) -> Float[Array, ""]:

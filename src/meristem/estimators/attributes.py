@@ -16,12 +16,20 @@ EVERYONE: Words = {
         "of wrong classes, the wrong labels per row, or, for numbers, the squared, absolute or quantile error or the deviance, "
         "as the loss asks for. The dev_ ones are of the validation set, and of the training rows where there is none.",
     ),
-    "soft_size_": ("float", "The size that `penalty` is the price of: Σ g of a tunnel, the tree's size of a budding one."),
-    "hard_size_": ("int", "The units, or the nodes of a tree, that are there at all."),
+    "soft_size_": (
+        "float",
+        "How much of the size is used: Σ g of a tunnel's units, the soft size of a tree. A small gate with large weights "
+        "behind it counts little, so it says less than `hard_size_`.",
+    ),
+    "hard_size_": ("int", "The units, or the nodes of a tree, that are there at all: what is shipped."),
     "n_parameters_": (
         "int",
         "The numbers that the compact network holds, gates included: what is computed with, and what `to_onnx` writes. The "
         "scaling of features and targets is not counted.",
+    ),
+    "selected_features_": (
+        "ndarray",
+        "The features whose gates are open, by name where X had names, else by place; all of them without `feature_gates`.",
     ),
     "n_live_units_": ("int", "The units with a nonlinearity in the compact network."),
     "n_iter_": ("int", "The epochs trained, those of earlier fits that were continued included."),

@@ -49,10 +49,11 @@ class Growing(Shipping, BaseEstimator):
     """An estimator whose network finds its own size."""
 
     penalty: float = 1e-3
-    width: int | str = 64
+    width: int | str = "auto"
     max_width: int = 64
     feature_gates: bool = False
-    price: str = "units"
+    price: str = "parameters"
+    budget: int | None = None
     settle: bool = True
     learning_rate: float = 3e-3
     batch_size: int = 32
@@ -214,12 +215,18 @@ class Growing(Shipping, BaseEstimator):
         )
 
     def _knobs(self, facts: dict[str, Any], targets: Targets) -> Knobs:
+        if self.budget is not None and (self.price == "units" or not self.settle):
+            raise ValueError(
+                f"budget={self.budget!r} counts parameters or multiply-adds and is met by settling: choose such a price, and "
+                "settle=True."
+            )
         dropout = self._auto_dropout() if isinstance(self.input_dropout, str) else float(self.input_dropout)
         return Knobs(
             learning_rate=float(self.learning_rate),
             penalty=float(self.penalty),
             l2=self._l2(facts, targets),
             dropout=dropout or None,
+            budget=None if self.budget is None else float(self.budget),
         )
 
     def _l2(self, facts: dict[str, Any], targets: Targets) -> float:
@@ -355,6 +362,12 @@ class Growing(Shipping, BaseEstimator):
     @property
     def n_parameters_(self) -> int:
         return self._compact_.n_parameters
+
+    @property
+    def selected_features_(self) -> np.ndarray:
+        features = self.network_.features
+        chosen = np.arange(self.n_features_in_) if features is None else np.flatnonzero(np.asarray(features.value))
+        return self.feature_names_in_[chosen] if hasattr(self, "feature_names_in_") else chosen
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

@@ -19,6 +19,15 @@ class Layered(Growing):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class Fixed(Layered):
+    """Of a size that is given: a baseline."""
+
+    width: int | str = 64
+    price: str = "units"
+    settle: bool = False
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class Bud(Growing):
     """A tree of layers with at most so many leaves."""
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from meristem.compact.inference import decisive_outputs, outputs
 from meristem.estimators.base import Growing
-from meristem.estimators.bodies import Bud, Layered
+from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
 from meristem.targets import Classes, Labels
 
@@ -133,7 +133,7 @@ class BuddingClassifier(Bud, Classifier):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class HighwayClassifier(Layered, Classifier):
+class HighwayClassifier(Fixed, Classifier):
     """The baseline: a highway network of a fixed size, as a classifier.
 
     Examples

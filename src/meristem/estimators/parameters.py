@@ -66,6 +66,11 @@ def size_or_auto(name: str, value: Any) -> None:
         check_size(name, value)
 
 
+def size_or_none(name: str, value: Any) -> None:
+    if value is not None:
+        check_size(name, value)
+
+
 def price(name: str, value: Any) -> None:
     if not isinstance(value, str) or value not in PRICES:
         raise unknown(name, value, PRICES)
@@ -150,7 +155,13 @@ PARAMETERS = {
         f"{{{', '.join(map(repr, PRICES))}}}",
         price,
         "What `penalty` is the price of: 'units' (the paper's: units, layers, and dimensions of a width that is learned), or "
-        "what they cost to keep ('parameters') or to compute ('multiply-adds'), 64 of which cost as much as a unit.",
+        "what they cost to keep ('parameters') or to compute ('multiply-adds'), fifty of which cost as much as a unit.",
+    ),
+    "budget": Parameter(
+        "int or None",
+        size_or_none,
+        "The most parameters (or multiply-adds, as `price` says) of the compact network, in place of `penalty`: the price is "
+        "then found while it learns, and the limit holds.",
     ),
     "settle": Parameter(
         "bool",

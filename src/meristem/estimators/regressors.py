@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 
 from meristem.compact.inference import outputs
 from meristem.estimators.base import Growing
-from meristem.estimators.bodies import Bud, Layered
+from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
 from meristem.targets import Counts, Numbers, Quantiles
 from meristem.train.objectives import OBJECTIVES, Objective, Quantile
@@ -109,7 +109,7 @@ class BuddingRegressor(Bud, Regressor):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class HighwayRegressor(Layered, Regressor):
+class HighwayRegressor(Fixed, Regressor):
     """The baseline: a highway network of a fixed size, as a regressor.
 
     Examples

@@ -3,6 +3,7 @@
 Which of the two is drawn, and what is said, follows from `body.structure()` (`nn/structure.py`); so any body is drawn.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from meristem.pictures.advice import not_drawn
 from meristem.pictures.gates import GatePicture, draw_gates
 from meristem.pictures.sheet import Axes
 from meristem.pictures.tree import draw_tree
+from meristem.show.describe import open_parts
 
 RANGE = "0 copies, 1 transforms"
 SOFT = "soft size\n(Σ gates)"
@@ -43,8 +45,10 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     shown = body.structure(inputs)
     name = type(body).__name__
     if isinstance(shown, Nodes):
-        return draw_tree(shown, (f"{name} perceptron", _tree_words(body, shown, network.embed.weight.shape[0])), ax)
-    return draw_gates(_gate_picture(shown, f"{name} network", 0 if inputs is None else len(inputs)), ax)
+        words = ", ".join([_tree_words(body, shown, network.embed.weight.shape[0]), *open_parts(network)])
+        return draw_tree(shown, (f"{name} perceptron", words), ax)
+    picture = _gate_picture(shown, f"{name} network", 0 if inputs is None else len(inputs))
+    return draw_gates(replace(picture, title=(picture.title[0], ", ".join([picture.title[1], *open_parts(network)]))), ax)
 
 
 def _network(model: Any) -> Network:

@@ -40,10 +40,27 @@ def describe(network: Network) -> Description:
     (n_out, width), n_in = network.head.weight.shape, network.embed.weight.shape[1]
     lines = [
         f"{type(body).__name__.lower()} network: {_many(n_in, 'input')} → width {width} → {_many(n_out, 'output')}",
+        *open_parts(network),
         _parameters(network),
     ]
     structure = body.structure()
     return Description(lines, *(_nodes(structure) if isinstance(structure, Nodes) else _gates(structure)))
+
+
+def open_parts(network: Network) -> list[str]:
+    """What is open of trunk and inputs, where they have gates.
+
+    >>> network = Network.create("tunnel", 2, 1, width="auto", max_width=8, depth=3, feature_gates=True, key=jax.random.key(0))
+    >>> open_parts(network)
+    ['trunk: 8 of 8 dimensions open', 'inputs: 2 of 2 open']
+    """
+    gates = {"trunk": getattr(network.body, "trunk", None), "inputs": network.features}
+    what = {"trunk": " dimensions", "inputs": ""}
+    return [
+        f"{name}: {int(gate.is_open.sum())} of {gate.value.size}{what[name]} open"
+        for name, gate in gates.items()
+        if gate is not None
+    ]
 
 
 def _parameters(network: Network) -> str:

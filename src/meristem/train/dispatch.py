@@ -35,7 +35,7 @@ def run_epoch(
     """One epoch, of one network or of a population; the result is on the device."""
     programs, data = programs_for(knobs), prepared.data
     if recipe.settle and (np.asarray(state.plateau.stage) >= 1).any():
-        state = programs.settle(state, *_to_settle_by(prepared, knobs, state), recipe=recipe)
+        state = settled(state, prepared, knobs, recipe)
     if prepared.rows_at_once is not None:
         rows = max(1, prepared.rows_at_once // recipe.batch_size) * recipe.batch_size
         return _streamed(programs, state, data, knobs, recipe, rows, pulse)
@@ -43,6 +43,11 @@ def run_epoch(
     if parts == 1:
         return programs.epoch(state, data, knobs, recipe=recipe)
     return _in_parts(programs, state, data, knobs, recipe, parts, pulse)
+
+
+def settled(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe) -> TrainState:
+    """The state in which what is not worth its price, or above the budget, has closed."""
+    return programs_for(knobs).settle(state, *_to_settle_by(prepared, knobs, state), recipe=recipe)
 
 
 def _to_settle_by(prepared: Prepared, knobs: Knobs, state: TrainState) -> tuple[Data, Knobs]:

@@ -22,7 +22,7 @@ from meristem.train.knobs import Knobs
 from meristem.train.measure import Measures, measure
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
-from meristem.train.settle import hard_price
+from meristem.train.settle import hard_cost, hard_price
 from meristem.train.state import EpochInfo, Growth, TrainState, no_growth, select
 from meristem.train.step import update
 
@@ -143,6 +143,7 @@ def conclude(
         stopped=schedule.stopped(after.plateau, stages) | after.diverged,
         diverged=after.diverged,
         **growth._asdict(),
+        hard_cost=None if recipe.price == "units" else hard_cost(network, recipe),
     )
     return after, info
 

@@ -1,6 +1,7 @@
 """What may differ between the members of a population: a number each, or one for all.
 
     learning_rate, penalty, l2, dropout    numbers; with a leading axis of members in a population
+    budget                                 the most parameters or multiply-adds, of which the penalty is then found by the run
     weight, dev_weight                     how much each row counts, [rows]; times the weights of the data
 
 Row weights make folds and bootstraps members of one population over data that are on the device once: a fold has weight 0
@@ -32,6 +33,7 @@ class Knobs(NamedTuple):
     dropout: Float[Array | np.ndarray, "*members"] | float | None = None  # the share of inputs set to 0 in each step
     weight: Float[Array | np.ndarray, "*members rows"] | None = None
     dev_weight: Float[Array | np.ndarray, "*members rows"] | None = None
+    budget: Float[Array | np.ndarray, "*members"] | float | None = None
 
 
 def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
@@ -45,6 +47,7 @@ def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
         else _numbers("dropout", knobs.dropout, members, "of at least 0 and below 1", lambda v: (v >= 0) & (v < 1)),
         weight=_rows("weight", knobs.weight, members),
         dev_weight=_rows("dev_weight", knobs.dev_weight, members),
+        budget=None if knobs.budget is None else _numbers("budget", knobs.budget, members, "of at least 1", lambda v: v >= 1),
     )
 
 

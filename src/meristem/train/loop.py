@@ -25,11 +25,12 @@ from meristem.check import check_size
 from meristem.nn.network import Network
 from meristem.train.knobs import L2, Knobs, check_rows
 from meristem.train.recipe import Recipe
-from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked
+from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked, within_budget
 from meristem.train.samples import Prepared, prepare
 from meristem.train.watching import Calling, Everyone, Renamed, watcher_of
 
 MAX_EPOCHS = 2000
+SHORT = 4  # a training of fewer epochs does not settle
 SAVE_SECONDS = 300.0
 Save = Callable[[Run], Any]
 
@@ -59,6 +60,7 @@ def fit(
     dropout: Any = None,
     weight: Any = None,
     dev_weight: Any = None,
+    budget: Any = None,
     key: Any = None,
     recipe: Recipe = Recipe(),
     max_epochs: int = MAX_EPOCHS,
@@ -73,7 +75,7 @@ def fit(
 
     start           a network; several, with a leading axis; or a `Run`, which goes on as it was begun
     data            Data(x, y) or Data(x, y, dev_x, dev_y); a tuple of these does, too
-    learning_rate, penalty, l2, dropout, weight, dev_weight
+    learning_rate, penalty, l2, dropout, weight, dev_weight, budget
                     the `Knobs`: numbers, or one for each member; weights are [rows], or [members, rows]
     key             a random key, or as many as there are members
     recipe          everything that is the same for all members; see `Recipe`
@@ -101,10 +103,11 @@ def fit(
     if isinstance(start, Run):
         run = start
     else:
+        penalty = 0.0 if penalty is None and budget is not None else penalty  # the run finds it
         for name, value in (("learning_rate", learning_rate), ("penalty", penalty), ("key", key)):
             if value is None:
                 raise ValueError(f"{name} is missing: fit(network, data, learning_rate=…, penalty=…, key=jax.random.key(0)).")
-        knobs = Knobs(learning_rate, penalty, l2, dropout, weight, dev_weight)
+        knobs = Knobs(learning_rate, penalty, l2, dropout, weight, dev_weight, budget)
         run = begin(start, recipe, knobs, key, max_capacity=max_capacity)
     prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
     check_rows(run.knobs, prepared.data)
@@ -113,6 +116,7 @@ def fit(
         together = jax.default_backend() != "cpu"
     saving = _Saving(save, save_seconds)
     run = (_alone if run.members and not together else _together)(run, prepared, max_epochs, watcher, saving)
+    run = within_budget(run, prepared)
     saving(run, is_last=True)
     if not run.members and run.diverged:
         raise DivergedError(run)
@@ -169,8 +173,8 @@ def _to_the_end(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone
     stopped, epochs = run.stopped, run.epochs
     while not stopped.all() and epochs.max() < max_epochs:
         running = np.flatnonzero(~stopped).tolist() if run.members else [0]
-        if run.recipe.settle:
-            run = settling(run, int(max_epochs - epochs.max()), min(run.recipe.patience, max_epochs // 4))
+        if run.recipe.settle and max_epochs >= SHORT:
+            run = settling(run, int(max_epochs - epochs.max()), min(run.recipe.patience, max_epochs // SHORT))
         run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
         stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
         ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]

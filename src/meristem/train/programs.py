@@ -35,7 +35,8 @@ def _start(network: Any, key: Any, recipe: Recipe) -> Any:
 def _settle(before: Any, data: Any, knobs: Any, recipe: Recipe) -> Any:
     """Of a member whose rate has shrunk, what is not worth its price closes."""
     key = jax.random.fold_in(jax.random.fold_in(before.key, before.epoch), 1)
-    network = close_least(before.network, data, knobs, recipe, key)
+    holds = schedule.holds(before.plateau, len(recipe.scales))
+    network = close_least(before.network, data, knobs, recipe, key, holds)
     goes_on = ~schedule.stopped(before.plateau, len(recipe.scales)) & ~before.diverged
     chosen = state.select(schedule.closes(before.plateau) & goes_on, network, before.network)
     return eqx.tree_at(lambda s: s.network, before, chosen)

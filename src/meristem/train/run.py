@@ -21,8 +21,9 @@ import numpy as np
 from meristem.check import as_key, check_size
 from meristem.nn.grow import resize
 from meristem.nn.network import Network
+from meristem.train.budget import FIRST_PRICE, check_budget, cost_of, next_price
 from meristem.train.capacity import adapt, keep_best, level
-from meristem.train.dispatch import Pulse, programs_for, run_epoch
+from meristem.train.dispatch import Pulse, programs_for, run_epoch, settled
 from meristem.train.history import History, side_by_side, with_epochs
 from meristem.train.knobs import Knobs, check_rows, checked
 from meristem.train.packing import unpack
@@ -145,11 +146,15 @@ def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: i
     """A run that goes on from a state; its best model and its history begin here."""
     check_size("max_capacity", max_capacity)
     members = state.network.embed.weight.shape[:-2]
+    ready = checked(knobs, members)
+    if ready.budget is not None:
+        check_budget(state.network, ready.budget, recipe)
+        ready = ready._replace(penalty=jnp.full_like(ready.penalty, FIRST_PRICE))
     return Run(
         state=state,
         best=state.network,
         best_epoch=np.zeros(members, int),
-        knobs=checked(knobs, members),
+        knobs=ready,
         recipe=recipe,
         least_capacity=state.network.body.capacity,
         max_capacity=max_capacity,
@@ -173,7 +178,19 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
         best_epoch = np.where(info.improved, info.epoch - run.begun_at, best_epoch)
     if not info.stopped.all():
         state = adapt(state, info, run.least_capacity, run.max_capacity)
-    return replace(run, state=state, best=best, best_epoch=best_epoch, capacities=(), infos=(*run.infos, info)), info
+    knobs = run.knobs if run.knobs.budget is None else run.knobs._replace(penalty=next_price(run.knobs, info.hard_cost))
+    changed = replace(run, state=state, best=best, best_epoch=best_epoch, knobs=knobs, capacities=())
+    return replace(changed, infos=(*run.infos, info)), info
+
+
+def within_budget(run: Run, data: Any) -> Run:
+    """The run with a best model that is within its budget, if it ended before it had settled. A host function."""
+    budget = run.knobs.budget
+    if budget is None or not np.any(cost_of(run.best, run.recipe) > np.asarray(budget)):
+        return run
+    last = jnp.full_like(run.state.plateau.stage, len(run.recipe.scales) - 1)
+    state = eqx.tree_at(lambda s: (s.network, s.plateau.stage), run.state, (run.best, last))
+    return replace(run, best=settled(state, prepare(data, run.last, run.recipe.task), run.knobs, run.recipe).network)
 
 
 def settling(run: Run, epochs_left: int, epochs_per_stage: int) -> Run:

@@ -12,18 +12,22 @@ and the first k of them are closed, for the k that makes J_hard least; the epoch
 stage what was closed may open again; then it stays closed (`gate.hold`). So a gate is open in the end only if what it does is
 worth its price.
 
-    close_least(network, data, knobs, recipe, key) → network          pure; on the device
+With a budget, at least so many are closed that what is open costs no more: in the last stage no more than the budget, before it
+no more than the budget or four fifths of what it cost, whichever is more. `smallest` is the least that a budget can be.
+
+    close_least(network, data, knobs, recipe, key, holds) → network          pure; on the device
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from meristem.complexity import soft_cost
+from meristem.complexity import SOFT, soft_cost
 from meristem.gate import fully_open, is_confined
 from meristem.nn.network import Network
 from meristem.train.knobs import Knobs
@@ -31,11 +35,16 @@ from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, to_float
 
 ROWS = 512  # that J is measured on
+SLOWLY = 0.8  # of what it cost, an epoch later, on the way to a budget
 
 
-def close_least(network: Network, data: Data, knobs: Knobs, recipe: Recipe, key: PRNGKeyArray) -> Network:
-    """The network with the gates closed that are not worth their price."""
+def close_least(
+    network: Network, data: Data, knobs: Knobs, recipe: Recipe, key: PRNGKeyArray, holds: Bool[Array, ""]
+) -> Network:
+    """The network with the gates closed that are not worth their price; `holds`: in the last stage."""
     gates, with_gates = _gates_of(network)
+    if not gates.size:
+        return network
     closed = _gates_of(_closed(network))[0]
     x, y, weight = _some_rows(data, knobs, key)
 
@@ -58,12 +67,46 @@ def close_least(network: Network, data: Data, knobs: Knobs, recipe: Recipe, key:
         return error + knobs.penalty * hard_price(with_gates(values), recipe)
 
     counts = jnp.minimum(_counts(gates.size), is_open.sum())
-    return with_gates(closing(counts[jnp.argmin(jax.lax.map(cost, counts))]))
+    k = counts[jnp.argmin(jax.lax.map(cost, counts))]
+    if knobs.budget is not None:
+        now = hard_cost(network, recipe)
+        allowed = jnp.where(holds, knobs.budget, jnp.maximum(knobs.budget, SLOWLY * now))
+        k = jnp.maximum(k, _least_that(lambda k: hard_cost(with_gates(closing(k)), recipe) <= allowed, gates.size))
+    return with_gates(closing(k))
 
 
 def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
     """What the penalty multiplies if every gate that is open at all pays in full."""
     return _price(fully_open(network), recipe)
+
+
+def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
+    """The parameters or multiply-adds of all that is open; of a tree, also the shares by which its leaves may be mixed."""
+    places = network.body.capacity
+    return SOFT[recipe.price](fully_open(network)) + places * (places + 1) // 2
+
+
+def smallest(network: Network, recipe: Recipe) -> int:
+    """What the network costs with all closed that can be, but for a dimension of its trunk and an input. A host function."""
+    closed = _closed(network)
+    if (trunk := getattr(closed.body, "trunk", None)) is not None:
+        closed = eqx.tree_at(lambda n: n.body.trunk, closed, trunk.at(jnp.zeros_like(trunk.value).at[..., 0].set(1)))
+    if closed.features is not None:
+        closed = eqx.tree_at(lambda n: n.features, closed, closed.features.at(closed.features.value.at[..., 0].set(1)))
+    return int(jnp.ceil(hard_cost(closed, recipe)))
+
+
+def _least_that(fits: Callable[[Any], Any], most: int) -> Int[Array, ""]:
+    """The least k that fits, where all above it do, too."""
+
+    def halve(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = bounds
+        middle = (low + high) // 2
+        good = fits(middle)
+        return jnp.where(good, low, middle + 1), jnp.where(good, middle, high)
+
+    steps = most.bit_length() + 1
+    return jax.lax.fori_loop(0, steps, halve, (jnp.asarray(0), jnp.asarray(most)))[1]
 
 
 def _price(network: Network, recipe: Recipe) -> Float[Array, ""]:

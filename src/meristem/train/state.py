@@ -64,6 +64,7 @@ class EpochInfo(eqx.Module):
     closed: Int[Value, "*members"]
     waited: Int[Value, "*members"]  # openings that found no free place
     most_leaves: Int[Value, "*members"]  # at any step of the epoch
+    hard_cost: Float[Value, "*members"] | None = None  # the parameters or multiply-adds of what is open, where they are priced
 
     @property
     def soft_size(self) -> Any:
