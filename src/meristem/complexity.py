@@ -7,8 +7,8 @@
 What a network costs to keep and to run, exactly and as a price (`nn/body.py`, `Maps`):
 
     parameters(network), multiply_adds(network)              of the compact network, as it is shipped
-    soft_parameters, soft_multiply_adds                      of embedding, layers and head one after the other, each gate by
-                                                             how open it is: exact where gates are 0 or 1, differentiable
+    soft_parameters, soft_multiply_adds                      of its matrices one after the other, each gate by how open it is:
+                                                             exact where gates are 0 or 1, and differentiable
 
 Each body says its own sizes (`nn/body.py`); here they are asked of a network and its inputs [n, features], of a body and the
 inputs [n, width] that reach it, or of any model with bodies in it.
@@ -71,9 +71,11 @@ def hard_size(model: Any) -> Int[Array, ""]:
 def soft_cost(network: Network, price: str) -> Float[Array, ""]:
     """What the penalty multiplies where the price is "parameters" or "multiply-adds": in units of fifty.
 
-    So a penalty means the same loss per parameter in every network, and about what it means per unit.
+    So a penalty means the same loss per parameter in every network, and about what it means per unit. Where inputs may close,
+    each costs a unit besides: a column has to be known before anything is multiplied by it.
     """
-    return SOFT[price](network) / UNIT
+    cost = SOFT[price](network) / UNIT
+    return cost if network.features is None else cost + network.features.value.sum()
 
 
 def parameters(network: Network) -> int:

@@ -61,6 +61,8 @@ class Axes(NamedTuple):
 class Maps(NamedTuple):
     """The matrices of a body, soft: how many rows of each are there, what they read, and the numbers besides per row.
 
+    As they are shipped: a first layer that reads nothing but the embedding has taken that in, and has no columns of its own.
+
     parameters = Σ rows · (columns + besides)        multiply-adds = Σ rows · columns
     """
 

@@ -59,7 +59,10 @@ class Plain(Body):
 
     def maps(self) -> Maps:
         there = counted(self.trunk, self.width).sum()
-        return Maps(jnp.full(self.depth, there), jnp.full(self.depth, there), 1)
+        columns = jnp.full(self.depth, there)
+        if not self.skip:
+            columns = columns.at[0].set(0)  # the embedding is multiplied into the first layer
+        return Maps(jnp.full(self.depth, there), columns, 1)
 
     @property
     def width(self) -> int:

@@ -47,4 +47,4 @@ def living_squares(weight: Float[Array, "layers width width"], trunk: Confined |
     """The squares of the weights between dimensions that are open: under Adam L2 alone would shrink the others at full rate."""
     if trunk is None:
         return (weight**2).sum()
-    return jnp.where(trunk.is_open[:, None] & trunk.is_open[None, :], weight**2, 0).sum()
+    return jnp.where(trunk.is_open[None, :, None] & trunk.is_open[None, None, :], weight**2, 0).sum()

@@ -58,7 +58,7 @@ class Tunnel(Body):
         # A closed unit sees no error; under Adam L2 alone would shrink it at the full rate.
         is_open = self.gate.is_open[..., None]
         if self.trunk is not None:
-            is_open = is_open & self.trunk.is_open[:, None] & self.trunk.is_open[None, :]
+            is_open = is_open & self.trunk.is_open[None, :, None] & self.trunk.is_open[None, None, :]
         return 0.5 * jnp.where(is_open, self.weight**2, 0).sum()
 
     def depths(self) -> Self:

@@ -3,9 +3,9 @@
     μ ← μ · exp(rate · (cost / budget − 1))        after each epoch; the cost is that of all that is open (settle.hard_cost)
     μ ← μ_0                                        once the budget is met: the dual variable is restarted
 
-So a network that is within its budget grows as if it were nearly free, and one above it pays more and more. That alone promises
-nothing; settling does (settle.py): in its last stage what is least worth its cost closes until the rest is within the budget,
-and stays closed.
+So a network that is within its budget grows as if it were nearly free, and one above it pays more and more, up to a price at
+which it can still learn. That alone promises nothing; settling does (settle.py): from the first time that the rate shrinks,
+what is least worth its cost closes, a fifth an epoch, until the rest is within the budget, and stays closed.
 """
 
 from functools import partial
@@ -21,6 +21,7 @@ from meristem.train.recipe import Recipe
 from meristem.train.settle import hard_cost, smallest
 
 FIRST_PRICE = 1e-5
+HIGHEST_PRICE = 1e-3  # enough to close what is of little use; the rest is settling's
 RATE = 0.1
 
 
@@ -34,7 +35,8 @@ def next_price(knobs: Knobs, cost: Any) -> jax.Array:
     """
     price, budget = np.asarray(knobs.penalty), np.asarray(knobs.budget)
     excess = np.clip(np.asarray(cost) / budget - 1, -1, 1)
-    return jax.device_put(np.where(excess > 0, price * np.exp(RATE * excess), FIRST_PRICE).astype(jnp.result_type(float)))
+    dearer = np.minimum(price * np.exp(RATE * excess), HIGHEST_PRICE)
+    return jax.device_put(np.where(excess > 0, dearer, FIRST_PRICE).astype(jnp.result_type(float)))
 
 
 def cost_of(network: Network, recipe: Recipe) -> np.ndarray:

@@ -22,7 +22,7 @@ from meristem.train.knobs import Knobs
 from meristem.train.measure import Measures, measure
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
-from meristem.train.settle import hard_cost, hard_price
+from meristem.train.settle import hard_cost, hard_price, stays_closed
 from meristem.train.state import EpochInfo, Growth, TrainState, no_growth, select
 from meristem.train.step import update
 
@@ -40,7 +40,7 @@ def descend(
 ) -> tuple[TrainState, Growth]:
     """The minibatch steps of one of the equal `parts` of an epoch."""
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    holds = schedule.holds(state.plateau, len(recipe.scales))
+    holds = stays_closed(state.plateau, knobs, recipe)
     grows = state.network.body.capacity > 0  # if not, nothing is counted: every small operation has its launch on a GPU
 
     def one(carry: PyTree, batch: Batch) -> PyTree:

@@ -209,7 +209,7 @@ def settling(run: Run, epochs_left: int, epochs_per_stage: int) -> Run:
     return replace(run, state=eqx.tree_at(lambda s: (s.plateau, s.best), run.state, jax.device_put((changed, best))))
 
 
-def _anew(value: Any, where: np.ndarray) -> np.ndarray:
+def _anew(value: Any, where: Any) -> np.ndarray:
     """The search for something least begins anew."""
     found = np.asarray(value)
     return np.where(where, np.inf, found).astype(found.dtype)

@@ -12,8 +12,8 @@ and the first k of them are closed, for the k that makes J_hard least; the epoch
 stage what was closed may open again; then it stays closed (`gate.hold`). So a gate is open in the end only if what it does is
 worth its price.
 
-With a budget, at least so many are closed that what is open costs no more: in the last stage no more than the budget, before it
-no more than the budget or four fifths of what it cost, whichever is more. `smallest` is the least that a budget can be.
+With a budget, so many are closed that the rest costs no more than the budget; before the last stage no more than that or four
+fifths of what it cost, whichever is more. `smallest` is the least that a budget can be.
 
     close_least(network, data, knobs, recipe, key, holds) → network          pure; on the device
 """
@@ -30,6 +30,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from meristem.complexity import SOFT, soft_cost
 from meristem.gate import fully_open, is_confined
 from meristem.nn.network import Network
+from meristem.train import schedule
 from meristem.train.knobs import Knobs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, to_float
@@ -67,12 +68,18 @@ def close_least(
         return error + knobs.penalty * hard_price(with_gates(values), recipe)
 
     counts = jnp.minimum(_counts(gates.size), is_open.sum())
-    k = counts[jnp.argmin(jax.lax.map(cost, counts))]
+    if knobs.budget is None:
+        return with_gates(closing(counts[jnp.argmin(jax.lax.map(cost, counts))]))
+    allowed = jnp.maximum(knobs.budget, SLOWLY * hard_cost(network, recipe))
+    allowed = jnp.where(holds, knobs.budget, allowed)
+    return with_gates(closing(_least_that(lambda k: hard_cost(with_gates(closing(k)), recipe) <= allowed, gates.size)))
+
+
+def stays_closed(plateau: schedule.Plateau, knobs: Knobs, recipe: Recipe) -> Bool[Array, ""]:
+    """Whether what is closed stays closed: in the last stage; on the way to a budget, as soon as anything is closed for it."""
     if knobs.budget is not None:
-        now = hard_cost(network, recipe)
-        allowed = jnp.where(holds, knobs.budget, jnp.maximum(knobs.budget, SLOWLY * now))
-        k = jnp.maximum(k, _least_that(lambda k: hard_cost(with_gates(closing(k)), recipe) <= allowed, gates.size))
-    return with_gates(closing(k))
+        return schedule.closes(plateau)
+    return schedule.holds(plateau, len(recipe.scales))
 
 
 def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
@@ -82,8 +89,11 @@ def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
 
 def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
     """The parameters or multiply-adds of all that is open; of a tree, also the shares by which its leaves may be mixed."""
-    places = network.body.capacity
-    return SOFT[recipe.price](fully_open(network)) + places * (places + 1) // 2
+    cost = SOFT[recipe.price](fully_open(network))
+    if not network.body.capacity or recipe.price != "parameters":
+        return cost
+    leaves = jnp.asarray(network.body.in_use(), cost.dtype)
+    return cost + jnp.where(leaves > 1, leaves * (leaves + 1) / 2, 0)
 
 
 def smallest(network: Network, recipe: Recipe) -> int:

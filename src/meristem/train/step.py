@@ -19,6 +19,7 @@ from meristem.train.cost import cost
 from meristem.train.knobs import Knobs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import to_float
+from meristem.train.settle import stays_closed
 from meristem.train.state import TrainState
 
 
@@ -34,7 +35,7 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
     ((2, 3), 0)
     """
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    holds = schedule.holds(state.plateau, len(recipe.scales))
+    holds = stays_closed(state.plateau, knobs, recipe)
     network, opt_state, info = update(state.network, state.opt_state, batch, rate, holds, knobs, recipe)
     return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state)), info
 
