@@ -26,7 +26,7 @@ from meristem.nn.network import Network
 from meristem.nn.trunk import counted
 
 PRICES = ["units", "parameters", "multiply-adds"]
-UNIT = 40  # parameters or multiply-adds that cost as much as a unit
+UNIT = 50  # parameters or multiply-adds that cost as much as a unit
 Inputs = Float[Array | np.ndarray, "n features"]
 
 
@@ -69,7 +69,7 @@ def hard_size(model: Any) -> Int[Array, ""]:
 
 
 def soft_cost(network: Network, price: str) -> Float[Array, ""]:
-    """What the penalty multiplies where the price is "parameters" or "multiply-adds": in units of forty.
+    """What the penalty multiplies where the price is "parameters" or "multiply-adds": in units of fifty.
 
     So a penalty means the same loss per parameter in every network, and about what it means per unit. Where inputs may close,
     each costs a unit besides: a column has to be known before anything is multiplied by it.

@@ -155,7 +155,7 @@ PARAMETERS = {
         f"{{{', '.join(map(repr, PRICES))}}}",
         price,
         "What `penalty` is the price of: 'units' (the paper's: units, layers, and dimensions of a width that is learned), or "
-        "what they cost to keep ('parameters') or to compute ('multiply-adds'), forty of which cost as much as a unit.",
+        "what they cost to keep ('parameters') or to compute ('multiply-adds'), fifty of which cost as much as a unit.",
     ),
     "budget": Parameter(
         "int or None",

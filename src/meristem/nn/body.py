@@ -11,6 +11,7 @@ fixed size and are overridden where a body knows better.
     depths()                   the same tree with, for every parameter, the depth of its layer: [] or one per row, for the rates
     sizes(inputs, weight)      the soft size of each layer, [layers]
     maps()                     its matrices by their soft size, for prices in parameters and multiply-adds
+    takes_embedding            whether its first layer is all that reads the embedding
     trunk                      the gates of its trunk, where its width is learned (trunk.py); else None
     trunk_axes()               the same tree with, for every array, which of its axes are the trunk's
     live_parameters()          the numbers that the output depends on
@@ -61,8 +62,6 @@ class Axes(NamedTuple):
 class Maps(NamedTuple):
     """The matrices of a body, soft: how many rows of each are there, what they read, and the numbers besides per row.
 
-    As they are shipped: a first layer that reads nothing but the embedding has taken that in, and has no columns of its own.
-
     parameters = Σ rows · (columns + besides)        multiply-adds = Σ rows · columns
     """
 
@@ -106,6 +105,11 @@ class Body(eqx.Module):
         """Its matrices; by default all its floats, as if they were one row."""
         total = sum(leaf.size for leaf in jax.tree.leaves(self) if eqx.is_inexact_array(leaf))
         return Maps(jnp.ones(1), jnp.full(1, float(total)), 0)
+
+    @property
+    def takes_embedding(self) -> bool:
+        """Whether compaction multiplies the embedding into its first layer, whose own matrix is then not shipped."""
+        return False
 
     def trunk_axes(self) -> Self:
         """Which axes of each array are those of the trunk, counted from the last; by default nobody knows."""

@@ -177,10 +177,11 @@ class Budding(Body):
         if self.identity is not None:
             leaves = (1 - self.identity.value) * leaves
         there = counted(self.trunk, self.width).sum()
-        columns = jnp.full(self.capacity, there)
-        if self.identity is None:
-            columns = columns.at[0].set(0)  # the embedding is multiplied into the first layer
-        return Maps(leaves * there, columns, 1)
+        return Maps(leaves * there, jnp.full(self.capacity, there), 1)
+
+    @property
+    def takes_embedding(self) -> bool:
+        return self.identity is None
 
     def hard_size(self) -> Int[Array, ""]:
         nodes = 2 * self.n_leaves - 1

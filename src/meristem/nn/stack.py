@@ -59,10 +59,11 @@ class Plain(Body):
 
     def maps(self) -> Maps:
         there = counted(self.trunk, self.width).sum()
-        columns = jnp.full(self.depth, there)
-        if not self.skip:
-            columns = columns.at[0].set(0)  # the embedding is multiplied into the first layer
-        return Maps(jnp.full(self.depth, there), columns, 1)
+        return Maps(jnp.full(self.depth, there), jnp.full(self.depth, there), 1)
+
+    @property
+    def takes_embedding(self) -> bool:
+        return not self.skip
 
     @property
     def width(self) -> int:

@@ -35,7 +35,7 @@ from meristem.train.knobs import Knobs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, to_float
 
-ROWS = 512  # that J is measured on
+ROWS = 1024  # that J is measured on
 SLOWLY = 0.8  # of what it cost, an epoch later, on the way to a budget
 
 
@@ -88,8 +88,12 @@ def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
 
 
 def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
-    """The parameters or multiply-adds of all that is open; of a tree, also the shares by which its leaves may be mixed."""
-    cost = SOFT[recipe.price](fully_open(network))
+    """The parameters or multiply-adds of all that is open, as it is shipped; of a tree with the shares that mix its leaves."""
+    hard = fully_open(network)
+    cost = SOFT[recipe.price](hard)
+    if network.body.takes_embedding:
+        first = hard.body.maps()
+        cost = cost - first.rows[0] * first.columns[0]
     if not network.body.capacity or recipe.price != "parameters":
         return cost
     leaves = jnp.asarray(network.body.in_use(), cost.dtype)
@@ -152,8 +156,8 @@ def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray) -> tuple[Array, Arra
 
 
 def _counts(gates: int) -> Int[Array, " tried"]:
-    """How many are closed: none, one, two, … each time half as many more."""
+    """How many are closed: none, one, two, … each time about a third more."""
     counts = [0]
     while counts[-1] < gates:
-        counts.append(max(counts[-1] + 1, round(1.5 * counts[-1])))
+        counts.append(max(counts[-1] + 1, round(1.3 * counts[-1])))
     return jnp.asarray(counts)
