@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 def test_early_stopping_sets_rows_aside():
     X, X_test, y, y_test = split("wine")
-    model = tunnel(early_stopping=True, validation_fraction=0.25, patience=3, max_epochs=500).fit(X, y)
+    model = tunnel(early_stopping=True, validation_fraction=0.25, patience=3, max_epochs=500, settle=False).fit(X, y)
     history = model.history_
     assert (history["dev_loss"] != history["loss"]).all()
     assert model.n_iter_ < 500 and model.best_epoch_ == history["dev_loss"].argmin() + 1
@@ -48,11 +48,11 @@ def test_early_stopping_counts_no_row_of_weight_zero():
 def test_a_given_validation_set_decides_which_model_is_kept(make):
     X, X_dev, y, y_dev = split("iris")
     y_dev = (y_dev + 1) % 3  # nothing to learn from it
-    model = make(max_epochs=30, patience=30).fit(X, y, validation=(X_dev, y_dev))
+    model = make(max_epochs=30, patience=30, settle=False).fit(X, y, validation=(X_dev, y_dev))
     history = model.history_
     assert model.best_epoch_ == history["dev_loss"].argmin() + 1 < 30
     assert history["error"][-1] < 0.2 < 0.5 < history["dev_error"][-1]
-    alone = make(max_epochs=30, patience=30).fit(X, y)
+    alone = make(max_epochs=30, patience=30, settle=False).fit(X, y)
     assert np.allclose(history["loss"], alone.history_["loss"], rtol=1e-3)  # it is looked at, and not learned from
 
 

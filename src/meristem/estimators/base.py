@@ -202,7 +202,7 @@ class Growing(Shipping, BaseEstimator):
         )
         return width | {"feature_gates": bool(self.feature_gates)}
 
-    def _recipe(self, targets: Targets, *, has_dev: bool, is_stream: bool) -> Recipe:
+    def _recipe(self, targets: Targets, *, has_dev: bool) -> Recipe:
         return Recipe(
             objective=buckets.shared(targets.objective),
             batch_size=int(self.batch_size),
@@ -211,7 +211,7 @@ class Growing(Shipping, BaseEstimator):
             select="loss" if has_dev else "cost",
             patience=int(self.patience),
             price=str(self.price),
-            settle=bool(self.settle) and not is_stream,
+            settle=bool(self.settle),
         )
 
     def _knobs(self, facts: dict[str, Any], targets: Targets) -> Knobs:
@@ -286,7 +286,7 @@ class Growing(Shipping, BaseEstimator):
         with on(self.device), watched as (watch, say):
             state, recipe = (
                 self._begin(targets, seed, goes_on=goes_on),
-                self._recipe(targets, has_dev=dev is not None, is_stream=is_stream),
+                self._recipe(targets, has_dev=dev is not None),
             )
             data = data_of(rows, dev, scaling, state.network, recipe.task)
             run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())

@@ -67,7 +67,7 @@ class Budding(Body):
     identity: Confined | None  # []; γ₀, 1: a copy; None: the root is a layer
     activation: str = eqx.field(static=True)
     probe: str = eqx.field(static=True)  # what a leaf's γ sees in place of its right child: its "bud", or "zero"
-    trunk: Confined | None = None  # [width]
+    trunk: Confined | None  # [width]
 
     is_layered: ClassVar[bool] = False
 

@@ -37,7 +37,7 @@ class Highway(Body):
     gate_weight: Float[Array, "depth width width"]
     gate_bias: Float[Array, "depth width"]
     activation: str = eqx.field(static=True)
-    trunk: Confined | None = None  # [width]
+    trunk: Confined | None  # [width]
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class Plain(Body):
     weight: Float[Array, "depth width width"]
     bias: Float[Array, "depth width"]
     activation: str = eqx.field(static=True)
-    trunk: Confined | None = None  # [width]
+    trunk: Confined | None  # [width]
 
     skip: ClassVar[float] = 0.0  # the factor of the copied input
 

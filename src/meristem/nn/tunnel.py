@@ -36,7 +36,7 @@ class Tunnel(Body):
     bias: Float[Array, "depth width"]
     gate: Confined  # [depth width]; 0 copies, 1 transforms
     activation: str = eqx.field(static=True)
-    trunk: Confined | None = None  # [width]
+    trunk: Confined | None  # [width]
 
     copies_pay: ClassVar[bool] = True
 

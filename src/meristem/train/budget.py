@@ -30,7 +30,7 @@ def next_price(knobs: Knobs, cost: Any) -> jax.Array:
 
     >>> knobs = Knobs(learning_rate=1e-3, penalty=np.array([1e-4, 1e-4]), budget=np.array([100.0, 100.0]))
     >>> price = next_price(knobs, np.array([200.0, 50.0]))          # above it, within it
-    >>> bool(price[0] > 1e-4), float(price[1]) == np.float32(FIRST_PRICE)
+    >>> bool(price[0] > 1e-4), bool(price[1] == np.float32(FIRST_PRICE))
     (True, True)
     """
     price, budget = np.asarray(knobs.penalty), np.asarray(knobs.budget)

@@ -30,7 +30,7 @@ from meristem.train.samples import Prepared, prepare
 from meristem.train.watching import Calling, Everyone, Renamed, watcher_of
 
 MAX_EPOCHS = 2000
-SHORT = 4  # a training of fewer epochs does not settle
+SHORT = 8  # a training of fewer epochs does not settle; in others no stage of it takes more than this part
 SAVE_SECONDS = 300.0
 Save = Callable[[Run], Any]
 
@@ -79,8 +79,8 @@ def fit(
                     the `Knobs`: numbers, or one for each member; weights are [rows], or [members, rows]
     key             a random key, or as many as there are members
     recipe          everything that is the same for all members; see `Recipe`
-    max_epochs      an end in any case; a recipe that settles begins `patience` epochs per stage before it at the latest, in a
-                    short training a quarter of it
+    max_epochs      an end in any case; a recipe that settles begins each stage after the first so many times `patience` epochs
+                    before it, at the latest, that all have their time; in a short training an eighth of it each
     max_capacity    the most leaves of a body that grows; an opening beyond them waits
     rows_at_once    how many rows are sent to the device at a time where the data do not fit it; None: as many as fit
     together        whether the members of a population share a program; None: on an accelerator
