@@ -61,14 +61,14 @@ LABELS = {
 @pytest.mark.parametrize("names", LABELS.values(), ids=LABELS)
 def test_classes_have_any_type(names):
     X, y = iris()
-    model = tunnel(max_epochs=40).fit(X, names[y])
+    model = tunnel(max_epochs=80).fit(X, names[y])
     assert model.classes_.tolist() == sorted(names.tolist())
     assert model.classes_.dtype == model.predict(X).dtype == names.dtype
     assert model.score(X, names[y]) > 0.9
     assert (model.classes_[model.predict_proba(X).argmax(1)] == model.predict(X)).all()
     # The order of the classes decides which output is whose, and nothing else.
     order = np.argsort(np.argsort(names))
-    assert (tunnel(max_epochs=40).fit(X, order[y]).decision_function(X) == model.decision_function(X)).all()
+    assert (tunnel(max_epochs=80).fit(X, order[y]).decision_function(X) == model.decision_function(X)).all()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_classes_have_any_type(names):
 )
 def test_two_classes_have_one_logit(names):
     X, y = two_irises()
-    model = tunnel(max_epochs=40).fit(X, names[y])
+    model = tunnel(max_epochs=80).fit(X, names[y])
     logit, probability = model.decision_function(X), model.predict_proba(X)
     assert logit.shape == (100,) and probability.shape == (100, 2)
     assert np.allclose(probability.sum(1), 1) and np.allclose(probability[:, 1], 1 / (1 + np.exp(-logit)))

@@ -216,7 +216,7 @@ CHECKS = [
 def test_scikit_learn_is_content(loss):
     """A few of its checks; all of them, for the default loss, in test_sklearn_checks.py."""
     run = []
-    model = meristem.TunnelRegressor(width=16, depth=2, max_epochs=30, loss=loss)
+    model = meristem.TunnelRegressor(width=16, depth=2, max_epochs=60, loss=loss)
     for estimator, check in estimator_checks_generator(model):
         name = check.func.__name__
         if name in CHECKS and (loss, name) != ("poisson", "check_regressor_multioutput"):  # it has targets below 0

@@ -88,7 +88,7 @@ def test_the_model_that_is_kept_is_of_the_last_stage():
 
 def test_settling_begins_in_time():
     run = trained(tunnel(), max_epochs=24, learning_rate=1e-4)  # it would learn for hundreds of epochs
-    assert run.history["stage"].tolist() == [0] * 14 + [1] * 5 + [2] * 5
+    assert run.history["stage"].tolist() == [0] * 18 + [1] * 3 + [2] * 3
     short = begin(tunnel(), RECIPE, Knobs(1e-3, 1e-3), jax.random.key(0))
     assert settling(short, 100, 5) is short
 

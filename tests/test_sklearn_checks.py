@@ -22,7 +22,7 @@ jax.monitoring.register_event_duration_secs_listener(_note)
 # Small, so that they compile fast; everything else as it is by default, save the number of epochs.
 SMALL = {"width": 16, "max_epochs": 30}
 ESTIMATORS = [
-    meristem.TunnelClassifier(**SMALL, depth=2),
+    meristem.TunnelClassifier(**SMALL | {"max_epochs": 60}, depth=2),  # what settles early learns less
     meristem.BuddingClassifier(**SMALL, max_leaves=2),
     meristem.HighwayClassifier(**SMALL, depth=2),
     meristem.TunnelRegressor(**SMALL, depth=2),
@@ -48,10 +48,12 @@ def test_check(estimator, check):
 
 
 def test_what_the_checks_compile():
-    """20 programs: a start and five epochs per body (numbers; classes and labels, each with and without dropout), and two."""
+    """30 programs: a start and five epochs per body (numbers; classes and labels, each with and without dropout), for the two
+    that settle as many settlings, and two.
+    """
     if len(RAN) < sum(len(list(estimator_checks_generator(estimator))) for estimator in ESTIMATORS):
         pytest.skip("this counts what all checks compile together: run the whole file")
     count = Counter(COMPILED)
     print(f"{len(COMPILED)} programs: {dict(count)}")
     assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 5  # fewer where other files needed the same
-    assert len(COMPILED) <= 20
+    assert count["jit(_settle)"] <= 2 * 5 and len(COMPILED) <= 30

@@ -130,7 +130,7 @@ def shapes(structure: Any, kinds: Kinds = ()) -> Network:
             Linear(n_in, width, use_bias=structure["embed_bias"], key=jax.random.key(0)),
             made_with(body, {key: structure[key] for key in constructor if key in structure}),
             Linear(width, n_out, use_bias=structure["head_bias"], key=jax.random.key(0)),
-            Confined(jnp.ones(n_in)) if structure["feature_gates"] else None,
+            features=Confined(jnp.ones(n_in)) if structure["feature_gates"] else None,
         )
     )
     return population(made, members)

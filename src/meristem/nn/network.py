@@ -36,7 +36,7 @@ class Network(eqx.Module):
     embed: Linear
     body: Body
     head: Linear
-    features: Confined | None = None  # [n_in]; the gates of the inputs
+    features: Confined | None = eqx.field(default=None, kw_only=True)  # [n_in]; the gates of the inputs
 
     @classmethod
     def create(
@@ -75,7 +75,7 @@ class Network(eqx.Module):
             Linear(n_in, width, use_bias=False, key=embed_key),
             BODIES[body](width, key=body_key, **options),
             Linear(width, n_out, key=head_key),
-            Confined(jnp.ones(n_in)) if feature_gates else None,
+            features=Confined(jnp.ones(n_in)) if feature_gates else None,
         )
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
