@@ -48,7 +48,7 @@ def test_a_star_imports_every_public_name():
     assert public <= set(names) and {"nn", "load", "TunnelClassifier", "plot_growth"} <= set(names)
 
 
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "api", "training", "own-body"))]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "api", "training", "own-body", "sizes"))]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
     for page in PAGES

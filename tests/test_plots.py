@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from meristem import hard_size, soft_size
 from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier
 from meristem.nn import Network
-from meristem.pictures import plot_decision_boundary, plot_growth, plot_structure
+from meristem.pictures import plot_decision_boundary, plot_frontier, plot_growth, plot_structure
 from meristem.pictures.tree import nodes_of, shown
 from own_body import own_network
 
@@ -490,3 +490,11 @@ def test_importing_the_pictures_imports_neither_matplotlib_nor_scikit_learn():
     code = "import sys, meristem.pictures; print([m for m in ('matplotlib', 'sklearn') if m in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+def test_the_frontier_joins_what_nothing_beats():
+    ax = plot_frontier([100, 200, 400, 300], [0.10, 0.05, 0.06, 0.04], colors=[1e-2, 1e-3, 1e-4, 1e-4])
+    x, y = ax.lines[0].get_data()
+    assert x.tolist() == [100, 200, 300] and np.allclose(y, [10, 5, 4])
+    with pytest.raises(ValueError, match="give as many of each"):
+        plot_frontier([1, 2], [0.1])

@@ -1,5 +1,7 @@
 """Settling: what is not worth its price closes for good; a budget holds; inputs of no use are dropped."""
 
+import json
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import meristem
+from commanding import meristem_here
 from meristem import Data, Knobs, Recipe, begin, fit
 from meristem.compact import compact
 from meristem.complexity import multiply_adds, parameters
@@ -181,3 +184,30 @@ def test_an_estimator_keeps_its_budget(tmp_path):
         meristem.BuddingClassifier(budget=5).fit(X, y)
     meristem.save(tmp_path / "model", model)
     assert meristem.load(tmp_path / "model").n_parameters_ == model.n_parameters_
+
+
+def test_a_study_settles_and_keeps_a_budget_where_it_is_asked_to(tmp_path):
+    args = [
+        "reproduce",
+        "two-spirals",
+        "--models",
+        "tunnel",
+        "--task",
+        "easy",
+        "--seeds",
+        "1",
+        "--rate",
+        "0.01",
+        "--depth",
+        "2",
+        "--max-epochs",
+        "24",
+    ]
+    runs = []
+    for name, more in {"paper": [], "settled": ["--settle"], "within": ["--budget", 40]}.items():
+        done = meristem_here(*args, *more, "--out", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        runs += json.loads((tmp_path / name / "summary.json").read_text())["runs"]
+    paper, settled, within = runs
+    assert settled["n_parameters"] <= paper["n_parameters"]
+    assert within["budget"] == 40 and within["n_parameters"] <= 40

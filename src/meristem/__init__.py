@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from meristem.files import load as load, save as save
     from meristem.pictures import (
         plot_decision_boundary as plot_decision_boundary,
+        plot_frontier as plot_frontier,
         plot_growth as plot_growth,
         plot_structure as plot_structure,
     )
@@ -56,6 +57,7 @@ LAZY = {
     "load": ("files", "files"),
     "save": ("files", "files"),
     "plot_decision_boundary": ("pictures", "cli"),
+    "plot_frontier": ("pictures", "cli"),
     "plot_growth": ("pictures", "cli"),
     "plot_structure": ("pictures", "cli"),
 }

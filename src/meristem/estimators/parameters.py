@@ -166,8 +166,8 @@ PARAMETERS = {
     "settle": Parameter(
         "bool",
         flag,
-        "In the last stage of the schedule what is closed stays closed, and the model that is kept is one of that stage. False "
-        "keeps the best of all epochs, whose gates are often a hair open.",
+        "From the first time that the rate shrinks, what is not worth its price closes; in the last stage it stays closed, and "
+        "the model that is kept is one of that stage. False keeps the best of all epochs, whose gates are often a hair open.",
     ),
     "depth": Parameter("int", check_size, "Layers of a tunnel (the most it can use) or of a highway."),
     "max_leaves": Parameter(

@@ -12,10 +12,11 @@ class Model(NamedTuple):
     body: str
     is_penalized: bool
 
-    def create(self, n_in: int, n_out: int, *, width: int, depth: int, key: object) -> Network:
+    def create(self, n_in: int, n_out: int, *, width: int, depth: int, learns_width: bool = False, key: object) -> Network:
         """A fresh network; `depth` is for bodies of a fixed number of layers."""
         options: dict[str, Any] = {"depth": depth} if cast(type[Body], BODIES[self.body]).is_layered else {}
-        return Network.create(self.body, n_in, n_out, width=width, key=key, **options)
+        size: dict[str, Any] = {"width": "auto", "max_width": width} if learns_width else {"width": width}
+        return Network.create(self.body, n_in, n_out, **size, key=key, **options)
 
 
 MODELS = {

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from meristem.experiments.choice import CHOICES
 from meristem.experiments.models import MODELS
-from meristem.experiments.option import flag, name_option, names_option, numbers_option, option_of, whole_option
+from meristem.experiments.option import flag, name_option, names_option, numbers_option, option_of, switch_option, whole_option
 from meristem.experiments.runs import Task, Trials
 from meristem.train.loop import MAX_EPOCHS
 
@@ -71,6 +71,10 @@ class Options:
     max_epochs: int = whole_option(MAX_EPOCHS, "stop there at the latest")
     width: int | None = whole_option(None, "units of a layer", usual="the paper's")
     depth: int | None = whole_option(None, "layers of a tunnel or highway", usual="the paper's")
+    settle: bool = switch_option("what is not worth its price closes for good, see docs/sizes.md; not the paper's rule")
+    budget: int | None = whole_option(
+        None, "at most so many parameters, in place of a penalty: networks settle and learn their width", usual="none"
+    )
     input_dropout: tuple[float, ...] = (0.0,)
     select_rate: bool = False  # the paper's rule, see select_rate.py
 
@@ -89,9 +93,15 @@ class Options:
         return (self.usual_rates[model],) if self.rate is None else self.rate
 
     def sized(self, task: Task) -> Task:
-        """The task with networks of the size that is asked for."""
-        return replace(task, width=self.width or task.width, depth=self.depth or task.depth)
+        """The task with networks of the size that is asked for, which settle where that is asked for."""
+        sized = replace(task, width=self.width or task.width, depth=self.depth or task.depth)
+        if self.budget is not None:
+            recipe = replace(task.recipe, settle=True, price="parameters")
+            return replace(sized, recipe=recipe, learns_width=True)
+        return replace(sized, recipe=replace(task.recipe, settle=True)) if self.settle else sized
 
     def trials(self, model: str) -> Trials:
         """All that is tried of a model."""
-        return Trials(self.rates_of(model), self.penalty, self.seeds, self.max_epochs, self.input_dropout, self.choose)
+        return Trials(
+            self.rates_of(model), self.penalty, self.seeds, self.max_epochs, self.input_dropout, self.choose, self.budget
+        )

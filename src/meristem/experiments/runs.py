@@ -46,6 +46,7 @@ class Task:
     test: Data | None = None  # its x and y
     known: Record = field(default_factory=dict)  # what a record says of it besides: features, split
     arrays: Arrays = field(default_factory=dict)  # what history.npz holds of it, below data/
+    learns_width: bool = False  # up to `width`
 
     @property
     def measure(self) -> Measure:
@@ -78,6 +79,7 @@ class Trials:
     max_epochs: int
     dropouts: tuple[float, ...] = (0.0,)
     choose: str = "best"  # see choice.py
+    budget: int | None = None  # the most parameters, in place of a penalty
 
     def members(self, model: str) -> list[Member]:
         """Each network; the complexity of some models has no price."""
@@ -120,7 +122,7 @@ def train(model: str, task: Task, trials: Trials, progress: Progress) -> list[tu
     """A model on a task, at every setting and with every seed."""
     members = trials.members(model)
     dropout, rate, penalty, seeds = (np.asarray(values) for values in zip(*members, strict=True))
-    size: dict[str, Any] = {"width": task.width, "depth": task.depth}
+    size: dict[str, Any] = {"width": task.width, "depth": task.depth, "learns_width": task.learns_width}
     networks = jax.vmap(lambda key: MODELS[model].create(task.data.x.shape[1], task.n_out, key=key, **size))(
         seed_keys(seeds.tolist(), 0)
     )
@@ -131,6 +133,7 @@ def train(model: str, task: Task, trials: Trials, progress: Progress) -> list[tu
             task.data,
             learning_rate=rate,
             penalty=penalty,
+            budget=trials.budget,
             dropout=dropout if dropout.any() else None,  # none is compiled where there is none
             key=seed_keys(seeds.tolist(), 1),
             recipe=task.recipe,
@@ -148,6 +151,7 @@ def train(model: str, task: Task, trials: Trials, progress: Progress) -> list[tu
                 task=task.name,
                 **task.known,
                 **member._asdict(),
+                **({} if trials.budget is None else {"budget": trials.budget}),
                 paper_penalty=member.penalty * task.recipe.batch_size,
                 seconds=round(seconds / len(members), 2),
                 steps_per_second=round(steps / seconds),

@@ -1,0 +1,55 @@
+"""Error against size: a point for each network, and a line through those that no other beats in both.
+
+plot_frontier(parameters, errors, label=…) → Axes
+"""
+
+from typing import Any
+
+import numpy as np
+
+from meristem.pictures.canvas import canvas
+from meristem.pictures.sheet import GREY, INK, Axes
+
+
+def non_dominated(sizes: Any, errors: Any) -> np.ndarray:
+    """Which points no other one beats: none is as small and better, or as good and smaller; by size.
+
+    >>> non_dominated([10, 20, 30, 40], [0.3, 0.1, 0.2, 0.05]).tolist()
+    [0, 1, 3]
+    """
+    sizes, errors = np.asarray(sizes, float), np.asarray(errors, float)
+    order = np.lexsort((errors, sizes))
+    least = np.minimum.accumulate(np.concatenate([[np.inf], errors[order]]))[:-1]
+    return order[errors[order] < least]
+
+
+def plot_frontier(sizes: Any, errors: Any, *, colors: Any = None, label: str = "penalty", ax: Any = None) -> Axes:
+    """Draw errors against sizes (parameters, say), on a logarithmic axis, and return the Axes.
+
+    `colors` are numbers, such as the penalties of the networks, by which the points are colored; `label` says what they are.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = plot_frontier([100, 200, 400], [0.10, 0.05, 0.06], ax=Figure().subplots())
+    >>> ax.get_xlabel()
+    'parameters'
+    """
+    sizes, errors = np.asarray(sizes, float), np.asarray(errors, float)
+    if sizes.shape != errors.shape or sizes.ndim != 1 or not len(sizes):
+        raise ValueError(f"sizes has shape {sizes.shape} and errors {errors.shape}; give as many of each, at least one.")
+    from matplotlib.colors import LogNorm
+
+    with canvas("ax", ax, size=(6.4, 4.0)) as (ax,):
+        best = non_dominated(sizes, errors)
+        ax.plot(sizes[best], 100 * errors[best], color=INK, linewidth=1.4, zorder=1, label="none is better and smaller")
+        if colors is None:
+            ax.scatter(sizes, 100 * errors, s=28, color=GREY, edgecolor="white", zorder=2)
+        else:
+            values = np.asarray(colors, float)
+            norm = LogNorm() if (values > 0).all() and len(set(values.tolist())) > 1 else None
+            dots = ax.scatter(sizes, 100 * errors, s=32, c=values, cmap="viridis", norm=norm, edgecolor="white", zorder=2)
+            ax.figure.colorbar(dots, ax=ax, label=label)
+        ax.set_xscale("log")
+        ax.set_xlabel("parameters")
+        ax.set_ylabel("error, %")
+        ax.legend(frameon=False, loc="upper right")
+    return ax
