@@ -37,6 +37,7 @@ def plot_frontier(sizes: Any, errors: Any, *, colors: Any = None, label: str = "
     if sizes.shape != errors.shape or sizes.ndim != 1 or not len(sizes):
         raise ValueError(f"sizes has shape {sizes.shape} and errors {errors.shape}; give as many of each, at least one.")
     from matplotlib.colors import LogNorm
+    from matplotlib.ticker import LogLocator
 
     with canvas("ax", ax, size=(6.4, 4.0)) as (ax,):
         best = non_dominated(sizes, errors)
@@ -49,6 +50,9 @@ def plot_frontier(sizes: Any, errors: Any, *, colors: Any = None, label: str = "
             dots = ax.scatter(sizes, 100 * errors, s=32, c=values, cmap="viridis", norm=norm, edgecolor="white", zorder=2)
             ax.figure.colorbar(dots, ax=ax, label=label)
         ax.set_xscale("log")
+        for axis in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
+            axis(lambda value, _: f"{value:,.0f}")
+        ax.xaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
         ax.set_xlabel("parameters")
         ax.set_ylabel("error, %")
         ax.legend(frameon=False, loc="upper right")
