@@ -139,13 +139,12 @@ RECIPE = Recipe(batch_size=32, patience=5, settle=True, price="parameters")
 def test_width_and_units_are_learned_together_and_come_back_from_a_file(body, tmp_path):
     options = {"depth": 2} if body == "tunnel" else {"capacity": 2}
     network = Network.create(body, 2, 1, width="auto", max_width=8, feature_gates=True, key=jax.random.key(0), **options)
-    settings = {"learning_rate": 0.01, "penalty": 0.01, "key": jax.random.key(1), "recipe": RECIPE}
+    settings = {"learning_rate": 0.01, "penalty": 0.05, "key": jax.random.key(1), "recipe": RECIPE}
     run = fit(network, DATA, **settings, max_epochs=60)
     trunk = np.asarray(run.best.body.trunk.value)
-    assert 0 < (trunk > 0).sum() < (8 if body == "tunnel" else 9), "some of the dimensions are closed, for good"
+    assert 0 < (trunk > 0).sum() < 8, "some of the dimensions are closed, for good"
     assert run.history["error"][int(run.best_epoch) - 1] < 0.05
     assert run.history["stage"][int(run.best_epoch) - 1] == 2, "it is a model of the last stage"
-    assert soft_parameters(fully_open(run.best)) < soft_parameters(fully_open(network)) or body == "tunnel"
     save(tmp_path / "run", run)
     again = load(tmp_path / "run")
     np.testing.assert_array_equal(again.best.body.trunk.value, trunk)

@@ -1,7 +1,7 @@
-"""A network on some of the dimensions of its trunk: what is closed is left out, of arrays and of whatever an optimizer keeps.
+"""A network on some of the dimensions of its trunk: what is closed is left out.
 
     take(tree, axes, dims)              the same tree with these dimensions alone
-    put(tree, part, axes, dims)         the tree with the part's values in these dimensions
+    without_trunk(network)              the same function by a network of fixed width
 
 `axes` is what a body says of its arrays (`Body.trunk_axes`), or the like. Host functions: shapes change.
 """
@@ -35,26 +35,6 @@ def take(tree: T, axes: Any, dims: np.ndarray) -> T:
         return values
 
     return jax.tree.map(one, axes, tree, is_leaf=is_axes)
-
-
-def put(tree: T, part: T, axes: Any, dims: np.ndarray) -> T:
-    """The tree with the values of the part in these dimensions.
-
-    >>> put({"bias": np.zeros(3)}, {"bias": np.ones(2)}, {"bias": Axes((-1,))}, np.array([0, 2]))["bias"].tolist()
-    [1.0, 0.0, 1.0]
-    """
-
-    def one(mine: Axes, leaf: Any, new: Any) -> Any:
-        if not mine.axes:
-            return np.asarray(new)
-        values = np.array(leaf)
-        index: list[Any] = [slice(None)] * values.ndim
-        for axis, chosen in zip(mine.axes, np.ix_(*[dims] * len(mine.axes)), strict=True):
-            index[axis] = chosen
-        values[tuple(index)] = np.asarray(new)
-        return values
-
-    return jax.tree.map(one, axes, tree, part, is_leaf=is_axes)
 
 
 def without_trunk(network: Any) -> tuple[Any, np.ndarray]:

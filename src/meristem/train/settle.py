@@ -67,8 +67,8 @@ def close_least(
         error = (weight * jax.vmap(loss, (None, 0, 0))(values, x, y)).sum()
         return error + knobs.penalty * hard_price(with_gates(values), recipe)
 
-    counts = jnp.minimum(_counts(gates.size), is_open.sum())
     if knobs.budget is None:
+        counts = jnp.minimum(_counts(gates.size), is_open.sum())
         return with_gates(closing(counts[jnp.argmin(jax.lax.map(cost, counts))]))
     allowed = jnp.maximum(knobs.budget, SLOWLY * hard_cost(network, recipe))
     allowed = jnp.where(holds, knobs.budget, allowed)
