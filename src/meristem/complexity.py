@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 
 from meristem.nn.body import Body, Maps, bodies_of
 from meristem.nn.network import Network
-from meristem.nn.trunk import counted
+from meristem.nn.trunk import counted, trunk_of
 
 PRICES = ["units", "parameters", "multiply-adds"]
 UNIT = 50  # parameters or multiply-adds that cost as much as a unit
@@ -115,7 +115,7 @@ SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}
 def _maps(network: Network) -> list[Maps]:
     """Embedding, body and head. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing."""
     embed, head = network.embed.weight, network.head.weight
-    dimensions = counted(getattr(network.body, "trunk", None), embed.shape[0]).sum()[None]
+    dimensions = counted(trunk_of(network.body), embed.shape[0]).sum()[None]
     inputs = (embed != 0).any(0).astype(embed.dtype)
     if network.features is not None:
         inputs = inputs * network.features.value

@@ -21,6 +21,7 @@ from meristem.compact.network import CompactNetwork, n_floats
 from meristem.nn import Body, Network
 from meristem.nn.linear import Linear
 from meristem.nn.narrow import without_trunk
+from meristem.nn.trunk import trunk_of
 
 M = TypeVar("M", bound=eqx.Module)
 
@@ -80,7 +81,7 @@ def _compacted(node: Any) -> Any:
 def _network(network: Network) -> CompactNetwork:
     check_concrete("compact()", network)
     dtype, picked = network.embed.weight.dtype, []
-    if getattr(network.body, "trunk", None) is not None:
+    if trunk_of(network.body) is not None:
         network, _ = without_trunk(network)
     if network.features is not None:
         network, pick = _without_features(network)
@@ -102,7 +103,7 @@ def _without_features(network: Network) -> tuple[Network, Pick]:
 
 def _body(body: Body) -> CompactNetwork:
     check_values("compact()", body)
-    if getattr(body, "trunk", None) is not None:
+    if trunk_of(body) is not None:
         return _of_trunk(body)
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(body) if eqx.is_inexact_array(leaf)]
     return _stored([plainer(layer) for layer in lower(body)], dtypes[0] if dtypes else jnp.result_type(float))

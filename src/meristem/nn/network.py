@@ -18,6 +18,7 @@ from meristem.nn.budding import Budding
 from meristem.nn.highway import Highway
 from meristem.nn.linear import Linear
 from meristem.nn.stack import Plain, Residual
+from meristem.nn.trunk import trunk_of
 from meristem.nn.tunnel import Tunnel
 
 MAX_WIDTH = 64  # of a trunk that learns its width
@@ -94,7 +95,7 @@ class Network(eqx.Module):
 
     def half_norm(self) -> Float[Array, ""]:
         """½ ‖W‖² over what is open of embed, body and head."""
-        embed, head, trunk = self.embed.weight**2, self.head.weight**2, getattr(self.body, "trunk", None)
+        embed, head, trunk = self.embed.weight**2, self.head.weight**2, trunk_of(self.body)
         if trunk is not None:
             embed, head = jnp.where(trunk.is_open[:, None], embed, 0), jnp.where(trunk.is_open[None, :], head, 0)
         if self.features is not None:

@@ -15,6 +15,7 @@ from meristem.compact.lower import check_concrete
 from meristem.nn import Network
 from meristem.nn.structure import Gates, Nodes
 from meristem.nn.tree import leaf_depth
+from meristem.nn.trunk import trunk_of
 
 Rows = tuple[list[str], list[list[str]]]
 
@@ -54,7 +55,7 @@ def open_parts(network: Network) -> list[str]:
     >>> open_parts(network)
     ['trunk: 8 of 8 dimensions open', 'inputs: 2 of 2 open']
     """
-    gates = {"trunk": getattr(network.body, "trunk", None), "inputs": network.features}
+    gates = {"trunk": trunk_of(network.body), "inputs": network.features}
     what = {"trunk": " dimensions", "inputs": ""}
     return [
         f"{name}: {int(gate.is_open.sum())} of {gate.value.size}{what[name]} open"

@@ -30,6 +30,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from meristem.complexity import SOFT, soft_cost
 from meristem.gate import fully_open, is_confined
 from meristem.nn.network import Network
+from meristem.nn.trunk import trunk_of
 from meristem.train import schedule
 from meristem.train.knobs import Knobs
 from meristem.train.recipe import Recipe
@@ -103,7 +104,7 @@ def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
 def smallest(network: Network, recipe: Recipe) -> int:
     """What the network costs with all closed that can be, but for a dimension of its trunk and an input. A host function."""
     closed = _closed(network)
-    if (trunk := getattr(closed.body, "trunk", None)) is not None:
+    if (trunk := trunk_of(closed.body)) is not None:
         closed = eqx.tree_at(lambda n: n.body.trunk, closed, trunk.at(jnp.zeros_like(trunk.value).at[..., 0].set(1)))
     if closed.features is not None:
         closed = eqx.tree_at(lambda n: n.features, closed, closed.features.at(closed.features.value.at[..., 0].set(1)))
