@@ -66,7 +66,8 @@ def main() -> None:
     parser.add_argument("--scratch", action="store_true")
     parser.add_argument("--dropouts", default=str(INPUT_DROPOUT))
     parser.add_argument("--rates", default=str(LEARNING_RATE))
-    parser.add_argument("--l2", type=float, default=1e-5)
+    parser.add_argument("--l2s", default="1e-5")
+    parser.add_argument("--scales", default="1,0.3,0.1")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--patience", type=int, default=20)
     parser.add_argument("--max-epochs", type=int, default=200)
@@ -78,8 +79,9 @@ def main() -> None:
     penalties = [float(text) for text in given.penalties.split(",")]
     dropouts = [float(text) for text in given.dropouts.split(",")]
     rates = [float(text) for text in given.rates.split(",")]
-    members = [(p, d, r, s) for p in penalties for d in dropouts for r in rates for s in range(given.seeds)]
-    penalty, dropout, rate, seeds = (np.asarray(values) for values in zip(*members, strict=True))
+    l2s = [float(text) for text in given.l2s.split(",")]
+    members = [(p, d, r, w, s) for p in penalties for d in dropouts for r in rates for w in l2s for s in range(given.seeds)]
+    penalty, dropout, rate, l2, seeds = (np.asarray(values) for values in zip(*members, strict=True))
     width = given.width if given.width == "auto" else int(given.width)
     options: dict[str, Any] = {"depth": given.depth} if given.body != "budding" else {}
     size: dict[str, Any] = {"width": width, "max_width": given.max_width, "feature_gates": given.inputs}
@@ -92,6 +94,7 @@ def main() -> None:
         watch="error",
         select="error",
         patience=given.patience,
+        scales=tuple(float(text) for text in given.scales.split(",")),
         price=given.price,
         settle=True,
     )
@@ -102,7 +105,7 @@ def main() -> None:
         learning_rate=rate,
         penalty=penalty,
         budget=given.budget,
-        l2=given.l2,
+        l2=l2,
         dropout=dropout,
         key=seed_keys(seeds.tolist(), 1),
         recipe=recipe,
@@ -110,7 +113,7 @@ def main() -> None:
     )
     seconds = time.perf_counter() - begin
     records = []
-    for (p, d, r, s), member in zip(members, run.each(), strict=True):
+    for (p, d, r, w, s), member in zip(members, run.each(), strict=True):
         small = compact(member.best)
         test = evaluate(member.best, task.test.x, task.test.y, recipe.task)
         dev = evaluate(member.best, data.dev_x, data.dev_y, recipe.task)
@@ -121,7 +124,9 @@ def main() -> None:
             "penalty": p,
             "dropout": d,
             "rate": r,
+            "l2": w,
             "seed": s,
+            "train_error": float(member.history["error"][int(member.best_epoch) - 1]),
             "test_error": float(test.error),
             "dev_error": float(dev.error),
             "n_parameters": small.n_parameters,
@@ -133,9 +138,10 @@ def main() -> None:
             "best_epoch": int(member.best_epoch),
         }
         records.append(record)
+        errors = (100 * record[f"{part}_error"] for part in ("train", "dev", "test"))
         print(
-            f"{p:8.2g} {d:4.2f} {r:6.4f} {s}  test {100 * record['test_error']:.2f} % dev {100 * record['dev_error']:.2f} %  "
-            f"{record['n_parameters']:7,} parameters: {inputs} inputs, {trunk} trunk, {small.units}; epochs {record['epochs']}",
+            f"{p:8.2g} {d:4.2f} {r:6.4f} {w:5.0e} {s}  {' '.join(f'{error:.2f}' for error in errors)} % (training, validation, "
+            f"test)  {record['n_parameters']:7,} parameters: {inputs} inputs, {trunk} trunk, {small.units}; {record['epochs']}",
             flush=True,
         )
     given.out.mkdir(parents=True, exist_ok=True)
@@ -147,7 +153,7 @@ def main() -> None:
         return
     fresh = from_scratch(run.best, seeds.tolist(), given.body, size | options)
     plain = replace(recipe, settle=False, price="units", optimizer=optax.chain(adam(), stay_closed()))
-    knobs = {"learning_rate": rate, "penalty": 0.0, "l2": given.l2, "dropout": dropout}
+    knobs = {"learning_rate": rate, "penalty": 0.0, "l2": l2, "dropout": dropout}
     second = fit(fresh, data, **knobs, key=seed_keys(seeds.tolist(), 3), recipe=plain, max_epochs=given.max_epochs)
     for record, member in zip(records, second.each(), strict=True):
         again = float(evaluate(member.best, task.test.x, task.test.y, recipe.task).error)

@@ -86,6 +86,19 @@ def hold(before: PyTree, after: PyTree, when: Bool[Array, ""]) -> PyTree:
     return jax.tree.map(one, before, after, is_leaf=is_confined)
 
 
+def closed_as(like: PyTree, model: PyTree) -> PyTree:
+    """The model with every gate closed that is closed in another.
+
+    >>> closed_as(Confined(jnp.array([0.0, 0.2])), Confined(jnp.array([0.1, 0.6]))).value.tolist()[0]
+    0.0
+    """
+
+    def one(other: Any, node: Any) -> Any:
+        return node.at(jnp.where(other.is_open, node.value, other.value)) if is_confined(node) else node
+
+    return jax.tree.map(one, like, model, is_leaf=is_confined)
+
+
 def fully_open(model: PyTree) -> PyTree:
     """The model with every gate that is not closed as open as it can be: what counts is what is there at all.
 

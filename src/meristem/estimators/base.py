@@ -29,7 +29,7 @@ from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
 from meristem.estimators.prior import between
 from meristem.estimators.shipping import Shipping
-from meristem.estimators.training import Rows, data_of, resumed
+from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
 from meristem.estimators.watching import watchers
 from meristem.nn import Network
 from meristem.show.measure import error_measure
@@ -336,7 +336,7 @@ class Growing(Shipping, BaseEstimator):
         )
         self.network_, self._compact_ = network, small
         self.n_live_units_ = sum(small.units)
-        self._targets_, self._scaling_, self._state_ = targets, scaling, run.state
+        self._targets_, self._scaling_, self._state_ = targets, scaling, to_go_on_from(run.state)
 
     def _advise(self, run: Run, network: Network, constant_error: Callable[[], float]) -> None:
         """At most one warning, at the line that called `fit`."""

@@ -1,6 +1,6 @@
 """What training takes: rows filled up to shared shapes, and a state that goes on from an earlier fit.
 
-data_of(rows, dev, scaling, network, objective) → Data          resumed(state) → TrainState
+data_of(rows, dev, scaling, network, objective) → Data          to_go_on_from(state), resumed(state) → TrainState
 """
 
 from typing import Any, NamedTuple
@@ -14,8 +14,9 @@ from meristem.nn import Network
 from meristem.targets import Scaling
 from meristem.train import schedule
 from meristem.train.objectives import Objective
+from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
-from meristem.train.state import TrainState
+from meristem.train.state import TrainState, fitting
 
 
 class Rows(NamedTuple):
@@ -45,6 +46,11 @@ def _filled(rows: Rows, scaling: Scaling, network: Network, objective: Objective
         buckets.filled(y, n, *[n_out] * (y.ndim - 1)),
         buckets.filled(rows.weight, n),
     )
+
+
+def to_go_on_from(state: TrainState) -> TrainState:
+    """What an estimator keeps to go on from: no average, which belongs to the end of a training."""
+    return fitting(state, Recipe())
 
 
 def resumed(state: TrainState) -> TrainState:

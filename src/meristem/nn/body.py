@@ -14,6 +14,8 @@ fixed size and are overridden where a body knows better.
     takes_embedding            whether its first layer is all that reads the embedding
     trunk                      the gates of its trunk, where its width is learned (trunk.py); else None
     trunk_axes()               the same tree with, for every array, which of its axes are the trunk's
+    open_units()               which units of its layers are open, where a training may leave the others out; else None
+    mesh(live), packed(…)      where its arrays are on what is open, and the body that has these (live.py)
     live_parameters()          the numbers that the output depends on
     after_update(mirrors, key) growth: the body after an optimizer's step, and with it whatever an optimizer keeps for it
     capacity, in_use()         places for layers that growth may fill, and how many it has filled; 0: the size is fixed. The
@@ -35,7 +37,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from meristem.gate import is_confined
 from meristem.nn.structure import Gates, Nodes
@@ -57,6 +59,22 @@ class Axes(NamedTuple):
     """The axes of an array that are those of the trunk, counted from the last."""
 
     axes: tuple[int, ...]
+
+
+class Live(NamedTuple):
+    """What is open of a network, as indices; one that is too large by one: nothing."""
+
+    dims: Int[Array, " dims"]  # of the trunk
+    layers: Int[Array, " layers"]
+    rows: Int[Array, "layers rows"]  # the units of these layers, by the dimension that each stands on
+    at: Int[Array, "layers rows"]  # the same, by its place in `dims`
+    unit: Int[Array, "layers dims"]  # for each of `dims` the row that stands on it
+
+
+class Mesh(NamedTuple):
+    """Where an array is on what is open: for each axis the indices, [n], or [layers, n] where they differ by layer."""
+
+    axes: tuple[Int[Array, "..."], ...]
 
 
 class Maps(NamedTuple):
@@ -114,6 +132,23 @@ class Body(eqx.Module):
     def trunk_axes(self) -> Self:
         """Which axes of each array are those of the trunk, counted from the last; by default nobody knows."""
         raise ValueError(f"A {type(self).__name__} cannot be made narrower: write its trunk_axes().")
+
+    def open_units(self) -> Bool[np.ndarray, "*members layers width"] | None:
+        """Which units are open, of one body or of each in a population; None where none can be left out. A host function."""
+        return None
+
+    def mesh(self, live: Live) -> Self:
+        """Where each array is on what is open; by default on the open dimensions of the trunk."""
+
+        def one(mine: Axes, leaf: Any) -> Mesh:
+            is_trunk = [axis - leaf.ndim in mine.axes for axis in range(leaf.ndim)]
+            return Mesh(tuple(live.dims if yes else jnp.arange(n) for yes, n in zip(is_trunk, leaf.shape, strict=True)))
+
+        return jax.tree.map(one, self.trunk_axes(), self, is_leaf=lambda node: isinstance(node, Axes))
+
+    def packed(self, arrays: Self, live: Live | None, *, mirrors: bool = False) -> Self:
+        """The body that computes with these arrays, mine on what is open; or what mirrors it. None: as mesh has it."""
+        return arrays
 
     def live_parameters(self) -> Int[Array, ""]:
         """The numbers that the output depends on; the rest could be cut away."""
@@ -189,9 +224,22 @@ def is_body(node: Any) -> bool:
     return isinstance(node, Body)
 
 
-def by_layer(body: B) -> B:
-    """`depths` of a body whose parameters are all stacked by layer: layer l has depth l; the trunk's gates, 0."""
-    return jax.tree.map(lambda leaf: jnp.arange(leaf.shape[0]) if leaf.ndim > 1 else jnp.zeros((), jnp.int32), body)
+def is_mesh(node: Any) -> bool:
+    return isinstance(node, Mesh)
+
+
+def by_layer(body: B, layers: Int[Array, " layers"] | None = None) -> B:
+    """`depths` of a body whose parameters are all stacked by layer: layer l has depth l; the trunk's gates, 0.
+
+    `layers` are which there are, if not all.
+    """
+
+    def depth(leaf: Any) -> Array:
+        if leaf.ndim < 2:
+            return jnp.zeros((), jnp.int32)
+        return jnp.arange(leaf.shape[0]) if layers is None else layers
+
+    return jax.tree.map(depth, body)
 
 
 def layered_axes(body: B) -> B:

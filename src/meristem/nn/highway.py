@@ -18,7 +18,7 @@ from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, Maps, by_layer, layered_axes, weighted_mean
 from meristem.nn.linear import glorot, he_layer
 from meristem.nn.structure import Gates
-from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
+from meristem.nn.trunk import among, counted, living_squares, read, trunk_gates, with_price
 
 BLOCK = 4096  # samples
 
@@ -69,7 +69,7 @@ class Highway(Body):
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         y, gates = self._run(x)
-        return y, with_price(self.trunk, jnp.stack(gates).sum())
+        return y, with_price(self.trunk, among(self.trunk, jnp.stack(gates)).sum())
 
     def gates(self, x: Float[Array, " width"]) -> Float[Array, "depth width"]:
         """g_lk(x), for the soft size of equation 7."""
@@ -103,10 +103,10 @@ class Highway(Body):
     def sizes(
         self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
     ) -> Float[Array, " layers"]:
-        return weighted_mean(jax.vmap(lambda x: self.gates(x).sum(1))(inputs), weight)
+        return weighted_mean(jax.vmap(lambda x: among(self.trunk, self.gates(x)).sum(1))(inputs), weight)
 
     def hard_size(self) -> Int[Array, ""]:
-        return jnp.asarray(self.bias.size, jnp.int32)
+        return self.depth * among(self.trunk, jnp.ones(self.width, jnp.int32)).sum(dtype=jnp.int32)
 
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
         if inputs is None:

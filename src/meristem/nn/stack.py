@@ -18,7 +18,7 @@ from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, Maps, by_layer, layered_axes
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Gates
-from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
+from meristem.nn.trunk import among, counted, living_squares, read, trunk_gates, with_price
 
 
 class Plain(Body):
@@ -80,10 +80,10 @@ class Plain(Body):
     def sizes(
         self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
     ) -> Float[Array, " layers"]:
-        return jnp.full(self.depth, float(self.width))
+        return jnp.full(self.depth, among(self.trunk, jnp.ones(self.width)).sum())
 
     def hard_size(self) -> Int[Array, ""]:
-        return jnp.asarray(self.bias.size, jnp.int32)
+        return self.depth * among(self.trunk, jnp.ones(self.width, jnp.int32)).sum(dtype=jnp.int32)
 
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
         return Gates(np.ones(self.bias.shape), "fixed", "each added to its input" if self.skip else "without gates")

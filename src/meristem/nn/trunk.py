@@ -16,7 +16,7 @@ Imports gate alone; bodies import it.
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from meristem.gate import Confined
 
@@ -48,6 +48,15 @@ def with_price(trunk: Confined | None, price: Float[Array, ""]) -> Float[Array, 
 def counted(trunk: Confined | None, width: int) -> Float[Array, " width"]:
     """How much each dimension is there."""
     return jnp.ones(width) if trunk is None else trunk.value
+
+
+def among(trunk: Confined | None, values: Num[Array, "... width"]) -> Num[Array, "... width"]:
+    """The values of the dimensions that are open, 0 for the others: what stands on those is not there.
+
+    >>> among(Confined(jnp.array([1.0, 0.5, 0.0])), jnp.ones(3)).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    return values if trunk is None else jnp.where(trunk.is_open, values, 0)
 
 
 def living_squares(weight: Float[Array, "layers width width"], trunk: Confined | None) -> Float[Array, ""]:

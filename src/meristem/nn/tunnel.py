@@ -7,15 +7,17 @@ price = Σ_l Σ_k g_lk                                            and Σ t, wher
 from typing import ClassVar, Self
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Body, Maps, by_layer, layered_axes
+from meristem.nn.body import Body, Live, Maps, Mesh, by_layer, is_mesh, layered_axes
 from meristem.nn.linear import he_layer
+from meristem.nn.rows import Rows, placed, stood
 from meristem.nn.structure import Gates
 from meristem.nn.trunk import counted, read, trunk_gates, with_price
 
@@ -37,6 +39,7 @@ class Tunnel(Body):
     gate: Confined  # [depth width]; 0 copies, 1 transforms
     activation: str = eqx.field(static=True)
     trunk: Confined | None  # [width]
+    rows: Rows | None  # where the units stand, in a training that leaves closed ones out; None: one on every dimension
 
     copies_pay: ClassVar[bool] = True
 
@@ -46,34 +49,61 @@ class Tunnel(Body):
         self.gate = Confined(jnp.zeros((depth, width)))
         self.activation = check_activation(activation)
         self.trunk = trunk_gates(width, learn_width)
+        self.rows = None
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         sigma = ACTIVATIONS[self.activation]
         # Unstacked once: the gradient of indexing the stack in every layer is a scatter in every layer.
-        for weight, bias, gate in zip(*map(jnp.unstack, (self.weight, self.bias, self.gate.value)), strict=True):
-            x = gate * sigma(weight @ read(self.trunk, x) + bias) + (1 - gate) * x
-        return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
+        layers = zip(*map(jnp.unstack, (self.weight, self.bias, self.gate.value)), strict=True)
+        for layer, (weight, bias, gate) in enumerate(layers):
+            new = gate * sigma(weight @ read(self.trunk, x) + bias) + (1 - gate) * stood(self.rows, layer, x)
+            x = placed(self.rows, layer, x, new)
+        return read(self.trunk, x), with_price(self.trunk, self._there().sum())
+
+    def _there(self) -> Float[Array, "depth units"]:
+        """The gates of units on open dimensions; of others, 0."""
+        if self.trunk is None:
+            return self.gate.value
+        return jnp.where(self._on(self.trunk.is_open), self.gate.value, 0)
+
+    def _on(self, dimensions: Shaped[Array, " width"]) -> Shaped[Array, "#depth units"]:
+        """The values of the dimensions that the units stand on."""
+        return dimensions[None, :] if self.rows is None else dimensions.at[self.rows.at].get(mode="fill", fill_value=0)
 
     def half_norm(self) -> Float[Array, ""]:
         # A closed unit sees no error; under Adam L2 alone would shrink it at the full rate.
         is_open = self.gate.is_open[..., None]
         if self.trunk is not None:
-            is_open = is_open & self.trunk.is_open[None, :, None] & self.trunk.is_open[None, None, :]
+            is_open = is_open & self._on(self.trunk.is_open)[..., None] & self.trunk.is_open[None, None, :]
         return 0.5 * jnp.where(is_open, self.weight**2, 0).sum()
 
     def depths(self) -> Self:
-        return by_layer(self)
+        return by_layer(self, None if self.rows is None else self.rows.layer)
 
     def trunk_axes(self) -> Self:
         return layered_axes(self)
 
     def maps(self) -> Maps:
         there = counted(self.trunk, self.width)
-        return Maps((self.gate.value * there[None, :]).sum(1), jnp.full(self.depth, there.sum()), 2)
+        return Maps((self.gate.value * self._on(there)).sum(1), jnp.full(self.gate.value.shape[-2], there.sum()), 2)
+
+    def open_units(self) -> Bool[np.ndarray, "*members layers width"]:
+        return np.asarray(self.gate.value) > 0
+
+    def mesh(self, live: Live) -> Self:
+        axes = (live.layers, live.rows, live.dims)
+        mine = jax.tree.map(lambda leaf: Mesh(axes[: leaf.ndim]), self)
+        return mine if self.trunk is None else eqx.tree_at(lambda b: b.trunk.value, mine, Mesh((live.dims,)), is_leaf=is_mesh)
+
+    def packed(self, arrays: Self, live: Live | None, *, mirrors: bool = False) -> Self:
+        rows = None if live is None else Rows(live.layers, live.at, live.unit, self.depth)
+        if mirrors:  # where the units stand is no parameter
+            rows = jax.tree.map(lambda _: None, rows)
+        return eqx.tree_at(lambda b: b.rows, arrays, rows, is_leaf=lambda node: node is None or isinstance(node, Rows))
 
     @property
     def width(self) -> int:
-        return self.bias.shape[-1]
+        return self.weight.shape[-1]
 
     @property
     def depth(self) -> int:
@@ -86,10 +116,13 @@ class Tunnel(Body):
     def sizes(
         self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
     ) -> Float[Array, " layers"]:
-        return self.gate.value.sum(1)
+        sizes = self._there().sum(1)
+        return (
+            sizes if self.rows is None else jnp.zeros(self.rows.depth, sizes.dtype).at[self.rows.layer].add(sizes, mode="drop")
+        )
 
     def hard_size(self) -> Int[Array, ""]:
-        return (self.gate.value > 0).sum(dtype=jnp.int32)
+        return (self._there() > 0).sum(dtype=jnp.int32)
 
     def live_parameters(self) -> Int[Array, ""]:
         return self.hard_size() * (self.width + 2)  # an open unit's weights, bias and gate

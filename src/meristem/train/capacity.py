@@ -35,7 +35,15 @@ def adapt(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainSta
         wanted = now // 2 if max(used, least) <= now // 2 else now
     if wanted == now:
         return state
-    return eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, wanted))
+    return with_room(state, wanted)
+
+
+def with_room(state: TrainState, capacity: int) -> TrainState:
+    """The same state with so many places."""
+    state = eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, capacity))
+    if state.average is None:
+        return state
+    return eqx.tree_at(lambda s: s.average.network, state, resize(state.average.network, None, capacity)[0])
 
 
 def keep_best(improved: np.ndarray, network: N, best: N) -> N:

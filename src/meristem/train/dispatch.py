@@ -16,12 +16,13 @@ import numpy as np
 
 from meristem.train.batches import steps_of
 from meristem.train.knobs import Knobs
+from meristem.train.live import restore, shrink, what_is_open
 from meristem.train.measure import Sums, measures_of
 from meristem.train.packing import Packed
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, Prepared
-from meristem.train.settle import ROWS
+from meristem.train.settle import ROWS, is_due
 from meristem.train.state import Growth, TrainState, no_growth
 
 STEPS_AT_ONCE = 640  # an epoch of more steps is asked for in parts, so that a person sees it move
@@ -33,9 +34,17 @@ def run_epoch(
     state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, pulse: Pulse = None
 ) -> tuple[TrainState, Packed]:
     """One epoch, of one network or of a population; the result is on the device."""
-    programs, data = programs_for(knobs), prepared.data
-    if recipe.settle and (np.asarray(state.plateau.stage) >= 1).any():
+    if recipe.settle and (np.asarray(state.plateau.stage) >= 1).any() and is_due(int(np.max(state.epoch)), knobs):
         state = settled(state, prepared, knobs, recipe)
+    live = what_is_open(state, knobs, recipe)
+    if live is None:
+        return _epoch(state, prepared, knobs, recipe, pulse)
+    small, info = _epoch(shrink(state, live), prepared, knobs, recipe, pulse)
+    return restore(state, small, live), info
+
+
+def _epoch(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, pulse: Pulse) -> tuple[TrainState, Packed]:
+    programs, data = programs_for(knobs), prepared.data
     if prepared.rows_at_once is not None:
         rows = max(1, prepared.rows_at_once // recipe.batch_size) * recipe.batch_size
         return _streamed(programs, state, data, knobs, recipe, rows, pulse)
@@ -101,7 +110,7 @@ def _streamed(
         here = knobs._replace(weight=_at(knobs.weight, chosen), dev_weight=None)
         after, growth = programs.descend(keyed, growth, block, here, zero, recipe=recipe, parts=1)
         _beat(pulse, growth, (index + 1) / blocks)
-    after = eqx.tree_at(lambda s: s.key, after, state.key)
+    after = programs.average(state, eqx.tree_at(lambda s: s.key, after, state.key), growth, recipe=recipe)
     train, sizes = _tally(programs, after, data.x, data.y, weight, knobs.weight, knobs, recipe, rows)
     dev = train
     if data.dev_x is not None and data.dev_y is not None:
@@ -141,7 +150,7 @@ def _tally(
     for block, chosen in _blocks(x, y, weight, np.flatnonzero(weight), rows):
         counted = jnp.broadcast_to(jnp.asarray(block.weight), (*jnp.shape(knobs.penalty), rows))
         counted = counted if own is None else counted * _at(own, chosen)
-        parts.append(programs.tally(state.network, block.x, block.y, counted, recipe=recipe))
+        parts.append(programs.tally(state.measured, block.x, block.y, counted, recipe=recipe))
     total = jax.tree.map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
     return total[0], total[1] / total[0].weight[..., None]
 

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from meristem.complexity import soft_cost
 from meristem.nn.network import Network
 from meristem.train import schedule
+from meristem.train.average import averaged
 from meristem.train.batches import Batch, through
 from meristem.train.knobs import Knobs
 from meristem.train.measure import Measures, measure
@@ -68,7 +69,8 @@ def finish(
     before: TrainState, state: TrainState, growth: Growth, data: Data, knobs: Knobs, recipe: Recipe
 ) -> tuple[TrainState, EpochInfo]:
     """The measures after the last step, and the end of the epoch; `before`: as it began."""
-    network, task = state.network, recipe.task
+    state = with_average(before, state, growth, recipe)
+    network, task = state.measured, recipe.task
     weight = _times(data.weight, knobs.weight)
     priced = recipe.select == "cost"
     train, hidden = measure(network, data.x, data.y, task, weight, priced=priced)
@@ -81,6 +83,14 @@ def finish(
         dev, hidden = measure(network, data.x, data.y, task, weight, priced=priced)
     sizes, has_dev = network.body.sizes(hidden, weight), dev is not train
     return conclude(before, state, growth, train, dev, sizes, knobs, recipe, has_dev=has_dev)
+
+
+def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: Recipe) -> TrainState:
+    """The state after the last step with the average that is measured; `before`: as the epoch began."""
+    if state.average is None:
+        return state
+    holds, moved = schedule.holds(before.plateau, len(recipe.scales)), growth.opened + growth.closed > 0
+    return eqx.tree_at(lambda s: s.average, state, averaged(state.average, state.network, holds, moved))
 
 
 def conclude(
@@ -99,7 +109,7 @@ def conclude(
 
     A recipe that settles keeps a model of the last stage: the best by the development set, or the last where there is none.
     """
-    stages, network = len(recipe.scales), state.network
+    stages, network = len(recipe.scales), state.measured
     plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
     chosen, (best, best_loss) = _to_minimize(dev, recipe.select), before.best
     if dev.price is not None:  # J, of which the measure so far is E
@@ -117,8 +127,9 @@ def conclude(
         begins = schedule.holds(plateau, stages) & ~schedule.holds(before.plateau, stages)
         best, best_loss = jnp.where(begins, jnp.inf, best), jnp.where(begins, jnp.inf, best_loss)
     after = TrainState(
-        network=network,
+        network=state.network,
         opt_state=state.opt_state,
+        average=state.average,
         key=before.key,
         plateau=plateau,
         best=(best, best_loss),

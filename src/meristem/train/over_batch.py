@@ -35,7 +35,7 @@ def with_copies(network: Network, x: Float[Array, "batch in"]) -> Outputs:
     >>> outputs.shape, prices.tolist()
     ((4, 1), [0.0, 0.0, 0.0, 0.0])
     """
-    vectors, matrices = eqx.partition(network.body, lambda leaf: leaf.ndim == 2)
+    vectors, matrices = eqx.partition(network.body, lambda leaf: eqx.is_inexact_array(leaf) and leaf.ndim == 2)
     copies = jax.tree.map(lambda a: jnp.broadcast_to(a, (x.shape[0], *a.shape)), vectors)
 
     def one(own: Body, sample: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:

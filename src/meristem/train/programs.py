@@ -24,6 +24,7 @@ class Programs(NamedTuple):
     epoch: Callable[..., Any]  # (state, data, knobs, recipe) → state, packed info
     descend: Callable[..., Any]  # (state, growth, data, knobs, part, recipe, parts) → state, growth
     finish: Callable[..., Any]  # (before, state, growth, data, knobs, recipe) → state, packed info
+    average: Callable[..., Any]  # (before, state, growth, recipe) → state
     tally: Callable[..., Any]  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
     conclude: Callable[..., Any]  # (before, state, growth, train, dev, sizes, knobs, recipe, has_dev) → state, packed info
 
@@ -78,6 +79,7 @@ ALONE = Programs(
     _recipe(_packed(epoch.epoch)),
     _parts(epoch.descend),
     _recipe(_packed(epoch.finish)),
+    _recipe(epoch.with_average),
     _recipe(_tally),
     _end(_packed(epoch.conclude)),
 )
@@ -87,6 +89,7 @@ TOGETHER = Programs(
     _recipe(_packed(_each(epoch.epoch, (0, None, 0)))),
     _parts(_each(epoch.descend, (0, 0, None, 0, None))),
     _recipe(_packed(_each(epoch.finish, (0, 0, 0, None, 0)))),
+    _recipe(_each(epoch.with_average, (0, 0, 0))),
     _recipe(_each(_tally, (0, None, None, 0))),
     _end(_packed(_each(epoch.conclude, (0, 0, 0, 0, 0, 0, 0)))),
 )

@@ -30,6 +30,8 @@ class Recipe:
     settle          whether what is not worth its price closes (train/settle.py): from the first time that the rate shrinks; in
                     the last stage it stays closed, and the model that is kept is one of that stage, the best by the
                     development set, or the last where there is none
+    follow          whether what is closed is left out of the steps, from the first time that the rate shrinks, so that their
+                    cost follows the size (train/live.py); every fifth epoch is of the whole network until the last stage
     patience        epochs without improvement after which the rate shrinks, at last the training ends
     scales          the factors of the rate, one after the other
     optimizer       None: Adam with an age per layer and layer-wise rates (`meristem.adam(depth_decay)`); or any optax chain.
@@ -52,6 +54,7 @@ class Recipe:
     optimizer: Any = None
     price: str = "units"
     settle: bool = False
+    follow: bool = False
 
     def __post_init__(self) -> None:
         task = objective(self.objective)
@@ -73,8 +76,9 @@ class Recipe:
             raise ValueError("scales=() must hold at least one number: the factors of the rate, one after the other.")
         for value in self.scales:
             check_number("scales", value, "above 0", lambda v: 0 < v < math.inf)
-        if not isinstance(self.settle, bool):
-            raise ValueError(f"settle={self.settle!r} must be True or False.")
+        for name in ("settle", "follow"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         if self.settle and len(self.scales) == 1:
             raise ValueError(f"settle=True needs two stages at least, to grow in and to settle in; scales={self.scales}.")
         if self.optimizer is not None and not (hasattr(self.optimizer, "init") and hasattr(self.optimizer, "update")):

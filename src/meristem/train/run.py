@@ -22,7 +22,7 @@ from meristem.check import as_key, check_size
 from meristem.nn.grow import resize
 from meristem.nn.network import Network
 from meristem.train.budget import FIRST_PRICE, check_budget, cost_of, next_price
-from meristem.train.capacity import adapt, keep_best, level
+from meristem.train.capacity import adapt, keep_best, level, with_room
 from meristem.train.dispatch import Pulse, programs_for, run_epoch, settled
 from meristem.train.history import History, side_by_side, with_epochs
 from meristem.train.knobs import Knobs, check_rows, checked
@@ -30,7 +30,7 @@ from meristem.train.packing import unpack
 from meristem.train.recipe import Recipe
 from meristem.train.samples import prepare
 from meristem.train.schedule import Plateau
-from meristem.train.state import EpochInfo, TrainState
+from meristem.train.state import EpochInfo, TrainState, fitting
 
 MAX_CAPACITY = 16
 
@@ -65,7 +65,7 @@ class Run:
 
     @property
     def last(self) -> Network:
-        return self.state.network
+        return self.state.measured
 
     @property
     def members(self) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class Run:
         state, best = _pick(self.state, member), _pick(self.best, member)
         if self.capacities:  # how it was before it was stacked: the same program, the same bits
             of_last, of_best = self.capacities[member]
-            state, best = _with_room(state, of_last), resize(best, None, of_best)[0]
+            state, best = with_room(state, of_last), resize(best, None, of_best)[0]
         return Run(
             state=state,
             best=best,
@@ -145,6 +145,7 @@ def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capac
 def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: int = MAX_CAPACITY) -> Run:
     """A run that goes on from a state; its best model and its history begin here."""
     check_size("max_capacity", max_capacity)
+    state = fitting(state, recipe)
     members = state.network.embed.weight.shape[:-2]
     ready = checked(knobs, members)
     if ready.budget is not None:
@@ -152,7 +153,7 @@ def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: i
         ready = ready._replace(penalty=jnp.full_like(ready.penalty, FIRST_PRICE))
     return Run(
         state=state,
-        best=state.network,
+        best=state.measured,
         best_epoch=np.zeros(members, int),
         knobs=ready,
         recipe=recipe,
@@ -174,7 +175,7 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
     info = unpack(packed)
     best, best_epoch = run.best, run.best_epoch
     if info.improved.any():
-        best = keep_best(info.improved, state.network, best)
+        best = keep_best(info.improved, state.measured, best)
         best_epoch = np.where(info.improved, info.epoch - run.begun_at, best_epoch)
     if not info.stopped.all():
         state = adapt(state, info, run.least_capacity, run.max_capacity)
@@ -218,7 +219,7 @@ def _anew(value: Any, where: Any) -> np.ndarray:
 def stacked(runs: Sequence[Run]) -> Run:
     """Runs of single networks of one shape as the run of a population."""
     room = max(run.last.body.capacity for run in runs)
-    states = [run.state if run.last.body.capacity == room else _with_room(run.state, room) for run in runs]
+    states = [run.state if run.last.body.capacity == room else with_room(run.state, room) for run in runs]
     return replace(
         runs[0],
         state=_stack(states),
@@ -230,10 +231,6 @@ def stacked(runs: Sequence[Run]) -> Run:
         past=side_by_side([run.history for run in runs]),
         infos=(),
     )
-
-
-def _with_room(state: TrainState, capacity: int) -> TrainState:
-    return eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, capacity))
 
 
 def _stack(trees: Sequence[Any]) -> Any:

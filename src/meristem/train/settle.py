@@ -3,17 +3,17 @@
     J_hard = mean_x E(x) + penalty · (what is open at all)
 
 While it learns, a network pays for how open its gates are, and a small gate with large weights behind it pays little: with a
-rectifier g · σ(W x + b) = σ(g W x + g b). From the first time that the rate shrinks it pays for what is there: before each
-epoch all open gates (units, layers, trunk, inputs) are put in the order of how little they do for what they cost,
+rectifier g · σ(W x + b) = σ(g W x + g b). From the first time that the rate shrinks it pays for what is there: before every
+other epoch all open gates (units, layers, trunk, inputs) are put in the order of how little they do for what they cost,
 
     mean_x |(g − closed) · ∂E(x)/∂g| / (what closing it would save)
 
-and the first k of them are closed, for the k that makes J_hard least; the epoch lets the others make up for it. Until the last
-stage what was closed may open again; then it stays closed (`gate.hold`). So a gate is open in the end only if what it does is
-worth its price.
+and the first k of them are closed, for the k of 0, 1, 2, 4, … that makes J_hard least; then the others make up for it.
+Until the last stage what was closed may open again; then it stays closed (`gate.hold`). So a gate is open in the end only if
+what it does is worth its price.
 
-With a budget, so many are closed that the rest costs no more than the budget; before the last stage no more than that or four
-fifths of what it cost, whichever is more. `smallest` is the least that a budget can be.
+With a budget, so many are closed before each epoch that the rest costs no more than the budget; before the last stage no more
+than that or four fifths of what it cost, whichever is more. `smallest` is the least that a budget can be.
 
     close_least(network, data, knobs, recipe, key, holds) → network          pure; on the device
 """
@@ -37,6 +37,7 @@ from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, to_float
 
 ROWS = 1024  # that J is measured on
+EVERY = 2  # epochs, but for a budget: what follows from closing takes its time to be seen
 SLOWLY = 0.8  # of what it cost, an epoch later, on the way to a budget
 
 
@@ -74,6 +75,11 @@ def close_least(
     allowed = jnp.maximum(knobs.budget, SLOWLY * hard_cost(network, recipe))
     allowed = jnp.where(holds, knobs.budget, allowed)
     return with_gates(closing(_least_that(lambda k: hard_cost(with_gates(closing(k)), recipe) <= allowed, gates.size)))
+
+
+def is_due(epoch: int, knobs: Knobs) -> bool:
+    """Whether something may close before the epoch after so many. A host function."""
+    return knobs.budget is not None or epoch % EVERY == 0
 
 
 def stays_closed(plateau: schedule.Plateau, knobs: Knobs, recipe: Recipe) -> Bool[Array, ""]:
@@ -157,8 +163,5 @@ def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray) -> tuple[Array, Arra
 
 
 def _counts(gates: int) -> Int[Array, " tried"]:
-    """How many are closed: none, one, two, … each time about a third more."""
-    counts = [0]
-    while counts[-1] < gates:
-        counts.append(max(counts[-1] + 1, round(1.3 * counts[-1])))
-    return jnp.asarray(counts)
+    """How many are closed: none, one, two, four, … all."""
+    return jnp.asarray([0, *(2**power for power in range(gates.bit_length()) if 2**power < gates), gates])

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from meristem.nn.network import Network
 from meristem.train import schedule
+from meristem.train.average import Average, started
 from meristem.train.recipe import Recipe
 
 Value = Array | np.ndarray
@@ -24,11 +25,17 @@ class TrainState(eqx.Module):
 
     network: Network
     opt_state: PyTree
+    average: Average | None  # where the recipe settles
     key: PRNGKeyArray
     plateau: schedule.Plateau
     best: tuple[Float[Array, ""], Float[Array, ""]]  # the selection measure of the best epoch, and its loss
     epoch: Int[Array, ""]
     diverged: Bool[Array, ""]
+
+    @property
+    def measured(self) -> Network:
+        """The network that is measured, and kept if it is the best: the average where there is one."""
+        return self.network if self.average is None else self.average.network
 
 
 class Growth(NamedTuple):
@@ -95,12 +102,21 @@ def start(network: Network, recipe: Recipe, *, key: PRNGKeyArray) -> TrainState:
     return TrainState(
         network=network,
         opt_state=recipe.chain.init(network),
+        average=started(network) if recipe.settle else None,
         key=key,
         plateau=schedule.start(),
         best=(inf, inf),
         epoch=jnp.zeros((), jnp.int32),
         diverged=jnp.zeros((), bool),
     )
+
+
+def fitting(state: TrainState, recipe: Recipe) -> TrainState:
+    """The state of another recipe as this one has it: with an average, or without. A host function."""
+    if (state.average is not None) == recipe.settle:
+        return state
+    average = Average(state.network, jnp.zeros_like(state.epoch)) if recipe.settle else None
+    return eqx.tree_at(lambda s: s.average, state, average, is_leaf=lambda node: node is None)
 
 
 def no_growth() -> Growth:

@@ -1,0 +1,176 @@
+"""The cost of an epoch follows the size: what is closed is left out, and nothing else changes."""
+
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import meristem
+from meristem.gate import is_confined
+from meristem.nn import Network
+from meristem.nn.live import put, taken
+from meristem.train.knobs import Knobs
+from meristem.train.live import restore, shrink, what_is_open
+from meristem.train.recipe import Recipe
+from meristem.train.run import Run, advance, begin
+
+N_IN, N_OUT, WIDTH = 6, 3, 24
+RECIPE = Recipe(objective="multiclass", batch_size=16, settle=True, follow=True, price="parameters")
+KNOBS = Knobs(1e-2, 1e-6, dropout=0.1)
+LAST = 2  # stage of the schedule
+BODIES: dict[str, dict[str, Any]] = {
+    "tunnel": {"depth": 4, "width": WIDTH},
+    "tunnel, learned width": {"depth": 4, "width": "auto", "max_width": WIDTH},
+    "budding, learned width": {"width": "auto", "max_width": WIDTH},
+    "plain, learned width": {"depth": 2, "width": "auto", "max_width": WIDTH},
+    "highway, learned width": {"depth": 2, "width": "auto", "max_width": WIDTH},
+}
+
+
+def data(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(64, N_IN)).astype(np.float32)
+    return x, (x[:, 0] * x[:, 1] > 0).astype(np.int32) + (x[:, 2] > 1)
+
+
+def half_closed(name: str, seed: int = 0) -> Network:
+    """A network of which some units and dimensions are open, and a whole layer of a tunnel is not."""
+    network = Network.create(name.split(",")[0], N_IN, N_OUT, key=jax.random.key(seed), **BODIES[name])
+    rng = np.random.default_rng(seed)
+
+    def drawn(gate: Any) -> Any:
+        if not is_confined(gate) or gate.closed:
+            return gate
+        values = rng.uniform(0.3, 0.9, gate.value.shape) * (rng.random(gate.value.shape) < 0.25)
+        if values.ndim == 2:
+            values[1] = 0
+        return gate.at(jnp.asarray(values, jnp.float32))
+
+    return jax.tree.map(drawn, network, is_leaf=is_confined)
+
+
+def begun(name: str, recipe: Recipe = RECIPE, stage: int = LAST) -> Run:
+    """A run of such a network in a stage of its schedule, before an epoch in which nothing is asked to close."""
+    run = begin(half_closed(name), recipe, KNOBS, jax.random.key(1))
+    state = eqx.tree_at(lambda s: (s.plateau.stage, s.epoch), run.state, (jnp.asarray(stage, jnp.int32), jnp.asarray(1)))
+    return replace(run, state=state, begun_at=np.asarray(1))
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_is_taken_and_put_back_is_the_same_to_the_bit(name):
+    state = begun(name).state
+    live = what_is_open(state, KNOBS, RECIPE)
+    assert live is not None
+    small = shrink(state, live)
+    assert small.network.embed.weight.size + small.network.body.weight.size < 0.6 * (
+        state.network.embed.weight.size + state.network.body.weight.size
+    )
+    back = restore(state, small, live)
+    for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(back), strict=True):
+        if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+            one, other = map(jax.random.key_data, (one, other))
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_the_small_network_computes_the_same(name):
+    network = half_closed(name)
+    live = what_is_open(begun(name).state, KNOBS, RECIPE)
+    small = taken(network, network, live)
+    x = jnp.asarray(data()[0])
+    for one, other in zip(jax.vmap(network.priced)(x), jax.vmap(small.priced)(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    hidden = [jax.vmap(n.embedded)(x) for n in (network, small)]
+    np.testing.assert_allclose(network.body.sizes(hidden[0]), small.body.sizes(hidden[1]), rtol=1e-5)
+    np.testing.assert_allclose(network.half_norm(), small.half_norm(), rtol=1e-5)
+    assert int(network.body.hard_size()) == int(small.body.hard_size())
+    for count in (meristem.complexity.soft_parameters, meristem.complexity.soft_multiply_adds):
+        np.testing.assert_allclose(count(network), count(small), rtol=1e-5)
+    assert jax.tree.structure(put(network, small, network, live)) == jax.tree.structure(network)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_an_epoch_of_what_is_open_is_an_epoch_of_the_whole(name):
+    """In the last stage nothing opens: function, gates, moments and measures agree within 1e-5."""
+    whole, small = (begun(name, replace(RECIPE, follow=follow)) for follow in (False, True))
+    assert what_is_open(small.state, KNOBS, small.recipe) is not None
+    for _ in range(2):
+        whole, told = advance(whole, data())
+        small, seen = advance(small, data())
+    for key, value in dict(told).items():
+        np.testing.assert_allclose(value, seen[key], rtol=1e-4, atol=1e-5, err_msg=key)
+    x = jnp.asarray(data()[0])
+    for one, other in ((whole.last, small.last), (whole.state.network, small.state.network)):
+        np.testing.assert_allclose(jax.vmap(one)(x), jax.vmap(other)(x), atol=1e-5)
+    for one, other in zip(*(_gates(run.state.network) for run in (whole, small)), strict=True):
+        np.testing.assert_array_equal(one == 0, other == 0)
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def _gates(network: Network) -> list[Any]:
+    """Their values; of units on closed dimensions, which take no part, 0."""
+    found = [node.value for node in jax.tree.leaves(network, is_leaf=is_confined) if is_confined(node)]
+    trunk = network.body.trunk
+    return [value if trunk is None or value.ndim < 2 else jnp.where(trunk.is_open, value, 0) for value in found]
+
+
+def test_a_closed_unit_that_is_wanted_opens_in_the_epoch_that_looks_at_all():
+    """Until the last stage one epoch of five is of the whole network; growth waits for it, and is not lost."""
+    recipe = replace(RECIPE, settle=False, price="units")
+    run = begun("tunnel", recipe, stage=1)
+    for epoch in range(1, 6):
+        before = run.state
+        assert (what_is_open(before, KNOBS, recipe) is None) == (epoch == 5)
+        run, _ = advance(run, data())
+        has_opened = (_gates(run.state.network)[0] > 0) & (_gates(before.network)[0] == 0)
+        assert has_opened.any() == (epoch == 5), epoch
+
+
+def test_the_members_of_a_population_have_their_own_structures():
+    """Each comes out as it does alone."""
+    networks = [half_closed("tunnel, learned width", seed) for seed in range(3)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
+    knobs, keys = Knobs(1e-2, 1e-6), jax.random.split(jax.random.key(1), 3)
+
+    def one_epoch(network: Network, key: Any) -> Run:
+        run = begin(network, RECIPE, knobs, key)
+        stage = jnp.full_like(run.state.plateau.stage, LAST)
+        run = replace(run, state=eqx.tree_at(lambda s: s.plateau.stage, run.state, stage))
+        assert what_is_open(run.state, run.knobs, RECIPE) is not None
+        return advance(run, data())[0]
+
+    together = one_epoch(stacked, keys).each()
+    for network, key, member in zip(networks, keys, together, strict=True):
+        alone, x = one_epoch(network, key), jnp.asarray(data()[0])
+        np.testing.assert_allclose(jax.vmap(alone.last)(x), jax.vmap(member.last)(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["tunnel", "tunnel, learned width"])
+def test_a_whole_training_that_follows_and_one_that_does_not_end_alike(name):
+    """With an optimizer of one's own, too; the network is small in the end, and few programs were made for it."""
+    options, body = BODIES[name], name.split(",")[0]
+    network = Network.create(body, N_IN, N_OUT, key=jax.random.key(0), **options)
+    chains = {"adam": None, "own": optax.chain(optax.scale_by_adam(), meristem.scale_by_rate())}
+    for chain in chains.values():
+        losses = []
+        for follow in (False, True):
+            recipe = replace(RECIPE, follow=follow, patience=4, optimizer=chain)
+            run = meristem.fit(network, data(), learning_rate=1e-2, penalty=1e-3, key=jax.random.key(1), recipe=recipe)
+            losses.append(run.history["loss"][-1] + 1e-3 * run.history["hard_cost"][-1] / 50)
+        assert abs(losses[1] - losses[0]) < 0.15 * losses[0], losses
+
+
+def test_a_run_that_follows_is_saved_and_goes_on_to_the_same_bits(tmp_path):
+    run = begun("tunnel, learned width")
+    run, _ = advance(run, data())
+    path = tmp_path / "run.safetensors"
+    meristem.save(path, run)
+    again = meristem.load(path)
+    assert again.recipe.follow
+    for one, other in zip(*(jax.tree.leaves(advance(r, data())[0].last) for r in (run, again)), strict=True):
+        np.testing.assert_array_equal(one, other)
