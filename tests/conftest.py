@@ -51,6 +51,8 @@ LONGEST = [
     "reference",
     "docs",
     "estimators_training",
+    "settle",
+    "live",
     "studies",
     "cli",
     "tagging_studies",

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from meristem.compact.layers import INPUT, Affine, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Pick, Residual, Tree
+from meristem.compact.layers import INPUT, Affine, Bag, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Pick, Residual, Tree
 from meristem.export import to_torch
 from meristem.export.onnx import build
 
 TOLERANCE = 1e-5
 ROWS = 20
-KINDS = {Pick, Affine, Perceptron, Residual, Gated, Cascade, Highway, Tree}
+KINDS = {Pick, Affine, Perceptron, Residual, Gated, Cascade, Highway, Tree, Bag}
 
 
 def session(model: Any) -> onnxruntime.InferenceSession:
@@ -72,6 +72,9 @@ def random_layer(kind: type[Layer], activation: str, rng: np.random.Generator, r
     if kind is Tree:
         reads = [(0,), (0, 1), (INPUT, 1, 2)]
         return Tree(tuple(Leaf(draw(5, 5), draw(5), draw(len(r)), r) for r in reads), activation)
+    if kind is Bag:
+        parts = [(Gated, Tree), (Gated, Gated, Highway), (Residual,)]
+        return Bag(tuple(tuple(random_layer(one, activation, rng) for one in member) for member in parts))
     return kind(draw(5, 5), draw(5), activation)  # type: ignore[call-arg]
 
 

@@ -381,6 +381,12 @@ def one_of_each_kind() -> CompactNetwork:
             layers.Tree((first, second), "tanh"),
             layers.Perceptron(draw(6, 5), draw(6), "tanh"),
             layers.Cascade(draw(2 + 3 + 3, 6), draw(8), (draw(3, 2), draw(3, 5)), "tanh"),
+            layers.Bag(
+                (
+                    (layers.Affine(draw(3, 3), None),),
+                    (layers.Perceptron(draw(4, 3), draw(4), "tanh"), layers.Affine(draw(3, 4), draw(3))),
+                )
+            ),
         )
     )
 

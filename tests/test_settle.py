@@ -136,7 +136,8 @@ def test_a_budget_is_never_exceeded(body, price, count):
     budgets = np.array([20.0, 40.0, 80.0])
     recipe = Recipe(batch_size=32, patience=5, settle=True, price=price)
     for epochs in (2, 30):
-        run = fit(networks, DATA, learning_rate=0.01, budget=budgets, key=keys, recipe=recipe, max_epochs=epochs, together=True)
+        how = {"learning_rate": 0.01, "key": keys, "recipe": recipe, "max_capacity": 2, "together": True}
+        run = fit(networks, DATA, budget=budgets, max_epochs=epochs, **how)
         found = [count(member.best) for member in run.each()]
         assert (np.array(found) <= budgets).all(), (epochs, found)
     assert found[2] > found[0], "a larger budget is made use of"
@@ -161,7 +162,7 @@ def noise_columns(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X[:, order], y, order < 20
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 def test_inputs_of_no_use_are_dropped(seed):
     """All useful columns are found, and of the noise at most one in a hundred stays; predictions ask for all columns still."""
     X, y, useful = noise_columns(seed)
@@ -178,7 +179,7 @@ def test_an_estimator_keeps_its_budget(tmp_path):
     from sklearn.datasets import load_iris
 
     X, y = load_iris(return_X_y=True)
-    model = meristem.BuddingClassifier(budget=60, random_state=0, max_width=16).fit(X, y)
+    model = meristem.BuddingClassifier(budget=60, random_state=0, max_width=16, max_leaves=2).fit(X, y)
     assert model.n_parameters_ <= 60 and model.score(X, y) > 0.85
     with pytest.raises(ValueError, match="budget=5 is below the smallest network"):
         meristem.BuddingClassifier(budget=5).fit(X, y)

@@ -8,6 +8,7 @@
     Cascade      s = W h + b;  a_1 = σ(s_1);  a_l = σ(s_l + C_l [a_1 … a_{l−1}]);  h ← s_out + C_out [a_1 … a_L]
     Highway      g = sigmoid(V h + c);  h ← g · σ(W h + b) + (1 − g) · h
     Tree         p_j = σ(W_j h + b_j);  h ← Σ_k shares_jk · p_{reads_jk};  for each leaf j in turn
+    Bag          h ← mean_m member_m(h)                                   each member the layers of a network
 
 A layer says its formula once, in the operations of ops/base.py: `layer(ops, h)` computes it in JAX or NumPy, or records it for
 ONNX or PyTorch, whichever `ops` does. Arrays are JAX's or NumPy's; what is structure (rows, reads, the activation's name) is
@@ -15,6 +16,7 @@ static. A layer of one's own is another subclass of `Layer`, and runs everywhere
 """
 
 import abc
+from itertools import zip_longest
 from typing import TypeVar
 
 import equinox as eqx
@@ -235,3 +237,36 @@ class Tree(Layer):
             values[j] = ops.activate(self.activation, ops.affine(leaf.weight, leaf.bias, h, name=f"leaf_{j}"))
             h = ops.combine(leaf.shares, [values[k] for k in leaf.reads], name=f"shares_{j}")
         return h
+
+
+class Bag(Layer):
+    """The mean of what several networks say.
+
+    >>> import numpy as np
+    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> bag = Bag(((Affine(np.array([[1.0]]), None),), (Affine(np.array([[3.0]]), None),)))
+    >>> bag(NUMPY, np.ones((1, 1))).tolist()
+    [[2.0]]
+    """
+
+    members: tuple[tuple[Layer, ...], ...]
+
+    @property
+    def n_in(self) -> int:
+        return self.members[0][0].n_in
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """Those of the members side by side."""
+        each = [tuple(n for layer in layers for n in layer.units) for layers in self.members]
+        return tuple(sum(stage) for stage in zip_longest(*each, fillvalue=0))
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        said = []
+        for m, layers in enumerate(self.members):
+            value = h
+            for k, layer in enumerate(layers):
+                with ops.within(f"member_{m}_{k}"):
+                    value = layer(ops, value)
+            said.append(value)
+        return ops.combine(np.full(len(said), 1 / len(said)), said, name="shares")

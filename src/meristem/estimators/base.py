@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -41,6 +42,7 @@ from meristem.train.run import Run, of_state
 from meristem.train.state import TrainState
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
+FOLLOW_FROM = 10**9  # multiply-adds an epoch, from which a program for what is open is worth its compilation
 FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon as it has seen X
 
 
@@ -202,7 +204,7 @@ class Growing(Shipping, BaseEstimator):
         )
         return width | {"feature_gates": bool(self.feature_gates)}
 
-    def _recipe(self, targets: Targets, *, has_dev: bool) -> Recipe:
+    def _recipe(self, targets: Targets, *, has_dev: bool, work: int) -> Recipe:
         return Recipe(
             objective=buckets.shared(targets.objective),
             batch_size=int(self.batch_size),
@@ -212,6 +214,7 @@ class Growing(Shipping, BaseEstimator):
             patience=int(self.patience),
             price=str(self.price),
             settle=bool(self.settle),
+            follow=bool(self.settle) and work >= FOLLOW_FROM,
         )
 
     def _knobs(self, facts: dict[str, Any], targets: Targets) -> Knobs:
@@ -284,10 +287,9 @@ class Growing(Shipping, BaseEstimator):
         measure = error_measure(targets.objective.error_name, is_share=targets.objective.error_is_share)
         watched = watchers(name, epochs, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=before)
         with on(self.device), watched as (watch, say):
-            state, recipe = (
-                self._begin(targets, seed, goes_on=goes_on),
-                self._recipe(targets, has_dev=dev is not None),
-            )
+            state = self._begin(targets, seed, goes_on=goes_on)
+            work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network))
+            recipe = self._recipe(targets, has_dev=dev is not None, work=work)
             data = data_of(rows, dev, scaling, state.network, recipe.task)
             run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())
             try:

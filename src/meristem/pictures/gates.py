@@ -1,12 +1,16 @@
-"""A stack of layers as a heat map: a row per layer, its units sorted by their gate, and numbers at the side."""
+"""A stack of layers as a heat map: a row per layer, its units sorted by their gate, and numbers at the side.
 
-from dataclasses import dataclass
+Above it stand the inputs and the trunk, where they may close (strips.py).
+"""
+
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from meristem.pictures.canvas import canvas, inches, openness_map, titled
 from meristem.pictures.sheet import GREY, INK, Axes
+from meristem.pictures.strips import CLOSED, Strip, draw_strip
 
 SIDE = 1.75  # inches for the two columns of numbers
 ROWS = 25  # of numbers, at most
@@ -22,18 +26,21 @@ class GatePicture:
     summed: str  # what the sum of a layer's gates is
     counted: str  # what `is_counted` counts
     is_counted: np.ndarray  # [layers, units]
+    strips: list[Strip] = field(default_factory=list)  # from top to bottom
 
 
 def draw_gates(picture: GatePicture, ax: Any) -> Axes:
     """The heat map; columns of numbers stand inside the axes, so that they fit wherever these are."""
     layers, units = picture.gates.shape
-    with canvas("ax", ax, size=(7.6, 1.9 + 0.3 * min(max(layers, 3), ROWS))) as (ax,):
+    rows = min(max(layers, 3), ROWS) + len(picture.strips)
+    with canvas("ax", ax, size=(7.6, 1.9 + 0.3 * rows)) as (ax,):
         ordered = -np.sort(-picture.gates, axis=1)
-        colors = openness_map().with_extremes(bad="#F4F4F4")
+        colors = openness_map().with_extremes(bad=CLOSED)
         shading = ax.imshow(np.ma.masked_equal(ordered, 0), cmap=colors, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
         _rules(ax, layers, units)
         _closed(ax, ordered)
         _numbers(ax, picture)
+        _strips(ax, picture)
         titled(ax, *picture.title, pad=30)
         ax.set_ylabel("layer")
         ax.set_xlabel("units, sorted by their gate" if picture.label else "units")
@@ -51,6 +58,30 @@ def _bar(ax: Axes, shading: Any, label: str) -> None:
     bar.set_label(label)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
+
+
+def _strips(ax: Axes, picture: GatePicture) -> None:
+    """Above the layers, each as high as one of them where there are few."""
+    if not picture.strips:
+        return
+    layers, units = picture.gates.shape
+    step, top = _step(layers), _top(picture)
+    ax.set_ylim(layers - 0.5, top)
+    places = top + step * (np.arange(len(picture.strips)) + 0.5)
+    for strip, y in zip(picture.strips, places, strict=True):
+        draw_strip(ax, strip, -0.5, units - 0.5, float(y), height=0.8 * step)
+    ticks, labels = ax.get_yticks(), [label.get_text() for label in ax.get_yticklabels()]
+    ax.set_yticks([*places, *ticks], [*(strip.name for strip in picture.strips), *labels])
+
+
+def _step(layers: int) -> float:
+    """The height of a strip, in layers."""
+    return max(1.0, layers / ROWS)
+
+
+def _top(picture: GatePicture) -> float:
+    """Where the picture ends above."""
+    return -0.5 - (len(picture.strips) + 0.25 * bool(picture.strips)) * _step(len(picture.gates))
 
 
 def _rules(ax: Axes, layers: int, units: int) -> None:
@@ -82,9 +113,15 @@ def _numbers(ax: Axes, picture: GatePicture) -> None:
     room = units * share / (1 - share)
     columns = [(picture.summed, [f"{size:.2f}" for size in picture.gates.sum(1)])]
     columns += [(picture.counted, [str(count) for count in picture.is_counted.sum(1)])]
-    for place, (name, numbers) in zip((0.3, 0.78), columns, strict=True):
+    aside = [[f"{strip.gates.sum():.2f}" for strip in picture.strips], [str(strip.is_open.sum()) for strip in picture.strips]]
+    for place, (name, numbers), others in zip((0.3, 0.78), columns, aside, strict=True):
         x = units - 0.5 + place * room
-        ax.annotate(name, (x, -0.5), (0, 5), textcoords="offset points", ha="center", va="bottom", fontsize=8, color=GREY)
+        for row, number in enumerate(others):
+            y = _top(picture) + _step(layers) * (row + 0.5)
+            ax.text(x, y, number, ha="center", va="center", fontsize=9, color=INK)
+        ax.annotate(
+            name, (x, _top(picture)), (0, 5), textcoords="offset points", ha="center", va="bottom", fontsize=8, color=GREY
+        )
         for layer in range(0, layers, -(-layers // ROWS)):
             ax.text(x, layer, numbers[layer], ha="center", va="center", fontsize=9, color=INK)
     ax.set_xlim(-0.5, units - 0.5 + room)

@@ -17,8 +17,8 @@ from meristem.nn.structure import Gates, Nodes
 from meristem.pictures.advice import not_drawn
 from meristem.pictures.gates import GatePicture, draw_gates
 from meristem.pictures.sheet import Axes
+from meristem.pictures.strips import strips_of
 from meristem.pictures.tree import draw_tree
-from meristem.show.describe import open_parts
 
 RANGE = "0 copies, 1 transforms"
 SOFT = "soft size\n(Σ gates)"
@@ -31,7 +31,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     whose units are all closed copies its input, and says so. A highway's gates depend on its input: they are averaged over
     `X` [samples, features], or without it those that the biases alone would give are drawn. A budding perceptron is a tree:
     its leaves are the layers, in the order of their use, an inner node has its γ written in it; above a root that may copy
-    its input stands γ₀.
+    its input stands γ₀. Where the width of the trunk is learned, or inputs may close, a strip shows how open each of them is.
 
     >>> import jax
     >>> from matplotlib.figure import Figure
@@ -45,10 +45,10 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     shown = body.structure(inputs)
     name = type(body).__name__
     if isinstance(shown, Nodes):
-        words = ", ".join([_tree_words(body, shown, network.embed.weight.shape[0]), *open_parts(network)])
-        return draw_tree(shown, (f"{name} perceptron", words), ax)
+        words = _tree_words(body, shown, network.embed.weight.shape[0])
+        return draw_tree(shown, (f"{name} perceptron", words), ax, strips_of(network))
     picture = _gate_picture(shown, f"{name} network", 0 if inputs is None else len(inputs))
-    return draw_gates(replace(picture, title=(picture.title[0], ", ".join([picture.title[1], *open_parts(network)]))), ax)
+    return draw_gates(replace(picture, strips=strips_of(network)), ax)
 
 
 def _network(model: Any) -> Network:

@@ -4,6 +4,7 @@ Nodes stand at their place in the tree's order (leaf, inner, leaf, …), their d
 Lines are the thicker, the more goes through the children: 1 − γ. A root that may copy its input has γ₀ above it.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -13,8 +14,10 @@ from meristem.nn.structure import Nodes
 from meristem.nn.tree import inner_of, leaf_depth, spans
 from meristem.pictures.canvas import canvas, inches, text_on, titled
 from meristem.pictures.sheet import GREY, INK, Axes, layer_colors
+from meristem.pictures.strips import Strip, draw_strip
 
 POINTS = 72  # an inch
+STRIP = 0.7  # of the distance between two levels
 KEY = (
     "Circle: a node's γ; its output is γ · σ(W x + b) + (1 − γ) · right(left(x)); thicker lines: smaller γ.\n"
     "Square: a leaf, the layer σ(W x + b). One color: one layer's weights, shared."
@@ -53,11 +56,11 @@ def nodes_of(tree: Nodes) -> list[Node]:
     return nodes
 
 
-def draw_tree(tree: Nodes, title: tuple[str, str], ax: Any) -> Axes:
-    """The tree, the root above, the first layer at the left."""
+def draw_tree(tree: Nodes, title: tuple[str, str], ax: Any, strips: Sequence[Strip] = ()) -> Axes:
+    """The tree, the root above, the first layer at the left; strips below it."""
     nodes = nodes_of(tree)
     has_identity = tree.identity is not None
-    columns, rows = len(nodes), 1 - min(node.y for node in nodes) + has_identity
+    columns, rows = len(nodes), 1 - min(node.y for node in nodes) + has_identity + STRIP * len(strips)
     with canvas("ax", ax, size=(min(14.0, max(7.0, 0.7 + 0.5 * columns)), min(9.0, 1.7 + 0.75 * max(2, rows)))) as (ax,):
         top = 0.6 + has_identity
         ax.set(xlim=(-0.8, columns - 0.2), ylim=(top - 0.2 - rows, top), xticks=[], yticks=[])
@@ -80,6 +83,11 @@ def draw_tree(tree: Nodes, title: tuple[str, str], ax: Any) -> Axes:
         for node in leaves:
             style = {"color": text_on(colors[node.layer][:3]), "fontsize": 0.4 * size}
             ax.text(node.x, node.y, f"$W_{{{node.layer + 1}}}$", ha="center", va="center", zorder=4, **style)
+        for place, strip in enumerate(strips):
+            y = top - 0.2 - rows + STRIP * (len(strips) - place - 0.5)
+            draw_strip(ax, strip, -0.6, columns - 0.4, y - 0.15, height=0.25)
+            words = f"{strip.name}: {strip.is_open.sum()} of {len(strip.gates)} open"
+            ax.text(-0.6, y + 0.05, words, ha="left", va="bottom", fontsize=8.5, color=GREY)
         titled(ax, *title)
         key = [KEY if width > 5.3 else SHORT_KEY] * bool(inner) + [IDENTITY_KEY] * has_identity
         if key:

@@ -10,6 +10,7 @@
     split        z in parts, one after the other
     concat       parts as one
     combine      Σ_k share_k · value_k            a constant per value
+    within       what is said inside has a name of its own
 
 `V` is what stands for the values of all samples: an array of JAX or NumPy, the name of an ONNX value, a stand-in of torch.fx.
 Layers hand over constants (weights, gates, shares) as arrays, each with a name; only PyTorch uses the names, for its parameters
@@ -22,6 +23,7 @@ Imports nothing of meristem; layers import it.
 
 import abc
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar
 
 V = TypeVar("V")
@@ -69,3 +71,7 @@ class Ops(abc.ABC, Generic[V]):
     @abc.abstractmethod
     def combine(self, shares: Any, values: Sequence[V], *, name: str) -> V:
         """A weighted sum, shares [values]; at least one."""
+
+    def within(self, name: str) -> AbstractContextManager[None]:
+        """Names that are given inside belong to this one: the same layer may stand in several places."""
+        return nullcontext()

@@ -4,7 +4,8 @@ Weights and biases become parameters, in a `torch.nn.Linear` of the name that th
 become buffers. So the module can be pickled, scripted and exported, and opened where there is no meristem and no jax.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ class Record(Ops[Any]):
         self.root, self.graph = torch.nn.Module(), torch.fx.Graph()
         self.tracer = torch.fx.proxy.GraphAppendingTracer(self.graph)
         self.input = self._stand_in(self.graph.placeholder("x"))
+        self.prefix = ""
 
     def module(self, kind: str, output: Any) -> Any:
         """All that led to the output."""
@@ -30,6 +32,7 @@ class Record(Ops[Any]):
 
     def buffer(self, name: str, values: Any) -> Any:
         """An array that is not trained."""
+        name = self.prefix + name
         self.root.register_buffer(name, self._tensor(values))
         return self._stand_in(self.graph.get_attr(name))
 
@@ -42,6 +45,7 @@ class Record(Ops[Any]):
         linear.weight = self.torch.nn.Parameter(self._tensor(weight))
         if bias is not None:
             linear.bias = self.torch.nn.Parameter(self._tensor(bias))
+        name = self.prefix + name
         self.root.add_module(name, linear)
         z = self._stand_in(self.graph.call_module(name, (h.node,)))
         return z if plus is None else plus + z
@@ -76,6 +80,14 @@ class Record(Ops[Any]):
         factors = self.buffer(name, shares)
         first, *others = [factors[i] * value for i, value in enumerate(values)]
         return sum(others, start=first)
+
+    @contextmanager
+    def within(self, name: str) -> Iterator[None]:
+        before, self.prefix = self.prefix, f"{self.prefix}{name}_"
+        try:
+            yield
+        finally:
+            self.prefix = before
 
     def _stand_in(self, node: Any) -> Any:
         return self.torch.fx.Proxy(node, self.tracer)
