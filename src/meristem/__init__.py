@@ -9,6 +9,7 @@ from meristem import nn as nn
 from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
 from meristem.gate import Confined as Confined, project as project
 from meristem.nn import grow as grow, resize as resize
+from meristem.paths import Path as Path, path as path
 from meristem.train.knobs import Knobs as Knobs
 from meristem.train.loop import DivergedError as DivergedError, fit as fit
 from meristem.train.optimizer import (
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
     from meristem import compact as compact, export as export, pictures as pictures
     from meristem.estimators import (
         BuddingClassifier as BuddingClassifier,
+        BuddingClassifierCV as BuddingClassifierCV,
         BuddingRegressor as BuddingRegressor,
+        BuddingRegressorCV as BuddingRegressorCV,
         GrowthWarning as GrowthWarning,
         HighwayClassifier as HighwayClassifier,
         HighwayRegressor as HighwayRegressor,
         TunnelClassifier as TunnelClassifier,
+        TunnelClassifierCV as TunnelClassifierCV,
         TunnelRegressor as TunnelRegressor,
+        TunnelRegressorCV as TunnelRegressorCV,
     )
     from meristem.files import load as load, save as save
     from meristem.pictures import (
@@ -48,12 +53,16 @@ __version__ = "0.1.0"
 # asked for: name → the module that has it, and the extra to install for it.
 LAZY = {
     "BuddingClassifier": ("estimators", "sklearn"),
+    "BuddingClassifierCV": ("estimators", "sklearn"),
     "BuddingRegressor": ("estimators", "sklearn"),
+    "BuddingRegressorCV": ("estimators", "sklearn"),
     "GrowthWarning": ("estimators", "sklearn"),
     "HighwayClassifier": ("estimators", "sklearn"),
     "HighwayRegressor": ("estimators", "sklearn"),
     "TunnelClassifier": ("estimators", "sklearn"),
+    "TunnelClassifierCV": ("estimators", "sklearn"),
     "TunnelRegressor": ("estimators", "sklearn"),
+    "TunnelRegressorCV": ("estimators", "sklearn"),
     "load": ("files", "files"),
     "save": ("files", "files"),
     "plot_decision_boundary": ("pictures", "cli"),
@@ -64,7 +73,7 @@ LAZY = {
 MODULES = {"compact": "compact", "export": "export", "pictures": "pictures", "plots": "pictures"}
 CORE = [
     *("nn", "hard_size", "layer_sizes", "soft_size", "Confined", "project", "grow", "resize"),
-    *("fit", "begin", "advance", "step", "Run", "Recipe", "Knobs", "Data", "Watcher", "DivergedError"),
+    *("fit", "begin", "advance", "step", "Run", "Recipe", "Knobs", "Data", "Watcher", "DivergedError", "path", "Path"),
     *("adam", "decay_mask", "scale_by_rate", "trainable"),
 ]
 

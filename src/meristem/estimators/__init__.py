@@ -6,6 +6,12 @@ from meristem.estimators.classifiers import (
     HighwayClassifier as HighwayClassifier,
     TunnelClassifier as TunnelClassifier,
 )
+from meristem.estimators.cv import (
+    BuddingClassifierCV as BuddingClassifierCV,
+    BuddingRegressorCV as BuddingRegressorCV,
+    TunnelClassifierCV as TunnelClassifierCV,
+    TunnelRegressorCV as TunnelRegressorCV,
+)
 from meristem.estimators.regressors import (
     BuddingRegressor as BuddingRegressor,
     HighwayRegressor as HighwayRegressor,

@@ -48,6 +48,22 @@ CLASSIFIERS: Words = {
 }
 
 
+SEARCHED: Words = {
+    "penalty_": ("float", "The penalty that was chosen."),
+    "penalty_min_": ("float", "The penalty of the least mean loss on rows that were held out."),
+    "penalty_1se_": ("float", "The largest penalty within one standard error of that, paired fold by fold."),
+    "l2_": ("float", "The l2 that was chosen."),
+    "input_dropout_": ("float", "The dropout that was chosen."),
+    "cv_results_": ("dict of ndarray", "A row for each setting, as in GridSearchCV; scores are losses with their sign turned."),
+    "path_": ("meristem.Path", "All members of the search: `best()`, `within_one_se()`, `frontier()`, `plot_path()`."),
+    "estimators_": ("list of estimators", "The networks that are averaged, each as a plain estimator; one with refit='one'."),
+    "n_parameters_": ("int", "The numbers that the compact networks hold, all together."),
+    "n_iter_": ("int", "The most epochs that a network of the model was trained."),
+    **{name: EVERYONE[name] for name in ("n_features_in_", "feature_names_in_")},
+}
+
+
 def attributes_of(kind: Any) -> Words:
     """Those of an estimator, or of its class."""
-    return (CLASSIFIERS if hasattr(kind, "predict_proba") else {}) | EVERYONE
+    own = SEARCHED if hasattr(kind, "penalties") else EVERYONE
+    return (CLASSIFIERS if hasattr(kind, "predict_proba") else {}) | own

@@ -2,7 +2,7 @@
 
     fit: check → encode y → standardize → fill up to shared shapes → train → cut back → compact → say what grew
 
-Parameters are the fields of a dataclass, stored as given and checked in `fit`; what each does stands in parameters.py.
+Parameters are the fields of dataclasses (settings.py), stored as given and checked in `fit`.
 Everything learned ends in an underscore and is set at the end: a fit that fails or is given up leaves what was there. Only this
 package imports scikit-learn.
 """
@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -29,6 +28,7 @@ from meristem.estimators.device import on
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
 from meristem.estimators.prior import between
+from meristem.estimators.settings import Settings
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
 from meristem.estimators.watching import watchers
@@ -47,37 +47,18 @@ FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon 
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Growing(Shipping, BaseEstimator):
+class Growing(Shipping, Settings):
     """An estimator whose network finds its own size."""
 
     penalty: float = 1e-3
-    width: int | str = "auto"
-    max_width: int = 64
-    feature_gates: bool = False
-    price: str = "parameters"
-    budget: int | None = None
-    settle: bool = True
-    learning_rate: float = 3e-3
-    batch_size: int = 32
     l2: float | str = "auto"
     input_dropout: float | str = "auto"
-    depth_decay: float = 0.75
-    activation: str = "relu"
-    max_epochs: int = 200
-    patience: int = 10
     early_stopping: bool = False
     validation_fraction: float = 0.1
-    standardize: bool = True
     warm_start: bool = False
-    random_state: int | None = None
-    device: str | None = None
-    callbacks: Any = None
-    verbose: bool = False
 
     _body: ClassVar[str]
     _firmness: ClassVar[float] = 1.0  # of the prior on noisy classes
-    # A constructor stores what it is given, `fit` says whether it is any good: the suite's type checker has to wait, too.
-    __no_type_check__: ClassVar[bool] = True
 
     # What bodies, classifiers and regressors differ in ----------------------------------------------------------------------
 

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from meristem.estimators.base import Growing
+from meristem.estimators.settings import Depth, Leaves
 
 FIRST_LEAVES = 4  # that there is room for at first
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Layered(Growing):
+class Layered(Depth, Growing):
     """A stack of layers: as many as there may be, for a tunnel; as many as there are, for a highway."""
-
-    depth: int = 5
 
     def _body_options(self) -> dict[str, Any]:
         return super()._body_options() | {"depth": int(self.depth)}
@@ -28,10 +27,8 @@ class Fixed(Layered):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Bud(Growing):
+class Bud(Leaves, Growing):
     """A tree of layers with at most so many leaves."""
-
-    max_leaves: int = 8
 
     _body = "budding"
     _firmness: ClassVar[float] = 3.0  # it starts as a layer of rectifiers, which can learn noise by heart

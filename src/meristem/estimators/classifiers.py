@@ -14,6 +14,7 @@ from meristem.compact.inference import decisive_outputs, outputs
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
+from meristem.estimators.settings import ClassWeight
 from meristem.targets import Classes, Labels
 
 # Of many features some are dropped in each step: a tunnel starts linear, and would overfit before it opens.
@@ -22,10 +23,8 @@ L2 = 1e-5
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Classifier(ClassifierMixin, Growing):
+class Classifier(ClassifierMixin, ClassWeight, Growing):
     """What the three classifiers share."""
-
-    class_weight: dict[Any, float] | str | None = None
 
     def _auto_dropout(self) -> float:
         return DROPOUT if self.n_features_in_ >= MANY_FEATURES else 0.0

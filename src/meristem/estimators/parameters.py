@@ -135,6 +135,37 @@ def callbacks(name: str, value: Any) -> None:
         ) from None
 
 
+def numbers_or_auto(wanted: str, fits: Callable[[float], bool]) -> Callable[[str, Any], None]:
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, str):
+            if value != "auto":
+                raise ValueError(f"{name}={value!r} must be a list of numbers, or 'auto'.")
+            return
+        try:
+            given = np.asarray(value, float)
+        except (TypeError, ValueError):
+            given = np.zeros(0)
+        if given.ndim != 1 or not len(given):
+            raise ValueError(f"{name}={value!r} must be a list of numbers, or 'auto'.")
+        for one in given.tolist():
+            check_number(name, one, wanted, fits)
+
+    return check
+
+
+def one_of(*names: str) -> Callable[[str, Any], None]:
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, str) or value not in names:
+            raise unknown(name, value, list(names))
+
+    return check
+
+
+def folds(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not (isinstance(value, int | np.integer) or hasattr(value, "split") or np.iterable(value)):
+        raise ValueError(f"{name}={value!r} must be a number of folds, a splitter of scikit-learn's, or a list of splits.")
+
+
 # What each does -------------------------------------------------------------------------------------------------------------
 
 PARAMETERS = {
@@ -246,4 +277,38 @@ PARAMETERS = {
         "epochs, too.",
     ),
     "verbose": Parameter("bool", flag_or_level, "Progress with the time left, on standard error."),
+    "penalties": Parameter(
+        "list of float, or 'auto'",
+        numbers_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
+        "The prices that are tried. 'auto': six, evenly by their logarithm, below the price at which nothing would open.",
+    ),
+    "l2s": Parameter(
+        "list of float, or 'auto'",
+        numbers_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
+        "The prices of large weights that are tried, with each penalty. 'auto': two, for clear data and for noisy ones.",
+    ),
+    "input_dropouts": Parameter(
+        "list of float, or 'auto'",
+        numbers_or_auto("of at least 0 and below 1", lambda v: 0 <= v < 1),
+        "The shares of inputs set to 0 in each step that are tried. 'auto': none, and 0.25 for classifiers of 16 features or "
+        "more.",
+    ),
+    "cv": Parameter(
+        "int, splitter, or list of splits",
+        folds,
+        "The folds: a number of them (shuffled, and for classes stratified), a splitter of scikit-learn's, or (training rows, "
+        "held-out rows) for each.",
+    ),
+    "rule": Parameter(
+        "{'min', '1se'}",
+        one_of("min", "1se"),
+        "Which penalty is taken: that of the least held-out loss, or the largest within one standard error of it, for a "
+        "smaller network.",
+    ),
+    "refit": Parameter(
+        "{'bag', 'one'}",
+        one_of("bag", "one"),
+        "What is kept: the networks of all folds, whose outputs are averaged, or one network, trained on all rows.",
+    ),
+    "halving": Parameter("bool", flag, "Whether settings that are clearly behind leave the search early."),
 }

@@ -11,6 +11,7 @@ from meristem.compact.inference import outputs
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
+from meristem.estimators.settings import Loss
 from meristem.targets import Counts, Numbers, Quantiles
 from meristem.train.objectives import OBJECTIVES, Objective, Quantile
 
@@ -18,11 +19,8 @@ MEANINGS: dict[str, type[Numbers]] = {"poisson": Counts, "quantile": Quantiles} 
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Regressor(RegressorMixin, Growing):
+class Regressor(RegressorMixin, Loss, Growing):
     """What the three regressors share."""
-
-    loss: str = "squared_error"
-    quantiles: tuple[float, ...] = (0.5,)
 
     def _objective(self) -> Objective:
         return Quantile(tuple(map(float, self.quantiles))) if self.loss == "quantile" else OBJECTIVES[self.loss]()

@@ -51,7 +51,7 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     parts: dict[str, Arrays] = {"scaling": estimator._scaling_.pack(), "history": estimator.history_}
     header = {
         "estimator": type(estimator).__name__,
-        "parameters": {name: _plain(value) for name, value in estimator.get_params().items()},
+        "parameters": {name: plain(value) for name, value in estimator.get_params().items()},
         "learned": {name: getattr(estimator, name) for name in LEARNED + LATER if hasattr(estimator, name)},
         "feature_names": getattr(estimator, "feature_names_in_", np.array([])).tolist() or None,
     }
@@ -72,7 +72,7 @@ def unpack(header: Any, arrays: Arrays) -> Growing:
     for name in given:
         if name not in known:
             raise unknown(f"parameter of {header['estimator']}", name, list(known))
-    estimator = kind(**{name: _unplain(value) for name, value in given.items()})
+    estimator = kind(**{name: unplain(value) for name, value in given.items()})
     estimator.network_ = network.unpack(header["network"], without_prefix("network", arrays))
     estimator._state_ = state.unpack(header["state"], without_prefix("state", arrays))
     estimator._compact_ = as_numpy(compact(estimator.network_))
@@ -105,20 +105,20 @@ def _check_parts(estimator: Growing) -> None:
         raise ValueError("its network, its scaling, its targets and its number of features do not fit together.")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A parameter as JSON has it; a dictionary as its pairs, because its keys may be numbers, and a tuple as one."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
-        return {"pairs": [[_plain(key), _plain(entry)] for key, entry in value.items()]}
+        return {"pairs": [[plain(key), plain(entry)] for key, entry in value.items()]}
     if isinstance(value, tuple | list | np.ndarray):
-        entries = [_plain(entry) for entry in value]
+        entries = [plain(entry) for entry in value]
         whole = {"tuple": entries} if isinstance(value, tuple) else entries
         return None if None in entries else whole
     return value if value is None or isinstance(value, bool | int | float | str) else None
 
 
-def _unplain(value: Any) -> Any:
+def unplain(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple(value["tuple"]) if "tuple" in value else dict(value["pairs"])
     return value

@@ -6,6 +6,7 @@
     network     a Network, or a population of them (network.py)
     run         a training that goes on where it was: `meristem.Run` (run.py)
     estimator   a fitted one (estimator.py)
+    search      a fitted one that found its price (search.py)
     model       an Equinox model of one's own (model.py)
 
 Each kind is a file that says how a thing becomes a header and arrays, and back: `pack`, `unpack`. How these become one file is
@@ -24,8 +25,8 @@ from meristem.nn.network import Network
 from meristem.train.objectives import Objective
 from meristem.train.run import Run
 
-ESTIMATOR = "estimator"
-KINDS = [network.KIND, run.KIND, ESTIMATOR, model.KIND]
+ESTIMATOR, SEARCH = "estimator", "search"
+KINDS = [network.KIND, run.KIND, ESTIMATOR, SEARCH, model.KIND]
 
 
 def save(path: PATHS, thing: Any) -> None:
@@ -46,6 +47,10 @@ def save(path: PATHS, thing: Any) -> None:
         from meristem.files import estimator  # it needs scikit-learn
 
         kind, packed = ESTIMATOR, estimator.pack(thing)
+    elif hasattr(thing, "estimators_") and hasattr(thing, "path_"):
+        from meristem.files import search
+
+        kind, packed = SEARCH, search.pack(thing)
     elif isinstance(thing, eqx.Module):
         kind, packed = model.KIND, model.pack(thing)
     else:
@@ -84,9 +89,9 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
             return run.unpack(header, arrays, known, optimizer)
         if kind == model.KIND:
             return model.unpack(header, arrays, like)
-        from meristem.files import estimator  # it needs scikit-learn
+        from meristem.files import estimator, search  # they need scikit-learn
 
-        return estimator.unpack(header, arrays)
+        return (search if kind == SEARCH else estimator).unpack(header, arrays)
 
 
 def _checked(kinds: Any) -> list[type]:

@@ -141,7 +141,7 @@ class _Saving:
 
 def _together(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saving: _Saving) -> Run:
     """One network, or a population as one program."""
-    return _to_the_end(run, prepared, max_epochs, watcher, saving)
+    return go_on(run, prepared, max_epochs, watcher, after_epoch=saving)
 
 
 def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saving: _Saving) -> Run:
@@ -157,7 +157,7 @@ def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyo
                     saving(stacked(runs))
 
         own = Everyone([Renamed(watcher, member), Calling(lambda info: over.is_set())]) if watcher.watchers else Everyone([])
-        runs[member] = _to_the_end(runs[member], prepared, max_epochs, own, keep)
+        runs[member] = go_on(runs[member], prepared, max_epochs, own, after_epoch=keep)
 
     train(0)  # it compiles; the others find the program ready
     pool = ThreadPoolExecutor(os.cpu_count())
@@ -169,9 +169,20 @@ def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyo
     return stacked(runs)
 
 
-def _to_the_end(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, after_epoch: Callable[[Run], None]) -> Run:
+def go_on(
+    run: Run,
+    prepared: Prepared,
+    max_epochs: int,
+    watcher: Everyone,
+    *,
+    until: int | None = None,
+    enough: int | None = None,
+    after_epoch: Callable[[Run], None] = lambda run: None,
+) -> Run:
+    """A run that is to take at most `max_epochs`, until it stops, or for now until it has so many, or `enough` have stopped."""
     stopped, epochs = run.stopped, run.epochs
-    while not stopped.all() and epochs.max() < max_epochs:
+    until = max_epochs if until is None else min(until, max_epochs)
+    while stopped.sum() < (stopped.size if enough is None else enough) and epochs.max() < until:
         running = np.flatnonzero(~stopped).tolist() if run.members else [0]
         if run.recipe.settle and max_epochs >= SHORT:
             run = settling(run, int(max_epochs - epochs.max()), min(run.recipe.patience, max_epochs // SHORT))

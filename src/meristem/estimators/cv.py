@@ -1,0 +1,277 @@
+"""Estimators that find their price: penalty, l2 and dropout by cross-validation, as one population; in the manner of LassoCV.
+
+    TunnelClassifierCV().fit(X, y)       penalty_, penalty_min_, penalty_1se_, l2_, input_dropout_, cv_results_, path_
+
+The model that is kept is a *bag*: the networks of the folds at the setting that was chosen, whose outputs (logits, or numbers
+in the units that were learned) are averaged; or with refit="one" a single network that was trained on all rows. Either is one
+model: one `predict`, one file, one ONNX graph, one torch module, and `n_parameters_` counts all of it.
+
+What a bag says is said by a plain estimator whose compact network is the bag (compact/layers.py); each network of it is a plain
+estimator, too (`estimators_`).
+"""
+
+import copy
+import warnings
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from meristem.compact import CompactNetwork, compact
+from meristem.compact.inference import as_numpy
+from meristem.compact.layers import Bag
+from meristem.estimators import buckets
+from meristem.estimators.advice import GrowthWarning
+from meristem.estimators.base import Growing
+from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
+from meristem.estimators.docstrings import documented
+from meristem.estimators.parameters import check_parameters
+from meristem.estimators.paths import Table, search
+from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
+from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Settings
+from meristem.estimators.shipping import Shipping
+from meristem.paths.result import Path, Point
+from meristem.train.run import Run
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CrossValidated(Shipping, Settings):
+    """An estimator whose network finds its own size, at a price that is found from the data."""
+
+    penalties: Any = "auto"
+    l2s: Any = "auto"
+    input_dropouts: Any = "auto"
+    cv: Any = 5
+    rule: str = "min"
+    refit: str = "bag"
+    halving: bool = True
+
+    _plain: ClassVar[type[Growing]]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Search, choose, and keep the model of what was chosen."""
+        check_parameters(self)
+        plain = self._plain(**{one.name: getattr(self, one.name) for one in fields(Settings) + self._own_fields()})
+        table = Table.of(plain, X, y, sample_weight)
+        is_bag = self.refit == "bag"
+        folds = len(table.folds(self.cv, classes=hasattr(plain, "predict_proba")))
+        budget = None if self.budget is None else float(int(self.budget) // (folds if is_bag else 1))
+        path, runs = search(
+            plain,
+            table,
+            cv=self.cv,
+            penalties=self.penalties,
+            l2s=self.l2s,
+            dropouts=self.input_dropouts,
+            budget=budget,
+            halving=bool(self.halving),
+            watch=self.callbacks,
+        )
+        chosen = path.best() if self.rule == "min" else path.within_one_se()
+        plain.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
+        members = (
+            self._bag(plain, table, [runs[m] for m in chosen.members]) if is_bag else [_trained(plain, X, y, sample_weight)]
+        )
+        self._keep(path, chosen, members)
+        return self
+
+    def _own_fields(self) -> tuple[Any, ...]:
+        """Parameters of the plain estimator besides those that all share."""
+        shared, mine = {one.name for one in fields(Settings)}, {one.name for one in fields(self)}
+        return tuple(one for one in fields(self._plain) if one.name in mine - shared)
+
+    def _bag(self, plain: Growing, table: Table, runs: list[Run]) -> list[Growing]:
+        """A plain estimator for each fold's network."""
+        members = []
+        for run in runs:
+            if not run.best_epoch:
+                continue  # it diverged at once
+            one = copy.copy(plain)
+            network = buckets.narrow(run.best, plain.n_features_in_, table.targets.n_out)
+            facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
+            one._keep(
+                run, network, as_numpy(compact(network)), table.targets, table.scaling, facts, goes_on=False, keeps_last=False
+            )
+            members.append(one)
+        if not members:
+            raise ArithmeticError(f"The loss turned non-finite in every fold; the {type(self).__name__} stays unfitted.")
+        return members
+
+    def _keep(self, path: Path, chosen: Point, members: list[Growing]) -> None:
+        """Everything that ends in an underscore."""
+        self.path_, self.estimators_ = path, members
+        self.penalty_, self.l2_, self.input_dropout_ = chosen.penalty, chosen.l2, chosen.dropout
+        self.penalty_min_, self.penalty_1se_ = path.best().penalty, path.within_one_se().penalty
+        self.cv_results_ = cv_results(path)
+        self._model_ = _as_one(members)
+        for name in ("n_features_in_", "feature_names_in_", "classes_"):
+            if hasattr(members[0], name):
+                setattr(self, name, getattr(members[0], name))
+
+    # What it says is what the bag says ----------------------------------------------------------------------------------------
+
+    @property
+    def _compact_(self) -> CompactNetwork:
+        return self._model_._compact_
+
+    @property
+    def _targets_(self) -> Any:
+        return self._model_._targets_
+
+    @property
+    def _scaling_(self) -> Any:
+        return self._model_._scaling_
+
+    @property
+    def n_parameters_(self) -> int:
+        return self._compact_.n_parameters
+
+    @property
+    def n_iter_(self) -> int:
+        return max(one.n_iter_ for one in self.estimators_)
+
+    def compact(self) -> CompactNetwork:
+        """The networks of the bag as one, with nothing in it but what lives; it takes standardized features."""
+        check_is_fitted(self)
+        return jax.device_put(self._compact_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """As the plain estimator says it."""
+        check_is_fitted(self)
+        return self._model_.predict(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        plain = self._plain().__sklearn_tags__()
+        for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
+            setattr(tags, name, getattr(plain, name))
+        return tags
+
+
+def _trained(plain: Growing, X: Any, y: Any, sample_weight: Any) -> Growing:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GrowthWarning)  # what size it has is what the search found best
+        return plain.fit(X, y, sample_weight)
+
+
+def _as_one(members: list[Growing]) -> Growing:
+    """A plain estimator that says the mean of what all say."""
+    one = copy.copy(members[0])
+    if len(members) > 1:
+        one._compact_ = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
+    return one
+
+
+def cv_results(path: Path) -> dict[str, Any]:
+    """A row for each setting, in the manner of GridSearchCV; scores are losses with their sign turned: more is better."""
+    points = path.points
+    names = {"penalty": "penalty", "l2": "l2", "dropout": "input_dropout", "learning_rate": "learning_rate"}
+    scores = -np.array([path.table["loss"][list(point.members)] for point in points])  # [settings, folds]
+    return {
+        "params": [{names[name]: value for name, value in point.knobs.items()} for point in points],
+        **{f"param_{names[name]}": np.array([point.knobs[name] for point in points]) for name in names},
+        **{f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])},
+        "mean_test_score": scores.mean(1),
+        "std_test_score": scores.std(1),
+        "rank_test_score": 1 + np.array([(scores.mean(1) > own).sum() for own in scores.mean(1)]),
+        "mean_n_parameters": np.array([point.n_parameters for point in points]),
+    }
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassifierCV(ClassifierMixin, ClassWeight, CrossValidated):
+    """What the classifiers share."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class, or of each label."""
+        check_is_fitted(self)
+        return self._model_.predict_proba(X)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Logits: one per row for two classes, else one per class or label."""
+        check_is_fitted(self)
+        return self._model_.decision_function(X)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RegressorCV(RegressorMixin, Loss, CrossValidated):
+    """What the regressors share."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the prediction, whatever the loss; of several quantiles that of the median, if it is among them."""
+        check_is_fitted(self)
+        return self._model_.score(X, y, sample_weight)
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class TunnelClassifierCV(Depth, ClassifierCV):
+    """A classifier whose units open one by one, at a price found by cross-validation.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TunnelClassifierCV(penalties=[1e-3, 1e-2], cv=2, max_width=8, depth=2, max_epochs=40, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9, len(model.estimators_)
+    (True, 2)
+    """
+
+    _plain = TunnelClassifier
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class BuddingClassifierCV(Leaves, ClassifierCV):
+    """A classifier whose layers become two, at a price found by cross-validation.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BuddingClassifierCV(penalties=[1e-2], cv=2, max_width=8, max_leaves=2, max_epochs=40, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    _plain = BuddingClassifier
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class TunnelRegressorCV(Depth, RegressorCV):
+    """A regressor whose units open one by one, at a price found by cross-validation.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> X, y = make_friedman1(200, random_state=0)
+    >>> model = TunnelRegressorCV(penalties=[1e-3], cv=2, max_width=16, depth=2, max_epochs=60, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.7
+    True
+    """
+
+    _plain = TunnelRegressor
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class BuddingRegressorCV(Leaves, RegressorCV):
+    """A regressor whose layers become two, at a price found by cross-validation.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> X, y = make_friedman1(200, random_state=0)
+    >>> model = BuddingRegressorCV(penalties=[1e-3], cv=2, max_width=16, max_leaves=2, max_epochs=60, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.7
+    True
+    """
+
+    _plain = BuddingRegressor

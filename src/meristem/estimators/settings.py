@@ -1,0 +1,64 @@
+"""What every estimator can be told, whether its price is given or found: the parameters that plain ones and CV ones share.
+
+Fields of dataclasses, stored as given and checked in `fit`; what each does stands in parameters.py. base and cv import it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Settings(BaseEstimator):
+    """Of all estimators."""
+
+    width: int | str = "auto"
+    max_width: int = 64
+    feature_gates: bool = False
+    price: str = "parameters"
+    budget: int | None = None
+    settle: bool = True
+    learning_rate: float = 3e-3
+    batch_size: int = 32
+    depth_decay: float = 0.75
+    activation: str = "relu"
+    max_epochs: int = 200
+    patience: int = 10
+    standardize: bool = True
+    random_state: int | None = None
+    device: str | None = None
+    callbacks: Any = None
+    verbose: bool = False
+
+    # A constructor stores what it is given, `fit` says whether it is any good: the suite's type checker has to wait, too.
+    __no_type_check__: ClassVar[bool] = True
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Depth(Settings):
+    """Of stacks of layers."""
+
+    depth: int = 5
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Leaves(Settings):
+    """Of trees."""
+
+    max_leaves: int = 8
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassWeight(Settings):
+    """Of classifiers."""
+
+    class_weight: dict[Any, float] | str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Loss(Settings):
+    """Of regressors."""
+
+    loss: str = "squared_error"
+    quantiles: tuple[float, ...] = (0.5,)

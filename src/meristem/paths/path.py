@@ -1,0 +1,159 @@
+"""`meristem.path`: error and size along a penalty, by cross-validation, from one call.
+
+    path(network, Data(x, y), penalties=[…], learning_rate=1e-3, key=…, cv=5) → Path
+    path(TunnelClassifier(), (X, y), penalties=[…]) → Path
+
+Of a network, all members of a seed begin with it, or with what a function of a key makes. Folds are weights of rows, so the
+data are on the device once. A fold's rows are held out: the schedule watches them, the best model is chosen by them, and their
+loss is the score.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from meristem.check import as_key, check_size
+from meristem.complexity import parameters
+from meristem.nn.network import Network
+from meristem.paths.folds import fold_weights, shuffled_folds
+from meristem.paths.members import Members, grid
+from meristem.paths.result import Path
+from meristem.paths.training import trained
+from meristem.train.knobs import L2, Knobs
+from meristem.train.loop import MAX_EPOCHS
+from meristem.train.recipe import Recipe
+from meristem.train.run import MAX_CAPACITY, Run, begin
+from meristem.train.samples import prepare
+from meristem.train.watching import watcher_of
+
+
+def path(
+    start: Network | Callable[[Any], Network] | Any,
+    data: Any,
+    *,
+    penalties: Sequence[float] | str = "auto",
+    learning_rates: Sequence[float] | None = None,
+    l2s: Sequence[float] | str | None = None,
+    dropouts: Sequence[float] | str | None = None,
+    cv: Any = 5,
+    seeds: int = 1,
+    key: Any = None,
+    recipe: Recipe | None = None,
+    max_epochs: int = MAX_EPOCHS,
+    max_capacity: int = MAX_CAPACITY,
+    halving: bool = False,
+    together: bool | None = None,
+    watch: Any = None,
+) -> Path:
+    """Train every setting in every fold from every seed, and say what came out.
+
+    start           a network, a function of a random key that makes one, or an estimator, whose own parameters then stand for
+                    what is not given
+    data            Data(x, y) or (x, y); with a development set of its own, `cv=None` scores by that. Of an estimator (X, y)
+    penalties       numbers; of an estimator also "auto", a grid whose upper end is found from the data
+    learning_rates, l2s, dropouts
+                    numbers, all combinations of which are tried
+    cv              how many folds, or a list of (training rows, held-out rows), or None
+    seeds           how many beginnings
+    halving         whether settings that are clearly behind leave early
+    together        whether members share a program; None: on an accelerator
+    watch           as in `fit`, with the number of the member
+
+    >>> from meristem.data.spirals import two_spirals
+    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
+    >>> found = path(
+    ...     network, two_spirals("easy"), penalties=[1e-3, 1e-1], learning_rates=[1e-2], cv=2, key=jax.random.key(1),
+    ...     recipe=Recipe(batch_size=32), max_epochs=3,
+    ... )
+    >>> found.table["loss"].shape, found.best().penalty in (1e-3, 1e-1)
+    ((4,), True)
+    """
+    if hasattr(start, "fit") and hasattr(start, "get_params"):
+        from meristem.estimators.paths import path_of  # scikit-learn is not for everyone
+
+        if recipe is not None or key is not None:
+            raise ValueError("recipe and key are a network's; an estimator has its own parameters and random_state.")
+        given = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
+        return path_of(start, data, **given, cv=cv, seeds=seeds, halving=halving, together=together, watch=watch)
+    if learning_rates is None or key is None or any(isinstance(given, str) for given in (penalties, l2s, dropouts)):
+        raise ValueError(
+            "Of a network penalties=[…], learning_rates=[…] and key=jax.random.key(0) must be given; numbers, no 'auto'."
+        )
+    check_size("seeds", seeds)
+    recipe, key = recipe or Recipe(), as_key("key", key)
+    keys = [jax.random.fold_in(key, seed) for seed in range(seeds)]
+    networks = [start if isinstance(start, Network) else start(jax.random.fold_in(one, 0)) for one in keys]
+    ready = prepare(data, networks[0], recipe.task)
+    folds = None if cv is None else _splits(cv, len(ready.data.x), key)
+    members = grid(
+        penalties=penalties,
+        l2s=(L2,) if l2s is None else l2s,
+        dropouts=(0.0,) if dropouts is None else dropouts,
+        rates=learning_rates,
+        folds=0 if folds is None else len(folds),
+        seeds=range(seeds),
+    )
+    weights = None if folds is None else fold_weights(folds, len(ready.data.x))
+    begun = time.perf_counter()
+    runs = [
+        begin(networks[seed], recipe, knobs, jax.random.fold_in(keys[seed], 1 + max(fold, 0)), max_capacity=max_capacity)
+        for knobs, fold, seed in zip(knobs_of(members, weights), members.fold, members.seed, strict=True)
+    ]
+    runs = trained(
+        runs,
+        ready,
+        members.settings,
+        max_epochs=max_epochs,
+        halving=halving,
+        together=together,
+        watcher=watcher_of("watch", watch),
+    )
+    return result_of(members, runs, [run.best for run in runs], time.perf_counter() - begun)
+
+
+def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
+    """Those of each member; `weights` of training and held-out rows, [folds, rows]. Folds share what is on the device."""
+    each = None if weights is None else [tuple(map(jnp.asarray, pair)) for pair in zip(*weights, strict=True)]
+    return [
+        Knobs(
+            learning_rate=members.learning_rate[m],
+            penalty=members.penalty[m],
+            l2=members.l2[m],
+            dropout=members.dropout[m] or None,
+            weight=None if each is None else each[members.fold[m]][0],
+            dev_weight=None if each is None else each[members.fold[m]][1],
+        )
+        for m in range(len(members))
+    ]
+
+
+def result_of(members: Members, runs: Sequence[Run], networks: Sequence[Network], seconds: float) -> Path:
+    """What the runs came to; `networks` are their best, as they are shipped."""
+    rows = [_row(run, network) for run, network in zip(runs, networks, strict=True)]
+    measured = {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "layer_sizes"}
+    layers = np.stack([row["layer_sizes"] for row in rows])
+    return Path(members.columns | measured, tuple(networks), layers, seconds)
+
+
+def _row(run: Run, network: Network) -> dict[str, Any]:
+    """Of the best model of a run."""
+    epoch = int(run.best_epoch) - 1
+    if epoch < 0:  # no epoch was finite
+        measured = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
+        layers = np.zeros_like(np.asarray(run.history["layer_sizes"])[0])
+    else:
+        named = {"loss": "dev_loss", "error": "dev_error", "soft_size": "soft_size", "hard_size": "hard_size"}
+        measured = {name: run.history[own][epoch].item() for name, own in named.items()}
+        layers = run.history["layer_sizes"][epoch]
+    counts = {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": bool(run.stopped)}
+    return measured | counts | {"layer_sizes": layers}
+
+
+def _splits(cv: Any, rows: int, key: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    if isinstance(cv, int | np.integer):
+        return shuffled_folds(rows, int(cv), np.asarray(jax.random.key_data(key)).ravel()[-1].item())
+    return [(np.asarray(learn), np.asarray(held)) for learn, held in cv]

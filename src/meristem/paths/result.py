@@ -1,0 +1,134 @@
+"""What a path found: a row for each member, a point for each setting, and which point to take.
+
+    path.table           name → [members]: penalty, l2, dropout, learning_rate, fold, seed, loss, error, n_parameters, …
+    path.best()          the point of the least mean loss on rows that were held out
+    path.within_one_se() the largest penalty whose loss is within one standard error of that, paired fold by fold
+    path.frontier()      the points that none beats in both loss and size
+    path.at(penalty)     the best point at the penalty that is nearest
+
+The standard error is that of the mean difference to the best point over folds and seeds: what all settings find hard in a fold
+says nothing about which of them is better. Plain data, NumPy alone; pictures/path.py draws it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from meristem.nn.network import Network
+from meristem.paths.members import COLUMNS, KNOBS, Members
+
+
+@dataclass(frozen=True)
+class Point:
+    """A setting, and what its members came to."""
+
+    penalty: float
+    l2: float
+    dropout: float
+    learning_rate: float
+    loss: float  # mean over folds and seeds, on rows held out
+    standard_error: float  # of the difference to the best point; 0 for the best itself, or with a single member
+    error: float
+    n_parameters: float  # mean
+    members: tuple[int, ...]  # rows of the table
+
+    @property
+    def knobs(self) -> dict[str, float]:
+        """Its setting by name."""
+        return {name: getattr(self, name) for name in KNOBS}
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """See the module's header. `networks` are the members' best, `layer_sizes` [members, layers] their soft sizes."""
+
+    table: dict[str, np.ndarray]
+    networks: tuple[Network, ...] = field(repr=False)
+    layer_sizes: np.ndarray = field(repr=False)
+    seconds: float = 0.0
+
+    @property
+    def points(self) -> list[Point]:
+        """A point for each setting, from the smallest penalty to the largest."""
+        members = Members(**{name: self.table[name] for name in COLUMNS})
+        groups = [np.flatnonzero(members.settings == number) for number in range(members.settings.max() + 1)]
+        losses = [self.table["loss"][rows] for rows in groups]
+        done = self.table.get("finished", np.ones(len(self.table["loss"]), bool))
+        best = int(
+            np.argmin([np.mean(loss) + (0 if done[rows].all() else 1e9) for rows, loss in zip(groups, losses, strict=True)])
+        )
+        return [
+            Point(
+                **{name: float(getattr(members, name)[rows[0]]) for name in KNOBS},
+                loss=float(np.mean(loss)),
+                standard_error=_paired_error(loss, losses[best]),
+                error=float(np.mean(self.table["error"][rows])),
+                n_parameters=float(np.mean(self.table["n_parameters"][rows])),
+                members=tuple(rows.tolist()),
+            )
+            for rows, loss in zip(groups, losses, strict=True)
+        ]
+
+    def best(self) -> Point:
+        """The point of the least loss, of those that were trained to their end; of equals the one with the largest penalty."""
+        return min(self.finished, key=lambda point: (point.loss, -point.penalty))
+
+    @property
+    def finished(self) -> list[Point]:
+        """The points that did not leave early; if all did, all."""
+        done = self.table.get("finished", np.ones(len(self.table["loss"]), bool))
+        return [point for point in self.points if done[list(point.members)].all()] or self.points
+
+    def within_one_se(self) -> Point:
+        """Of the points that differ from the best in their penalty alone: the largest that is not clearly worse."""
+        best = self.best()
+        others = [name for name in KNOBS if name != "penalty"]
+        alike = [point for point in self.finished if all(getattr(point, name) == getattr(best, name) for name in others)]
+        fine = [point for point in alike if point.loss - best.loss <= point.standard_error]
+        return max([best, *fine], key=lambda point: point.penalty)
+
+    def at(self, penalty: float) -> Point:
+        """The best point at the penalty that is nearest, by its logarithm."""
+        nearest = min({point.penalty for point in self.points}, key=lambda own: abs(_log(own) - _log(penalty)))
+        return min((point for point in self.points if point.penalty == nearest), key=lambda point: point.loss)
+
+    def frontier(self) -> list[Point]:
+        """The points that none beats in both loss and size, from the smallest network to the largest."""
+        found: list[Point] = []
+        for point in sorted(self.points, key=lambda point: (point.n_parameters, point.loss)):
+            if not found or point.loss < found[-1].loss:
+                found.append(point)
+        return found
+
+    def frame(self) -> Any:
+        """The table as a pandas DataFrame."""
+        from importlib import import_module
+
+        return import_module("pandas").DataFrame(self.table)
+
+    def plot_path(self, ax: Any = None) -> Any:
+        """Loss and size against the penalty (`meristem.pictures`)."""
+        from meristem.pictures.path import plot_path
+
+        return plot_path(self, ax=ax)
+
+    def plot_frontier(self, ax: Any = None) -> Any:
+        """Loss against size, one point a setting, those that none beats joined (`meristem.pictures`)."""
+        from meristem.pictures.frontier import plot_frontier
+
+        points = self.points
+        sizes, errors = ([getattr(point, name) for point in points] for name in ("n_parameters", "error"))
+        return plot_frontier(sizes, errors, colors=[point.penalty for point in points], ax=ax)
+
+
+def _paired_error(losses: np.ndarray, of_best: np.ndarray) -> float:
+    """The standard error of the mean difference, member by member."""
+    difference = losses - of_best
+    if len(difference) < 2 or not np.isfinite(difference).all():
+        return 0.0
+    return float(difference.std(ddof=1) / np.sqrt(len(difference)))
+
+
+def _log(value: float) -> float:
+    return float(np.log(max(value, 1e-300)))

@@ -1,0 +1,73 @@
+"""A path as a picture: the held-out loss against the penalty above, what the layers are used for below.
+
+plot_path(path) → Axes of the loss; sizes stand on its upper axis, the layers' soft sizes are bands below
+"""
+
+from typing import Any
+
+import numpy as np
+
+from meristem.paths.result import Path, Point
+from meristem.pictures.canvas import canvas
+from meristem.pictures.sheet import GREY, INK, Axes, layer_colors
+
+
+def plot_path(path: Path, *, ax: Any = None) -> Axes:
+    """Draw a path and return the Axes of the loss.
+
+    At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point; marked
+    are the least loss and the largest penalty within one standard error of it. `ax` takes two Axes, one above the other.
+
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> zeros = dict.fromkeys(("l2", "dropout", "learning_rate", "seed"), np.zeros(4))
+    >>> loss, size = np.array([0.5, 0.6, 0.7, 0.6]), np.array([90, 80, 20, 10])
+    >>> knobs = {"penalty": np.array([1e-3, 1e-3, 1e-2, 1e-2]), "fold": np.array([0, 1, 0, 1]), **zeros}
+    >>> found = Path(knobs | {"loss": loss, "error": loss, "n_parameters": size}, (), np.ones((4, 2)))
+    >>> plot_path(found, ax=Figure().subplots(2, 1)).get_ylabel()
+    'held-out loss'
+    """
+    points = [path.at(penalty) for penalty in sorted({point.penalty for point in path.points})]
+    if points[0].penalty == 0:  # it has no place on a logarithmic axis
+        points = points[1:] or points
+    best, small = path.best(), path.within_one_se()
+    penalties = np.array([point.penalty for point in points])
+    with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
+        _losses(above, points, penalties, best, small)
+        _bands(below, path, points, penalties)
+        if (penalties > 0).all():
+            for one in (above, below):
+                one.set_xscale("log")
+        _sizes(above, points, penalties)
+        below.set_xlabel("penalty")
+    return above
+
+
+def _losses(ax: Axes, points: list[Point], penalties: np.ndarray, best: Point, small: Point) -> None:
+    losses, errors = (np.array([getattr(point, name) for point in points]) for name in ("loss", "standard_error"))
+    ax.fill_between(penalties, losses - errors, losses + errors, color="#D6E6F2", linewidth=0)
+    ax.plot(penalties, losses, color="#2171B5", marker="o", markersize=4, linewidth=1.6)
+    marks = [(best, INK, "least loss")] + [(small, GREY, "within one standard error")] * (small.penalty != best.penalty)
+    for point, color, label in marks:
+        ax.axvline(point.penalty, color=color, linewidth=1, linestyle="--" if color == GREY else "-", label=label)
+    ax.set_ylabel("held-out loss")
+    ax.legend(frameon=False, fontsize=8)
+
+
+def _bands(ax: Axes, path: Path, points: list[Point], penalties: np.ndarray) -> None:
+    sizes = np.array([path.layer_sizes[list(point.members)].mean(0) for point in points])
+    layers = np.flatnonzero(sizes.any(0))
+    colors = layer_colors(max(1, len(layers)))
+    ax.stackplot(penalties, *sizes[:, layers].T, colors=colors[: len(layers)], linewidth=0)
+    ax.set_ylabel("soft size, layer by layer" if sizes.shape[1] > 1 else "soft size")
+    ax.set_ylim(bottom=0)
+
+
+def _sizes(ax: Axes, points: list[Point], penalties: np.ndarray) -> None:
+    """Above: the parameters of what is shipped, at each penalty."""
+    upper = ax.secondary_xaxis("top")
+    step = -(-len(points) // 8)
+    upper.set_xticks(penalties[::step], [f"{point.n_parameters:,.0f}" for point in points[::step]])
+    upper.minorticks_off()
+    upper.tick_params(length=0, labelsize=8)
+    upper.set_xlabel("parameters", fontsize=8, color=GREY)

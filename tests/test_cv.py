@@ -1,0 +1,149 @@
+"""Estimators that find their price: one model of a bag, its choice, its file, its exports."""
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_friedman1
+from sklearn.model_selection import KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import meristem
+from exporting import run, run_torch
+from meristem.compact.inference import outputs
+from meristem.compact.layers import Bag
+
+SMALL = {"cv": 2, "max_width": 8, "max_epochs": 60, "learning_rate": 1e-2, "random_state": 0}
+ONE = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0]}
+KINDS = [
+    meristem.TunnelClassifierCV(**SMALL, depth=2),
+    meristem.BuddingClassifierCV(**SMALL, max_leaves=2),
+    meristem.TunnelRegressorCV(**SMALL, depth=2),
+    meristem.BuddingRegressorCV(**SMALL, max_leaves=2),
+]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+def data(model):
+    return load_iris(return_X_y=True) if hasattr(model, "predict_proba") else make_friedman1(120, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Each kind, fitted once with three prices."""
+    return [clone(model).set_params(penalties=[1e-4, 1e-2, 1.0], l2s=[1e-4]).fit(*data(model)) for model in KINDS]
+
+
+def test_a_bag_says_the_mean_of_what_its_networks_say(fitted):
+    for model in fitted:
+        X, _ = data(model)
+        x = model._scaling_(X)
+        each = [outputs(one._compact_, x) for one in model.estimators_]
+        np.testing.assert_allclose(outputs(model._compact_, x), np.mean(each, 0), rtol=1e-12)
+        assert len(each) == 2 and isinstance(model.compact().layers[0], Bag)
+        assert model.n_parameters_ == sum(one.n_parameters_ for one in model.estimators_)
+        assert model.score(*data(model)) > (0.9 if hasattr(model, "predict_proba") else 0.5)
+
+
+def test_what_was_found_is_said_in_the_manner_of_scikit_learn(fitted):
+    for model in fitted:
+        assert model.penalty_ == model.penalty_min_ <= model.penalty_1se_
+        results = model.cv_results_
+        assert results["param_penalty"].tolist() == [1e-4, 1e-2, 1.0] and results["rank_test_score"].min() == 1
+        assert results["params"][int(results["mean_test_score"].argmax())]["penalty"] == model.penalty_
+        np.testing.assert_allclose(results["mean_test_score"], [-point.loss for point in model.path_.points])
+        assert {"split0_test_score", "split1_test_score", "std_test_score"} <= set(results)
+        assert model.path_.plot_path is not None
+
+
+def test_a_file_holds_the_whole_of_it(fitted, tmp_path):
+    for model in fitted:
+        X, _ = data(model)
+        model.save(tmp_path / "model")
+        again = meristem.load(tmp_path / "model")
+        assert type(again) is type(model) and again.get_params() == model.get_params()
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        assert again.penalty_ == model.penalty_ and again.n_parameters_ == model.n_parameters_
+        assert again.path_.best() == model.path_.best() and again.cv_results_["params"] == model.cv_results_["params"]
+
+
+def test_exports_are_one_model(fitted, tmp_path, torch):
+    for model in fitted:
+        X = data(model)[0].astype(np.float32)
+        said = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+        written = run(model.to_onnx(tmp_path / "model.onnx"), X)
+        np.testing.assert_allclose(np.squeeze(list(written.values())[-1]), said, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(np.squeeze(run_torch(torch, model.to_torch(), X)), said, rtol=1e-4, atol=1e-5)
+
+
+def test_one_network_may_be_kept_instead_and_the_largest_price_within_one_standard_error():
+    X, y = load_iris(return_X_y=True)
+    model = clone(KINDS[0]).set_params(penalties=[1e-4, 1e-2], l2s=[1e-4], refit="one", rule="1se").fit(X, y)
+    assert len(model.estimators_) == 1 and model.penalty_ == model.penalty_1se_ >= model.penalty_min_
+    assert model.estimators_[0].n_samples_seen_ == 150, "it has seen all rows"
+    assert model.estimators_[0].penalty == model.penalty_
+
+
+def test_names_weights_splitters_and_seeds():
+    X, y = load_iris(return_X_y=True)
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    model = clone(KINDS[0]).set_params(**ONE, max_epochs=20)
+    first, second = (clone(model).fit(frame, y) for _ in range(2))
+    assert first.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_array_equal(first.predict_proba(frame), second.predict_proba(frame))
+    weighted = clone(model).fit(X, y, sample_weight=(y != 2).astype(float))
+    assert 2 not in weighted.predict(X)
+    split = clone(model).set_params(cv=KFold(3)).fit(X[::-1], y[::-1])
+    assert len(split.estimators_) == 3
+
+
+def test_the_budget_is_of_the_whole_bag():
+    X, y = load_iris(return_X_y=True)
+    model = clone(KINDS[0]).set_params(budget=80, l2s=[1e-4], input_dropouts=[0.0]).fit(X, y)
+    assert model.n_parameters_ <= 80
+
+
+def test_what_is_tried_by_itself_is_found_from_the_data():
+    X, y = load_iris(return_X_y=True)
+    model = clone(KINDS[0]).set_params(max_epochs=2, halving=False).fit(X, y)
+    tried = np.unique(model.path_.table["penalty"])
+    assert len(tried) == 6 and tried.max() / tried.min() == pytest.approx(1e4)
+    top = np.log(3) / ((4 + 3) / 50)  # what can be gained, and what the cheapest dimension costs
+    assert tried.max() == pytest.approx(0.1 * top, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"rule": "best"}, "rule='best' is not known"),
+        ({"refit": "two"}, "refit='two' is not known"),
+        ({"penalties": "some"}, "penalties='some' must be a list of numbers, or 'auto'"),
+        ({"l2s": []}, r"l2s=\[\] must be a list"),
+        ({"cv": 1}, "cv=1 must be at least 2"),
+        ({"cv": 0.5}, "cv=0.5 must be a number of folds"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        clone(KINDS[0]).set_params(**wrong).fit(*load_iris(return_X_y=True))
+
+
+def test_the_path_of_an_estimator():
+    X, y = load_iris(return_X_y=True)
+    plain = meristem.TunnelClassifier(max_width=8, depth=2, max_epochs=4, random_state=0)
+    path = meristem.path(plain, (X, y), penalties=[1e-3, 1e-1], cv=2)
+    assert len(path.networks) == 4 and path.networks[0].embed.weight.shape == (8, 4)
+    with pytest.raises(ValueError, match="are a pair"):
+        meristem.path(plain, X, penalties=[1e-3])
+
+
+WHY = "minibatches: a row of weight 2 is not the same as the row twice, and folds hold out other rows"
+EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WHY for kind in ("dense", "sparse")}
+
+
+@parametrize_with_checks([clone(model).set_params(**ONE) for model in KINDS], expected_failed_checks=lambda estimator: EXPECTED)
+def test_check(estimator, check):
+    check(estimator)

@@ -1,0 +1,174 @@
+"""Penalty paths: members of one population, folds as weights of rows, and what is said of them together."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import meristem
+from meristem.data.spirals import two_spirals
+from meristem.nn import Network
+from meristem.paths.folds import fold_weights, shuffled_folds
+from meristem.paths.members import grid
+from meristem.paths.result import Path
+from meristem.paths.training import promising
+from meristem.train.recipe import Recipe
+
+RECIPE = Recipe(batch_size=32, patience=3)
+PENALTIES = [1e-4, 1e-2, 1.0]
+
+
+def network() -> Network:
+    return Network.create("tunnel", 2, 1, width=4, depth=2, key=jax.random.key(0))
+
+
+def found(**how: Any) -> Path:
+    given: dict[str, Any] = {"penalties": PENALTIES, "learning_rates": [1e-2], "cv": 3, "key": jax.random.key(1)}
+    return meristem.path(network(), two_spirals("easy"), **given | {"recipe": RECIPE, "max_epochs": 8} | how)
+
+
+def table(losses: np.ndarray, penalties: list[float], **more: np.ndarray) -> Path:
+    """A path of one l2, dropout and rate; losses [penalties, folds]."""
+    n, folds = losses.shape
+    zeros = np.zeros(n * folds)
+    columns = {"penalty": np.repeat(penalties, folds), "l2": zeros, "dropout": zeros, "learning_rate": zeros}
+    columns |= {"fold": np.tile(np.arange(folds), n), "seed": zeros, "loss": losses.ravel(), "error": losses.ravel()}
+    columns |= {"n_parameters": np.repeat(100 / (1 + np.arange(n)), folds)}
+    return Path(columns | more, (), np.ones((n * folds, 2)))
+
+
+def test_a_member_of_a_path_is_the_run_that_one_would_have_made_oneself():
+    """The rows of its fold alone, its knobs, its key."""
+    path = found(penalties=[1e-2], l2s=[1e-4], together=False)
+    x, y = two_spirals("easy")[:2]
+    learn, held = (np.asarray(path_rows) for path_rows in _first_fold(len(x)))
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1), 0), 1)
+    weights = fold_weights([(learn, held)], len(x))
+    run = meristem.fit(
+        network(),
+        (x, y),
+        learning_rate=1e-2,
+        penalty=1e-2,
+        l2=1e-4,
+        weight=weights[0][0],
+        dev_weight=weights[1][0],
+        key=key,
+        recipe=RECIPE,
+        max_epochs=8,
+    )
+    assert path.table["loss"][0] == run.history["dev_loss"][int(run.best_epoch) - 1]
+    for one, other in zip(*(jax.tree.leaves(net) for net in (path.networks[0], run.best)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _first_fold(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    return shuffled_folds(rows, 3, np.asarray(jax.random.key_data(jax.random.key(1))).ravel()[-1].item())[0]
+
+
+def test_together_and_alone_a_path_is_the_same():
+    alone, together = (found(together=flag) for flag in (False, True))
+    for name in ("penalty", "fold", "epochs", "n_parameters"):
+        np.testing.assert_array_equal(alone.table[name], together.table[name])
+    np.testing.assert_allclose(alone.table["loss"], together.table["loss"], rtol=1e-4)
+
+
+def test_a_table_has_a_row_for_every_combination():
+    path = found(penalties=[1e-3, 1e-2], l2s=[0.0, 1e-3], dropouts=[0.0, 0.2], seeds=2, cv=2, max_epochs=1)
+    assert {len(column) for column in path.table.values()} == {2 * 2 * 2 * 2 * 2}
+    assert len(path.points) == 8 and all(len(point.members) == 4 for point in path.points)
+    frame = path.frame()
+    assert list(frame["penalty"].unique()) == [1e-3, 1e-2] and len(frame) == 32
+
+
+def test_a_development_set_of_ones_own_is_scored_without_folds():
+    x, y = two_spirals("easy")[:2]
+    path = meristem.path(
+        network(),
+        (x[::2], y[::2], x[1::2], y[1::2]),
+        penalties=[1e-2],
+        learning_rates=[1e-2],
+        cv=None,
+        key=jax.random.key(0),
+        recipe=RECIPE,
+        max_epochs=2,
+    )
+    assert path.table["fold"].tolist() == [-1]
+
+
+# ---- what to take
+
+
+def test_the_one_standard_error_rule_takes_a_larger_price_and_never_a_smaller_one():
+    """Differences are paired: fold by fold the second is worse by a little, whatever the fold."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        losses = rng.normal(1, 0.3, (1, 5)) + rng.normal(0, rng.uniform(0.001, 0.2), (6, 5))
+        path = table(losses, np.geomspace(1e-4, 1, 6).tolist())
+        assert path.within_one_se().penalty >= path.best().penalty
+        assert path.within_one_se().loss - path.best().loss <= path.within_one_se().standard_error
+    hard_fold = np.array([[1.0, 9.0, 1.0], [1.1, 9.1, 1.1], [1.0, 9.5, 1.1]])
+    path = table(hard_fold, [1e-3, 1e-2, 1e-1])
+    assert path.best().penalty == 1e-3
+    assert path.points[1].standard_error == pytest.approx(0, abs=1e-12), "the same difference in each fold is no chance"
+    assert path.within_one_se().penalty == 1e-3
+
+
+def test_of_points_that_left_early_none_is_taken():
+    losses = np.array([[0.1, 0.1], [0.5, 0.5]])
+    path = table(losses, [1e-3, 1e-2], finished=np.array([False, False, True, True]))
+    assert path.best().penalty == path.within_one_se().penalty == 1e-2
+
+
+def test_frontier_and_at():
+    path = table(np.array([[0.1, 0.2], [0.5, 0.5], [0.3, 0.3]]), [1e-3, 1e-2, 1e-1])
+    assert [point.penalty for point in path.frontier()] == [1e-1, 1e-3]
+    assert path.at(3e-2).penalty == 1e-2 or path.at(3e-2).penalty == 1e-1
+    assert path.at(1e-9).penalty == 1e-3
+
+
+def test_a_setting_that_diverged_is_not_taken():
+    path = table(np.array([[np.inf, 0.1], [0.5, 0.5]]), [1e-3, 1e-2])
+    assert path.best().penalty == 1e-2
+
+
+def test_halving_keeps_the_better_half_and_what_is_not_clearly_behind():
+    settings = np.repeat(np.arange(4), 3)
+    losses = np.array([[1.0, 1.1, 0.9], [1.0, 1.4, 0.8], [2.0, 2.1, 1.9], [1.3, 1.4, 1.2]])
+    assert promising(losses.ravel().tolist(), settings).reshape(4, 3).all(1).tolist() == [True, True, False, False]
+    recipe = Recipe(batch_size=32, patience=20)
+    path = found(halving=True, max_epochs=40, penalties=[1e-4, 1e-3], l2s=[1e-5, 30.0], recipe=recipe)
+    left = ~path.table["finished"] & (path.table["epochs"] < 40)
+    assert left.any() and (path.table["l2"][left] == 30.0).all(), "a huge l2 leaves at a rung"
+    assert path.best().l2 == 1e-5
+
+
+def test_pictures_of_a_path():
+    path = found(max_epochs=3)
+    above, below = Figure(figsize=(6, 5)).subplots(2, 1)
+    assert path.plot_path(ax=[above, below]) is above
+    assert above.get_xscale() == "log" and below.get_xlabel() == "penalty"
+    assert path.plot_frontier(ax=Figure().subplots()).get_xlabel() == "parameters"
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"penalties": "auto"}, "Of a network penalties"),
+        ({"penalties": []}, "penalties is empty"),
+        ({"penalties": [-1.0]}, "penalties=-1.0 must be"),
+        ({"cv": 1}, "cv=1 must be at least 2"),
+        ({"cv": [([0, 1], [])]}, "fold 0 has no held-out rows"),
+        ({"key": None}, "key=jax.random.key"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(how, said):
+    with pytest.raises(ValueError, match=said) as error:
+        found(**how)
+    assert "\n" not in str(error.value)
+
+
+def test_a_grid_is_in_the_order_of_the_price():
+    members = grid(penalties=[1, 0.1, 1], l2s=[0.0], dropouts=[0, 0.0], rates=[1e-3], folds=2)
+    assert members.penalty.tolist() == [0.1, 0.1, 1, 1] and members.fold.tolist() == [0, 1, 0, 1]
