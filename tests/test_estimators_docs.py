@@ -14,7 +14,9 @@ from meristem.estimators.attributes import attributes_of
 from meristem.estimators.parameters import PARAMETERS, parameters_of
 
 PAGE = (Path(__file__).parent.parent / "docs" / "estimators.md").read_text()
-KINDS = [type(model) for model in (*CLASSIFIERS, *REGRESSORS)]
+PLAIN = [type(model) for model in (*CLASSIFIERS, *REGRESSORS)]
+SEARCHING = [getattr(meristem, f"{kind.__name__}CV") for kind in PLAIN if not kind.__name__.startswith("Highway")]
+KINDS = [*PLAIN, *SEARCHING]
 
 
 def entries(text: str, section: str) -> dict[str, tuple[str, str]]:
@@ -32,11 +34,12 @@ def test_help_explains_every_parameter_with_its_default(kind):
     for name, default in kind().get_params().items():
         words, text = said[name]
         assert words == f"{PARAMETERS[name].kind}, default={default!r}" and text == PARAMETERS[name].text
-    assert "\n |  penalty : float, default=0.001\n" in pydoc.render_doc(kind, renderer=pydoc.plaintext)
+    price = "penalty : float, default=0.001" if kind in PLAIN else "penalties : list of float, or 'auto', default='auto'"
+    assert f"\n |  {price}\n" in pydoc.render_doc(kind, renderer=pydoc.plaintext)
 
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # two epochs
-@pytest.mark.parametrize("model", [CLASSIFIERS[0], REGRESSORS[0]])
+@pytest.mark.parametrize("model", [CLASSIFIERS[0], REGRESSORS[0], meristem.TunnelClassifierCV(max_width=8, cv=2, depth=2)])
 def test_help_explains_what_is_learned_and_nothing_else(model):
     X, y = iris()
     model = clone(model).set_params(max_epochs=2).fit(pandas.DataFrame(X, columns=list("abcd")), y)
@@ -62,7 +65,7 @@ def test_the_page_has_the_same_words():
     """On failure, paste what is printed."""
     defaults = {name: default for kind in reversed(KINDS) for name, (_, default) in parameters_of(kind).items()}
     rows = [row(f"`{name}`", repr(defaults[name]), one.text) for name, one in PARAMETERS.items()]
-    attributes = attributes_of(meristem.TunnelClassifier)
-    rows += [row(f"`{name}`", kind, text) for name, (kind, text) in attributes.items()]
+    for kind in (meristem.TunnelClassifier, meristem.TunnelClassifierCV):
+        rows += [row(f"`{name}`", words, text) for name, (words, text) in attributes_of(kind).items()]
     print("\n".join(rows))
     assert [line for line in rows if line not in PAGE] == []

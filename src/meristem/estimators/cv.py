@@ -218,7 +218,8 @@ class TunnelClassifierCV(Depth, ClassifierCV):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TunnelClassifierCV(penalties=[1e-3, 1e-2], cv=2, max_width=8, depth=2, max_epochs=40, random_state=0).fit(X, y)
+    >>> small = {"max_width": 8, "depth": 2, "learning_rate": 0.01, "max_epochs": 60}     # for this example to be quick
+    >>> model = TunnelClassifierCV(penalties=[1e-3, 1e-2], cv=2, random_state=0, **small).fit(X, y)
     >>> model.score(X, y) > 0.9, len(model.estimators_)
     (True, 2)
     """
@@ -235,7 +236,8 @@ class BuddingClassifierCV(Leaves, ClassifierCV):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BuddingClassifierCV(penalties=[1e-2], cv=2, max_width=8, max_leaves=2, max_epochs=40, random_state=0).fit(X, y)
+    >>> small = {"max_width": 8, "max_leaves": 2, "learning_rate": 0.01, "max_epochs": 60}
+    >>> model = BuddingClassifierCV(penalties=[1e-3, 1e-2], cv=2, random_state=0, **small).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """

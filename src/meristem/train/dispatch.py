@@ -76,11 +76,6 @@ def programs_for(knobs: Knobs) -> Programs:
     return TOGETHER if jnp.ndim(knobs.penalty) else ALONE
 
 
-def programs_of(state: TrainState) -> Programs:
-    """Those of a population, if the state has members."""
-    return TOGETHER if state.epoch.ndim else ALONE
-
-
 def parts_of(steps: int) -> int:
     """In how many parts an epoch is asked for: as few as may be, or a few more if these divide it without a rest.
 

@@ -23,14 +23,14 @@ from meristem.nn.grow import resize
 from meristem.nn.network import Network
 from meristem.train.budget import FIRST_PRICE, check_budget, cost_of, next_price
 from meristem.train.capacity import adapt, keep_best, level, with_room
-from meristem.train.dispatch import Pulse, programs_for, programs_of, run_epoch, settled
+from meristem.train.dispatch import Pulse, programs_for, run_epoch, settled
 from meristem.train.history import History, side_by_side, with_epochs
 from meristem.train.knobs import Knobs, check_rows, checked
 from meristem.train.packing import unpack
 from meristem.train.recipe import Recipe
 from meristem.train.samples import prepare
 from meristem.train.schedule import Plateau
-from meristem.train.state import EpochInfo, TrainState, fitting, select
+from meristem.train.state import EpochInfo, TrainState, fitting
 
 MAX_CAPACITY = 16
 
@@ -177,35 +177,11 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
     if info.improved.any():
         best = keep_best(info.improved, state.measured, best)
         best_epoch = np.where(info.improved, info.epoch - run.begun_at, best_epoch)
-    if run.recipe.settle and _is_chosen_by_others(prepared, run.knobs):
-        state = _from_best(state, best, info, run.recipe)
     if not info.stopped.all():
         state = adapt(state, info, run.least_capacity, run.max_capacity)
     knobs = run.knobs if run.knobs.budget is None else run.knobs._replace(penalty=next_price(run.knobs, info.hard_cost))
     changed = replace(run, state=state, best=best, best_epoch=best_epoch, knobs=knobs, capacities=())
     return replace(changed, infos=(*run.infos, info)), info
-
-
-def _is_chosen_by_others(prepared: Any, knobs: Knobs) -> bool:
-    """Whether the model is chosen by rows that it does not learn from."""
-    return prepared.data.dev_x is not None or knobs.dev_weight is not None
-
-
-def _from_best(state: TrainState, best: Network, info: EpochInfo, recipe: Recipe) -> TrainState:
-    """Members whose rate shrinks for the first time go on from their best network; what came after it was learned by heart.
-
-    What the optimizer keeps begins anew: it is of another network.
-    """
-    shrinks = np.asarray((info.stage == 0) & (np.asarray(state.plateau.stage) == 1) & ~info.diverged)
-    if not shrinks.any():
-        return state
-    chosen = keep_best(shrinks, best, state.network)
-    fresh = programs_of(state).start(chosen, state.key, recipe=recipe)
-    if state.network.body.capacity != chosen.body.capacity:
-        state = with_room(state, chosen.body.capacity)
-    moved = jnp.asarray(shrinks)
-    kept = select(moved, (fresh.opt_state, fresh.average), (state.opt_state, state.average))
-    return eqx.tree_at(lambda s: (s.network, s.opt_state, s.average), state, (chosen, *kept))
 
 
 def within_budget(run: Run, data: Any) -> Run:
