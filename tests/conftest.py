@@ -48,6 +48,7 @@ TO_THE_BIT = {"test_io"}
 # programs that scikit-learn's checks have compiled.
 LONGEST = [
     "sklearn_checks",
+    "cv",
     "reference",
     "docs",
     "estimators_training",
