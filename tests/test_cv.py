@@ -15,6 +15,7 @@ from meristem.compact.layers import Bag
 
 SMALL = {"cv": 2, "max_width": 8, "max_epochs": 60, "learning_rate": 1e-2, "random_state": 0}
 ONE = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0]}
+QUICK = {"max_epochs": 16, "learning_rate": 0.03, "halving": False}  # for the many fits of scikit-learn's checks
 KINDS = [
     meristem.TunnelClassifierCV(**SMALL, depth=2),
     meristem.BuddingClassifierCV(**SMALL, max_leaves=2),
@@ -144,6 +145,8 @@ WHY = "minibatches: a row of weight 2 is not the same as the row twice, and fold
 EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WHY for kind in ("dense", "sparse")}
 
 
-@parametrize_with_checks([clone(model).set_params(**ONE) for model in KINDS], expected_failed_checks=lambda estimator: EXPECTED)
+@parametrize_with_checks(
+    [clone(model).set_params(**ONE, **QUICK) for model in KINDS], expected_failed_checks=lambda estimator: EXPECTED
+)
 def test_check(estimator, check):
     check(estimator)
