@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 import meristem
 
-SMALL = {"width": 16, "random_state": 0}
+SMALL = {"width": 16, "settle": False, "random_state": 0}  # how sizes settle is in test_settle.py
 CLASSIFIERS = [
     meristem.TunnelClassifier(**SMALL, depth=2),
     meristem.BuddingClassifier(**SMALL, max_leaves=2),

@@ -193,7 +193,9 @@ def test_what_is_learned_is_said(model):
     history = model.history_
     assert set(history) == {"loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size", "rate"}
     assert all(len(values) == model.n_iter_ for values in history.values())
-    assert model.n_iter_ == 40 and model.best_epoch_ == history["dev_loss"].argmin() + 1
+    assert model.n_iter_ == 40
+    # The least loss and price of the size together, so all but the least loss.
+    assert history["dev_loss"][model.best_epoch_ - 1] <= 1.05 * history["dev_loss"].min()
     assert (history["dev_loss"] == history["loss"]).all()
     assert history["rate"][0] == model.learning_rate
     at = model.best_epoch_ - 1

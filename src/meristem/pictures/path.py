@@ -12,6 +12,9 @@ from meristem.pictures.canvas import canvas
 from meristem.pictures.sheet import GREY, INK, Axes, layer_colors
 
 
+MOST_NAMES = 6  # of layers
+
+
 def plot_path(path: Path, *, ax: Any = None) -> Axes:
     """Draw a path and return the Axes of the loss.
 
@@ -58,7 +61,10 @@ def _bands(ax: Axes, path: Path, points: list[Point], penalties: np.ndarray) -> 
     sizes = np.array([path.layer_sizes[list(point.members)].mean(0) for point in points])
     layers = np.flatnonzero(sizes.any(0))
     colors = layer_colors(max(1, len(layers)))
-    ax.stackplot(penalties, *sizes[:, layers].T, colors=colors[: len(layers)], linewidth=0)
+    names = [f"layer {layer + 1}" for layer in layers]
+    ax.stackplot(penalties, *sizes[:, layers].T, colors=colors[: len(layers)], linewidth=0, labels=names)
+    if 1 < len(layers) <= MOST_NAMES:
+        ax.legend(frameon=False, fontsize=8)
     ax.set_ylabel("soft size, layer by layer" if sizes.shape[1] > 1 else "soft size")
     ax.set_ylim(bottom=0)
 
