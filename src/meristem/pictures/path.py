@@ -11,7 +11,6 @@ from meristem.paths.result import Path, Point
 from meristem.pictures.canvas import canvas
 from meristem.pictures.sheet import GREY, INK, Axes, layer_colors
 
-
 MOST_NAMES = 6  # of layers
 
 
