@@ -57,7 +57,6 @@ def test_what_was_found_is_said_in_the_manner_of_scikit_learn(fitted):
         assert results["params"][int(results["mean_test_score"].argmax())]["penalty"] == model.penalty_
         np.testing.assert_allclose(results["mean_test_score"], [-point.loss for point in model.path_.points])
         assert {"split0_test_score", "split1_test_score", "std_test_score"} <= set(results)
-        assert model.path_.plot_path is not None
 
 
 def test_a_file_holds_the_whole_of_it(fitted, tmp_path):

@@ -240,6 +240,10 @@ class Growing(Shipping, Settings):
                         "set it back, or begin anew: clone(estimator).fit(X, y)."
                     )
             return resumed(self._state_)
+        return self._fresh(targets, seed)
+
+    def _fresh(self, targets: Targets, seed: int) -> TrainState:
+        """The state of a network that has learned nothing."""
         return buckets.begin(
             self._body,
             self.n_features_in_,

@@ -99,15 +99,7 @@ def search(
     begun = time.perf_counter()
     with on(estimator.device):
         states = {
-            (fold, seed): buckets.begin(
-                estimator._body,
-                estimator.n_features_in_,
-                targets.n_out,
-                size=estimator._size(),
-                options=estimator._body_options(),
-                objective=targets.objective,
-                seed=(table.seed + len(folds) * seed + fold) % 2**32,
-            )
+            (fold, seed): estimator._fresh(targets, (table.seed + len(folds) * seed + fold) % 2**32)
             for fold in range(len(folds))
             for seed in range(seeds)
         }

@@ -7,7 +7,8 @@
 Parameters that have no plain form, callbacks and a random generator, are not kept and come back as None. Imports scikit-learn.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,10 +17,12 @@ from meristem.check import unknown
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.base import Growing
+from meristem.estimators.settings import Settings
 from meristem.files import network, state
 from meristem.files.arrays import Arrays, with_prefix, without_prefix
 from meristem.targets import Scaling, unpack as unpack_targets
 
+E = TypeVar("E", bound=Settings)
 KINDS: dict[str, type[Growing]] = {
     kind.__name__: kind
     for kind in (
@@ -65,14 +68,7 @@ def unpack(header: Any, arrays: Arrays) -> Growing:
     """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
     if set(header) != set(ENTRIES) or set(header["learned"]) - set(LATER) != set(LEARNED):
         raise ValueError("it does not hold what an estimator is made of.")
-    if header["estimator"] not in KINDS:
-        raise unknown("estimator", header["estimator"], list(KINDS))
-    kind = KINDS[header["estimator"]]
-    given, known = header["parameters"], kind().get_params()
-    for name in given:
-        if name not in known:
-            raise unknown(f"parameter of {header['estimator']}", name, list(known))
-    estimator = kind(**{name: unplain(value) for name, value in given.items()})
+    estimator = made(header, KINDS)
     estimator.network_ = network.unpack(header["network"], without_prefix("network", arrays))
     estimator._state_ = state.unpack(header["state"], without_prefix("state", arrays))
     estimator._compact_ = as_numpy(compact(estimator.network_))
@@ -91,6 +87,18 @@ def unpack(header: Any, arrays: Arrays) -> Growing:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     _check_parts(estimator)
     return estimator
+
+
+def made(header: Any, kinds: Mapping[str, type[E]]) -> E:
+    """An estimator of one of these kinds that is not fitted, with the parameters of the header."""
+    if header["estimator"] not in kinds:
+        raise unknown("estimator", header["estimator"], list(kinds))
+    kind = kinds[header["estimator"]]
+    given, known = header["parameters"], kind().get_params()
+    for name in given:
+        if name not in known:
+            raise unknown(f"parameter of {header['estimator']}", name, list(known))
+    return kind(**{name: unplain(value) for name, value in given.items()})
 
 
 def _check_parts(estimator: Growing) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from meristem import estimators
-from meristem.check import unknown
 from meristem.estimators.cv import CrossValidated
 from meristem.files import estimator
 from meristem.files.arrays import Arrays, with_prefix, without_prefix
@@ -55,21 +54,14 @@ def unpack(header: Any, arrays: Arrays) -> CrossValidated:
     """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
     if not isinstance(header, dict) or set(header) != set(ENTRIES):
         raise ValueError("it does not hold what a search is made of.")
-    if header["estimator"] not in KINDS:
-        raise unknown("estimator", header["estimator"], list(KINDS))
-    kind = KINDS[header["estimator"]]
-    given, known = header["parameters"], kind().get_params()
-    for name in given:
-        if name not in known:
-            raise unknown(f"parameter of {header['estimator']}", name, list(known))
-    model = kind(**{name: estimator.unplain(value) for name, value in given.items()})
+    model = estimator.made(header, KINDS)
     if not isinstance(header["members"], list) or not header["members"]:
         raise ValueError("its bag is empty.")
     members = [
         estimator.unpack(head, without_prefix(f"member_{number}", arrays)) for number, head in enumerate(header["members"])
     ]
-    if any(type(member) is not kind._plain for member in members):
-        raise ValueError(f"its bag holds others than {kind._plain.__name__}.")
+    if any(type(member) is not model._plain for member in members):
+        raise ValueError(f"its bag holds others than {model._plain.__name__}.")
     path = _path(without_prefix("table", arrays), arrays.get("layer_sizes"), header["seconds"])
     chosen = [point for point in path.points if all(point.knobs[name] == value for name, value in header["chosen"].items())]
     if set(header["chosen"]) != set(KNOBS) - {"learning_rate"} or not chosen:

@@ -54,7 +54,7 @@ class Path:
         members = Members(**{name: self.table[name] for name in COLUMNS})
         groups = [np.flatnonzero(members.settings == number) for number in range(members.settings.max() + 1)]
         losses = [self.table["loss"][rows] for rows in groups]
-        done = self.table.get("finished", np.ones(len(self.table["loss"]), bool))
+        done = self._is_finished
         best = int(
             np.argmin([np.mean(loss) + (0 if done[rows].all() else 1e9) for rows, loss in zip(groups, losses, strict=True)])
         )
@@ -70,6 +70,11 @@ class Path:
             for rows, loss in zip(groups, losses, strict=True)
         ]
 
+    @property
+    def _is_finished(self) -> np.ndarray:
+        """Which members were trained to their end."""
+        return self.table.get("finished", np.ones(len(self.table["loss"]), bool))
+
     def best(self) -> Point:
         """The point of the least loss, of those that were trained to their end; of equals the one with the largest penalty."""
         return min(self.finished, key=lambda point: (point.loss, -point.penalty))
@@ -77,7 +82,7 @@ class Path:
     @property
     def finished(self) -> list[Point]:
         """The points that did not leave early; if all did, all."""
-        done = self.table.get("finished", np.ones(len(self.table["loss"]), bool))
+        done = self._is_finished
         return [point for point in self.points if done[list(point.members)].all()] or self.points
 
     def within_one_se(self) -> Point:

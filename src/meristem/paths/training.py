@@ -23,7 +23,7 @@ import numpy as np
 from meristem.train.loop import go_on
 from meristem.train.run import Run, stacked
 from meristem.train.samples import Prepared
-from meristem.train.watching import Calling, Everyone, Renamed
+from meristem.train.watching import Calling, Everyone, Renamed, Watcher
 
 FIRST_RUNG = 16  # epochs; the next ones at twice as many each
 LEFT = 0.75  # of a population, that is packed anew when fewer of it are left
@@ -126,7 +126,7 @@ def _program(run: Run) -> Any:
     return run.knobs.dropout is None, run.last.body.capacity
 
 
-class _Named(Renamed):
+class _Named(Watcher):
     """A watcher of members of a population that was packed anew: by their names in the path."""
 
     def __init__(self, watcher: Everyone, names: dict[int, int]):
