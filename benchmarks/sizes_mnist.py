@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--penalties", default="1e-5,3e-5,1e-4")
     parser.add_argument("--budget", type=float, default=None)
     parser.add_argument("--scratch", action="store_true")
+    parser.add_argument("--follow", action="store_true", help="steps of what is open alone, once the rate has shrunk")
     parser.add_argument("--dropouts", default=str(INPUT_DROPOUT))
     parser.add_argument("--rates", default=str(LEARNING_RATE))
     parser.add_argument("--l2s", default="1e-5")
@@ -97,6 +98,7 @@ def main() -> None:
         scales=tuple(float(text) for text in given.scales.split(",")),
         price=given.price,
         settle=True,
+        follow=given.follow,
     )
     begin = time.perf_counter()
     run = fit(

@@ -42,7 +42,7 @@ from meristem.train.run import Run, of_state
 from meristem.train.state import TrainState
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
-FOLLOW_FROM = 10**9  # multiply-adds an epoch, from which a program for what is open is worth its compilation
+FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
 FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon as it has seen X
 
 
@@ -273,7 +273,8 @@ class Growing(Shipping, Settings):
         watched = watchers(name, epochs, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=before)
         with on(self.device), watched as (watch, say):
             state = self._begin(targets, seed, goes_on=goes_on)
-            work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network))
+            on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a step takes as long, however small it is
+            work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
             recipe = self._recipe(targets, has_dev=dev is not None, work=work)
             data = data_of(rows, dev, scaling, state.network, recipe.task)
             run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())

@@ -55,5 +55,5 @@ def plot_frontier(sizes: Any, errors: Any, *, colors: Any = None, label: str = "
         ax.xaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
         ax.set_xlabel("parameters")
         ax.set_ylabel("error, %")
-        ax.legend(frameon=False, loc="upper right")
+        ax.legend(frameon=False, loc="best")
     return ax
