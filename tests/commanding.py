@@ -38,8 +38,8 @@ def meristem(*args: object, code: str | None = None, **variables: object) -> Don
     return subprocess.run([*start, *map(str, args)], capture_output=True, text=True, env=env, timeout=300, check=False)
 
 
-def meristem_here(*args: object) -> Done:
-    """What a command answers that is called in this process, whose environment stays as it is."""
+def meristem_here(*args: object, draws: bool = True) -> Done:
+    """What a command answers that is called in this process, whose environment stays as it is; pictures only if it draws."""
     given = [str(arg) for arg in args]
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
@@ -47,7 +47,12 @@ def meristem_here(*args: object) -> Done:
         stack.enter_context(contextlib.redirect_stderr(errors))
         stack.enter_context(patch.dict(os.environ))
         stack.enter_context(patch.object(sys, "argv", ["meristem", *given]))
-        status = main(given)
+        if not draws:
+            stack.enter_context(patch("meristem.commands.reproduce.have_matplotlib", return_value=False))
+        try:
+            status = main(given)
+        except SystemExit as end:
+            status = int(end.code or 0)
     return Done(given, status, out.getvalue(), errors.getvalue())
 
 

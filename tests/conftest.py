@@ -20,10 +20,11 @@ os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["MERISTEM_TEST_PROGRAMS"]
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 # For what a short test computes, optimizing takes longer than computing: no optimization, and of XLA's two ways to emit the
-# code of a loop the older one, which compiles three times as fast.
+# code of a loop the older one, which compiles three times as fast. In one piece: the pieces are for cores that wait, and with a
+# worker on each core none does.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 if version("jaxlib").startswith("0.10."):  # XLA ends a process whose flags it does not know
-    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # of every operation JAX would note where it was called
 
 import jax

@@ -151,8 +151,7 @@ def all_answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Pat
         "help for figures": ["figures", "--help"],
         "version": ["--version"],
     }
-    done = zip(commands, meristem_each(commands.values()), strict=True)
-    return {name: (folders.get(name, Path()) / "out", answer) for name, answer in done}
+    return {name: (folders.get(name, Path()) / "out", meristem_here(*command)) for name, command in commands.items()}
 
 
 @pytest.fixture
@@ -227,7 +226,7 @@ SHORT = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--
 
 def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path):
     args = ["--rate", "1e-7,0.003", "--penalty", "0.001,1", "--choose", "smallest", "--max-epochs", "4", "--out", tmp_path]
-    done = meristem_here(*SHORT, *args)
+    done = meristem_here(*SHORT, *args, draws=False)
     assert done.returncode == 0, done.stderr
     assert "tunnel, easy: tried rate 1e-07, penalty 0.001 → training error" in done.stderr
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -244,7 +243,7 @@ def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path):
 def test_the_papers_rule_keeps_the_smallest_rate_that_solves_every_task(tmp_path):
     """At the first of three rates nothing is learned; the second solves the task; the third is not tried."""
     args = ["--select-rate", "--rate", "0.01,0.003,1e-7", "--max-epochs", "4", "--out", tmp_path]
-    done = meristem_here(*SHORT, *args)
+    done = meristem_here(*SHORT, *args, draws=False)
     assert done.returncode == 0, done.stderr
     assert "tunnel: rate 0.003 is the one that is kept" in done.stderr
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -273,18 +272,17 @@ def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Don
     save(folder / "three.safetensors", run)
     save(folder / "one.safetensors", run.member(1))
     one, three = folder / "one.safetensors", folder / "three.safetensors"
-    return folder, meristem_each(
-        [
-            ["show", one],
-            ["export", one, "--onnx", folder / "one.onnx"],
-            ["show", one, "--member", 0],
-            ["show", three],
-            ["show", three, "--member", 1],
-            ["export", three, "--onnx", folder / "three.onnx"],
-            ["show", three, "--member", 3],
-            ["export", three, "--onnx", folder / "three.onnx", "--member", 2],
-        ]
-    )
+    commands: list[list[object]] = [
+        ["show", one],
+        ["export", one, "--onnx", folder / "one.onnx"],
+        ["show", one, "--member", 0],
+        ["show", three],
+        ["show", three, "--member", 1],
+        ["export", three, "--onnx", folder / "three.onnx"],
+        ["show", three, "--member", 3],
+        ["export", three, "--onnx", folder / "three.onnx", "--member", 2],
+    ]
+    return folder, [meristem_here(*command) for command in commands]
 
 
 def test_a_run_is_shown_and_exported_by_its_best_network(saved_runs):

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classification
 
 import meristem
-from commanding import Done, meristem_each
+from commanding import Done, meristem_here
 from estimating import SMALL
 from filing import alike
 from meristem import (
@@ -81,7 +81,7 @@ def commanded(everything, folder) -> dict[str, tuple[Done, Done]]:
         for name, (*_, path) in everything.items()
         for command, ending in ((["show", path, "--png"], "png"), (["export", path, "--onnx"], "onnx"))
     ]
-    done = meristem_each(commands)
+    done = [meristem_here(*command) for command in commands]
     return dict(zip(everything, zip(done[::2], done[1::2], strict=True), strict=True))
 
 
@@ -144,7 +144,7 @@ def test_show_and_export_from_the_command_line(fitted, commanded):
 def test_what_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / "nonsense.safetensors").write_bytes(b"nonsense")
     nothing, nonsense = tmp_path / "nothing", tmp_path / "nonsense.safetensors"
-    *shown, exported = meristem_each([["show", nothing], ["show", nonsense], ["export", nonsense]])
+    *shown, exported = (meristem_here(*args) for args in (["show", nothing], ["show", nonsense], ["export", nonsense]))
     for done in shown:
         assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "--onnx" in exported.stderr

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import miniature
-from commanding import Done, meristem, meristem_each, meristem_here
+from commanding import Done, meristem_here
 from meristem.commands.main import parser
 from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
@@ -54,7 +54,7 @@ MISTAKES = {
 
 @needs_mnist
 def test_the_digits_from_the_command_to_the_figures(tmp_path):
-    done = meristem("reproduce", "mnist", "--task", "two", *SMALL, *ONE_EPOCH, "--data", REAL, "--out", tmp_path)
+    done = meristem_here("reproduce", "mnist", "--task", "two", *SMALL, *ONE_EPOCH, "--data", REAL, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mnist on cpu, 1 seed" in done.stderr and "steps/s" in done.stderr and "paper" in done.stdout
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -72,7 +72,7 @@ def test_progress_shows_within_the_first_epoch(tmp_path):
     """As many images as MNIST has, of fewer pixels."""
     folder = miniature.images(tmp_path / "many", rows=(60_000, 100), size=(4, 6))
     args = ["--task", "ten", "--models", "tunnel", *SMALL, *ONE_EPOCH, "--data", folder, "--out", tmp_path / "out"]
-    done = meristem_here("reproduce", "mnist", *args)
+    done = meristem_here("reproduce", "mnist", *args, draws=False)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert lines[1].startswith("tunnel, ten: 33% of epoch 1"), lines
@@ -127,7 +127,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     out = tmp_path_factory.mktemp("mistakes") / "out"
     commands = {mistake: ["reproduce", *mistake.split(), "--out", out] for mistake in MISTAKES}
     commands |= {f"{study} --help": ["reproduce", study, "--help"] for study in STUDIES}
-    return dict(zip(commands, meristem_each(commands.values()), strict=True))
+    return {name: meristem_here(*command) for name, command in commands.items()}
 
 
 @pytest.mark.parametrize(("mistake", "says"), MISTAKES.items())

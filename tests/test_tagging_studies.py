@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import miniature
-from commanding import Done, meristem_each, meristem_here
+from commanding import Done, meristem_here
 from meristem.experiments import mirflickr, tagging
 from meristem.experiments.options import Options
 from meristem.experiments.runs import Result
@@ -45,7 +45,7 @@ def test_photographs_by_their_tags_from_the_command(tmp_path):
     out = tmp_path / "out"
     miniature.tags(tmp_path)
     args = ["--features", "tags", "--models", "tunnel", *SMALL, *ONE_EPOCH, "--data", tmp_path, "--out", out]
-    done = meristem_here("reproduce", "mirflickr", *args)
+    done = meristem_here("reproduce", "mirflickr", *args, draws=False)
     assert done.returncode == 0, done.stderr
     summary = json.loads((out / "summary.json").read_text())
     assert [run["task"] for run in summary["runs"]] == ["10", "24"]
@@ -58,11 +58,11 @@ def test_photographs_by_their_tags_from_the_command(tmp_path):
 def of_ones_own(tmp_path_factory) -> tuple[Path, list[Done]]:
     """Two studies of files of one's own: what they said, and the folder that has theirs, `two` and `several`."""
     out = tmp_path_factory.mktemp("own")
-    files = [miniature.multilabel(out / "first.npz"), miniature.multilabel(out / "second.npz", labels=3)]
+    files = [miniature.multilabel(out / "first.npz"), miniature.multilabel(out / "second.npz")]
     two = ["--models", "budding", "--seeds", "2", "--max-epochs", "1", *SMALL, "--data", *files, "--out", out / "two"]
     several = ["--rate", "1e-7,0.003", "--penalty", "1e-3,1e-2,1e-2", "--models", "tunnel,highway", "--seeds", "2", *SMALL]
     several += ["--max-epochs", "3", "--data", miniature.multilabel(out / "own.npz", rows=200), "--out", out / "several"]
-    return out, meristem_each([["reproduce", "tagging", *two], ["reproduce", "tagging", *several]])
+    return out, [meristem_here("reproduce", "tagging", *args, draws=args is two) for args in (two, several)]
 
 
 def test_a_set_of_ones_own_from_the_command(of_ones_own):

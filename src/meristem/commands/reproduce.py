@@ -69,7 +69,8 @@ def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Opti
 def run(args: argparse.Namespace) -> None:
     """Run a study, write its files, show its table, draw its figures."""
     study = STUDIES[args.study]
-    options = study.options(**{field.name: getattr(args, field.name) for field, _ in _options(study)})
+    given = {field.name: getattr(args, field.name) for field, _ in _options(study)}
+    options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
     study.before()
     out = summary.check_out(args.out)
     seeds = "1 seed" if options.seeds == 1 else f"{options.seeds} seeds"
