@@ -26,7 +26,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-12}  # of the largest output
 N, N_OUT = 20, 3
 KEY = jax.random.key(0)
 gate_lists = st.lists(unit, min_size=DEPTH * WIDTH, max_size=DEPTH * WIDTH)
-some = settings(many, max_examples=tries(5))
+some = settings(many, max_examples=tries(3))
 
 
 @pytest.fixture(params=["float32", "float64"])
@@ -164,7 +164,7 @@ def test_a_tree_that_may_copy_stays_the_same(precision):
 def test_leaves_that_are_about_to_open_stay_the_same(precision, probe):
     """Between an update and growth a leaf may be below 1: then its probe shows in the output."""
 
-    @settings(some, max_examples=tries(4))
+    @some
     @given(tree=trees(), seed=seeds, leaves=st.lists(unit, min_size=CAPACITY, max_size=CAPACITY))
     def check(tree, seed, leaves):
         alive = np.concatenate([[True], tree["depth"][1:] >= 0])

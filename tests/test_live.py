@@ -106,17 +106,22 @@ def test_an_epoch_of_what_is_open_is_an_epoch_of_the_whole(name):
     """In the last stage nothing opens: function, gates, moments and measures agree within 1e-5."""
     whole, small = (begun(name, replace(RECIPE, follow=follow)) for follow in (False, True))
     assert what_is_open(small.state, KNOBS, small.recipe) is not None
-    for _ in range(2):
+    for _ in range(2 if name in ("tunnel, learned width", "budding, learned width") else 1):
         whole, told = advance(whole, data())
         small, seen = advance(small, data())
     for key, value in dict(told).items():
         np.testing.assert_allclose(value, seen[key], rtol=1e-4, atol=1e-5, err_msg=key)
     x = jnp.asarray(data()[0])
     for one, other in ((whole.last, small.last), (whole.state.network, small.state.network)):
-        np.testing.assert_allclose(jax.vmap(one)(x), jax.vmap(other)(x), atol=1e-5)
+        np.testing.assert_allclose(_outputs(one, x), _outputs(other, x), atol=1e-5)
     for one, other in zip(*(_gates(run.state.network) for run in (whole, small)), strict=True):
         np.testing.assert_array_equal(one == 0, other == 0)
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@jax.jit
+def _outputs(network: Network, x: Any) -> Any:
+    return jax.vmap(network)(x)
 
 
 def _gates(network: Network) -> list[Any]:
@@ -140,9 +145,9 @@ def test_a_closed_unit_that_is_wanted_opens_in_the_epoch_that_looks_at_all():
 
 def test_the_members_of_a_population_have_their_own_structures():
     """Each comes out as it does alone."""
-    networks = [half_closed("tunnel, learned width", seed) for seed in range(3)]
+    networks = [half_closed("tunnel, learned width", seed) for seed in range(2)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
-    knobs, keys = Knobs(1e-2, 1e-6), jax.random.split(jax.random.key(1), 3)
+    knobs, keys = Knobs(1e-2, 1e-6), jax.random.split(jax.random.key(1), 2)
 
     def one_epoch(network: Network, key: Any) -> Run:
         run = begin(network, RECIPE, knobs, key)
@@ -154,7 +159,7 @@ def test_the_members_of_a_population_have_their_own_structures():
     together = one_epoch(stacked, keys).each()
     for network, key, member in zip(networks, keys, together, strict=True):
         alone, x = one_epoch(network, key), jnp.asarray(data()[0])
-        np.testing.assert_allclose(jax.vmap(alone.last)(x), jax.vmap(member.last)(x), atol=1e-5)
+        np.testing.assert_allclose(_outputs(alone.last, x), _outputs(member.last, x), atol=1e-5)
 
 
 @pytest.mark.parametrize(
