@@ -220,7 +220,8 @@ X, y = load_iris(return_X_y=True)
 first, second = jax.devices("cpu")
 seen = []
 for device in ("cpu:1", "cpu", None):
-    model = TunnelClassifier(width=4, depth=1, max_epochs=2, device=device, random_state=0).fit(X, y)
+    small = {"width": 4, "depth": 1, "max_epochs": 2, "settle": False}
+    model = TunnelClassifier(**small, device=device, random_state=0).fit(X, y)
     seen += [leaf.devices() for leaf in jax.tree.leaves((model.network_, model._state_))]
     assert seen[-1] == {second if device == "cpu:1" else first}, (device, seen[-1])
 assert len(set(map(frozenset, seen))) == 2
@@ -230,7 +231,7 @@ assert len(set(map(frozenset, seen))) == 2
 def test_training_runs_where_one_says():
     """In a process with two devices: on the one that is not the default."""
     environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2",
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
         "PYTHONWARNINGS": "ignore",
     }
@@ -298,7 +299,8 @@ def tell(info):
         time.sleep(0.01)  # a signal that comes just before a long sleep would have to wait for its end
 
 X, y = load_iris(return_X_y=True)
-model = meristem.TunnelClassifier(width=16, depth=2, max_epochs=10**6, patience=10**6, callbacks=tell, random_state=0)
+small = {"width": 16, "depth": 2, "settle": False}
+model = meristem.TunnelClassifier(**small, max_epochs=10**6, patience=10**6, callbacks=tell, random_state=0)
 try:
     model.fit(X, y)
     assert model.best_epoch_ == model.history_["dev_loss"].argmin() + 1
