@@ -28,16 +28,18 @@ def counts() -> tuple[np.ndarray, np.ndarray]:
     return x, np.random.default_rng(0).poisson(10 * y).astype(float)
 
 
+SMALL = {"width": 16, "settle": False}  # as in estimating.py
+TUNNEL = SMALL | {"depth": 2}
 CASES: dict[str, tuple[Any, Any]] = {
-    "iris": (BuddingClassifier(width=16, max_leaves=2, activation="gelu"), iris),
+    "iris": (BuddingClassifier(**SMALL, max_leaves=2, activation="gelu"), iris),
     "breast-cancer": (TunnelClassifier(width=16, depth=2), lambda: load_breast_cancer(return_X_y=True)),
-    "digits": (TunnelClassifier(width=32, depth=2, max_epochs=5), lambda: load_digits(return_X_y=True)),
-    "multi-label": (TunnelClassifier(width=16, depth=2), lambda: make_multilabel_classification(random_state=0)),
-    "diabetes": (TunnelRegressor(width=16, depth=2), lambda: load_diabetes(return_X_y=True, scaled=False)),
-    "two-targets": (HighwayRegressor(width=16, depth=2), two_targets),
-    "counts": (TunnelRegressor(width=16, depth=2, loss="poisson"), counts),
+    "digits": (TunnelClassifier(**TUNNEL, max_epochs=5), lambda: load_digits(return_X_y=True)),
+    "multi-label": (TunnelClassifier(**TUNNEL), lambda: make_multilabel_classification(random_state=0)),
+    "diabetes": (TunnelRegressor(**TUNNEL), lambda: load_diabetes(return_X_y=True, scaled=False)),
+    "two-targets": (HighwayRegressor(**TUNNEL), two_targets),
+    "counts": (TunnelRegressor(**TUNNEL, loss="poisson"), counts),
     "quantiles": (
-        TunnelRegressor(width=16, depth=2, loss="quantile", quantiles=(0.1, 0.5, 0.9)),
+        TunnelRegressor(**TUNNEL, loss="quantile", quantiles=(0.1, 0.5, 0.9)),
         lambda: load_diabetes(return_X_y=True, scaled=False),
     ),
 }

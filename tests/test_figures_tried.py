@@ -30,7 +30,7 @@ def study() -> Study:
     tasks = []
     for name, noise in (("scene", 0.8), ("birds", 0.2)):
         data, test = problem("tagging", noise)
-        tasks.append(Task(name, data, 3, recipe, width=4, depth=2, usual_epochs=6, test=test))
+        tasks.append(Task(name, data, 3, recipe, width=6, depth=3, usual_epochs=6, test=test))
     trials, result = Trials(RATES, PENALTIES, seeds=2, max_epochs=6), Result()
     for model in ("tunnel", "highway"):
         result.join(train_model(model, tasks, trials, Progress()))
