@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_classification
 
 import meristem
-from estimating import iris, split, tunnel, tunnel_regressor, two_irises
+from estimating import SMALL, iris, split, tunnel, tunnel_regressor, two_irises
 
 SEEDS = range(6)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # most end early, to save time
@@ -81,7 +81,7 @@ def test_class_weights_shift_the_decision(kind):
     X, y = make_classification(600, 6, weights=[0.95], class_sep=0.6, flip_y=0.02, random_state=0)
 
     def found(class_weight):
-        model = kind(width=16, depth=2, max_epochs=30, class_weight=class_weight, random_state=0).fit(X, y)
+        model = kind(**SMALL, depth=2, max_epochs=30, class_weight=class_weight).fit(X, y)
         return model.predict(X)[y == 1].mean()
 
     plain, balanced, by_hand = found(None), found("balanced"), found({0: 1, 1: 30})

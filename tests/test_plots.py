@@ -29,7 +29,7 @@ matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not install
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
-SMALL: dict[str, Any] = {"width": 6, "batch_size": 25, "random_state": 0}
+SMALL: dict[str, Any] = {"width": 6, "batch_size": 25, "settle": False, "random_state": 0}
 MOONS = make_moons(100, noise=0.2, random_state=0)
 IRIS = load_iris()
 FRIEDMAN = (lambda X, y: (X[:, :2], y))(*make_friedman1(100, random_state=0))
