@@ -137,7 +137,7 @@ def test_halving_keeps_the_better_half_and_what_is_not_clearly_behind():
     settings = np.repeat(np.arange(4), 3)
     losses = np.array([[1.0, 1.1, 0.9], [1.0, 1.4, 0.8], [2.0, 2.1, 1.9], [1.3, 1.4, 1.2]])
     assert promising(losses.ravel().tolist(), settings).reshape(4, 3).all(1).tolist() == [True, True, False, False]
-    recipe = Recipe(batch_size=32, patience=20)
+    recipe = Recipe(batch_size=2, patience=20)
     path = found(halving=True, max_epochs=40, penalties=[1e-4, 1e-3], l2s=[1e-5, 30.0], recipe=recipe)
     left = ~path.table["finished"] & (path.table["epochs"] < 40)
     assert left.any() and (path.table["l2"][left] == 30.0).all(), "a huge l2 leaves at a rung"

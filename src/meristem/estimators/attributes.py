@@ -35,6 +35,7 @@ EVERYONE: Words = {
     "n_iter_": ("int", "The epochs trained, those of earlier fits that were continued included."),
     "best_epoch_": ("int", "The epoch whose network is kept, from 1."),
     "n_samples_seen_": ("int", "The rows learned from: of the last `fit`, and of every `partial_fit` since."),
+    "input_dropout_": ("float", "With input_dropout='auto': the share of inputs that was set to 0 in each step."),
     "predictability_": (
         "float",
         "With l2='auto': the share of the targets' variance (of classes: of their indicators) that kernel ridge regression "

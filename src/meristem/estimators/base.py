@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from meristem.cache import keep_programs
+from meristem.columns import Columns, n_numbers
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators import buckets, features
@@ -34,7 +35,7 @@ from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
 from meristem.estimators.watching import watchers
 from meristem.nn import Network
 from meristem.show.measure import error_measure
-from meristem.targets import Scaling, Targets
+from meristem.targets import Targets
 from meristem.train.knobs import Knobs
 from meristem.train.loop import DivergedError, fit
 from meristem.train.recipe import Recipe
@@ -43,6 +44,7 @@ from meristem.train.state import TrainState
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
+B2 = 0.95  # steps on tables are few and noisy: a memory of twenty of them is better than one of a thousand
 FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon as it has seen X
 
 
@@ -69,8 +71,8 @@ class Growing(Shipping, Settings):
     def _max_leaves(self) -> int:
         return 1
 
-    def _auto_dropout(self) -> float:
-        """The share of inputs that is dropped, where no one says."""
+    def _auto_dropout(self, numbers: int) -> float:
+        """The share of inputs that is dropped, where no one says and so many columns are more than an indicator."""
         raise NotImplementedError
 
     def _prior(self, rows: int, targets: Targets) -> tuple[float, float]:
@@ -117,8 +119,8 @@ class Growing(Shipping, Settings):
             targets = self._targets_ if goes_on else self._targets(y, weight)
             seed = seed_of(self.random_state)
             rows, dev = self._parts(Rows(X, targets.encode(y), weight), targets, validation, seed)
-            scaling = self._scaling_ if goes_on else self._scaling(rows)
-            self._train(rows, dev, targets, scaling, seed, goes_on=goes_on)
+            columns = self._columns_ if goes_on else self._columns(rows)
+            self._train(rows, dev, targets, columns, seed, goes_on=goes_on)
         return self
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
@@ -130,8 +132,8 @@ class Growing(Shipping, Settings):
             meaning = y if classes is None else classes
             targets = self._targets_with_more(y, weight) if goes_on else self._targets(meaning, weight)
             rows = Rows(X, targets.encode(y), weight)
-            scaling = self._scaling_.with_more(X, weight) if goes_on else self._scaling(rows)
-            self._train(rows, None, targets, scaling, seed_of(self.random_state), goes_on=goes_on, is_stream=True)
+            columns = self._columns_.with_more(X, weight) if goes_on else self._columns(rows)
+            self._train(rows, None, targets, columns, seed_of(self.random_state), goes_on=goes_on, is_stream=True)
         return self
 
     @contextmanager
@@ -158,8 +160,8 @@ class Growing(Shipping, Settings):
             raise ValueError("sample_weight, times class_weight, is 0 for every sample; at least one must count.")
         return X, y, weight / weight[weight > 0].mean()  # only their proportions count: they sum to the rows that do
 
-    def _scaling(self, rows: Rows) -> Scaling:
-        return Scaling.of(rows.x, rows.weight) if self.standardize else Scaling.none(rows.x.shape[1])
+    def _columns(self, rows: Rows) -> Columns:
+        return Columns.of(rows.x, rows.weight, standardize=bool(self.standardize))
 
     def _parts(self, rows: Rows, targets: Targets, validation: Any, seed: int) -> tuple[Rows, Rows | None]:
         """What to learn from, and what to choose by."""
@@ -190,6 +192,7 @@ class Growing(Shipping, Settings):
             objective=buckets.shared(targets.objective),
             batch_size=int(self.batch_size),
             depth_decay=float(self.depth_decay),
+            b2=B2,
             watch="loss",
             select="loss" if has_dev else "cost",
             patience=int(self.patience),
@@ -204,7 +207,7 @@ class Growing(Shipping, Settings):
                 f"budget={self.budget!r} counts parameters or multiply-adds and is met by settling: choose such a price, and "
                 "settle=True."
             )
-        dropout = self._auto_dropout() if isinstance(self.input_dropout, str) else float(self.input_dropout)
+        dropout = facts["input_dropout_"] if isinstance(self.input_dropout, str) else float(self.input_dropout)
         return Knobs(
             learning_rate=float(self.learning_rate),
             penalty=float(self.penalty),
@@ -222,15 +225,17 @@ class Growing(Shipping, Settings):
         """What the rows say before anything is trained: fitted attributes by name."""
         before = self.n_samples_seen_ if is_stream and goes_on else 0
         facts: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
-        if not isinstance(self.l2, str):
-            return facts
-        is_known = goes_on and hasattr(self, "predictability_")  # the first rows decide; the first files do not say
-        if is_known:
-            return facts | {"predictability_": self.predictability_}
-        share = predictability(rows.x, targets.columns(rows.y), rows.weight * targets.typical(rows.y))
-        return facts | {"predictability_": share}
+        asked: dict[str, Callable[[], float]] = {}
+        if isinstance(self.l2, str):
+            weight = rows.weight * targets.typical(rows.y)
+            asked["predictability_"] = lambda: predictability(rows.x, targets.columns(rows.y), weight)
+        if isinstance(self.input_dropout, str):
+            asked["input_dropout_"] = lambda: self._auto_dropout(n_numbers(rows.x, rows.weight))
+        # The first rows decide; the first files do not say.
+        known = {name: getattr(self, name) for name in asked if goes_on and hasattr(self, name)}
+        return facts | {name: ask() for name, ask in asked.items() if name not in known} | known
 
-    def _begin(self, targets: Targets, seed: int, *, goes_on: bool) -> TrainState:
+    def _begin(self, targets: Targets, columns: Columns, seed: int, *, goes_on: bool) -> TrainState:
         """The state that training starts from."""
         if goes_on:
             for name, (now, made) in self._permanent().items():
@@ -240,13 +245,13 @@ class Growing(Shipping, Settings):
                         "set it back, or begin anew: clone(estimator).fit(X, y)."
                     )
             return resumed(self._state_)
-        return self._fresh(targets, seed)
+        return self._fresh(targets, columns, seed)
 
-    def _fresh(self, targets: Targets, seed: int) -> TrainState:
+    def _fresh(self, targets: Targets, columns: Columns, seed: int) -> TrainState:
         """The state of a network that has learned nothing."""
         return buckets.begin(
             self._body,
-            self.n_features_in_,
+            columns.n_inputs,
             targets.n_out,
             size=self._size(),
             options=self._body_options(),
@@ -259,7 +264,7 @@ class Growing(Shipping, Settings):
         rows: Rows,
         dev: Rows | None,
         targets: Targets,
-        scaling: Scaling,
+        columns: Columns,
         seed: int,
         *,
         goes_on: bool,
@@ -272,11 +277,11 @@ class Growing(Shipping, Settings):
         measure = error_measure(targets.objective.error_name, is_share=targets.objective.error_is_share)
         watched = watchers(name, epochs, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=before)
         with on(self.device), watched as (watch, say):
-            state = self._begin(targets, seed, goes_on=goes_on)
+            state = self._begin(targets, columns, seed, goes_on=goes_on)
             on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a step takes as long, however small it is
             work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
             recipe = self._recipe(targets, has_dev=dev is not None, work=work)
-            data = data_of(rows, dev, scaling, state.network, recipe.task)
+            data = data_of(rows, dev, columns, state.network, recipe.task)
             run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())
             try:
                 run = fit(run, data, max_epochs=epochs, watch=watch)
@@ -285,14 +290,14 @@ class Growing(Shipping, Settings):
                     raise
                 run = error.run
                 warnings.warn(str(error), GrowthWarning, stacklevel=3)
-            network = buckets.narrow(run.last if is_stream else run.best, rows.x.shape[1], targets.n_out)
+            network = buckets.narrow(run.last if is_stream else run.best, columns.n_inputs, targets.n_out)
             small = as_numpy(compact(network))
             last = {name: values[-1] for name, values in run.history.items()}
             say(
                 f"{name}: {before + int(run.epochs)} epochs, loss {last['loss']:.4g} (development {last['dev_loss']:.4g}), "
                 f"soft size {last['soft_size']:.1f}, hard size {last['hard_size']}; {small.n_parameters:,} parameters are kept"
             )
-        self._keep(run, network, small, targets, scaling, facts, goes_on=goes_on, keeps_last=is_stream)
+        self._keep(run, network, small, targets, columns, facts, goes_on=goes_on, keeps_last=is_stream)
         if not is_stream:
             self._advise(run, network, lambda: targets.constant_error(rows.y, rows.weight))
 
@@ -302,7 +307,7 @@ class Growing(Shipping, Settings):
         network: Network,
         small: CompactNetwork,
         targets: Any,
-        scaling: Scaling,
+        columns: Columns,
         facts: dict[str, Any],
         *,
         goes_on: bool,
@@ -324,7 +329,7 @@ class Growing(Shipping, Settings):
         )
         self.network_, self._compact_ = network, small
         self.n_live_units_ = sum(small.units)
-        self._targets_, self._scaling_, self._state_ = targets, scaling, to_go_on_from(run.state)
+        self._targets_, self._columns_, self._state_ = targets, columns, to_go_on_from(run.state)
 
     def _advise(self, run: Run, network: Network, constant_error: Callable[[], float]) -> None:
         """At most one warning, at the line that called `fit`."""
@@ -340,7 +345,7 @@ class Growing(Shipping, Settings):
 
     def _scaled(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._scaling_(features.checked(self, X, reset=False))
+        return self._columns_(features.checked(self, X, reset=False))
 
     def compact(self) -> CompactNetwork:
         """The network with nothing in it but what lives; it takes standardized features."""
@@ -353,8 +358,9 @@ class Growing(Shipping, Settings):
 
     @property
     def selected_features_(self) -> np.ndarray:
-        features = self.network_.features
-        chosen = np.arange(self.n_features_in_) if features is None else np.flatnonzero(np.asarray(features.value))
+        features, columns = self.network_.features, self._columns_
+        gates = np.ones(columns.n_inputs) if features is None else np.asarray(features.value)
+        chosen = np.union1d(np.flatnonzero(gates[: columns.n_features]), columns.gaps[gates[columns.n_features :] > 0])
         return self.feature_names_in_[chosen] if hasattr(self, "feature_names_in_") else chosen
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -363,5 +369,6 @@ class Growing(Shipping, Settings):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         tags.target_tags.multi_output = True
         return tags

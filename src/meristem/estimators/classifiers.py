@@ -17,8 +17,9 @@ from meristem.estimators.docstrings import documented
 from meristem.estimators.settings import ClassWeight
 from meristem.targets import Classes, Labels
 
-# Of many features some are dropped in each step: a tunnel starts linear, and would overfit before it opens.
-MANY_FEATURES, DROPOUT = 16, 0.25
+# Of many numbers some are dropped in each step: a tunnel starts linear, and would overfit before it opens. Indicators do not
+# tell of each other as numbers do; without one of them a row is another.
+MANY_NUMBERS, DROPOUT = 16, 0.25
 L2 = 1e-5
 
 
@@ -26,8 +27,8 @@ L2 = 1e-5
 class Classifier(ClassifierMixin, ClassWeight, Growing):
     """What the three classifiers share."""
 
-    def _auto_dropout(self) -> float:
-        return DROPOUT if self.n_features_in_ >= MANY_FEATURES else 0.0
+    def _auto_dropout(self, numbers: int) -> float:
+        return DROPOUT if numbers >= MANY_NUMBERS else 0.0
 
     def _prior(self, rows: int, targets: Any) -> tuple[float, float]:
         return L2, max(L2, self._firmness / rows)

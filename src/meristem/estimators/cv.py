@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from meristem.cache import keep_programs
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
 from meristem.compact.layers import Bag
@@ -27,13 +28,16 @@ from meristem.estimators import buckets
 from meristem.estimators.advice import GrowthWarning
 from meristem.estimators.base import Growing
 from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
+from meristem.estimators.device import on
 from meristem.estimators.docstrings import documented
 from meristem.estimators.parameters import check_parameters
-from meristem.estimators.paths import Table, search
+from meristem.estimators.paths import Folds, Search, Table, all_of, in_parts
 from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
 from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Settings
 from meristem.estimators.shipping import Shipping
+from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
+from meristem.show.measure import error_measure
 from meristem.train.run import Run
 
 
@@ -57,19 +61,9 @@ class CrossValidated(Shipping, Settings):
         plain = self._plain(**{one.name: getattr(self, one.name) for one in fields(Settings) + self._own_fields()})
         table = Table.of(plain, X, y, sample_weight)
         is_bag = self.refit == "bag"
-        folds = len(table.folds(self.cv, classes=hasattr(plain, "predict_proba")))
-        budget = None if self.budget is None else float(int(self.budget) // (folds if is_bag else 1))
-        path, runs = search(
-            plain,
-            table,
-            cv=self.cv,
-            penalties=self.penalties,
-            l2s=self.l2s,
-            dropouts=self.input_dropouts,
-            budget=budget,
-            halving=bool(self.halving),
-            watch=self.callbacks,
-        )
+        folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
+        budget = None if self.budget is None else float(int(self.budget) // (len(folds) if is_bag else 1))
+        path, runs = self._search(plain, table, folds, budget)
         chosen = path.best() if self.rule == "min" else path.within_one_se()
         plain.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
         members = (
@@ -77,6 +71,30 @@ class CrossValidated(Shipping, Settings):
         )
         self._keep(path, chosen, members)
         return self
+
+    def _search(self, plain: Growing, table: Table, folds: Folds, budget: float | None) -> tuple[Path, list[Run]]:
+        """What was tried, and the runs."""
+        keep_programs()
+        name, objective = type(self).__name__, table.targets.objective
+        measure = error_measure(objective.error_name, is_share=objective.error_is_share)
+        usual = 10 * len(folds) * int(self.max_epochs) // 3  # a guess: ten settings, a third of the epochs
+        watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
+        with on(self.device), watched as (watch, say):
+            search = Search(plain, table, folds, budget=budget, watcher=watch)
+            tried = {
+                "penalties": search.penalties(self.penalties),
+                "l2s": search.l2s(self.l2s),
+                "dropouts": search.dropouts(self.input_dropouts),
+                "rates": [float(self.learning_rate)],
+            }
+            path, runs = in_parts(search, **tried) if self.halving else all_of(search, **tried)
+            chosen = path.best()
+            say(
+                f"{name}: {len(path.points)} settings in {len(folds)} folds, {path.seconds:.0f} s; "
+                f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
+                f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters a network"
+            )
+        return path, runs
 
     def _own_fields(self) -> tuple[Any, ...]:
         """Parameters of the plain estimator besides those that all share."""
@@ -90,10 +108,10 @@ class CrossValidated(Shipping, Settings):
             if not run.best_epoch:
                 continue  # it diverged at once
             one = copy.copy(plain)
-            network = buckets.narrow(run.best, plain.n_features_in_, table.targets.n_out)
+            network = buckets.narrow(run.best, table.columns.n_inputs, table.targets.n_out)
             facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
             one._keep(
-                run, network, as_numpy(compact(network)), table.targets, table.scaling, facts, goes_on=False, keeps_last=False
+                run, network, as_numpy(compact(network)), table.targets, table.columns, facts, goes_on=False, keeps_last=False
             )
             members.append(one)
         if not members:
@@ -122,8 +140,8 @@ class CrossValidated(Shipping, Settings):
         return self._model_._targets_
 
     @property
-    def _scaling_(self) -> Any:
-        return self._model_._scaling_
+    def _columns_(self) -> Any:
+        return self._model_._columns_
 
     @property
     def n_parameters_(self) -> int:

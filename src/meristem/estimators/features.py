@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-OPTIONS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+OPTIONS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
 
 def checked(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -218,12 +218,13 @@ PARAMETERS = {
         "The price of large weights, ½ · l2 · ‖W‖² beside the mean loss. 'auto' looks at how much of the targets' variance the "
         "inputs tell (`predictability_`): from 0.6 on it is 1e-5 for classifiers and 1 / rows for regressors; at half or less, "
         "where a network could only learn noise by heart, 1 / rows for classifiers (3 / rows for trees) and 10 / rows for "
-        "regressors (for rare counts 3 times their relative variance / rows).",
+        "regressors (1 / rows for tunnels, which start linear; for rare counts 3 times their relative variance / rows).",
     ),
     "input_dropout": Parameter(
         "float or 'auto'",
         number_or_auto("of at least 0 and below 1", lambda v: 0 <= v < 1),
-        "The share of inputs that is set to 0 in each step; 'auto' is 0.25 for classifiers of 16 features or more, else 0.",
+        "The share of inputs that is set to 0 in each step; 'auto' is 0.25 for classifiers of 16 numbers or more, indicators "
+        "(of two values) not counted, else 0.",
     ),
     "depth_decay": Parameter(
         "float",
@@ -285,13 +286,13 @@ PARAMETERS = {
     "l2s": Parameter(
         "list of float, or 'auto'",
         numbers_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
-        "The prices of large weights that are tried, with each penalty. 'auto': two, for clear data and for noisy ones.",
+        "The prices of large weights that are tried. 'auto': 0.1, 1 and 10 / rows.",
     ),
     "input_dropouts": Parameter(
         "list of float, or 'auto'",
         numbers_or_auto("of at least 0 and below 1", lambda v: 0 <= v < 1),
-        "The shares of inputs set to 0 in each step that are tried. 'auto': none, and 0.25 for classifiers of 16 features or "
-        "more.",
+        "The shares of inputs set to 0 in each step that are tried, with each l2. 'auto': none, and 0.25 for classifiers of 16 "
+        "numbers or more, indicators (of two values) not counted.",
     ),
     "cv": Parameter(
         "int, splitter, or list of splits",
@@ -310,5 +311,10 @@ PARAMETERS = {
         one_of("bag", "one"),
         "What is kept: the networks of all folds, whose outputs are averaged, or one network, trained on all rows.",
     ),
-    "halving": Parameter("bool", flag, "Whether settings that are clearly behind leave the search early."),
+    "halving": Parameter(
+        "bool",
+        flag,
+        "l2 and dropout are chosen first, at the middle penalty, by successive halving (the worse half leaves after 16, 32, "
+        "64, … epochs), and every penalty is tried with what was chosen. False trains every combination to its end.",
+    ),
 }

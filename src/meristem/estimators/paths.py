@@ -1,13 +1,17 @@
 """Paths of estimators: a table of numbers and targets as the members of a path take it, and what they come to.
 
-    table = Table.of(estimator, X, y, weight)            checked, encoded and scaled once, from all rows
-    search(estimator, table, cv=5, penalties="auto", …)  → Path and the members' runs
+    table = Table.of(estimator, X, y, weight)                    checked, encoded and scaled once, from all rows
+    search = Search(estimator, table, table.folds(5, classes=True))
+    all_of(search, penalties=…, l2s=…, dropouts=…, rates=…)      → Path and the members' runs: every combination
+    in_parts(search, penalties=…, …)                             l2 and dropout are chosen together at the price in the middle,
+                                                                 by successive halving; then every price is tried with them
 
 An estimator is the plain one whose parameters stand for all that is not searched. cv.py and `meristem.path` import it.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,22 +19,25 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from meristem.cache import keep_programs
+from meristem.columns import Columns, n_numbers
 from meristem.estimators import buckets
 from meristem.estimators.base import Growing
 from meristem.estimators.device import on
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.training import Rows, data_of
 from meristem.paths.folds import fold_weights
-from meristem.paths.members import grid
+from meristem.paths.members import Members, grid
 from meristem.paths.path import knobs_of, result_of
 from meristem.paths.penalties import highest, penalties_below
 from meristem.paths.result import Path
-from meristem.paths.training import trained
-from meristem.targets import Scaling, Targets
+from meristem.paths.training import Stays, better_half, promising, trained
+from meristem.targets import Targets
+from meristem.train.recipe import Recipe
 from meristem.train.run import Run, of_state
-from meristem.train.samples import prepare
-from meristem.train.watching import watcher_of
+from meristem.train.samples import Prepared, prepare
+from meristem.train.watching import Everyone, Named, watcher_of
 
+ALPHAS = (0.1, 1.0, 10.0)
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -40,7 +47,7 @@ class Table:
 
     rows: Rows
     targets: Targets
-    scaling: Scaling
+    columns: Columns
     seed: int
     y: np.ndarray  # as it was given, for folds
 
@@ -50,7 +57,12 @@ class Table:
         X, y, weight = estimator._validated(X, y, sample_weight, reset=True)
         targets = estimator._targets(y, weight)
         rows = Rows(X, targets.encode(y), weight)
-        return Table(rows, targets, estimator._scaling(rows), seed_of(estimator.random_state), y)
+        return Table(rows, targets, estimator._columns(rows), seed_of(estimator.random_state), y)
+
+    @cached_property
+    def n_numbers(self) -> int:
+        """The columns that are more than an indicator."""
+        return n_numbers(self.rows.x, self.rows.weight)
 
     def folds(self, cv: Any, *, classes: bool) -> Folds:
         """(training rows, held-out rows): shuffled, with as much of each class in all of them where that can be."""
@@ -64,73 +76,134 @@ class Table:
         return list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
 
 
-def search(
-    estimator: Growing,
-    table: Table,
-    *,
-    cv: Any,
-    penalties: Any = "auto",
-    l2s: Any = "auto",
-    dropouts: Any = "auto",
-    learning_rates: Any = None,
-    seeds: int = 1,
-    budget: float | None = None,
-    halving: bool = True,
-    together: bool | None = None,
-    watch: Any = None,
-) -> tuple[Path, list[Run]]:
-    """Every setting in every fold; the runs are in the order of the path's rows."""
-    keep_programs()
-    n, targets = len(table.rows.y), table.targets
-    folds = table.folds(cv, classes=is_classifier(estimator))
-    if isinstance(penalties, str):
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How the members of a search are begun and trained."""
+
+    estimator: Growing
+    table: Table
+    folds: Folds
+    seeds: int = 1
+    budget: float | None = None
+    together: bool | None = None
+    watcher: Everyone = field(default_factory=lambda: Everyone([]))
+
+    def penalties(self, given: Any) -> list[float]:
+        """Those that are given, or some that are found from the data; with a budget the price is found by each run."""
+        if not isinstance(given, str):
+            return [float(penalty) for penalty in given]
+        if self.budget is not None:
+            return [0.0]
+        rows, targets = self.table.rows, self.table.targets
         objective = buckets.shared(targets.objective)
-        y = table.rows.y.reshape(n, -1) if not objective.targets_are_classes else table.rows.y
-        top = highest(y, table.rows.weight, objective, estimator.n_features_in_, targets.n_out, str(estimator.price))
-        penalties = penalties_below(top) if budget is None else [0.0]
-    members = grid(
-        penalties=penalties,
-        l2s=estimator._prior(n, targets) if isinstance(l2s, str) else l2s,
-        dropouts=(0.0, estimator._auto_dropout()) if isinstance(dropouts, str) else dropouts,
-        rates=[float(estimator.learning_rate)] if learning_rates is None else learning_rates,
-        folds=len(folds),
-        seeds=range(seeds),
-    )
-    begun = time.perf_counter()
-    with on(estimator.device):
+        y = rows.y if objective.targets_are_classes else rows.y.reshape(len(rows.y), -1)
+        n_in, price = self.table.columns.n_inputs, str(self.estimator.price)
+        return penalties_below(highest(y, rows.weight, objective, n_in, targets.n_out, price)).tolist()
+
+    def l2s(self, given: Any) -> Any:
+        """Those that are given; else, as alpha of ridge regression is counted, a tenth, one and ten."""
+        return [alpha / len(self.table.rows.y) for alpha in ALPHAS] if isinstance(given, str) else given
+
+    def dropouts(self, given: Any) -> Any:
+        """Those that are given; else none, and what the estimator would drop where dropping may help."""
+        return sorted({0.0, self.estimator._auto_dropout(self.table.n_numbers)}) if isinstance(given, str) else given
+
+    def grid(self, *, penalties: Any, l2s: Any, dropouts: Any, rates: Any) -> Members:
+        """Every combination, in every fold, from every seed."""
+        return grid(
+            penalties=penalties, l2s=l2s, dropouts=dropouts, rates=rates, folds=len(self.folds), seeds=range(self.seeds)
+        )
+
+    def begun(self, members: Members) -> list[Run]:
+        """Before the first epoch. Members of one fold and seed begin alike."""
+        targets, folds = self.table.targets, len(self.folds)
         states = {
-            (fold, seed): estimator._fresh(targets, (table.seed + len(folds) * seed + fold) % 2**32)
-            for fold in range(len(folds))
-            for seed in range(seeds)
+            (fold, seed): self.estimator._fresh(targets, self.table.columns, (self.table.seed + folds * seed + fold) % 2**32)
+            for fold in range(folds)
+            for seed in range(self.seeds)
         }
-        network = states[0, 0].network
-        recipe = estimator._recipe(targets, has_dev=True, work=0)
-        data = data_of(table.rows, None, table.scaling, network, recipe.task)
-        weights = fold_weights(folds, len(data.x))
-        runs = [
+        knobs = knobs_of(members, fold_weights(self.folds, len(self.prepared.data.x)))
+        return [
             of_state(
                 states[int(fold), int(seed)],
-                recipe,
-                knobs if budget is None else knobs._replace(budget=budget),
-                max_capacity=estimator._max_leaves(),
+                self.recipe,
+                one if self.budget is None else one._replace(budget=self.budget),
+                max_capacity=self.estimator._max_leaves(),
             )
-            for knobs, fold, seed in zip(knobs_of(members, weights), members.fold, members.seed, strict=True)
+            for one, fold, seed in zip(knobs, members.fold, members.seed, strict=True)
         ]
-        runs = trained(
+
+    def trained(self, runs: list[Run], members: Members, stays: Stays | None, first: int = 0) -> list[Run]:
+        """At their end; `first`: the number by which watchers call the first of them."""
+        return trained(
             runs,
-            prepare(data, network, recipe.task),
+            self.prepared,
             members.settings,
-            max_epochs=int(estimator.max_epochs),
-            halving=halving,
-            together=together,
-            watcher=watcher_of("watch", watch),
+            max_epochs=int(self.estimator.max_epochs),
+            stays=stays,
+            together=self.together,
+            watcher=Everyone([Named(self.watcher, {m: first + m for m in range(len(runs))})]),
         )
-        networks = [buckets.narrow(run.best, estimator.n_features_in_, targets.n_out) for run in runs]
-        path = result_of(members, runs, networks, time.perf_counter() - begun)
-    return path, runs
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """Of all members."""
+        return self.estimator._recipe(self.table.targets, has_dev=True, work=0)
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The rows, once for all members."""
+        network = self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed).network
+        data = data_of(self.table.rows, None, self.table.columns, network, self.recipe.task)
+        return prepare(data, network, self.recipe.task)
+
+    def path(self, members: Members, runs: list[Run], seconds: float) -> Path:
+        """What they came to."""
+        n_in, n_out = self.table.columns.n_inputs, self.table.targets.n_out
+        networks = [buckets.narrow(run.best, n_in, n_out) for run in runs]
+        return result_of(members, runs, networks, int(self.estimator.max_epochs), seconds)
 
 
-def path_of(estimator: Any, data: Any, *, l2s: Any, dropouts: Any, **how: Any) -> Path:
+def all_of(search: Search, *, stays: Stays | None = None, **lists: Any) -> tuple[Path, list[Run]]:
+    """Every combination; the runs are in the order of the path's rows."""
+    begun = time.perf_counter()
+    members = search.grid(**lists)
+    runs = search.trained(search.begun(members), members, stays)
+    return search.path(members, runs, time.perf_counter() - begun), runs
+
+
+def in_parts(search: Search, *, penalties: Any, **lists: Any) -> tuple[Path, list[Run]]:
+    """First the better half, and of it the better half, and so on, at the price in the middle; then the other prices."""
+    begun = time.perf_counter()
+    penalties = sorted(penalties)
+    middle = penalties[len(penalties) // 2]
+    first = search.grid(penalties=[middle], **lists)
+    runs = search.trained(search.begun(first), first, better_half)
+    chosen = search.path(first, runs, 0.0).best()
+    others = [penalty for penalty in penalties if penalty != middle]
+    if others:
+        second = search.grid(penalties=others, l2s=[chosen.l2], dropouts=[chosen.dropout], rates=[chosen.learning_rate])
+        runs += search.trained(search.begun(second), second, None, first=len(first))
+        first = first.joined(second)
+    order = np.argsort(first.penalty, kind="stable")
+    runs = [runs[m] for m in order]
+    return search.path(first.at(order), runs, time.perf_counter() - begun), runs
+
+
+def path_of(
+    estimator: Any,
+    data: Any,
+    *,
+    penalties: Any,
+    l2s: Any,
+    dropouts: Any,
+    learning_rates: Any,
+    cv: Any,
+    seeds: int,
+    halving: bool,
+    together: bool | None,
+    watch: Any,
+) -> Path:
     """`meristem.path` of an estimator; what is not given is as the estimator has it."""
     if not isinstance(estimator, Growing):
         raise ValueError(f"A {type(estimator).__name__} has no path; give one of meristem's plain estimators, or a Network.")
@@ -138,7 +211,16 @@ def path_of(estimator: Any, data: Any, *, l2s: Any, dropouts: Any, **how: Any) -
         raise ValueError("The data of an estimator are a pair: path(estimator, (X, y), …).")
     check_parameters(estimator)
     table = Table.of(estimator, *data)
-    facts = estimator._facts(table.rows, table.targets, goes_on=False, is_stream=False)
-    knobs = estimator._knobs(facts, table.targets)
-    l2s, dropouts = [knobs.l2] if l2s is None else l2s, [knobs.dropout or 0.0] if dropouts is None else dropouts
-    return search(estimator, table, l2s=l2s, dropouts=dropouts, **how)[0]
+    knobs = estimator._knobs(estimator._facts(table.rows, table.targets, goes_on=False, is_stream=False), table.targets)
+    keep_programs()
+    folds = table.folds(cv, classes=is_classifier(estimator))
+    with on(estimator.device):
+        search = Search(estimator, table, folds, seeds, together=together, watcher=watcher_of("watch", watch))
+        return all_of(
+            search,
+            stays=promising if halving else None,
+            penalties=search.penalties(penalties),
+            l2s=[knobs.l2] if l2s is None else search.l2s(l2s),
+            dropouts=[knobs.dropout or 0.0] if dropouts is None else search.dropouts(dropouts),
+            rates=[knobs.learning_rate] if learning_rates is None else learning_rates,
+        )[0]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meristem.targets import Scaling
+from meristem.columns import Columns
 
 SAMPLE = 512  # rows that say enough: about a fifth of a second
 FEWEST = 8  # rows that say anything
@@ -34,7 +34,7 @@ def predictability(x: Any, y: np.ndarray, weight: np.ndarray | None = None) -> f
     y = y[:, y.std(0) > 0] - y[:, y.std(0) > 0].mean(0)
     if len(counted) < FEWEST or not y.size:
         return 1.0
-    z = Scaling.of(x)(x).astype(float)
+    z = Columns.of(x)(x).astype(float)
     z = z[:, z.any(0)]  # a constant feature is 0
     with threadpool_limits(1, "blas"):  # matrices so small take fifty times as long where threads wait for a busy core
         return max(0.0, *(_left_out(kernel + CONSTANT, y) for kernel in _kernels(z)))

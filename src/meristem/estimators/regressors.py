@@ -1,7 +1,7 @@
 """The regressors: one number per row, or several; by any of five losses."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -22,15 +22,17 @@ MEANINGS: dict[str, type[Numbers]] = {"poisson": Counts, "quantile": Quantiles} 
 class Regressor(RegressorMixin, Loss, Growing):
     """What the three regressors share."""
 
+    _ridge: ClassVar[float] = 10.0  # alpha where the inputs tell little
+
     def _objective(self) -> Objective:
         return Quantile(tuple(map(float, self.quantiles))) if self.loss == "quantile" else OBJECTIVES[self.loss]()
 
-    def _auto_dropout(self) -> float:
+    def _auto_dropout(self, numbers: int) -> float:
         return 0.0  # dropping inputs would shrink every slope
 
     def _prior(self, rows: int, targets: Any) -> tuple[float, float]:
-        # That of ridge regression, with an alpha of 1 and of 10; more where counts are so rare that few rows say anything.
-        return 1 / rows, max(10.0, 3 * targets.relative_variance) / rows
+        # That of ridge regression, with an alpha of 1 and of `_ridge`; more where counts are so rare that few rows say much.
+        return 1 / rows, max(self._ridge, 3 * targets.relative_variance) / rows
 
     def _permanent(self) -> dict[str, tuple[Any, Any]]:
         made = self._targets_.objective
@@ -89,6 +91,7 @@ class TunnelRegressor(Layered, Regressor):
     """
 
     _body = "tunnel"
+    _ridge = 1.0  # it starts linear, and opens only what is worth its price
 
 
 @documented

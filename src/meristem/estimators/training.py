@@ -1,6 +1,6 @@
 """What training takes: rows filled up to shared shapes, and a state that goes on from an earlier fit.
 
-data_of(rows, dev, scaling, network, objective) → Data          to_go_on_from(state), resumed(state) → TrainState
+data_of(rows, dev, columns, network, objective) → Data          to_go_on_from(state), resumed(state) → TrainState
 """
 
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from meristem.columns import Columns
 from meristem.estimators import buckets
 from meristem.nn import Network
-from meristem.targets import Scaling
 from meristem.train import schedule
 from meristem.train.objectives import Objective
 from meristem.train.recipe import Recipe
@@ -30,19 +30,19 @@ class Rows(NamedTuple):
         return Rows(*(part[rows] for part in self))
 
 
-def data_of(rows: Rows, dev: Rows | None, scaling: Scaling, network: Network, objective: Objective) -> Data:
+def data_of(rows: Rows, dev: Rows | None, columns: Columns, network: Network, objective: Objective) -> Data:
     """The rows as a network with this room takes them, for training and to choose by."""
-    x, y, weight = _filled(rows, scaling, network, objective)
-    dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _filled(dev, scaling, network, objective)
+    x, y, weight = _filled(rows, columns, network, objective)
+    dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _filled(dev, columns, network, objective)
     return Data(x, y, dev_x, dev_y, weight, dev_weight)
 
 
-def _filled(rows: Rows, scaling: Scaling, network: Network, objective: Objective) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _filled(rows: Rows, columns: Columns, network: Network, objective: Objective) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Samples, targets and weights in the shape that many data sets share."""
     n, n_in, n_out = buckets.bucket(len(rows.y), buckets.ROWS), network.embed.weight.shape[1], network.head.weight.shape[0]
     y = rows.y if objective.targets_are_classes else rows.y.reshape(len(rows.y), -1).astype(np.float32)
     return (
-        buckets.filled(scaling(rows.x), n, n_in),
+        buckets.filled(columns(rows.x), n, n_in),
         buckets.filled(y, n, *[n_out] * (y.ndim - 1)),
         buckets.filled(rows.weight, n),
     )

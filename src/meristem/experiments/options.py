@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from meristem.experiments.choice import CHOICES
 from meristem.experiments.models import MODELS
 from meristem.experiments.option import flag, name_option, names_option, numbers_option, option_of, switch_option, whole_option
 from meristem.experiments.runs import Task, Trials
 from meristem.train.loop import MAX_EPOCHS
 
+PATH = (0.1, 100.0)  # the ends of a path, times the usual price
 THE_PAPERS = ", the paper's"  # a note on a default
 
 
@@ -59,6 +62,13 @@ class Options:
 
     rate: tuple[float, ...] | None = rates_option(usual_rates)
     penalty: tuple[float, ...] = penalties_option(0.001)
+    penalties: int | None = whole_option(
+        None,
+        "a path: so many prices, from a tenth of the usual one to a hundred times it, in place of --penalty, as one population "
+        "of networks that settle; draws error against size",
+        least=2,
+        usual="none",
+    )
     choose: str = name_option(
         "best",
         CHOICES,
@@ -87,10 +97,24 @@ class Options:
                 object.__setattr__(self, one.name, value)
             if option is not None and value is not None:
                 option.check(flag(one.name), value)
+        if self.penalties is not None and len(self.penalty) > 1:
+            raise ValueError(f"--penalties={self.penalties} makes a path of one price; give a single --penalty with it.")
+        if self.penalties is not None and self.budget is not None:
+            raise ValueError(
+                f"--penalties={self.penalties} is a path of prices, --budget={self.budget} finds its own; give one."
+            )
 
     def rates_of(self, model: str) -> tuple[float, ...]:
         """Those at which a model is tried."""
         return (self.usual_rates[model],) if self.rate is None else self.rate
+
+    @property
+    def prices(self) -> tuple[float, ...]:
+        """The penalties that are tried."""
+        if self.penalties is None:
+            return self.penalty
+        low, high = (span * self.penalty[0] for span in PATH)
+        return tuple(np.geomspace(low, high, self.penalties).tolist())
 
     def sized(self, task: Task) -> Task:
         """The task with networks of the size that is asked for, which settle where that is asked for."""
@@ -98,10 +122,18 @@ class Options:
         if self.budget is not None:
             recipe = replace(task.recipe, settle=True, price="parameters")
             return replace(sized, recipe=recipe, learns_width=True)
-        return replace(sized, recipe=replace(task.recipe, settle=True)) if self.settle else sized
+        settles = self.settle or self.penalties is not None
+        return replace(sized, recipe=replace(task.recipe, settle=True)) if settles else sized
 
     def trials(self, model: str) -> Trials:
         """All that is tried of a model."""
         return Trials(
-            self.rates_of(model), self.penalty, self.seeds, self.max_epochs, self.input_dropout, self.choose, self.budget
+            self.rates_of(model),
+            self.prices,
+            self.seeds,
+            self.max_epochs,
+            self.input_dropout,
+            self.choose,
+            self.budget,
+            is_path=self.penalties is not None,
         )

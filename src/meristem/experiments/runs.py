@@ -29,6 +29,10 @@ from meristem.train.recipe import Recipe
 from meristem.train.run import Run
 from meristem.train.samples import Data, prepare
 
+PATH_FIELDS = [
+    *("model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"),
+    *("train_error", "dev_error", "test_error", "best_soft_size", "n_parameters"),
+]
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -80,6 +84,7 @@ class Trials:
     dropouts: tuple[float, ...] = (0.0,)
     choose: str = "best"  # see choice.py
     budget: int | None = None  # the most parameters, in place of a penalty
+    is_path: bool = False  # whether the records of all members are kept, for the picture of error against size
 
     def members(self, model: str) -> list[Member]:
         """Each network; the complexity of some models has no price."""
@@ -187,6 +192,8 @@ def train_model(
         trained = [pair for task in ways for pair in train(model, task, trials, progress)]
         chosen, tried = chosen_setting(trained, ways[0].measure, trials.choose)
         result.add(chosen, arrays)
+        if trials.is_path:
+            result.more.setdefault("path", []).extend({name: one[name] for name in PATH_FIELDS} for one, _ in trained)
         if len(tried) > 1:
             result.more.setdefault("tried", []).extend(tried)
             progress.say(describe_choice(tried, ways[0].measure, ways[0].selects_by))

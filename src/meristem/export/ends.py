@@ -1,6 +1,6 @@
-"""What stands around an exported network: features are standardized before it, and its outputs become y behind it.
+"""What stands around an exported network: columns become inputs before it, and its outputs become y behind it.
 
-    Standardization    z = ((x − mean) − rest) / scale
+    Inputs             x⁺ = [x, its gaps filled; where there were gaps];  z = ((x⁺ − mean) − rest) / scale, beyond a limit less
     Raw                the outputs as they are: logits, or numbers in the units the network learned
     OneOf(classes)     one class per row: softmax(z), or softmax([0, z]) where two classes share one logit
     AnyOf()            labels, each there or not: sigmoid(z)
@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.check import unknown
+from meristem.columns import Columns
 from meristem.compact import CompactNetwork
 
 LINKS = ["identity", "log"]
@@ -66,26 +67,38 @@ class Values:
 Ending = Raw | OneOf | AnyOf | Values
 
 
-class Standardization(NamedTuple):
-    """z = ((x − mean) − rest) / scale; see the module's header."""
+class Inputs(NamedTuple):
+    """How columns become inputs; see the module's header and columns.py. Without a `fill` there are no gaps."""
 
     mean: np.ndarray  # [n_in]
     rest: np.ndarray  # [n_in]
     scale: np.ndarray  # [n_in]
+    fill: np.ndarray | None = None  # [n_features]
+    gaps: np.ndarray | None = None  # columns whose gaps are inputs, too
+    limit: float = np.inf
+
+    @property
+    def n_features(self) -> int:
+        """The columns."""
+        return len(self.mean) if self.fill is None else len(self.fill)
 
 
-def standardization(scaling: tuple[Any, Any], n_in: int, dtype: Any) -> Standardization:
-    """(mean, scale) for inputs of this type.
+def inputs_of(scaling: tuple[Any, Any] | Columns, n_in: int, dtype: Any) -> Inputs:
+    """(mean, scale), or the columns of an estimator, for inputs of this type.
 
-    >>> mean, rest, _ = standardization((np.array([2000.1]), np.ones(1)), 1, np.float32)
+    >>> mean, rest, *_ = inputs_of((np.array([2000.1]), np.ones(1)), 1, np.float32)
     >>> abs(mean.item() - 2000.1) > 1e-5, abs(mean.item() + rest.item() - 2000.1) < 1e-11
     (True, True)
     """
-    mean, scale = (_vector(f"scaling's {name}", values, n_in) for name, values in zip(("mean", "scale"), scaling, strict=True))
+    pair = (scaling.scaling.mean, scaling.scaling.scale) if isinstance(scaling, Columns) else scaling
+    mean, scale = (_vector(f"scaling's {name}", values, n_in) for name, values in zip(("mean", "scale"), pair, strict=True))
     if not (scale != 0).all():
         raise ValueError(f"scaling's scale is 0 for feature {np.flatnonzero(scale == 0)[0]}; give 1 for a constant feature.")
     high = mean.astype(dtype)
-    return Standardization(high, (mean - high).astype(dtype), scale.astype(dtype))
+    inputs = Inputs(high, (mean - high).astype(dtype), scale.astype(dtype))
+    if not isinstance(scaling, Columns):
+        return inputs
+    return inputs._replace(fill=scaling.fill.astype(dtype), gaps=scaling.gaps, limit=scaling.limit)
 
 
 def sizes(network: CompactNetwork) -> tuple[int, int]:

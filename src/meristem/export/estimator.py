@@ -29,7 +29,7 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
     return to_onnx(
         path,
         network,
-        scaling=_scaling(estimator),
+        scaling=estimator._columns_,
         ending=ending_of(estimator._targets_),
         feature_names=list(estimator.feature_names_in_) if hasattr(estimator, "feature_names_in_") else None,
         metadata={"estimator": type(estimator).__name__},
@@ -39,7 +39,7 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
 def torch_of(estimator: Any, *, raw: bool = False) -> Any:
     """A fitted estimator as a `torch.nn.Module`: X → probabilities or predictions; if `raw`, logits or standardized numbers."""
     network = estimator.compact()
-    return to_torch(network, scaling=_scaling(estimator), ending=Raw() if raw else ending_of(estimator._targets_))
+    return to_torch(network, scaling=estimator._columns_, ending=Raw() if raw else ending_of(estimator._targets_))
 
 
 @singledispatch
@@ -64,7 +64,3 @@ def _(targets: Labels) -> Ending:
 @ending_of.register
 def _(targets: Numbers) -> Ending:
     return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
-
-
-def _scaling(estimator: Any) -> tuple[Any, Any]:
-    return estimator._scaling_.mean, estimator._scaling_.scale

@@ -22,11 +22,12 @@ import jax
 import numpy as np
 
 import meristem
+from meristem.columns import Columns
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
 from meristem.compact.ops.onnx import Graph, float32
 from meristem.compact.spread import spread
-from meristem.export.ends import AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes, standardization
+from meristem.export.ends import AnyOf, Ending, Inputs, OneOf, Raw, Values, check_ending, inputs_of, sizes
 from meristem.files.whole import PATHS, write_whole
 from meristem.nn import Network
 
@@ -37,15 +38,15 @@ def to_onnx(
     path: PATHS,
     network: CompactNetwork | Network,
     *,
-    scaling: tuple[Any, Any] | None = None,
+    scaling: tuple[Any, Any] | Columns | None = None,
     ending: Ending = Raw(),
     feature_names: Sequence[str] | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a network as an ONNX file in place of `path`; a reader sees the old file or the new one, never a part.
 
-    `scaling` is the mean [n_in] and the scale [n_in] by which X is standardized first. The file's metadata has `versions` and,
-    where given, `feature_names`, both as JSON, and all of `metadata`.
+    `scaling` is the mean [n_in] and the scale [n_in] by which X is standardized first, or the columns of an estimator. The
+    file's metadata has `versions` and, where given, `feature_names`, both as JSON, and all of `metadata`.
 
     >>> import jax, tempfile
     >>> from meristem.nn import Network
@@ -63,7 +64,7 @@ def to_onnx(
 def build(
     network: CompactNetwork | Network,
     *,
-    scaling: tuple[Any, Any] | None = None,
+    scaling: tuple[Any, Any] | Columns | None = None,
     ending: Ending = Raw(),
     feature_names: Sequence[str] | None = None,
     metadata: Mapping[str, str] | None = None,
@@ -82,16 +83,17 @@ def build(
     properties = _properties(onnx, n_in, feature_names, metadata)
     graph = Graph(onnx)
     h = "X"
+    n_features = n_in
     if scaling is not None:
-        graph.scope = "standardize"
-        mean, rest, scale = standardization(scaling, n_in, np.float32)
-        h = graph("Div", graph("Sub", graph("Sub", h, mean), rest), scale)
+        graph.scope = "inputs"
+        inputs = inputs_of(scaling, n_in, np.float32)
+        h, n_features = standardized(graph, h, inputs), inputs.n_features
     for k, layer in enumerate(as_numpy(small).layers):
         graph.scope = f"layer_{k}_{type(layer).__name__}"
         h = spread(layer)(graph, h)
     graph.scope = "ending"
     outputs = finish(ending, graph, h, n_out)
-    x = onnx.helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, ["N", n_in])
+    x = onnx.helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, ["N", n_features])
     model = onnx.helper.make_model(
         onnx.helper.make_graph(graph.nodes, "meristem", [x], outputs, graph.constants),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
@@ -102,6 +104,21 @@ def build(
     onnx.helper.set_model_props(model, properties)
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def standardized(graph: Graph, x: str, inputs: Inputs) -> str:
+    """What the network takes, from columns."""
+    if inputs.fill is not None and inputs.gaps is not None:
+        is_gap = graph("IsNaN", x)
+        x = graph("Where", is_gap, inputs.fill, x)
+        if len(inputs.gaps):
+            x = graph.concat([x, graph("Cast", graph.pick(inputs.gaps.tolist(), is_gap), to=graph.onnx.TensorProto.FLOAT)])
+    z = graph("Div", graph("Sub", graph("Sub", x, inputs.mean), inputs.rest), inputs.scale)
+    if not np.isfinite(inputs.limit):
+        return z
+    limit = float32(inputs.limit)
+    c = graph("Clip", z, -limit, limit)
+    return graph("Add", c, graph("Mul", graph("Tanh", graph("Div", graph("Sub", z, c), limit)), limit))
 
 
 # ---- endings

@@ -1,6 +1,6 @@
 """A compact network as a PyTorch module: a `torch.nn.Sequential` of modules that know nothing of meristem.
 
-    (standardize)    ((x − mean) − rest) / scale                       where a scaling is given
+    (standardize)    gaps filled, ((x − mean) − rest) / scale, limited    where a scaling is given
     (layer_0) …      one module per layer, named after its kind
     (probabilities)  or (predictions), or nothing after a raw ending
 
@@ -17,13 +17,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from meristem.columns import Columns
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.ops.torch import Record
-from meristem.export.ends import AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes, standardization
+from meristem.export.ends import AnyOf, Ending, Inputs, OneOf, Raw, Values, check_ending, inputs_of, sizes
 from meristem.nn import Network
 
 
-def to_torch(network: CompactNetwork | Network, *, scaling: tuple[Any, Any] | None = None, ending: Ending = Raw()) -> Any:
+def to_torch(
+    network: CompactNetwork | Network, *, scaling: tuple[Any, Any] | Columns | None = None, ending: Ending = Raw()
+) -> Any:
     """A `torch.nn.Module`, [N, n_in] → [N, n_out]: outputs (`Raw`), probabilities (`OneOf`, `AnyOf`) or numbers (`Values`).
 
     Of `OneOf` the columns are `module.classes`; of flat `Values` the result is [N]. It computes in the type of the network,
@@ -43,8 +46,7 @@ def to_torch(network: CompactNetwork | Network, *, scaling: tuple[Any, Any] | No
     modules = OrderedDict()
     if scaling is not None:
         record = Record(torch, dtype)
-        mean, rest, scale = (record.buffer(*pair) for pair in standardization(scaling, n_in, dtype)._asdict().items())
-        modules["standardize"] = record.module("Standardize", (((record.input - mean) - rest) / scale).type_as(scale))
+        modules["standardize"] = record.module("Standardize", standardized(record, inputs_of(scaling, n_in, dtype)))
     for k, layer in enumerate(small.layers):
         record = Record(torch, dtype)
         modules[f"layer_{k}"] = record.module(type(layer).__name__, layer(record, record.input))
@@ -53,6 +55,22 @@ def to_torch(network: CompactNetwork | Network, *, scaling: tuple[Any, Any] | No
     if isinstance(ending, OneOf):
         module.classes = ending.classes.tolist()
     return module
+
+
+def standardized(record: Record, inputs: Inputs) -> Any:
+    """What the network takes, from columns."""
+    torch, x = record.torch, record.input
+    mean, rest, scale = (record.buffer(name, getattr(inputs, name)) for name in ("mean", "rest", "scale"))
+    if inputs.fill is not None and inputs.gaps is not None:
+        is_gap = torch.isnan(x)
+        x = torch.where(is_gap, record.buffer("fill", inputs.fill).type_as(x), x)
+        if len(inputs.gaps):
+            x = torch.cat([x, is_gap.index_select(1, record.buffer("gaps", inputs.gaps)).type_as(x)], 1)
+    z = (((x - mean) - rest) / scale).type_as(scale)
+    if not np.isfinite(inputs.limit):
+        return z
+    c = torch.clamp(z, -inputs.limit, inputs.limit)
+    return c + inputs.limit * torch.tanh((z - c) / inputs.limit)
 
 
 # ---- endings

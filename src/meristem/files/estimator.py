@@ -14,13 +14,14 @@ import numpy as np
 
 from meristem import estimators
 from meristem.check import unknown
+from meristem.columns import Columns
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.base import Growing
 from meristem.estimators.settings import Settings
 from meristem.files import network, state
 from meristem.files.arrays import Arrays, with_prefix, without_prefix
-from meristem.targets import Scaling, unpack as unpack_targets
+from meristem.targets import unpack as unpack_targets
 
 E = TypeVar("E", bound=Settings)
 KINDS: dict[str, type[Growing]] = {
@@ -36,7 +37,7 @@ KINDS: dict[str, type[Growing]] = {
 }
 ENTRIES = ["estimator", "parameters", "learned", "feature_names", "network", "state", "targets"]
 LEARNED = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
-LATER = ["n_samples_seen_", "predictability_", "n_parameters_"]  # not in the first files
+LATER = ["n_samples_seen_", "predictability_", "input_dropout_", "n_parameters_"]  # not in the first files
 
 
 def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
@@ -51,7 +52,7 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     """
     if KINDS.get(type(estimator).__name__) is not type(estimator):
         raise ValueError(f"A {type(estimator).__name__} cannot be saved; give one of {', '.join(KINDS)}.")
-    parts: dict[str, Arrays] = {"scaling": estimator._scaling_.pack(), "history": estimator.history_}
+    parts: dict[str, Arrays] = {"scaling": estimator._columns_.pack(), "history": estimator.history_}
     header = {
         "estimator": type(estimator).__name__,
         "parameters": {name: plain(value) for name, value in estimator.get_params().items()},
@@ -73,9 +74,9 @@ def unpack(header: Any, arrays: Arrays) -> Growing:
     estimator._state_ = state.unpack(header["state"], without_prefix("state", arrays))
     estimator._compact_ = as_numpy(compact(estimator.network_))
     estimator._targets_ = unpack_targets(header["targets"], without_prefix("targets", arrays))
-    estimator._scaling_ = Scaling.unpack(without_prefix("scaling", arrays))
+    estimator._columns_ = Columns.unpack(without_prefix("scaling", arrays))
     estimator.history_ = without_prefix("history", arrays)
-    learned = {"n_samples_seen_": round(estimator._scaling_.total)} | header["learned"]
+    learned = {"n_samples_seen_": round(estimator._columns_.scaling.total)} | header["learned"]
     learned.pop("n_parameters_", None)  # for whoever reads the header; the estimator counts its compact network
     for name, value in learned.items():
         if type(value) not in (int, float):
@@ -105,8 +106,8 @@ def _check_parts(estimator: Growing) -> None:
     """Raise ValueError unless the parts are those of one estimator."""
     n_out, n_in = estimator.network_.head.weight.shape[-2], estimator.network_.embed.weight.shape[-1]
     fits = [
-        len(estimator._scaling_.mean) == estimator.n_features_in_ == n_in,
-        len(getattr(estimator, "feature_names_in_", range(n_in))) == n_in,
+        estimator._columns_.n_features == estimator.n_features_in_ and estimator._columns_.n_inputs == n_in,
+        len(getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))) == estimator.n_features_in_,
         estimator._targets_.n_out == n_out,
     ]
     if not all(fits):

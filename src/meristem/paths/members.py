@@ -39,6 +39,14 @@ class Members:
         """By name."""
         return {name: getattr(self, name) for name in COLUMNS}
 
+    def at(self, rows: np.ndarray) -> "Members":
+        """Some of them, in this order."""
+        return Members(**{name: column[rows] for name, column in self.columns.items()})
+
+    def joined(self, more: "Members") -> "Members":
+        """These, and then more."""
+        return Members(**{name: np.concatenate([column, more.columns[name]]) for name, column in self.columns.items()})
+
     @property
     def settings(self) -> np.ndarray:
         """For each member the number of its setting, in the order in which they come."""

@@ -22,7 +22,7 @@ from meristem.nn.network import Network
 from meristem.paths.folds import fold_weights, shuffled_folds
 from meristem.paths.members import Members, grid
 from meristem.paths.result import Path
-from meristem.paths.training import trained
+from meristem.paths.training import promising, trained
 from meristem.train.knobs import L2, Knobs
 from meristem.train.loop import MAX_EPOCHS
 from meristem.train.recipe import Recipe
@@ -108,11 +108,11 @@ def path(
         ready,
         members.settings,
         max_epochs=max_epochs,
-        halving=halving,
+        stays=promising if halving else None,
         together=together,
         watcher=watcher_of("watch", watch),
     )
-    return result_of(members, runs, [run.best for run in runs], time.perf_counter() - begun)
+    return result_of(members, runs, [run.best for run in runs], max_epochs, time.perf_counter() - begun)
 
 
 def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
@@ -131,15 +131,15 @@ def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) ->
     ]
 
 
-def result_of(members: Members, runs: Sequence[Run], networks: Sequence[Network], seconds: float) -> Path:
-    """What the runs came to; `networks` are their best, as they are shipped."""
-    rows = [_row(run, network) for run, network in zip(runs, networks, strict=True)]
+def result_of(members: Members, runs: Sequence[Run], networks: Sequence[Network], max_epochs: int, seconds: float) -> Path:
+    """What the runs came to, of at most so many epochs; `networks` are their best, as they are shipped."""
+    rows = [_row(run, network, max_epochs) for run, network in zip(runs, networks, strict=True)]
     measured = {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "layer_sizes"}
     layers = np.stack([row["layer_sizes"] for row in rows])
     return Path(members.columns | measured, tuple(networks), layers, seconds)
 
 
-def _row(run: Run, network: Network) -> dict[str, Any]:
+def _row(run: Run, network: Network, max_epochs: int) -> dict[str, Any]:
     """Of the best model of a run."""
     epoch = int(run.best_epoch) - 1
     if epoch < 0:  # no epoch was finite
@@ -149,7 +149,8 @@ def _row(run: Run, network: Network) -> dict[str, Any]:
         named = {"loss": "dev_loss", "error": "dev_error", "soft_size": "soft_size", "hard_size": "hard_size"}
         measured = {name: run.history[own][epoch].item() for name, own in named.items()}
         layers = run.history["layer_sizes"][epoch]
-    counts = {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": bool(run.stopped)}
+    is_finished = bool(run.stopped) or int(run.epochs) >= max_epochs
+    counts = {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
     return measured | counts | {"layer_sizes": layers}
 
 

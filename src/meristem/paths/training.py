@@ -3,8 +3,9 @@
     trained(runs, data, settings, …) → runs             every member with its own schedule, stop and best model
 
 A member that has stopped costs nothing any more: alone its thread takes the next one; of a population the rest is packed anew
-as soon as a quarter has stopped. With `halving`, at some epochs (rungs) the settings are compared by their least held-out loss
-so far, fold by fold: one that is in the worse half, and behind the best by more than its standard error, leaves for good.
+as soon as a quarter has stopped. With a rule for who `stays`, the settings are compared at some epochs (rungs) by their least
+held-out loss so far, fold by fold, and who does not stay leaves for good: `better_half` keeps just that, `promising` also what
+is not clearly behind the best, by the standard error of the difference.
 Members that a program cannot share stay apart: with dropout and without, of other room for leaves.
 
 Imports train; paths.path and the estimators import it.
@@ -13,7 +14,7 @@ Imports train; paths.path and the estimators import it.
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,9 +24,10 @@ import numpy as np
 from meristem.train.loop import go_on
 from meristem.train.run import Run, stacked
 from meristem.train.samples import Prepared
-from meristem.train.watching import Calling, Everyone, Renamed, Watcher
+from meristem.train.watching import Calling, Everyone, Named, Renamed
 
-FIRST_RUNG = 16  # epochs; the next ones at twice as many each
+FIRST_RUNG = 16, 400  # epochs and steps, whichever takes longer; the next ones at twice as many each
+Stays = Callable[[Sequence[float], np.ndarray], np.ndarray]
 LEFT = 0.75  # of a population, that is packed anew when fewer of it are left
 
 
@@ -35,7 +37,7 @@ def trained(
     settings: np.ndarray,
     *,
     max_epochs: int,
-    halving: bool = False,
+    stays: Stays | None = None,
     together: bool | None = None,
     watcher: Everyone = Everyone([]),
 ) -> list[Run]:
@@ -43,11 +45,13 @@ def trained(
     if together is None:
         together = jax.default_backend() != "cpu"
     found, alive = list(runs), [m for m, run in enumerate(runs) if not run.stopped]
+    there = np.ones(len(found), bool)  # has not left; it may have stopped by itself
     train = _together if together else _alone
-    for rung, until in enumerate(_rungs(max_epochs, halving)):
-        if rung:
-            chosen = promising([least_loss(run) for run in found], settings)
-            alive = [m for m in alive if chosen[m]]
+    rungs = [] if stays is None else _rungs(max_epochs, -(-len(prepared.data.x) // runs[0].recipe.batch_size))
+    for rung, until in enumerate([*rungs, max_epochs]):
+        if rung and stays is not None:
+            there &= stays([least_loss(run) if here else np.inf for run, here in zip(found, there, strict=True)], settings)
+            alive = [m for m in alive if there[m]]
         train(found, alive, prepared, until, max_epochs, watcher)
         alive = [m for m in alive if not found[m].stopped]
         if not alive:
@@ -62,15 +66,31 @@ def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
     [True, True, False, False, True, True, False, False]
     """
     loss = np.asarray(losses, float)
-    rows = [np.flatnonzero(settings == number) for number in range(settings.max() + 1)]
-    means = np.array([loss[own].mean() for own in rows])
-    best = loss[rows[int(np.argmin(means))]]
-    stays = np.zeros(len(loss), bool)
-    for place, number in enumerate(np.argsort(means, kind="stable")):
-        behind = loss[rows[number]] - best
+    stays = better_half(losses, settings)
+    best = loss[settings == _best(loss, settings)[0]]
+    for number in np.unique(settings[np.isfinite(loss)]):
+        behind = loss[settings == number] - best
         error = behind.std(ddof=1) / np.sqrt(len(behind)) if len(behind) > 1 and np.isfinite(behind).all() else 0.0
-        stays[rows[number]] = place < -(-len(rows) // 2) or behind.mean() <= error
+        stays[settings == number] |= behind.mean() <= error
     return stays
+
+
+def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
+    """Which members stay: those of the better half of the settings that are still there; who has left has a loss of infinity.
+
+    >>> better_half([1.0, 1.1, 3.0, 3.1, 1.0, 1.2], np.array([0, 0, 1, 1, 2, 2])).tolist()
+    [True, True, False, False, True, True]
+    """
+    loss = np.asarray(losses, float)
+    places = _best(loss, settings)
+    there = sum(np.isfinite(loss[settings == number]).all() for number in places)
+    return np.isin(settings, places[: max(1, -(-int(there) // 2))])
+
+
+def _best(loss: np.ndarray, settings: np.ndarray) -> np.ndarray:
+    """The settings by their mean loss, the best first."""
+    numbers = np.unique(settings)
+    return numbers[np.argsort([loss[settings == number].mean() for number in numbers], kind="stable")]
 
 
 def least_loss(run: Run) -> float:
@@ -79,13 +99,18 @@ def least_loss(run: Run) -> float:
     return float(np.where(np.isnan(losses), np.inf, losses).min())
 
 
-def _rungs(max_epochs: int, halving: bool) -> list[int]:
-    """Where settings are compared, and the end."""
-    rungs, at = [], FIRST_RUNG
-    while halving and at < max_epochs:
+def _rungs(max_epochs: int, steps: int) -> list[int]:
+    """The epochs, of so many steps each, at which settings are compared.
+
+    >>> _rungs(200, 60), _rungs(200, 5)
+    ([16, 32, 64, 128], [80, 160])
+    """
+    epochs, least = FIRST_RUNG
+    rungs, at = [], max(epochs, -(-least // steps))
+    while at < max_epochs:
         rungs.append(at)
         at *= 2
-    return [*rungs, max_epochs]
+    return rungs
 
 
 def _alone(found: list[Run], alive: list[int], prepared: Prepared, until: int, max_epochs: int, watcher: Everyone) -> None:
@@ -114,7 +139,7 @@ def _together(found: list[Run], alive: list[int], prepared: Prepared, until: int
         while running and found[running[0]].epochs < until:
             run = stacked([found[m] for m in running])
             names = dict(enumerate(running))
-            own = Everyone([_Named(watcher, names)]) if watcher.watchers else Everyone([])
+            own = Everyone([Named(watcher, names)]) if watcher.watchers else Everyone([])
             run = go_on(run, prepared, max_epochs, own, until=until, enough=max(1, round((1 - LEFT) * len(running))))
             for m, member in zip(running, run.each(), strict=True):
                 found[m] = member
@@ -124,16 +149,3 @@ def _together(found: list[Run], alive: list[int], prepared: Prepared, until: int
 def _program(run: Run) -> Any:
     """What members of one program share."""
     return run.knobs.dropout is None, run.last.body.capacity
-
-
-class _Named(Watcher):
-    """A watcher of members of a population that was packed anew: by their names in the path."""
-
-    def __init__(self, watcher: Everyone, names: dict[int, int]):
-        self.watcher, self.names = watcher, names
-
-    def epoch(self, member: int, info: Any) -> bool | None:
-        return self.watcher.epoch(self.names[member], info)
-
-    def pulse(self, member: int, share: float) -> None:
-        self.watcher.pulse(self.names[member], share)

@@ -43,8 +43,8 @@ class Scaling:
         """
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
         total = w.sum()
-        mean = sum(w[rows] @ block for rows, block in _blocks(x)) / total
-        variance = sum(w[rows] @ (block - mean) ** 2 for rows, block in _blocks(x)) / total
+        mean = sum(w[rows] @ block for rows, block in blocks(x)) / total
+        variance = sum(w[rows] @ (block - mean) ** 2 for rows, block in blocks(x)) / total
         return cls(float(total), mean, variance)
 
     @classmethod
@@ -87,7 +87,7 @@ class Scaling:
 
     def __call__(self, x: Any) -> np.ndarray:
         out, scale = np.empty(x.shape, np.float32), self.scale
-        for rows, block in _blocks(x):
+        for rows, block in blocks(x):
             out[rows] = (block - self.mean) / scale
         return out
 
@@ -105,19 +105,21 @@ class Scaling:
         >>> Scaling.unpack(Scaling.none(2).pack()).mean.tolist()
         [0.0, 0.0]
         """
-        rows = [_row(arrays, name) for name in ("total", "mean", "variance")]
+        rows = [row_of(arrays, name) for name in ("total", "mean", "variance")]
         if len(rows[0]) != 1 or len(rows[1]) != len(rows[2]):
             raise ValueError("its scaling does not hold together.")
         return cls(float(rows[0][0]), rows[1], rows[2])
 
 
-def _row(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+def row_of(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """A row of a file."""
     if name not in arrays or arrays[name].ndim != 1 or arrays[name].dtype != np.float64:
         raise ValueError(f"its {name} is missing or no row of numbers.")
     return arrays[name]
 
 
-def _blocks(x: Any) -> Iterator[tuple[slice, np.ndarray]]:
+def blocks(x: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    """Dense rows, some at a time."""
     for start in range(0, x.shape[0], BLOCK):
         rows = slice(start, start + BLOCK)
         block = x[rows]

@@ -24,6 +24,7 @@ class Recipe:
                     parameters of its own, such as `meristem.train.objectives.Quantile((0.1, 0.9))`
     batch_size      samples a step; 1 is online
     depth_decay     a layer's rate relative to the one before it
+    b2              how long Adam remembers the squares of gradients: 0.999, a thousand steps
     watch           the development measure of the plateau schedule: "loss", "error" or, for "multilabel", "macro_f1"
     select          that of the best model; ties go to the lower loss. Also "cost": the loss and what the size costs, J
     price           what the penalty is the price of: "units" (the paper's), "parameters" or "multiply-adds"
@@ -47,6 +48,7 @@ class Recipe:
     objective: str | Objective = "binary"
     batch_size: int = 1
     depth_decay: float = 0.75
+    b2: float = 0.999
     watch: str = "loss"
     select: str = "error"
     patience: int = 20
@@ -71,6 +73,7 @@ class Recipe:
         for name in ("batch_size", "patience"):
             check_size(name, getattr(self, name))
         check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
+        check_number("b2", self.b2, "of at least 0 and below 1", lambda v: 0 <= v < 1)
         object.__setattr__(self, "scales", tuple(self.scales) if isinstance(self.scales, tuple | list) else (self.scales,))
         if not self.scales:
             raise ValueError("scales=() must hold at least one number: the factors of the rate, one after the other.")
@@ -93,4 +96,4 @@ class Recipe:
     @property
     def chain(self) -> Any:
         """The optimizer as training uses it: it takes whole models, and keeps gates in [0, 1]."""
-        return adam(self.depth_decay) if self.optimizer is None else for_models(self.optimizer)
+        return adam(self.depth_decay, b2=self.b2) if self.optimizer is None else for_models(self.optimizer)

@@ -51,6 +51,19 @@ class Renamed(Watcher):
         self.watcher.pulse(self.member, share)
 
 
+class Named(Watcher):
+    """A watcher of members that go by other numbers elsewhere."""
+
+    def __init__(self, watcher: Watcher, names: dict[int, int]):
+        self.watcher, self.names = watcher, names
+
+    def epoch(self, member: int, info: EpochInfo) -> bool | None:
+        return self.watcher.epoch(self.names[member], info)
+
+    def pulse(self, member: int, share: float) -> None:
+        self.watcher.pulse(self.names[member], share)
+
+
 class Everyone(Watcher):
     """Several watchers as one; each of them may stop the training."""
 

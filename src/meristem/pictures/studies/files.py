@@ -14,6 +14,8 @@ import numpy as np
 from meristem.pictures.studies.catalog import CATALOG, pictures_of
 from meristem.pictures.studies.records import Required, Run, StudyFiles, StudyPictures, key
 
+ON_PATH = ("model", "task", "penalty", "n_parameters")
+
 
 class _UnfitError(Exception):
     """A file and what is wrong with it."""
@@ -35,7 +37,9 @@ def load(out: Path) -> StudyFiles:
         _check_arrays(history_file, arrays, runs, required)
         tried = summary.get("tried") or []
         _check_tried(summary_file, tried, required)
-    return StudyFiles(pictures, runs, summary.get("paper") or {}, arrays, tried)
+        path = summary.get("path") or []
+        _check_path(summary_file, path)
+    return StudyFiles(pictures, runs, summary.get("paper") or {}, arrays, tried, path)
 
 
 def _pictures(file: Path, summary: dict[str, Any]) -> StudyPictures:
@@ -85,6 +89,16 @@ def _check_tried(file: Path, tried: Any, required: Required) -> None:
         raise _UnfitError(file, "holds no list of settings that were tried")
     for i, one in enumerate(tried):
         _lacking(file, [f"tried[{i}].{name}" for name in required.tried if name not in one])
+
+
+def _check_path(file: Path, path: Any) -> None:
+    if not isinstance(path, list) or not all(isinstance(one, dict) for one in path):
+        raise _UnfitError(file, "holds no list of the runs of a path")
+    for i, one in enumerate(path):
+        _lacking(file, [f"path[{i}].{name}" for name in ON_PATH if one.get(name) is None])
+        numbers = [one["penalty"], one["n_parameters"]]
+        if not all(isinstance(value, int | float) for value in numbers):
+            raise _UnfitError(file, f"path[{i}] has a penalty or a size that is no number")
 
 
 def _read_history(file: Path) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ import numpy as np
 from meristem.pictures.axes import measure_axis, nodes_axis, units_axis
 from meristem.pictures.curves import CUT_LINE, PARTS, line, ring
 from meristem.pictures.sheet import INK, OTHER, SEED_MARKER, Axes, Figure
+from meristem.pictures.studies.frontier import frontier
 from meristem.pictures.studies.overview import Average, Mark, Panel, Settle, overview, size_panels
 from meristem.pictures.studies.records import SIZES, Drawings, Required, Run, StudyFiles, StudyPictures, value_of
 from meristem.pictures.studies.sizes import size_rows
@@ -74,6 +75,8 @@ class LearningPictures(StudyPictures):
         drawings["sizes"] = partial(_overview, pictures=self)
         if files.settings:
             drawings["tried"] = partial(tried, measure=self.selects)
+        if files.path:
+            drawings["frontier"] = partial(frontier, measure=ERROR, part="test")
         return drawings
 
 

@@ -75,6 +75,7 @@ class StudyFiles:
     paper: dict[str, Any]  # "model/task" → {"soft_size": …}, the paper's
     arrays: dict[str, np.ndarray]  # "model/task/seed/field"; epochs first
     tried: list[Run] = field(default_factory=list)  # each setting of several, and what came of it over its seeds
+    path: list[Run] = field(default_factory=list)  # every run of a path of penalties
 
     @property
     def subject(self) -> str:

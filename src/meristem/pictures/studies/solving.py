@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from meristem.pictures.axes import epochs_axis, whole_from_zero
 from meristem.pictures.curves import CUT_LINE, ring
 from meristem.pictures.sheet import OTHER, SEED_MARKER, UNSOLVED_MARKER, Axes, Figure
+from meristem.pictures.studies.frontier import frontier
 from meristem.pictures.studies.overview import Average, Mark, Panel, overview, size_panels
 from meristem.pictures.studies.plane import data, discriminants
 from meristem.pictures.studies.records import SIZES, Drawings, Required, Run, StudyFiles, StudyPictures
@@ -46,6 +47,8 @@ class SolvingPictures(StudyPictures):
         drawings["sizes"] = _overview
         if files.settings:  # there is no validation part
             drawings["tried"] = partial(tried, measure=ERROR, part="training")
+        if files.path:
+            drawings["frontier"] = partial(frontier, measure=ERROR, part="train")
         return drawings
 
 

@@ -68,12 +68,13 @@ def check_values(objective: Objective, name: str, y: np.ndarray, fits: np.ndarra
 
 
 def weighted_quantile(y: np.ndarray, weight: np.ndarray, level: Any) -> np.ndarray:
-    """The value of each column [n, k] below which lies `level` of the weight.
+    """The value of each column [n, k] below which lies `level` of the weight, [n] or [n, k]. NaN must have none.
 
     >>> weighted_quantile(np.array([[1.0], [2.0], [9.0]]), np.ones(3), 0.5).tolist()
     [2.0]
     """
     order = np.argsort(y, axis=0, kind="stable")
-    share = np.cumsum(weight[order], axis=0) / weight.sum()
+    sorted_weight = weight[order] if weight.ndim == 1 else np.take_along_axis(weight, order, 0)
+    share = np.cumsum(sorted_weight, axis=0) / np.maximum(weight.sum(0), 1e-300)
     place = np.minimum((share < level - 1e-12).sum(0), len(y) - 1)
     return np.take_along_axis(np.take_along_axis(y, order, 0), place[None], 0)[0]

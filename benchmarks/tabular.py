@@ -1,0 +1,283 @@
+"""Real tables: our estimators beside scikit-learn's MLP, gradient boosting, RealMLP and linear models, on the same splits.
+
+    python benchmarks/tabular.py run --data tables.npz --out DIR --splits 3 --processes 2 [--models tunnel,mlp,…] [--limit 600]
+    python benchmarks/tabular.py show --out DIR
+
+A split is 75 : 25 of at most 6,000 rows. All models of one table and split are fitted back to back by one process, on one core,
+and written to OUT/runs.jsonl as soon as that is done; what is there is not fitted again. `show` prints mean ranks (1 is best; by
+accuracy or R², and by log-loss), what is shipped, times relative to the grid of MLPs, and on how many tables a default is clearly
+behind the better of a default MLP and a linear model, and writes OUT/summary.json.
+
+Targets of the MLPs and of ridge regression are standardized, inputs of all but boosting are. RealMLP (pytabkit) is left out
+where it is not installed.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROWS = 6000
+GRIDS: dict[str, dict[str, list[Any]]] = {
+    "mlp-grid": {"hidden_layer_sizes": [(10,), (100,), (100, 100)], "alpha": [1e-4, 1e-2, 1.0]},
+    "boosting-grid": {"learning_rate": [0.03, 0.1, 0.3], "max_leaf_nodes": [7, 15, 31]},
+}
+CHOICES = {"mlp-grid": 2, "boosting-grid": 2}  # settings of which a person had to say what to try; of all others none
+OURS = ("tunnel", "budding", "tunnel-cv", "budding-cv", "tunnel-cv-one", "budding-cv-one")
+PEERS = ("linear", "mlp", "mlp-grid", "boosting", "boosting-grid", "realmlp")
+SINGLE = ("tunnel", "budding", "mlp", "boosting", "linear", "realmlp")  # one model at its defaults
+SHARED = ("tunnel-cv", "budding-cv")  # whose search `-one` takes up
+
+
+def peer(name: str, is_classes: bool, seed: int) -> Any:
+    """A model that is not ours, ready to be fitted."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if name == "realmlp":
+        from pytabkit import RealMLP_TD_Classifier, RealMLP_TD_Regressor
+
+        return (RealMLP_TD_Classifier if is_classes else RealMLP_TD_Regressor)(random_state=seed, device="cpu", n_threads=1)
+    if name.startswith("boosting"):
+        model: Any = (HistGradientBoostingClassifier if is_classes else HistGradientBoostingRegressor)(random_state=seed)
+        return GridSearchCV(model, GRIDS[name], cv=3) if name in GRIDS else model
+    if name == "linear":
+        model = LogisticRegression(max_iter=1000) if is_classes else Ridge()
+    else:
+        model = (MLPClassifier if is_classes else MLPRegressor)(random_state=seed)
+    model = Pipeline([("scale", StandardScaler()), ("model", model)])
+    if name in GRIDS:
+        model = GridSearchCV(model, {f"model__{key}": values for key, values in GRIDS[name].items()}, cv=3)
+    return model if is_classes else TransformedTargetRegressor(model, transformer=StandardScaler())
+
+
+def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any) -> Any:
+    """Each model after the other: its name, itself, the seconds that it took."""
+    import meristem
+
+    kind = "Classifier" if is_classes else "Regressor"
+    for name in names:
+        body = name.split("-")[0].capitalize()
+        begin = time.perf_counter()
+        if name in PEERS:
+            model = peer(name, is_classes, seed).fit(A, a)
+            yield name, model, time.perf_counter() - begin
+        elif name in SHARED:
+            model = getattr(meristem, f"{body}{kind}CV")(random_state=seed).fit(A, a)
+            seconds = time.perf_counter() - begin
+            yield name, model, seconds
+            if f"{name}-one" in names:  # what rule="1se", refit="one" would have kept: the search is the same
+                begin, chosen = time.perf_counter(), model.path_.within_one_se()
+                knobs = {"penalty": chosen.penalty, "l2": chosen.l2, "input_dropout": chosen.dropout}
+                one = getattr(meristem, f"{body}{kind}")(random_state=seed, **knobs).fit(A, a)
+                yield f"{name}-one", one, seconds + time.perf_counter() - begin
+        elif name in OURS and not name.endswith("-one"):
+            model = getattr(meristem, f"{body}{kind}")(random_state=seed).fit(A, a)
+            yield name, model, time.perf_counter() - begin
+
+
+def one_split(job: tuple[str, str, int, list[str]]) -> list[dict[str, Any]]:
+    """All models on one split of a table."""
+    file, table, seed, names = job
+    os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    if hasattr(os, "sched_setaffinity"):  # one core: threads of a search and of BLAS share it as those of a grid do
+        own = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {own[os.getpid() % len(own)]} if len(own) > 1 else set(own))
+    from sklearn.model_selection import train_test_split
+
+    warnings.simplefilter("ignore")
+    with np.load(file) as data:
+        X, y = data[f"{table}.X"], data[f"{table}.y"]
+    is_classes = not table.startswith("reg.")
+    rows = np.random.default_rng(seed).permutation(len(X))[:ROWS]
+    A, B, a, b = train_test_split(X[rows], y[rows], random_state=seed)
+    found = []
+    for name, model, seconds in fits(names, is_classes, seed, A, a):
+        record = {"table": table, "split": seed, "model": name, "rows": len(A), "test_rows": len(B)}
+        record |= {"score": float(model.score(B, b)), "seconds": round(seconds, 3), "parameters": parameters(model)}
+        record |= {"log_loss": log_loss(model, B, b) if is_classes else None} | choice(model)
+        found.append(record)
+    return found
+
+
+def log_loss(model: Any, X: Any, y: Any) -> float:
+    """The mean of −log p; a class that was never seen has a probability of 1e-7."""
+    said = dict(zip(model.classes_.tolist(), np.clip(model.predict_proba(X), 1e-7, 1).T, strict=True))
+    never = np.full(len(X), 1e-7)
+    return float(-np.mean([np.log(said.get(label, never)[row]) for row, label in enumerate(y.tolist())]))
+
+
+def parameters(model: Any) -> int | None:
+    """Of what is shipped: ours count themselves, weights and biases of an MLP or a linear model; None of others."""
+    if hasattr(model, "n_parameters_"):
+        return int(model.n_parameters_)
+    for inner in ("regressor_", "best_estimator_", "named_steps"):
+        model = getattr(model, inner, model)
+    model = model["model"] if isinstance(model, dict) or hasattr(model, "keys") else model
+    if hasattr(model, "coefs_"):
+        return int(sum(part.size for part in [*model.coefs_, *model.intercepts_]))
+    return int(model.coef_.size + np.size(model.intercept_)) if hasattr(model, "coef_") else None
+
+
+def choice(model: Any) -> dict[str, Any]:
+    """What was chosen by a search."""
+    if hasattr(model, "penalty_"):
+        chosen = {"penalty": model.penalty_, "l2": model.l2_, "input_dropout": model.input_dropout_}
+        return {"chosen": chosen | {"penalty_1se": model.penalty_1se_, "epochs": int(model.path_.table["epochs"].sum())}}
+    best = getattr(getattr(model, "regressor_", model), "best_params_", None)
+    return {} if best is None else {"chosen": {key.removeprefix("model__"): value for key, value in best.items()}}
+
+
+def ranks(scores: dict[str, float]) -> dict[str, float]:
+    """1 is best; ties share."""
+    return {
+        name: 1 + sum(other > score for other in scores.values()) + (sum(o == score for o in scores.values()) - 1) / 2
+        for name, score in scores.items()
+    }
+
+
+def mean_ranks(runs: list[dict[str, Any]], key: Callable[[dict[str, Any]], float | None], names: list[str]) -> dict[str, float]:
+    """Over tables; a table's value is the mean over its splits. Tables that lack a model do not count."""
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        if run["model"] in names and (value := key(run)) is not None:
+            values[run["table"]][run["model"]].append(value)
+    tables = [{n: statistics.mean(v) for n, v in by.items()} for by in values.values() if set(by) == set(names)]
+    placed = [ranks(table) for table in tables]
+    return {name: statistics.mean(place[name] for place in placed) for name in names} if placed else {}
+
+
+def behind(runs: list[dict[str, Any]], name: str) -> list[str]:
+    """Tables on which a model is behind the better of a default MLP and a linear model by 0.02 and by one standard error."""
+    cells = {(run["table"], run["split"], run["model"]): run["score"] for run in runs}
+    tables = []
+    for table in sorted({run["table"] for run in runs}):
+        splits = sorted({run["split"] for run in runs if run["table"] == table and run["model"] == name})
+        gaps = {}
+        for other in ("mlp", "linear"):
+            gaps[other] = [cells[table, s, other] - cells[table, s, name] for s in splits if (table, s, other) in cells]
+        best = max(gaps.values(), key=lambda gap: statistics.mean(gap) if gap else -1)
+        error = statistics.stdev(best) / len(best) ** 0.5 if len(best) > 1 else 0.0
+        if best and statistics.mean(best) > max(0.02, error):
+            tables.append(table)
+    return tables
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """By model: ranks, means, medians."""
+    names = [name for name in (*OURS, *PEERS) if any(run["model"] == name for run in runs)]
+    by_score = mean_ranks(runs, lambda run: max(run["score"], -1.0), names)
+    by_loss = mean_ranks(runs, lambda run: None if run["log_loss"] is None else -run["log_loss"], names)
+    single = mean_ranks(runs, lambda run: max(run["score"], -1.0), [name for name in SINGLE if name in names])
+    grid = {(run["table"], run["split"]): run["seconds"] for run in runs if run["model"] == "mlp-grid"}
+    found = {}
+    for name in names:
+        own = [run for run in runs if run["model"] == name]
+        sizes = [run["parameters"] for run in own if run["parameters"] is not None]
+        ratios = [run["seconds"] / grid[key] for run in own if (key := (run["table"], run["split"])) in grid]
+        found[name] = {
+            "rank": by_score.get(name),
+            "log_loss_rank": by_loss.get(name),
+            "rank_of_single_defaults": single.get(name),
+            "score": statistics.mean(max(run["score"], -1.0) for run in own),
+            "parameters": statistics.median(sizes) if sizes else None,
+            "seconds": statistics.median(run["seconds"] for run in own),
+            "time_of_grid": statistics.median(ratios) if ratios else None,
+            "total_time_of_grid": sum(run["seconds"] for run in own) / sum(grid.values()) if grid else None,
+            "settings_to_choose": CHOICES.get(name, 0),
+            "behind": behind(runs, name) if name in SINGLE else None,
+            "fits": len(own),
+        }
+    return found
+
+
+def show(out: Path) -> None:
+    runs = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
+    found = summary(runs)
+
+    def cell(value: Any, digits: int = 2) -> str:
+        return "–" if value is None else f"{value:,.{digits}f}"
+
+    print(f"{len({run['table'] for run in runs})} tables, {len(runs)} fits")
+    heads = ["rank", "log-loss", "defaults", "score", "parameters", "seconds", "× grid", "chosen", "behind"]
+    print(f"{'model':16}" + "".join(f"{head:>11}" for head in heads))
+    for name, one in sorted(found.items(), key=lambda pair: pair[1]["rank"] or 99):
+        cells = [cell(one["rank"]), cell(one["log_loss_rank"]), cell(one["rank_of_single_defaults"]), cell(one["score"], 4)]
+        cells += [cell(one["parameters"], 0), cell(one["seconds"]), cell(one["time_of_grid"]), str(one["settings_to_choose"])]
+        cells += ["–" if one["behind"] is None else str(len(one["behind"]))]
+        print(f"{name:16}" + "".join(f"{text:>11}" for text in cells))
+    (out / "summary.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def run(given: argparse.Namespace) -> None:
+    with np.load(given.data) as data:
+        tables = [name.removesuffix(".X") for name in data.files if name.endswith(".X")]
+        size = {name: min(data[f"{name}.X"].shape[0], ROWS) * data[f"{name}.X"].shape[1] for name in tables}
+    tables = sorted(
+        (name for name in tables if not given.tables or name in given.tables.split(",")), key=lambda name: -size[name]
+    )
+    wanted = given.models.split(",") if given.models else [*OURS, *PEERS]
+    wanted = [name for name in wanted if name != "realmlp" or find_spec("pytabkit") is not None]
+    given.out.mkdir(parents=True, exist_ok=True)
+    file, begin = given.out / "runs.jsonl", time.perf_counter()
+    known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    done = {(one["table"], one["split"], one["model"]) for one in known}
+    jobs = [
+        (str(given.data), table, split, missing)
+        for split in range(given.first_split, given.first_split + given.splits)
+        for table in tables
+        if (missing := [name for name in wanted if (table, split, name) not in done])
+    ]
+    context = get_context("spawn")
+    with ProcessPoolExecutor(given.processes, mp_context=context) as pool, file.open("a") as lines:
+        futures = {pool.submit(one_split, job): job for job in jobs}
+        try:
+            for number, future in enumerate(as_completed(futures, timeout=given.limit), 1):
+                for record in future.result():
+                    lines.write(json.dumps(record) + "\n")
+                lines.flush()
+                took = time.perf_counter() - begin
+                left = took / number * (len(jobs) - number)
+                print(f"{number} of {len(jobs)}: {futures[future][1]}, about {left / 60:.0f} min left", flush=True)
+        except TimeoutError:
+            print(f"{given.limit:.0f} s are over; the same command goes on", flush=True)
+            for process in list(pool._processes.values()):
+                process.kill()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["run", "show"])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--first-split", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--models", default="", help=f"with commas, of {', '.join((*OURS, *PEERS))}")
+    parser.add_argument("--tables", default="")
+    parser.add_argument("--limit", type=float, default=None, help="seconds after which it ends; what is done is kept")
+    given = parser.parse_args()
+    if given.what == "run":
+        run(given)
+    show(given.out)
+
+
+if __name__ == "__main__":
+    main()
