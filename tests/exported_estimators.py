@@ -28,12 +28,13 @@ def counts() -> tuple[np.ndarray, np.ndarray]:
     return x, np.random.default_rng(0).poisson(10 * y).astype(float)
 
 
-SMALL = {"width": 16, "settle": False}  # as in estimating.py
+FEW = {"max_epochs": 10}
+SMALL = {"width": 16, "settle": False} | FEW  # of the shapes of estimating.py
 TUNNEL = SMALL | {"depth": 2}
 CASES: dict[str, tuple[Any, Any]] = {
     "iris": (BuddingClassifier(**SMALL, max_leaves=2, activation="gelu"), iris),
-    "breast-cancer": (TunnelClassifier(width=16, depth=2), lambda: load_breast_cancer(return_X_y=True)),
-    "digits": (TunnelClassifier(**TUNNEL, max_epochs=5), lambda: load_digits(return_X_y=True)),
+    "breast-cancer": (TunnelClassifier(width=16, depth=2, **FEW), lambda: load_breast_cancer(return_X_y=True)),
+    "digits": (TunnelClassifier(**TUNNEL | {"max_epochs": 5}), lambda: load_digits(return_X_y=True)),
     "multi-label": (TunnelClassifier(**TUNNEL), lambda: make_multilabel_classification(random_state=0)),
     "diabetes": (TunnelRegressor(**TUNNEL), lambda: load_diabetes(return_X_y=True, scaled=False)),
     "two-targets": (HighwayRegressor(**TUNNEL), two_targets),
@@ -52,7 +53,7 @@ def trained(name: str) -> tuple[Any, Any]:
     x, y = load()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so few epochs are not meant to be enough
-        return estimator.set_params(random_state=0, max_epochs=min(estimator.max_epochs, 10)).fit(x, y), x
+        return estimator.set_params(random_state=0).fit(x, y), x
 
 
 def batch(x: Any, n: int) -> Any:
