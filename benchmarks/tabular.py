@@ -4,9 +4,9 @@
     python benchmarks/tabular.py show --out DIR
 
 A split is 75 : 25 of at most 6,000 rows. All models of one table and split are fitted back to back by one process, on one core,
-and written to OUT/runs.jsonl as soon as that is done; what is there is not fitted again. `show` prints mean ranks (1 is best; by
-accuracy or R², and by log-loss), what is shipped, times relative to the grid of MLPs, and on how many tables a default is clearly
-behind the better of a default MLP and a linear model, and writes OUT/summary.json.
+and each is a line of OUT/runs.jsonl at once; what is there is not fitted again. `show` prints mean ranks (1 is best;
+by accuracy or R², and by log-loss), what is shipped, times relative to the grid of MLPs, and on how many tables a default is
+clearly behind the better of a default MLP and a linear model, and writes OUT/summary.json.
 
 Targets of the MLPs and of ridge regression are standardized, inputs of all but boosting are. RealMLP (pytabkit) is left out
 where it is not installed.
@@ -92,14 +92,20 @@ def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any) -> Any:
             yield name, model, time.perf_counter() - begin
 
 
-def one_split(job: tuple[str, str, int, list[str]]) -> list[dict[str, Any]]:
-    """All models on one split of a table."""
-    file, table, seed, names = job
+def pin(number: Any) -> None:
+    """A core for each process: threads of a search share it as the fits of a grid do."""
+    if hasattr(os, "sched_setaffinity"):
+        with number.get_lock():
+            place, number.value = number.value, number.value + 1
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[place % len(cores)]})
+
+
+def one_split(job: tuple[str, str, str, int, list[str]]) -> None:
+    """All models on one split of a table; each is a line as soon as it is fitted."""
+    out, file, table, seed, names = job
     os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    if hasattr(os, "sched_setaffinity"):  # one core: threads of a search and of BLAS share it as those of a grid do
-        own = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {own[os.getpid() % len(own)]} if len(own) > 1 else set(own))
     from sklearn.model_selection import train_test_split
 
     warnings.simplefilter("ignore")
@@ -108,13 +114,12 @@ def one_split(job: tuple[str, str, int, list[str]]) -> list[dict[str, Any]]:
     is_classes = not table.startswith("reg.")
     rows = np.random.default_rng(seed).permutation(len(X))[:ROWS]
     A, B, a, b = train_test_split(X[rows], y[rows], random_state=seed)
-    found = []
     for name, model, seconds in fits(names, is_classes, seed, A, a):
         record = {"table": table, "split": seed, "model": name, "rows": len(A), "test_rows": len(B)}
         record |= {"score": float(model.score(B, b)), "seconds": round(seconds, 3), "parameters": parameters(model)}
         record |= {"log_loss": log_loss(model, B, b) if is_classes else None} | choice(model)
-        found.append(record)
-    return found
+        with open(out, "a") as lines:  # a line is written whole, whoever else writes
+            lines.write(json.dumps(record) + "\n")
 
 
 def log_loss(model: Any, X: Any, y: Any) -> float:
@@ -240,22 +245,21 @@ def run(given: argparse.Namespace) -> None:
     known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     done = {(one["table"], one["split"], one["model"]) for one in known}
     jobs = [
-        (str(given.data), table, split, missing)
+        (str(file), str(given.data), table, split, missing)
         for split in range(given.first_split, given.first_split + given.splits)
         for table in tables
         if (missing := [name for name in wanted if (table, split, name) not in done])
     ]
     context = get_context("spawn")
-    with ProcessPoolExecutor(given.processes, mp_context=context) as pool, file.open("a") as lines:
+    cores = {"initializer": pin, "initargs": (context.Value("i", 0),)}
+    with ProcessPoolExecutor(given.processes, mp_context=context, **cores) as pool:
         futures = {pool.submit(one_split, job): job for job in jobs}
         try:
             for number, future in enumerate(as_completed(futures, timeout=given.limit), 1):
-                for record in future.result():
-                    lines.write(json.dumps(record) + "\n")
-                lines.flush()
+                future.result()
                 took = time.perf_counter() - begin
                 left = took / number * (len(jobs) - number)
-                print(f"{number} of {len(jobs)}: {futures[future][1]}, about {left / 60:.0f} min left", flush=True)
+                print(f"{number} of {len(jobs)}: {futures[future][2]}, about {left / 60:.0f} min left", flush=True)
         except TimeoutError:
             print(f"{given.limit:.0f} s are over; the same command goes on", flush=True)
             for process in list(pool._processes.values()):

@@ -45,7 +45,7 @@ def test_an_outlier_ruins_neither_the_scale_nor_what_is_said_of_it():
     x = table()
     spoilt = np.concatenate([x, [[1e12, 5, -3, -1e15]]])
     clean, learned = Columns.of(x), Columns.of(spoilt)
-    np.testing.assert_allclose(learned.scaling.scale, clean.scaling.scale, rtol=0.4)
+    np.testing.assert_allclose(learned.scaling.scale, clean.scaling.scale, rtol=0.01)
     assert np.abs(learned(spoilt)).max() <= 2 * LIMIT
     y = x[:, 0] + 0.1 * x[:, 1]
     model = meristem.TunnelRegressor(**SMALL).fit(spoilt, np.append(y, 0.0))

@@ -72,11 +72,13 @@ def test_a_sample_of_many_rows_says_as_much_and_few_say_nothing():
 
 
 def test_the_prior_is_firmer_the_less_can_be_told():
-    priors = {}
+    tree, priors = BuddingRegressor(**SMALL, max_leaves=2, max_epochs=1), {}
     for share in (0.3, 0.55, 0.9):
-        model = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, share))
+        model = tree.fit(*noisy(400, 5, share))
         priors[share] = round(model._l2(vars(model), model._targets_) * 400, 6)
     assert priors[0.3] == 10 and priors[0.9] == 1 and 1 < priors[0.55] < 10
+    model = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, 0.3))
+    assert model._l2(vars(model), model._targets_) * 400 == pytest.approx(1), "it starts linear"
     assert not hasattr(tunnel_regressor(max_epochs=1, l2=1e-3).fit(*noisy(50, 5, 0.5)), "predictability_")
 
 
@@ -97,7 +99,7 @@ def test_rare_counts_are_held_more_firmly():
     for mean in (0.05, 5.0):
         model = tunnel_regressor(max_epochs=1, loss="poisson").fit(x, rng.poisson(mean, 400))
         priors.append(model._l2(vars(model), model._targets_) * 400)
-    assert priors[0] == pytest.approx(3 / 0.05, rel=0.5) and priors[1] == pytest.approx(10)
+    assert priors[0] == pytest.approx(3 / 0.05, rel=0.5) and priors[1] == pytest.approx(1)
 
 
 def test_outliers_do_not_count_as_noise_where_the_loss_takes_little_notice_of_them():

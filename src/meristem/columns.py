@@ -7,8 +7,8 @@
     Columns.of(x) → columns;  columns(x) → float32 [n, n_inputs];  columns.with_more(x) → columns, for a stream
 
 A gap is NaN; it is filled with the mean. An outlier ruins neither the scale nor the prediction: mean and deviation are those of
-values cut off at ten times the distance of the quartiles from the median, which is far outside of what is usual, and inputs are
-exact up to four standard deviations and never beyond eight. Sparse matrices are made dense a block of rows at a time.
+values within thirty times the distance of the quartiles from the median, far outside of what is usual, and inputs are exact up
+to four standard deviations and never beyond eight. Sparse matrices are made dense a block of rows at a time.
 Imports NumPy and Scaling; estimators, files and exports import it.
 """
 
@@ -21,7 +21,7 @@ from meristem.targets.scaling import Scaling, blocks, row_of
 from meristem.train.objectives.base import weighted_quantile
 
 LIMIT = 4.0  # standard deviations
-FENCE = 10.0  # distances of the quartiles
+FENCE = 30.0  # distances of the quartiles
 SPREADS = ((0.25, 0.75), (0.05, 0.95))  # the second where the first are the same: most of a column is one value
 SAMPLE = 20_000  # rows that say where the quartiles are
 
@@ -133,14 +133,14 @@ def _learned(x: Any, w: np.ndarray, gaps: np.ndarray) -> Scaling:
     n, total = x.shape[1], w.sum()
     weight, mean, missing = np.zeros(n), np.zeros(n), np.zeros(len(gaps))
     for rows, block in blocks(x):
-        is_there = ~np.isnan(block)
-        weight += w[rows] @ is_there
-        missing += w[rows] @ ~is_there[:, gaps]
-        mean += w[rows] @ np.where(is_there, np.clip(block, low, high), 0)
+        is_usual = (low <= block) & (block <= high)  # no gap either
+        weight += w[rows] @ is_usual
+        missing += w[rows] @ np.isnan(block[:, gaps])
+        mean += w[rows] @ np.where(is_usual, block, 0)
     weight = np.where(weight > 0, weight, 1)
     mean, variance = mean / weight, np.zeros(n)
     for rows, block in blocks(x):
-        variance += w[rows] @ np.where(np.isnan(block), 0, np.clip(block, low, high) - mean) ** 2
+        variance += w[rows] @ np.where((low <= block) & (block <= high), block - mean, 0) ** 2
     share = missing / total
     return Scaling(float(total), _with_gaps(mean, share), _with_gaps(variance / weight, share * (1 - share)))
 

@@ -187,7 +187,7 @@ class Growing(Shipping, Settings):
         )
         return width | {"feature_gates": bool(self.feature_gates)}
 
-    def _recipe(self, targets: Targets, *, has_dev: bool, work: int) -> Recipe:
+    def _recipe(self, targets: Targets, patience: int, *, has_dev: bool, work: int) -> Recipe:
         return Recipe(
             objective=buckets.shared(targets.objective),
             batch_size=int(self.batch_size),
@@ -195,7 +195,7 @@ class Growing(Shipping, Settings):
             b2=B2,
             watch="loss",
             select="loss" if has_dev else "cost",
-            patience=int(self.patience),
+            patience=patience,
             price=str(self.price),
             settle=bool(self.settle),
             follow=bool(self.settle) and work >= FOLLOW_FROM,
@@ -271,7 +271,7 @@ class Growing(Shipping, Settings):
         is_stream: bool = False,
     ) -> None:
         keep_programs()
-        name, epochs = type(self).__name__, 1 if is_stream else int(self.max_epochs)
+        name, epochs = type(self).__name__, 1 if is_stream else self._epochs(len(rows.y))
         facts = self._facts(rows, targets, goes_on=goes_on, is_stream=is_stream)
         before = int(self._state_.epoch) if goes_on else 0
         measure = error_measure(targets.objective.error_name, is_share=targets.objective.error_is_share)
@@ -280,7 +280,7 @@ class Growing(Shipping, Settings):
             state = self._begin(targets, columns, seed, goes_on=goes_on)
             on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a step takes as long, however small it is
             work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
-            recipe = self._recipe(targets, has_dev=dev is not None, work=work)
+            recipe = self._recipe(targets, self._patience(len(rows.y)), has_dev=dev is not None, work=work)
             data = data_of(rows, dev, columns, state.network, recipe.task)
             run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())
             try:
@@ -299,7 +299,7 @@ class Growing(Shipping, Settings):
             )
         self._keep(run, network, small, targets, columns, facts, goes_on=goes_on, keeps_last=is_stream)
         if not is_stream:
-            self._advise(run, network, lambda: targets.constant_error(rows.y, rows.weight))
+            self._advise(run, network, epochs, lambda: targets.constant_error(rows.y, rows.weight))
 
     def _keep(
         self,
@@ -331,13 +331,13 @@ class Growing(Shipping, Settings):
         self.n_live_units_ = sum(small.units)
         self._targets_, self._columns_, self._state_ = targets, columns, to_go_on_from(run.state)
 
-    def _advise(self, run: Run, network: Network, constant_error: Callable[[], float]) -> None:
+    def _advise(self, run: Run, network: Network, max_epochs: int, constant_error: Callable[[], float]) -> None:
         """At most one warning, at the line that called `fit`."""
         size = advice_on_size(network.body, run, constant_error)
         if size is not None:
             warnings.warn(size, GrowthWarning, stacklevel=4)
             return
-        epochs = advice_on_epochs(run, int(self.max_epochs))
+        epochs = advice_on_epochs(run, max_epochs)
         if epochs is not None:
             warnings.warn(epochs, ConvergenceWarning, stacklevel=4)
 

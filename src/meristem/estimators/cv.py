@@ -77,7 +77,7 @@ class CrossValidated(Shipping, Settings):
         keep_programs()
         name, objective = type(self).__name__, table.targets.objective
         measure = error_measure(objective.error_name, is_share=objective.error_is_share)
-        usual = 10 * len(folds) * int(self.max_epochs) // 3  # a guess: ten settings, a third of the epochs
+        usual = 10 * len(folds) * self._epochs(len(table.rows.y)) // 3  # a guess: ten settings, a third of the epochs
         watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
         with on(self.device), watched as (watch, say):
             search = Search(plain, table, folds, budget=budget, watcher=watch)

@@ -233,12 +233,16 @@ PARAMETERS = {
     ),
     "activation": Parameter("str", activation, f"One of {', '.join(ACTIVATIONS)}."),
     "max_epochs": Parameter(
-        "int", check_size, "An end in any case. Raise it where a `ConvergenceWarning` says that the loss was still falling."
+        "int or 'auto'",
+        size_or_auto,
+        "An end in any case; 'auto': 200, or as many as 6,000 steps take, where rows are few. Raise it where a "
+        "`ConvergenceWarning` says that the loss was still falling.",
     ),
     "patience": Parameter(
-        "int",
-        check_size,
-        "Epochs without a better loss after which the rate shrinks to 0.3, to 0.1, and training ends.",
+        "int or 'auto'",
+        size_or_auto,
+        "Epochs without a better loss after which the rate shrinks to 0.3, to 0.1, and training ends; 'auto': 10, or 20, 40, … "
+        "where rows are so few that these are less than 300 steps.",
     ),
     "early_stopping": Parameter(
         "bool", flag, "Holds out a part of the rows and goes by their loss instead of the training loss."
@@ -281,7 +285,7 @@ PARAMETERS = {
     "penalties": Parameter(
         "list of float, or 'auto'",
         numbers_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
-        "The prices that are tried. 'auto': six, evenly by their logarithm, below the price at which nothing would open.",
+        "The prices that are tried. 'auto': five, evenly by their logarithm, below the price at which nothing would open.",
     ),
     "l2s": Parameter(
         "list of float, or 'auto'",
@@ -315,6 +319,7 @@ PARAMETERS = {
         "bool",
         flag,
         "l2 and dropout are chosen first, at the middle penalty, by successive halving (the worse half leaves after 16, 32, "
-        "64, … epochs), and every penalty is tried with what was chosen. False trains every combination to its end.",
+        "64, … epochs); then every penalty is tried with what was chosen, and those that are clearly behind leave early. "
+        "False trains every combination to its end.",
     ),
 }

@@ -4,12 +4,14 @@
     search = Search(estimator, table, table.folds(5, classes=True))
     all_of(search, penalties=…, l2s=…, dropouts=…, rates=…)      → Path and the members' runs: every combination
     in_parts(search, penalties=…, …)                             l2 and dropout are chosen together at the price in the middle,
-                                                                 by successive halving; then every price is tried with them
+                                                                 by successive halving; then every price is tried with them,
+                                                                 and those that are clearly behind leave early
 
 An estimator is the plain one whose parameters stand for all that is not searched. cv.py and `meristem.path` import it.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,7 +32,7 @@ from meristem.paths.members import Members, grid
 from meristem.paths.path import knobs_of, result_of
 from meristem.paths.penalties import highest, penalties_below
 from meristem.paths.result import Path
-from meristem.paths.training import Stays, better_half, promising, trained
+from meristem.paths.training import Stays, better_half, better_than, promising, trained
 from meristem.targets import Targets
 from meristem.train.recipe import Recipe
 from meristem.train.run import Run, of_state
@@ -38,6 +40,7 @@ from meristem.train.samples import Prepared, prepare
 from meristem.train.watching import Everyone, Named, watcher_of
 
 ALPHAS = (0.1, 1.0, 10.0)
+SHARE = 1 / 3  # of the steps that a training alone waits for, where rows are few: what is held out says when it is enough
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -139,7 +142,7 @@ class Search:
             runs,
             self.prepared,
             members.settings,
-            max_epochs=int(self.estimator.max_epochs),
+            max_epochs=self.max_epochs,
             stays=stays,
             together=self.together,
             watcher=Everyone([Named(self.watcher, {m: first + m for m in range(len(runs))})]),
@@ -148,7 +151,13 @@ class Search:
     @cached_property
     def recipe(self) -> Recipe:
         """Of all members."""
-        return self.estimator._recipe(self.table.targets, has_dev=True, work=0)
+        patience = self.estimator._patience(len(self.table.rows.y), SHARE)
+        return self.estimator._recipe(self.table.targets, patience, has_dev=True, work=0)
+
+    @property
+    def max_epochs(self) -> int:
+        """Of each member."""
+        return self.estimator._epochs(len(self.table.rows.y), SHARE)
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -161,7 +170,7 @@ class Search:
         """What they came to."""
         n_in, n_out = self.table.columns.n_inputs, self.table.targets.n_out
         networks = [buckets.narrow(run.best, n_in, n_out) for run in runs]
-        return result_of(members, runs, networks, int(self.estimator.max_epochs), seconds)
+        return result_of(members, runs, networks, self.max_epochs, seconds)
 
 
 def all_of(search: Search, *, stays: Stays | None = None, **lists: Any) -> tuple[Path, list[Run]]:
@@ -183,7 +192,11 @@ def in_parts(search: Search, *, penalties: Any, **lists: Any) -> tuple[Path, lis
     others = [penalty for penalty in penalties if penalty != middle]
     if others:
         second = search.grid(penalties=others, l2s=[chosen.l2], dropouts=[chosen.dropout], rates=[chosen.learning_rate])
-        runs += search.trained(search.begun(second), second, None, first=len(first))
+
+        def stays(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
+            return promising(losses, settings) | better_than(chosen.loss, losses, settings)
+
+        runs += search.trained(search.begun(second), second, stays, first=len(first))
         first = first.joined(second)
     order = np.argsort(first.penalty, kind="stable")
     runs = [runs[m] for m in order]

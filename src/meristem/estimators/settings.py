@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
+EPOCHS, STEPS = 200, 6000  # the most of a training, whichever takes longer: few rows have few steps in an epoch
+PATIENCE, PATIENCE_STEPS = 10, 300  # the same of waiting
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Settings(BaseEstimator):
@@ -23,13 +26,32 @@ class Settings(BaseEstimator):
     batch_size: int = 32
     depth_decay: float = 0.75
     activation: str = "relu"
-    max_epochs: int = 200
-    patience: int = 10
+    max_epochs: int | str = "auto"
+    patience: int | str = "auto"
     standardize: bool = True
     random_state: int | None = None
     device: str | None = None
     callbacks: Any = None
     verbose: bool = False
+
+    def _epochs(self, rows: int, share: float = 1.0) -> int:
+        """The most that a training on so many rows takes; of the steps, a share of what is usual."""
+        if not isinstance(self.max_epochs, str):
+            return int(self.max_epochs)
+        return max(EPOCHS, round(share * STEPS / self._steps(rows)))
+
+    def _patience(self, rows: int, share: float = 1.0) -> int:
+        """How many epochs without a better loss are waited for: ten, twenty, forty, …, so that many tables share a program."""
+        if not isinstance(self.patience, str):
+            return int(self.patience)
+        patience = PATIENCE
+        while patience * self._steps(rows) < share * PATIENCE_STEPS:
+            patience *= 2
+        return patience
+
+    def _steps(self, rows: int) -> int:
+        """Of an epoch."""
+        return -(-rows // int(self.batch_size))
 
     # A constructor stores what it is given, `fit` says whether it is any good: the suite's type checker has to wait, too.
     __no_type_check__: ClassVar[bool] = True

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Num
 from meristem.complexity import SOFT, UNIT
 from meristem.train.objectives import Objective
 
-N = 6
+N = 5
 FROM, TO = 1e-5, 1e-1  # of the highest price
 
 

@@ -87,6 +87,16 @@ def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
     return np.isin(settings, places[: max(1, -(-int(there) // 2))])
 
 
+def better_than(loss: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
+    """Which members are of a setting whose mean loss so far is less than this one.
+
+    >>> better_than(2.0, [1.0, 2.0, 3.0, 2.0], np.array([0, 0, 1, 1])).tolist()
+    [True, True, False, False]
+    """
+    means = {number: np.asarray(losses)[settings == number].mean() for number in np.unique(settings)}
+    return np.array([means[number] < loss for number in settings])
+
+
 def _best(loss: np.ndarray, settings: np.ndarray) -> np.ndarray:
     """The settings by their mean loss, the best first."""
     numbers = np.unique(settings)
@@ -121,13 +131,18 @@ def _alone(found: list[Run], alive: list[int], prepared: Prepared, until: int, m
         found[m] = go_on(found[m], prepared, max_epochs, own, until=until)
 
     first = {_program(found[m]): m for m in reversed(alive)}.values()  # they compile; the others find the program ready
-    pool = ThreadPoolExecutor(os.cpu_count())
+    pool = ThreadPoolExecutor(cores())
     try:
         list(pool.map(train, first))
         list(pool.map(train, [m for m in alive if m not in set(first)]))
     finally:
         over.set()
         pool.shutdown(cancel_futures=True)
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _together(found: list[Run], alive: list[int], prepared: Prepared, until: int, max_epochs: int, watcher: Everyone) -> None:
