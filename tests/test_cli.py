@@ -240,6 +240,24 @@ def test_of_several_rates_and_penalties_each_model_keeps_one(tmp_path):
         assert (run["learning_rate"], run["penalty"]) == (kept["learning_rate"], kept["penalty"])
 
 
+def test_a_path_of_penalties_is_one_population_and_a_picture(tmp_path):
+    done = meristem_here(*SHORT, "--penalties", "3", "--max-epochs", "4", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    path = json.loads((tmp_path / "summary.json").read_text())["path"]
+    assert [(one["penalty"], one["seed"]) for one in path] == [
+        (pytest.approx(penalty), seed) for penalty in (1e-4, 10**-2.5, 0.1) for seed in (0, 1)
+    ]
+    assert all(one["n_parameters"] > 0 and one["train_error"] >= 0 for one in path)
+    assert (tmp_path / "frontier.png").stat().st_size > 5000
+    for wrong, said in (
+        (["--penalties", "1"], "--penalties=1 must be at least 2"),
+        (["--penalties", "3", "--penalty", "0.1,1"], "give a single --penalty"),
+        (["--penalties", "3", "--budget", "90"], "finds its own; give one"),
+    ):
+        done = meristem_here(*SHORT, *wrong, "--out", tmp_path / "wrong")
+        assert done.returncode == 2 and said in done.stderr
+
+
 def test_the_papers_rule_keeps_the_smallest_rate_that_solves_every_task(tmp_path):
     """At the first of three rates nothing is learned; the second solves the task; the third is not tried."""
     args = ["--select-rate", "--rate", "0.01,0.003,1e-7", "--max-epochs", "4", "--out", tmp_path]
