@@ -48,9 +48,9 @@ def test_the_rate_of_counts():
     model = tunnel_regressor(loss="poisson").fit(X, y)
     said = model.predict(X_test)
     assert (said > 0).all() and said.mean() == pytest.approx(rate.mean(), rel=0.1)
-    assert d2_tweedie_score(rate, said, power=1) > 0.9
+    told = d2_tweedie_score(rate, said, power=1)
     squared = tunnel_regressor().fit(X, y).predict(X_test)
-    assert (squared < 0).any() and d2_tweedie_score(rate, np.maximum(squared, 1e-3), power=1) < 0.9
+    assert (squared < 0).any() and told > max(0.95, 0.02 + d2_tweedie_score(rate, np.maximum(squared, 1e-3), power=1))
 
 
 def test_the_unit_of_counts_does_not_matter():

@@ -11,6 +11,7 @@ from meristem.train.run import Run
 
 POOR = 0.5  # of the error that a constant prediction makes
 MATERIAL = 0.01  # of all that the loss has fallen: most fits creep on for longer than is of any use
+LEAST_EPOCHS = 10  # that say whether a loss is falling
 REMEDY = "lower penalty, raise learning_rate or max_epochs, or look at the scale and the use of the features."
 
 
@@ -35,7 +36,8 @@ def advice_on_size(body: Body, run: Run, constant_error: Callable[[], float]) ->
 
 def advice_on_epochs(run: Run, max_epochs: int) -> str | None:
     """One line where training ended early: at max_epochs, the best model among the last, and the loss still falling by much."""
-    epochs, best, patience = int(run.epochs), int(run.best_epoch), run.recipe.patience
+    epochs, best = int(run.epochs), int(run.best_epoch)
+    patience = min(run.patience, max(LEAST_EPOCHS, epochs // 2))
     if run.stopped or not max_epochs == epochs > patience or epochs - best >= patience:
         return None
     losses = run.history["dev_loss"]

@@ -187,7 +187,7 @@ class Growing(Shipping, Settings):
         )
         return width | {"feature_gates": bool(self.feature_gates)}
 
-    def _recipe(self, targets: Targets, patience: int, *, has_dev: bool, work: int) -> Recipe:
+    def _recipe(self, targets: Targets, *, has_dev: bool, work: int) -> Recipe:
         return Recipe(
             objective=buckets.shared(targets.objective),
             batch_size=int(self.batch_size),
@@ -195,7 +195,6 @@ class Growing(Shipping, Settings):
             b2=B2,
             watch="loss",
             select="loss" if has_dev else "cost",
-            patience=patience,
             price=str(self.price),
             settle=bool(self.settle),
             follow=bool(self.settle) and work >= FOLLOW_FROM,
@@ -214,6 +213,7 @@ class Growing(Shipping, Settings):
             l2=self._l2(facts, targets),
             dropout=dropout or None,
             budget=None if self.budget is None else float(self.budget),
+            patience=float(self._patience(facts["n_samples_seen_"])),
         )
 
     def _l2(self, facts: dict[str, Any], targets: Targets) -> float:
@@ -280,7 +280,7 @@ class Growing(Shipping, Settings):
             state = self._begin(targets, columns, seed, goes_on=goes_on)
             on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a step takes as long, however small it is
             work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
-            recipe = self._recipe(targets, self._patience(len(rows.y)), has_dev=dev is not None, work=work)
+            recipe = self._recipe(targets, has_dev=dev is not None, work=work)
             data = data_of(rows, dev, columns, state.network, recipe.task)
             run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())
             try:

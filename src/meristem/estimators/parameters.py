@@ -241,8 +241,8 @@ PARAMETERS = {
     "patience": Parameter(
         "int or 'auto'",
         size_or_auto,
-        "Epochs without a better loss after which the rate shrinks to 0.3, to 0.1, and training ends; 'auto': 10, or 20, 40, … "
-        "where rows are so few that these are less than 300 steps.",
+        "Epochs without a better loss after which the rate shrinks to 0.3, to 0.1, and training ends; 'auto': 10, or "
+        "as many as 300 steps take, where rows are few.",
     ),
     "early_stopping": Parameter(
         "bool", flag, "Holds out a part of the rows and goes by their loss instead of the training loss."

@@ -130,7 +130,7 @@ class Search:
             of_state(
                 states[int(fold), int(seed)],
                 self.recipe,
-                one if self.budget is None else one._replace(budget=self.budget),
+                one._replace(budget=self.budget, patience=float(self.estimator._patience(len(self.table.rows.y), SHARE))),
                 max_capacity=self.estimator._max_leaves(),
             )
             for one, fold, seed in zip(knobs, members.fold, members.seed, strict=True)
@@ -151,8 +151,7 @@ class Search:
     @cached_property
     def recipe(self) -> Recipe:
         """Of all members."""
-        patience = self.estimator._patience(len(self.table.rows.y), SHARE)
-        return self.estimator._recipe(self.table.targets, patience, has_dev=True, work=0)
+        return self.estimator._recipe(self.table.targets, has_dev=True, work=0)
 
     @property
     def max_epochs(self) -> int:

@@ -32,7 +32,7 @@ class Regressor(RegressorMixin, Loss, Growing):
 
     def _prior(self, rows: int, targets: Any) -> tuple[float, float]:
         # That of ridge regression, with an alpha of 1 and of `_ridge`; more where counts are so rare that few rows say much.
-        return 1 / rows, max(self._ridge, 3 * targets.relative_variance) / rows
+        return 1 / rows, max(self._ridge, 3 * (targets.relative_variance - 1)) / rows
 
     def _permanent(self) -> dict[str, tuple[Any, Any]]:
         made = self._targets_.objective

@@ -41,13 +41,10 @@ class Settings(BaseEstimator):
         return max(EPOCHS, round(share * STEPS / self._steps(rows)))
 
     def _patience(self, rows: int, share: float = 1.0) -> int:
-        """How many epochs without a better loss are waited for: ten, twenty, forty, …, so that many tables share a program."""
+        """How many epochs without a better loss are waited for; of the steps, a share of what is usual."""
         if not isinstance(self.patience, str):
             return int(self.patience)
-        patience = PATIENCE
-        while patience * self._steps(rows) < share * PATIENCE_STEPS:
-            patience *= 2
-        return patience
+        return max(PATIENCE, round(share * PATIENCE_STEPS / self._steps(rows)))
 
     def _steps(self, rows: int) -> int:
         """Of an epoch."""

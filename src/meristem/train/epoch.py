@@ -163,12 +163,13 @@ def conclude(
 def _next_plateau(plateau: schedule.Plateau, dev: Measures, network: Network, knobs: Knobs, recipe: Recipe) -> schedule.Plateau:
     """The schedule one epoch later. While a network settles, what is watched is J_hard: a stage lasts while it gets better."""
     watched, stages = _to_minimize(dev, recipe.watch), len(recipe.scales)
+    patience = recipe.patience if knobs.patience is None else jnp.asarray(knobs.patience)
     if not recipe.settle:
-        return schedule.step(plateau, watched, patience=recipe.patience, stages=stages)
+        return schedule.step(plateau, watched, patience=patience, stages=stages)
     closes = schedule.closes(plateau)
     watched = jnp.where(closes, dev.loss + knobs.penalty * hard_price(network, recipe), watched)
     least = jnp.where(closes & jnp.isfinite(plateau.best), LEAST_GAIN * jnp.abs(plateau.best), schedule.TOLERANCE)
-    after = schedule.step(plateau, watched, patience=recipe.patience, stages=stages, tolerance=least)
+    after = schedule.step(plateau, watched, patience=patience, stages=stages, tolerance=least)
     return after._replace(best=jnp.where(schedule.closes(after) & ~closes, jnp.inf, after.best))
 
 

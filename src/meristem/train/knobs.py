@@ -2,6 +2,7 @@
 
     learning_rate, penalty, l2, dropout    numbers; with a leading axis of members in a population
     budget                                 the most parameters or multiply-adds, of which the penalty is then found by the run
+    patience                               epochs, in place of the recipe's: a number that compiles nothing anew
     weight, dev_weight                     how much each row counts, [rows]; times the weights of the data
 
 Row weights make folds and bootstraps members of one population over data that are on the device once: a fold has weight 0
@@ -34,6 +35,7 @@ class Knobs(NamedTuple):
     weight: Float[Array | np.ndarray, "*members rows"] | None = None
     dev_weight: Float[Array | np.ndarray, "*members rows"] | None = None
     budget: Float[Array | np.ndarray, "*members"] | float | None = None
+    patience: Float[Array | np.ndarray, "*members"] | float | None = None
 
 
 def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
@@ -48,6 +50,9 @@ def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
         weight=_rows("weight", knobs.weight, members),
         dev_weight=_rows("dev_weight", knobs.dev_weight, members),
         budget=None if knobs.budget is None else _numbers("budget", knobs.budget, members, "of at least 1", lambda v: v >= 1),
+        patience=None
+        if knobs.patience is None
+        else _numbers("patience", knobs.patience, members, "of at least 1", lambda v: v >= 1),
     )
 
 

@@ -185,7 +185,7 @@ def go_on(
     while stopped.sum() < (stopped.size if enough is None else enough) and epochs.max() < until:
         running = np.flatnonzero(~stopped).tolist() if run.members else [0]
         if run.recipe.settle and max_epochs >= SHORT:
-            run = settling(run, int(max_epochs - epochs.max()), min(run.recipe.patience, max_epochs // SHORT))
+            run = settling(run, int(max_epochs - epochs.max()), min(run.patience, max_epochs // SHORT))
         run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
         stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
         ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]

@@ -73,7 +73,7 @@ class Recipe:
         for name in ("batch_size", "patience"):
             check_size(name, getattr(self, name))
         check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
-        check_number("b2", self.b2, "of at least 0 and below 1", lambda v: 0 <= v < 1)
+        check_number("b2", self.b2, "above 0 and below 1", lambda v: 0 < v < 1)
         object.__setattr__(self, "scales", tuple(self.scales) if isinstance(self.scales, tuple | list) else (self.scales,))
         if not self.scales:
             raise ValueError("scales=() must hold at least one number: the factors of the rate, one after the other.")

@@ -73,6 +73,11 @@ class Run:
         return jnp.shape(self.knobs.penalty)
 
     @property
+    def patience(self) -> int:
+        """The longest that a member waits."""
+        return self.recipe.patience if self.knobs.patience is None else int(np.max(self.knobs.patience))
+
+    @property
     def epochs(self) -> np.ndarray:
         # The epoch in which the loss turned non-finite left the state as it was.
         return np.asarray(np.asarray(self.state.epoch) - self.begun_at + self.diverged)

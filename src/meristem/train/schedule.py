@@ -22,7 +22,12 @@ def start() -> Plateau:
 
 
 def step(
-    plateau: Plateau, measure: Float[Array, ""], *, patience: int, stages: int, tolerance: float | Float[Array, ""] = TOLERANCE
+    plateau: Plateau,
+    measure: Float[Array, ""],
+    *,
+    patience: int | Float[Array, ""],
+    stages: int,
+    tolerance: float | Float[Array, ""] = TOLERANCE,
 ) -> Plateau:
     """One epoch later. Lower is better; NaN is no improvement, nor is a gain that is not above the tolerance.
 
