@@ -13,7 +13,7 @@ from exporting import run, run_torch
 from meristem.compact.inference import outputs
 from meristem.compact.layers import Bag
 
-SMALL = {"cv": 2, "max_width": 8, "max_epochs": 60, "learning_rate": 1e-2, "random_state": 0}
+SMALL = {"cv": 2, "max_width": 8, "max_epochs": 40, "learning_rate": 1e-2, "random_state": 0}
 ONE = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0]}
 QUICK = {"max_epochs": 16, "learning_rate": 0.03, "halving": False}  # for the many fits of scikit-learn's checks
 KINDS = [
@@ -145,7 +145,8 @@ EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WHY for kind in (
 
 
 @parametrize_with_checks(
-    [clone(model).set_params(**ONE, **QUICK) for model in KINDS], expected_failed_checks=lambda estimator: EXPECTED
+    [clone(KINDS[0]).set_params(**ONE, **QUICK), clone(KINDS[3]).set_params(**ONE, **QUICK)],
+    expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_check(estimator, check):
     check(estimator)

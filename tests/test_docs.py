@@ -14,6 +14,8 @@ import pytest
 
 import meristem
 from meristem.commands.main import parser
+from meristem.estimators import settings
+from soak import FACTOR
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
@@ -22,6 +24,16 @@ MODULES = sorted(
 README = (ROOT / "README.md").read_text()
 
 
+@pytest.fixture
+def short_trainings(monkeypatch):
+    """Examples at the estimators' defaults end sooner than a person's would; in a soak they do not."""
+    if FACTOR == 1:
+        for name, value in {"EPOCHS": 60, "STEPS": 600, "PATIENCE_STEPS": 100}.items():
+            monkeypatch.setattr(settings, name, value)
+
+
+@pytest.mark.usefixtures("short_trainings")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::meristem.GrowthWarning")
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings_show_calls_that_run(name):
     outcome = doctest.testmod(importlib.import_module(name))
@@ -56,6 +68,8 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.usefixtures("short_trainings")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::meristem.GrowthWarning")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_the_code_of_the_pages_runs(block, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
