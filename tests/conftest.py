@@ -24,7 +24,8 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 # worker on each core none does.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 if version("jaxlib").startswith("0.10."):  # XLA ends a process whose flags it does not know
-    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    flags = ("use_fusion_emitters=false", "parallel_codegen_split_count=1", "multi_thread_eigen=false")
+    os.environ["XLA_FLAGS"] = " ".join(f"--xla_cpu_{flag}" for flag in flags)  # no threads: each worker has a core
 os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # of every operation JAX would note where it was called
 
 import jax
