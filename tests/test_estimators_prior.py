@@ -88,7 +88,7 @@ def test_classes_of_which_little_can_be_told_are_held_more_firmly():
     clear, coin = y[:, 0] > 0, rng.integers(2, size=400)
     for make, size, firm in ((TunnelClassifier, {"depth": 2}, 1), (BuddingClassifier, {"max_leaves": 2}, 3)):
         models = [make(**SMALL, **size, max_epochs=1).fit(x, classes) for classes in (clear, coin)]
-        assert [model._l2(vars(model), model._targets_) for model in models] == [pytest.approx(1e-5), pytest.approx(firm / 400)]
+        assert [model._l2(vars(model), model._targets_) for model in models] == [pytest.approx(5e-5), pytest.approx(firm / 400)]
     assert TunnelClassifier(max_epochs=1, l2=0.5)._l2({}, models[0]._targets_) == 0.5
 
 

@@ -20,7 +20,7 @@ from meristem.targets import Classes, Labels
 # Of many numbers some are dropped in each step: a tunnel starts linear, and would overfit before it opens. Indicators do not
 # tell of each other as numbers do; without one of them a row is another.
 MANY_NUMBERS, DROPOUT = 16, 0.25
-L2 = 1e-5
+L2 = 5e-5
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -216,7 +216,7 @@ PARAMETERS = {
         "float or 'auto'",
         number_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
         "The price of large weights, ½ · l2 · ‖W‖² beside the mean loss. 'auto' looks at how much of the targets' variance the "
-        "inputs tell (`predictability_`): from 0.6 on it is 1e-5 for classifiers and 1 / rows for regressors; at half or less, "
+        "inputs tell (`predictability_`): from 0.6 on it is 5e-5 for classifiers and 1 / rows for regressors; at half or less, "
         "where a network could only learn noise by heart, 1 / rows for classifiers (3 / rows for trees) and 10 / rows for "
         "regressors (1 / rows for tunnels, which start linear; for rare counts 3 times their relative variance / rows).",
     ),
@@ -235,7 +235,7 @@ PARAMETERS = {
     "max_epochs": Parameter(
         "int or 'auto'",
         size_or_auto,
-        "An end in any case; 'auto': 200, or as many as 6,000 steps take, where rows are few. Raise it where a "
+        "An end in any case; 'auto': 300, or as many as 6,000 steps take, where rows are few. Raise it where a "
         "`ConvergenceWarning` says that the loss was still falling.",
     ),
     "patience": Parameter(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-EPOCHS, STEPS = 200, 6000  # the most of a training, whichever takes longer: few rows have few steps in an epoch
+EPOCHS, STEPS = 300, 6000  # the most of a training, whichever takes longer: few rows have few steps in an epoch
 PATIENCE, PATIENCE_STEPS = 10, 300  # the same of waiting
 
 
