@@ -55,7 +55,7 @@ def test_nothing_is_said_of_a_good_fit_that_needs_no_growth(recwarn):
 
 
 def test_everything_is_open():
-    (text,) = warnings_of(tunnel(width=1, depth=1, penalty=0.0, learning_rate=0.05, max_epochs=200))
+    (text,) = warnings_of(tunnel(width=1, depth=1, penalty=0.0, l2=1e-5, learning_rate=0.05, max_epochs=200))
     assert "100% of the units are open" in text and "more room (width, depth), or raise penalty" in text
 
 

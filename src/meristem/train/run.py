@@ -75,7 +75,7 @@ class Run:
     @property
     def patience(self) -> int:
         """The longest that a member waits."""
-        return self.recipe.patience if self.knobs.patience is None else int(np.max(self.knobs.patience))
+        return self.recipe.patience if self.knobs.patience is None else int(np.asarray(self.knobs.patience).max())
 
     @property
     def epochs(self) -> np.ndarray:
