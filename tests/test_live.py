@@ -18,6 +18,7 @@ from meristem.train.knobs import Knobs
 from meristem.train.live import restore, shrink, what_is_open
 from meristem.train.recipe import Recipe
 from meristem.train.run import Run, advance, begin
+from soak import FACTOR, many
 
 N_IN, N_OUT, WIDTH = 6, 3, 24
 RECIPE = Recipe(objective="multiclass", batch_size=16, settle=True, follow=True, price="parameters")
@@ -106,7 +107,7 @@ def test_an_epoch_of_what_is_open_is_an_epoch_of_the_whole(name):
     """In the last stage nothing opens: function, gates, moments and measures agree within 1e-5."""
     whole, small = (begun(name, replace(RECIPE, follow=follow)) for follow in (False, True))
     assert what_is_open(small.state, KNOBS, small.recipe) is not None
-    for _ in range(2 if name in ("tunnel, learned width", "budding, learned width") else 1):
+    for _ in range(2 if FACTOR > 1 or name in ("tunnel, learned width", "budding, learned width") else 1):
         whole, told = advance(whole, data())
         small, seen = advance(small, data())
     for key, value in dict(told).items():
@@ -145,9 +146,9 @@ def test_a_closed_unit_that_is_wanted_opens_in_the_epoch_that_looks_at_all():
 
 def test_the_members_of_a_population_have_their_own_structures():
     """Each comes out as it does alone."""
-    networks = [half_closed("tunnel, learned width", seed) for seed in range(2)]
+    networks = [half_closed("tunnel, learned width", seed) for seed in range(min(3, many(2)))]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
-    knobs, keys = Knobs(1e-2, 1e-6), jax.random.split(jax.random.key(1), 2)
+    knobs, keys = Knobs(1e-2, 1e-6), jax.random.split(jax.random.key(1), len(networks))
 
     def one_epoch(network: Network, key: Any) -> Run:
         run = begin(network, RECIPE, knobs, key)

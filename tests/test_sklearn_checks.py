@@ -7,6 +7,7 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import meristem
+from soak import FACTOR
 
 COMPILED: list[str] = []
 RAN: list[object] = []
@@ -19,15 +20,15 @@ def _note(name: str, _: float, **about: object) -> None:
 
 jax.monitoring.register_event_duration_secs_listener(_note)
 
-# Small, so that they compile fast; everything else as it is by default, save the number of epochs, and that trees do not
-# settle: tunnels do.
+# Small, so that they compile fast; everything else as it is by default, save the number of epochs, and that trees
+# settle in a soak alone; tunnels always do.
 SMALL = {"width": 16, "max_epochs": 30}
 ESTIMATORS = [
     meristem.TunnelClassifier(**SMALL | {"max_epochs": 60}, depth=2),  # what settles early learns less
-    meristem.BuddingClassifier(**SMALL, max_leaves=2, settle=False),
+    meristem.BuddingClassifier(**SMALL, max_leaves=2, settle=FACTOR > 1),
     meristem.HighwayClassifier(**SMALL, depth=2),
     meristem.TunnelRegressor(**SMALL, depth=2),
-    meristem.BuddingRegressor(**SMALL, max_leaves=2, settle=False),
+    meristem.BuddingRegressor(**SMALL, max_leaves=2, settle=FACTOR > 1),
     meristem.HighwayRegressor(**SMALL, depth=2),
 ]
 WHY = "minibatches and dropout: a row of weight 2 is not the same as the row twice, but nearly (test_estimators_weights.py)"
@@ -57,4 +58,5 @@ def test_what_the_checks_compile():
     count = Counter(COMPILED)
     print(f"{len(COMPILED)} programs: {dict(count)}")
     assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 5  # fewer where other files needed the same
-    assert count["jit(_settle)"] <= 5 and len(COMPILED) <= 26
+    settling = 1 if FACTOR == 1 else 2
+    assert count["jit(_settle)"] <= 5 * settling and len(COMPILED) <= 21 + 5 * settling
