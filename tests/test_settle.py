@@ -186,7 +186,7 @@ def test_an_estimator_keeps_its_budget(tmp_path):
     from sklearn.datasets import load_iris
 
     X, y = load_iris(return_X_y=True)
-    model = meristem.BuddingClassifier(budget=60, random_state=0, max_width=16, max_leaves=2, learning_rate=0.01).fit(X, y)
+    model = meristem.BuddingClassifier(budget=60, random_state=0, max_width=16, max_leaves=2).fit(X, y)
     assert model.n_parameters_ <= 60 and model.score(X, y) > 0.85
     with pytest.raises(ValueError, match="budget=5 is below the smallest network"):
         meristem.BuddingClassifier(budget=5).fit(X, y)

@@ -41,6 +41,7 @@ from meristem.train.loop import DivergedError, fit
 from meristem.train.recipe import Recipe
 from meristem.train.run import Run, of_state
 from meristem.train.state import TrainState
+from meristem.train.temperature import tempered
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
@@ -198,6 +199,7 @@ class Growing(Shipping, Settings):
             price=str(self.price),
             settle=bool(self.settle),
             follow=bool(self.settle) and work >= FOLLOW_FROM,
+            calibrate=has_dev and targets.objective.outputs_are_logits,
         )
 
     def _knobs(self, facts: dict[str, Any], targets: Targets) -> Knobs:
@@ -291,6 +293,7 @@ class Growing(Shipping, Settings):
                 run = error.run
                 warnings.warn(str(error), GrowthWarning, stacklevel=3)
             network = buckets.narrow(run.last if is_stream else run.best, columns.n_inputs, targets.n_out)
+            network = network if is_stream else tempered(network, float(run.temperature))
             small = as_numpy(compact(network))
             last = {name: values[-1] for name, values in run.history.items()}
             say(

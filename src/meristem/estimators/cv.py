@@ -39,6 +39,7 @@ from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
 from meristem.show.measure import error_measure
 from meristem.train.run import Run
+from meristem.train.temperature import tempered
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -67,7 +68,9 @@ class CrossValidated(Shipping, Settings):
         chosen = path.best() if self.rule == "min" else path.within_one_se()
         plain.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
         members = (
-            self._bag(plain, table, [runs[m] for m in chosen.members]) if is_bag else [_trained(plain, X, y, sample_weight)]
+            self._bag(plain, table, [runs[m] for m in path.stand_ins(chosen)])
+            if is_bag
+            else [_trained(plain, X, y, sample_weight)]
         )
         self._keep(path, chosen, members)
         return self
@@ -103,12 +106,11 @@ class CrossValidated(Shipping, Settings):
 
     def _bag(self, plain: Growing, table: Table, runs: list[Run]) -> list[Growing]:
         """A plain estimator for each fold's network."""
-        members = []
+        members, runs = [], [run for run in runs if run.best_epoch]  # others diverged at once
+        temperature = float(np.exp(np.mean([np.log(run.temperature) for run in runs]))) if runs else 1.0
         for run in runs:
-            if not run.best_epoch:
-                continue  # it diverged at once
             one = copy.copy(plain)
-            network = buckets.narrow(run.best, table.columns.n_inputs, table.targets.n_out)
+            network = tempered(buckets.narrow(run.best, table.columns.n_inputs, table.targets.n_out), temperature)
             facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
             one._keep(
                 run, network, as_numpy(compact(network)), table.targets, table.columns, facts, goes_on=False, keeps_last=False

@@ -245,7 +245,10 @@ PARAMETERS = {
         "as many as 300 steps take, where rows are few.",
     ),
     "early_stopping": Parameter(
-        "bool", flag, "Holds out a part of the rows and goes by their loss instead of the training loss."
+        "bool",
+        flag,
+        "Holds out a part of the rows and goes by their loss instead of the training loss; of classifiers by the loss at the "
+        "best temperature of the logits, which is then built in.",
     ),
     "validation_fraction": Parameter(
         "float", number("above 0 and below 1", lambda v: 0 < v < 1), "How large the part is that is held out."
@@ -290,12 +293,12 @@ PARAMETERS = {
     "l2s": Parameter(
         "list of float, or 'auto'",
         numbers_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
-        "The prices of large weights that are tried. 'auto': 0.1, 1 and 10 / rows.",
+        "The prices of large weights that are tried. 'auto': 0.01, 0.3 and 10 / rows.",
     ),
     "input_dropouts": Parameter(
         "list of float, or 'auto'",
         numbers_or_auto("of at least 0 and below 1", lambda v: 0 <= v < 1),
-        "The shares of inputs set to 0 in each step that are tried, with each l2. 'auto': none, and 0.25 for classifiers of 16 "
+        "The shares of inputs set to 0 in each step that are tried. 'auto': none, and 0.25 for classifiers of 16 "
         "numbers or more, indicators (of two values) not counted.",
     ),
     "cv": Parameter(
@@ -318,8 +321,8 @@ PARAMETERS = {
     "halving": Parameter(
         "bool",
         flag,
-        "l2 and dropout are chosen first, at the middle penalty, by successive halving (the worse half leaves after 16, 32, "
-        "64, … epochs); then every penalty is tried with what was chosen, and those that are clearly behind leave early. "
+        "l2 is chosen first, at the middle penalty, by successive halving (the worse half leaves after 16, 32, 64, … epochs), "
+        "then dropout; with them every other penalty is tried, and those that are clearly behind leave early. "
         "False trains every combination to its end.",
     ),
 }

@@ -3,9 +3,9 @@
     table = Table.of(estimator, X, y, weight)                    checked, encoded and scaled once, from all rows
     search = Search(estimator, table, table.folds(5, classes=True))
     all_of(search, penalties=…, l2s=…, dropouts=…, rates=…)      → Path and the members' runs: every combination
-    in_parts(search, penalties=…, …)                             l2 and dropout are chosen together at the price in the middle,
-                                                                 by successive halving; then every price is tried with them,
-                                                                 and those that are clearly behind leave early
+    in_parts(search, penalties=…, …)                             at the price in the middle l2 is chosen by successive halving,
+                                                                 then dropout, which is slow to show what it is worth; with
+                                                                 them every other price, those clearly behind leave early
 
 An estimator is the plain one whose parameters stand for all that is not searched. cv.py and `meristem.path` import it.
 """
@@ -13,7 +13,7 @@ An estimator is the plain one whose parameters stand for all that is not searche
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,8 @@ from meristem.train.run import Run, of_state
 from meristem.train.samples import Prepared, prepare
 from meristem.train.watching import Everyone, Named, watcher_of
 
-ALPHAS = (0.1, 1.0, 10.0)
+ALPHAS = (0.01, 0.3, 10.0)
+LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # of a search, and of a point
 SHARE = 1 / 3  # of the steps that a training alone waits for, where rows are few: what is held out says when it is enough
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
@@ -104,7 +105,7 @@ class Search:
         return penalties_below(highest(y, rows.weight, objective, n_in, targets.n_out, price)).tolist()
 
     def l2s(self, given: Any) -> Any:
-        """Those that are given; else, as alpha of ridge regression is counted, a tenth, one and ten."""
+        """Those that are given; else, as alpha of ridge regression is counted, from a hundredth to ten."""
         return [alpha / len(self.table.rows.y) for alpha in ALPHAS] if isinstance(given, str) else given
 
     def dropouts(self, given: Any) -> Any:
@@ -180,26 +181,27 @@ def all_of(search: Search, *, stays: Stays | None = None, **lists: Any) -> tuple
     return search.path(members, runs, time.perf_counter() - begun), runs
 
 
-def in_parts(search: Search, *, penalties: Any, **lists: Any) -> tuple[Path, list[Run]]:
-    """First the better half, and of it the better half, and so on, at the price in the middle; then the other prices."""
-    begun = time.perf_counter()
-    penalties = sorted(penalties)
-    middle = penalties[len(penalties) // 2]
-    first = search.grid(penalties=[middle], **lists)
-    runs = search.trained(search.begun(first), first, better_half)
-    chosen = search.path(first, runs, 0.0).best()
-    others = [penalty for penalty in penalties if penalty != middle]
-    if others:
-        second = search.grid(penalties=others, l2s=[chosen.l2], dropouts=[chosen.dropout], rates=[chosen.learning_rate])
-
-        def stays(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-            return promising(losses, settings) | better_than(chosen.loss, losses, settings)
-
-        runs += search.trained(search.begun(second), second, stays, first=len(first))
-        first = first.joined(second)
-    order = np.argsort(first.penalty, kind="stable")
+def in_parts(search: Search, **lists: Any) -> tuple[Path, list[Run]]:
+    """One knob after the other, at the price in the middle: l2 and rate together, then dropout; at last the other prices."""
+    begun, lists = time.perf_counter(), {name: sorted(values) for name, values in lists.items()}
+    middle = lists["penalties"][len(lists["penalties"]) // 2]
+    members = search.grid(**lists | {"penalties": [middle], "dropouts": lists["dropouts"][:1]})
+    runs = search.trained(search.begun(members), members, better_half)
+    for name, knob in (("dropouts", "dropout"), ("penalties", "penalty")):
+        chosen = search.path(members, runs, 0.0).best()
+        others = [value for value in lists[name] if value != getattr(chosen, knob)]
+        if others:
+            more = search.grid(**{of: [getattr(chosen, own)] for of, own in LISTS.items()} | {name: others})
+            runs += search.trained(search.begun(more), more, partial(_may_win, chosen.loss), first=len(members))
+            members = members.joined(more)
+    order = np.argsort(members.penalty, kind="stable")
     runs = [runs[m] for m in order]
-    return search.path(first.at(order), runs, time.perf_counter() - begun), runs
+    return search.path(members.at(order), runs, time.perf_counter() - begun), runs
+
+
+def _may_win(best: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
+    """Which members stay, where a setting that was trained to its end has the best loss so far."""
+    return promising(losses, settings) | better_than(best, losses, settings)
 
 
 def path_of(

@@ -29,7 +29,7 @@ ENTRIES = ["state", "best", "recipe", "least_capacity", "max_capacity", "capacit
 COUNTS = ["best_epoch", "begun_at"]
 PARTS = ["state", "best", "knobs", "history"]
 MEASURED = {*FIELDS, "soft_size"} - {"epoch"}  # what a history may hold
-FOR_LABELS = {"macro_f1", "dev_macro_f1", "hard_cost"}  # what not every history holds
+FOR_LABELS = {"macro_f1", "dev_macro_f1", "hard_cost", "temperature"}  # what not every history holds
 
 
 def pack(run: Run) -> tuple[dict[str, Any], Arrays]:

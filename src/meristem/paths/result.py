@@ -93,6 +93,25 @@ class Path:
         fine = [point for point in alike if point.loss - best.loss <= point.standard_error]
         return max([best, *fine], key=lambda point: point.penalty)
 
+    def stand_ins(self, point: Point) -> list[int]:
+        """The members of a point; but one that failed where others did not gives its place to the best of its fold and seed.
+
+        It failed if it is farther from the best than half of what lies between the best and the worst: some trainings stay
+        where they began, and what they say would spoil a mean.
+        """
+        chosen = []
+        for member in point.members:
+            rows = np.flatnonzero(
+                (self.table["fold"] == self.table["fold"][member]) & (self.table["seed"] == self.table["seed"][member])
+            )
+            loss = self.table["loss"][rows]
+            done = rows[self._is_finished[rows]]
+            best = int(done[np.argmin(self.table["loss"][done])]) if len(done) else member
+            least = self.table["loss"][best]
+            failed = self.table["loss"][member] - least > (loss[np.isfinite(loss)].max(initial=least) - least) / 2
+            chosen.append(best if failed else member)
+        return chosen
+
     def at(self, penalty: float) -> Point:
         """The best point at the penalty that is nearest, by its logarithm."""
         nearest = min({point.penalty for point in self.points}, key=lambda own: abs(_log(own) - _log(penalty)))

@@ -34,8 +34,10 @@ def run_epoch(
     state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, pulse: Pulse = None
 ) -> tuple[TrainState, Packed]:
     """One epoch, of one network or of a population; the result is on the device."""
-    if recipe.settle and (np.asarray(state.plateau.stage) >= 1).any() and is_due(int(np.max(state.epoch)), knobs):
-        state = settled(state, prepared, knobs, recipe)
+    if recipe.settle and (stage := int(np.max(state.plateau.stage))) >= 1:
+        steps, is_last = steps_of(len(prepared.data.x), recipe.batch_size), stage >= len(recipe.scales) - 1
+        if is_due(int(np.max(state.epoch)), steps, is_last, knobs):
+            state = settled(state, prepared, knobs, recipe)
     live = what_is_open(state, knobs, recipe)
     if live is None:
         return _epoch(state, prepared, knobs, recipe, pulse)
@@ -120,7 +122,7 @@ def _streamed(
         dev, sizes = _tally(programs, after, data.x, data.y, weight, knobs.dev_weight, knobs, recipe, rows)
     as_measures = jax.vmap(measures_of) if jnp.ndim(knobs.penalty) else measures_of
     plain = knobs._replace(weight=None, dev_weight=None)
-    measures, has_dev = (as_measures(train), as_measures(dev)), dev is not train
+    measures, has_dev = (as_measures(train._replace(tempered=None)), as_measures(dev)), dev is not train
     return programs.conclude(state, after, growth, *measures, sizes, plain, recipe=recipe, has_dev=has_dev)
 
 

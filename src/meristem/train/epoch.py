@@ -73,15 +73,15 @@ def finish(
     state = with_average(before, state, growth, recipe)
     network, task = state.measured, recipe.task
     weight = _times(data.weight, knobs.weight)
-    priced = recipe.select == "cost"
+    priced, calibrated = recipe.select == "cost", recipe.calibrate
     train, hidden = measure(network, data.x, data.y, task, weight, priced=priced)
     dev = train
     if data.dev_x is not None and data.dev_y is not None:
         weight = _times(data.dev_weight, knobs.dev_weight)
-        dev, hidden = measure(network, data.dev_x, data.dev_y, task, weight, priced=priced)
+        dev, hidden = measure(network, data.dev_x, data.dev_y, task, weight, priced=priced, calibrated=calibrated)
     elif knobs.dev_weight is not None:
         weight = _times(data.weight, knobs.dev_weight)
-        dev, hidden = measure(network, data.x, data.y, task, weight, priced=priced)
+        dev, hidden = measure(network, data.x, data.y, task, weight, priced=priced, calibrated=calibrated)
     sizes, has_dev = network.body.sizes(hidden, weight), dev is not train
     return conclude(before, state, growth, train, dev, sizes, knobs, recipe, has_dev=has_dev)
 
@@ -155,6 +155,7 @@ def conclude(
         stopped=schedule.stopped(after.plateau, stages) | after.diverged,
         diverged=after.diverged,
         **growth._asdict(),
+        temperature=dev.temperature,
         hard_cost=None if recipe.price == "units" else hard_cost(network, recipe),
     )
     return after, info
@@ -170,6 +171,9 @@ def _next_plateau(plateau: schedule.Plateau, dev: Measures, network: Network, kn
     watched = jnp.where(closes, dev.loss + knobs.penalty * hard_price(network, recipe), watched)
     least = jnp.where(closes & jnp.isfinite(plateau.best), LEAST_GAIN * jnp.abs(plateau.best), schedule.TOLERANCE)
     after = schedule.step(plateau, watched, patience=patience, stages=stages, tolerance=least)
+    if knobs.budget is not None:  # while something closes for it, no stage ends
+        is_above = hard_cost(network, recipe) > knobs.budget
+        after = select(closes & is_above, plateau._replace(since=jnp.zeros_like(plateau.since)), after)
     return after._replace(best=jnp.where(schedule.closes(after) & ~closes, jnp.inf, after.best))
 
 

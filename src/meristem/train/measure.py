@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Num
 from meristem.nn.network import Network
 from meristem.train.objectives import Objective
 from meristem.train.samples import to_float
+from meristem.train.temperature import at_best, of_temperatures
 
 PIECE = 2048  # samples
 
@@ -27,6 +28,7 @@ class Measures(NamedTuple):
     error: Float[Array, ""]
     macro_f1: Float[Array, ""] | None
     price: Float[Array, ""] | None = None  # of the units, where it is asked for
+    temperature: Float[Array, ""] | None = None  # at which the loss is measured, where the best is asked for
 
 
 class Sums(NamedTuple):
@@ -37,6 +39,7 @@ class Sums(NamedTuple):
     error: Float[Array, ""]
     labels: Float[Array, "3 labels"] | None  # per label: rightly predicted, predicted, there
     price: Float[Array, ""] | None = None
+    tempered: Float[Array, " tried"] | None = None  # the loss at some temperatures
 
 
 def measure(
@@ -47,8 +50,10 @@ def measure(
     weight: Float[Array | np.ndarray, " n"] | None = None,
     *,
     priced: bool = False,
+    calibrated: bool = False,
 ) -> tuple[Measures, Float[Array, "n width"]]:
-    """The measures for an objective, samples by their weight, and what reached the body; the price where it is asked for.
+    """The measures for an objective, samples by their weight, and what reached the body; the price, and the loss at the best
+    temperature, where they are asked for.
 
     >>> from meristem.train.objectives import Multilabel
     >>> network = Network.create("tunnel", 2, 3, width=5, depth=2, key=jax.random.key(0))
@@ -56,7 +61,7 @@ def measure(
     >>> measures.error.item(), measures.macro_f1.item(), hidden.shape
     (0.0, 0.0, (4, 5))
     """
-    sums, hidden = sum_up(network, x, y, objective, weight, priced=priced)
+    sums, hidden = sum_up(network, x, y, objective, weight, priced=priced, calibrated=calibrated)
     return measures_of(sums), hidden
 
 
@@ -68,37 +73,48 @@ def sum_up(
     weight: Float[Array | np.ndarray, " n"] | None = None,
     *,
     priced: bool = False,
+    calibrated: bool = False,
 ) -> tuple[Sums, Float[Array, "n width"]]:
     """The sums over a set, and what reached the body."""
 
-    def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None, Array | None]:
+    def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None, Array | None, Array | None]:
         hidden = network.embedded(to_float(sample[0]))
         h, price = network.body.priced(hidden)
         outputs = network.head(h)
         decided = outputs > 0 if objective.outputs_are_labels else None
         loss, error = objective.loss(outputs, sample[1]), objective.error(outputs, sample[1])
-        return loss, error, hidden, decided, price if priced else None
+        tried = of_temperatures(objective.loss, outputs, sample[1]) if calibrated else None
+        return loss, error, hidden, decided, price if priced else None, tried
 
     if x.shape[0] <= PIECE:
-        loss, error, hidden, decided, price = jax.vmap(one)((x, y))
+        loss, error, hidden, decided, price, tried = jax.vmap(one)((x, y))
     else:
-        loss, error, hidden, decided, price = jax.lax.map(one, (x, y), batch_size=PIECE)
+        loss, error, hidden, decided, price, tried = jax.lax.map(one, (x, y), batch_size=PIECE)
     labels = None
     if decided is not None:  # macro-F1 counts whoever is there, not by weight
         here = jnp.ones(len(loss), bool) if weight is None else jnp.asarray(weight) > 0
         labels = _count(decided & here[:, None], (jnp.asarray(y) > 0) & here[:, None])
-    if weight is None:
-        total = None if price is None else price.sum()
-        return Sums(jnp.asarray(len(loss), loss.dtype), loss.sum(), error.sum(), labels, total), hidden
-    total = None if price is None else (weight * price).sum()
-    return Sums(jnp.asarray(weight).sum(), (weight * loss).sum(), (weight * error).sum(), labels, total), hidden
+
+    def total(values: Array) -> Array:
+        return (
+            values.sum(0)
+            if weight is None
+            else jnp.tensordot(weight, values, 1)
+            if values.ndim > 1
+            else (weight * values).sum()
+        )
+
+    count = jnp.asarray(len(loss), loss.dtype) if weight is None else jnp.asarray(weight).sum()
+    of_price, of_tried = (None if values is None else total(values) for values in (price, tried))
+    return Sums(count, total(loss), total(error), labels, of_price, of_tried), hidden
 
 
 def measures_of(sums: Sums) -> Measures:
     """The measures that sums amount to."""
     f1 = None if sums.labels is None else _macro_f1(sums.labels)
     price = None if sums.price is None else sums.price / sums.weight
-    return Measures(sums.loss / sums.weight, sums.error / sums.weight, f1, price)
+    loss, temperature = (sums.loss / sums.weight, None) if sums.tempered is None else at_best(sums.tempered, sums.weight)
+    return Measures(loss, sums.error / sums.weight, f1, price, temperature)
 
 
 def macro_f1(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]) -> Float[Array, ""]:

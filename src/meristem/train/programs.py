@@ -44,7 +44,7 @@ def _settle(before: Any, data: Any, knobs: Any, recipe: Recipe) -> Any:
 
 
 def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
-    sums, hidden = sum_up(network, x, y, recipe.task, weight, priced=recipe.select == "cost")
+    sums, hidden = sum_up(network, x, y, recipe.task, weight, priced=recipe.select == "cost", calibrated=recipe.calibrate)
     return sums, network.body.sizes(hidden, weight) * sums.weight
 
 

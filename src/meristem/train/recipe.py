@@ -33,6 +33,8 @@ class Recipe:
                     development set, or the last where there is none
     follow          whether what is closed is left out of the steps, from the first time that the rate shrinks, so that their
                     cost follows the size (train/live.py); every fifth epoch is of the whole network until the last stage
+    calibrate       whether the loss of a development set is that at the best temperature of the logits (train/temperature.py):
+                    what a network has learned, and not how sure of it it is
     patience        epochs without improvement after which the rate shrinks, at last the training ends
     scales          the factors of the rate, one after the other
     optimizer       None: Adam with an age per layer and layer-wise rates (`meristem.adam(depth_decay)`); or any optax chain.
@@ -57,6 +59,7 @@ class Recipe:
     price: str = "units"
     settle: bool = False
     follow: bool = False
+    calibrate: bool = False
 
     def __post_init__(self) -> None:
         task = objective(self.objective)
@@ -79,7 +82,9 @@ class Recipe:
             raise ValueError("scales=() must hold at least one number: the factors of the rate, one after the other.")
         for value in self.scales:
             check_number("scales", value, "above 0", lambda v: 0 < v < math.inf)
-        for name in ("settle", "follow"):
+        if self.calibrate and not task.outputs_are_logits:
+            raise ValueError(f"calibrate=True needs an objective whose outputs are logits, which {task.name!r} has not.")
+        for name in ("settle", "follow", "calibrate"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         if self.settle and len(self.scales) == 1:

@@ -73,6 +73,15 @@ class Run:
         return jnp.shape(self.knobs.penalty)
 
     @property
+    def temperature(self) -> np.ndarray:
+        """At which the best network's logits say how sure it should be; 1 where the recipe does not calibrate."""
+        history = self.history.get("temperature")
+        if history is None:
+            return np.ones(self.members)
+        at = np.maximum(self.best_epoch, 1) - 1
+        return np.asarray(np.take_along_axis(history, at[None], 0)[0])
+
+    @property
     def patience(self) -> int:
         """The longest that a member waits."""
         return self.recipe.patience if self.knobs.patience is None else int(np.asarray(self.knobs.patience).max())

@@ -12,8 +12,10 @@ and the first k of them are closed, for the k of 0, 1, 2, 4, … that makes J_ha
 Until the last stage what was closed may open again; then it stays closed (`gate.hold`). So a gate is open in the end only if
 what it does is worth its price.
 
-With a budget, so many are closed before each epoch that the rest costs no more than the budget; before the last stage no more
-than that or four fifths of what it cost, whichever is more. `smallest` is the least that a budget can be.
+With a budget, so many are closed before each epoch (where an epoch has few steps, after every hundred) that the rest costs no
+more than the budget; before the last stage no more than that or four fifths of what it cost, whichever is more.
+Those that would be first are closed one by one, and put in the order of what that really does to the loss: where few are left,
+a gate that does little by its slope may be one that all rests on. `smallest` is the least that a budget can be.
 
     close_least(network, data, knobs, recipe, key, holds) → network          pure; on the device
 """
@@ -38,7 +40,9 @@ from meristem.train.samples import Data, to_float
 
 ROWS = 1024  # that J is measured on
 EVERY = 2  # epochs, but for a budget: what follows from closing takes its time to be seen
-SLOWLY = 0.8  # of what it cost, an epoch later, on the way to a budget
+SLOWLY = 0.8  # of what it cost, on the way to a budget, an epoch later
+TRIED, TRIED_ROWS = 64, 256  # of the gates that do least, how many are closed one by one to see what it does, and to which rows
+LEAST = 100  # steps between two closings for a budget
 
 
 def close_least(
@@ -58,7 +62,17 @@ def close_least(
     worth = (weight[:, None] * jnp.abs((gates - closed)[None, :] * slopes)).sum(0)
     is_open = gates != closed
     per_gate = jnp.abs(jax.grad(lambda values: _price(with_gates(values), recipe))(_gates_of(fully_open(network))[0]))
-    order = jnp.argsort(jnp.where(is_open, worth / jnp.maximum(per_gate, 1e-6), jnp.inf))
+    saved = jnp.maximum(per_gate, 1e-6)
+    order = jnp.argsort(jnp.where(is_open, worth / saved, jnp.inf))
+    if knobs.budget is not None:
+        first, some = order[:TRIED], slice(TRIED_ROWS)
+
+        def total(values: Float[Array, " gates"]) -> Float[Array, ""]:
+            return (weight[some] * jax.vmap(loss, (None, 0, 0))(values, x[some], y[some])).sum()
+
+        without = jax.lax.map(lambda gate: total(gates.at[gate].set(closed[gate])), first)
+        harm = jnp.where(is_open[first], (without - total(gates)) / saved[first], jnp.inf)
+        order = order.at[: first.size].set(first[jnp.argsort(harm)])
     rank = jnp.zeros_like(order).at[order].set(jnp.arange(order.size))
 
     def closing(k: Int[Array, ""]) -> Float[Array, " gates"]:
@@ -77,9 +91,17 @@ def close_least(
     return with_gates(closing(_least_that(lambda k: hard_cost(with_gates(closing(k)), recipe) <= allowed, gates.size)))
 
 
-def is_due(epoch: int, knobs: Knobs) -> bool:
-    """Whether something may close before the epoch after so many. A host function."""
-    return knobs.budget is not None or epoch % EVERY == 0
+def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:
+    """Whether something may close before the epoch after so many, each of so many steps; `is_last`: in the last stage.
+
+    A host function.
+
+    >>> free, bound = Knobs(1e-3, 1e-3), Knobs(1e-3, 0.0, budget=100.0)
+    >>> [epoch for epoch in range(60) if is_due(epoch, 5, False, bound)], is_due(7, 5, True, bound), is_due(7, 5, True, free)
+    ([0, 20, 40], True, False)
+    """
+    every = EVERY if knobs.budget is None else 1 if is_last else -(-LEAST // steps)
+    return epoch % every == 0
 
 
 def stays_closed(plateau: schedule.Plateau, knobs: Knobs, recipe: Recipe) -> Bool[Array, ""]:

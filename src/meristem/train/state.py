@@ -72,6 +72,7 @@ class EpochInfo(eqx.Module):
     waited: Int[Value, "*members"]  # openings that found no free place
     most_leaves: Int[Value, "*members"]  # at any step of the epoch
     hard_cost: Float[Value, "*members"] | None = None  # the parameters or multiply-adds of what is open, where they are priced
+    temperature: Float[Value, "*members"] | None = None  # of the development loss, where it is that of the best one
 
     @property
     def soft_size(self) -> Any:

@@ -27,6 +27,7 @@ class Objective(abc.ABC):
     error_name: ClassVar[str]  # what the error is, in words
     error_is_share: ClassVar[bool] = False  # of wrong decisions, from 0 to 1
     targets_are_classes: ClassVar[bool] = False  # whole numbers, not floats
+    outputs_are_logits: ClassVar[bool] = False  # of classes or labels: how sure they are can be set by one number
     outputs_are_labels: ClassVar[bool] = False  # each there or not: macro-F1 is measured too
     unused_output: ClassVar[float] = 0.0  # what an output says that is there to fill a shape, so that it costs nothing
 

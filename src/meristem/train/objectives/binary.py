@@ -17,6 +17,7 @@ class Binary(Objective):
     name: ClassVar[str] = "binary"
     error_name: ClassVar[str] = "error"
     error_is_share: ClassVar[bool] = True
+    outputs_are_logits: ClassVar[bool] = True
     unused_output: ClassVar[float] = NEVER
 
     def loss(self, outputs: Array, target: Array) -> Array:

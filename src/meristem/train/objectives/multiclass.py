@@ -18,6 +18,7 @@ class Multiclass(Objective):
     name: ClassVar[str] = "multiclass"
     error_name: ClassVar[str] = "error"
     error_is_share: ClassVar[bool] = True
+    outputs_are_logits: ClassVar[bool] = True
     targets_are_classes: ClassVar[bool] = True
     unused_output: ClassVar[float] = NEVER
 

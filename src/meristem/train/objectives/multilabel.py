@@ -26,6 +26,7 @@ class Multilabel(Objective):
 
     name: ClassVar[str] = "multilabel"
     error_name: ClassVar[str] = "wrong labels per instance"
+    outputs_are_logits: ClassVar[bool] = True
     outputs_are_labels: ClassVar[bool] = True
     unused_output: ClassVar[float] = NEVER
 
