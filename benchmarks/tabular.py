@@ -69,10 +69,10 @@ def peer(name: str, is_classes: bool, seed: int) -> Any:
 
 def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any) -> Any:
     """Each model after the other: its name, itself, the seconds that it took."""
-    import meristem
-
     kind = "Classifier" if is_classes else "Regressor"
     for name in names:
+        if name not in PEERS:
+            import meristem  # not in the environment of RealMLP
         body = name.split("-")[0].capitalize()
         begin = time.perf_counter()
         if name in PEERS:
@@ -104,8 +104,6 @@ def pin(number: Any) -> None:
 def one_split(job: tuple[str, str, str, int, list[str]]) -> None:
     """All models on one split of a table; each is a line as soon as it is fitted."""
     out, file, table, seed, names = job
-    os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     from sklearn.model_selection import train_test_split
 
     warnings.simplefilter("ignore")
@@ -250,6 +248,9 @@ def run(given: argparse.Namespace) -> None:
         for table in tables
         if (missing := [name for name in wanted if (table, split, name) not in done])
     ]
+    # Before the processes begin: a library of linear algebra takes its number of threads when it is imported.
+    os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     context = get_context("spawn")
     cores = {"initializer": pin, "initargs": (context.Value("i", 0),)}
     with ProcessPoolExecutor(given.processes, mp_context=context, **cores) as pool:

@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from meristem.room import make_room
 from meristem.train.loop import go_on
 from meristem.train.run import Run, stacked
 from meristem.train.samples import Prepared
@@ -42,6 +43,7 @@ def trained(
     watcher: Everyone = Everyone([]),
 ) -> list[Run]:
     """The runs at their end; `settings`: for each the number of its setting."""
+    make_room()
     if together is None:
         together = jax.default_backend() != "cpu"
     found, alive = list(runs), [m for m, run in enumerate(runs) if not run.stopped]

@@ -23,6 +23,7 @@ from jaxtyping import Array, Key
 
 from meristem.check import check_size
 from meristem.nn.network import Network
+from meristem.room import make_room
 from meristem.train.knobs import L2, Knobs, check_rows
 from meristem.train.recipe import Recipe
 from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked, within_budget
@@ -100,6 +101,7 @@ def fit(
     (5,)
     """
     check_size("max_epochs", max_epochs)
+    make_room()
     if isinstance(start, Run):
         run = start
     else:

@@ -1,0 +1,27 @@
+"""A process that compiles more than the system has room for goes on."""
+
+import subprocess
+import sys
+
+import pytest
+
+from meristem import room
+
+MANY = """
+import jax, jax.numpy as jnp, sys
+from meristem import room
+room.SHARE = 1.2 * room.used() / room.allowed()
+cleared, most = 0, 0
+for n in range(2, 60):
+    jax.jit(lambda x: jnp.sin(x @ x.T).sum(0) + jnp.sort(x, 0)[:, 0])(jnp.ones((n, n)))
+    most = max(most, room.used())
+    cleared += room.make_room()
+print(cleared, most < 1.5 * room.SHARE * room.allowed())
+"""
+
+
+@pytest.mark.skipif(room.allowed() is None, reason="the system does not say how many memory maps a process may have")
+def test_programs_are_forgotten_before_there_is_no_room_for_more():
+    said = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, check=True).stdout.split()
+    assert int(said[0]) >= 2 and said[1] == "True"
+    assert 0 < room.used() < room.allowed()
