@@ -2,6 +2,7 @@
 
 shuffled_folds(rows, n, seed) → [(training rows, held-out rows), …]
 fold_weights(folds, rows) → [folds, rows] of training, [folds, rows] held out
+measured_rows(learn, held) → [folds, 2, m]: the rows that an epoch is measured by, as many to learn from as are held out
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 Fold = tuple[np.ndarray, np.ndarray]
+EACH = 16  # rows, by which the number of those that are measured grows
 
 
 def shuffled_folds(rows: int, n: int, seed: int) -> list[Fold]:
@@ -37,3 +39,21 @@ def fold_weights(folds: Sequence[Fold], rows: int) -> tuple[np.ndarray, np.ndarr
                 raise ValueError(f"cv: fold {k} has no {'held-out' if part else 'training'} rows.")
             weights[part, k, chosen] = 1
     return weights[0], weights[1]
+
+
+def measured_rows(learn: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """For each fold some rows that it learns from and all that are held out; lists that are short of those go on with others.
+
+    m depends on the share that is held out and on the rows that there is room for: data of a like size share a program.
+
+    >>> learn, held = fold_weights([(np.array([0, 1, 3]), np.array([2])), (np.array([2, 3]), np.array([0, 1]))], 4)
+    >>> measured_rows(learn, held)[:, 1, :2].tolist()
+    [[2, 0], [0, 1]]
+    """
+    rows, there = learn.shape[1], ((learn > 0) | (held > 0)).any(0).sum()
+    share = (held > 0).sum(1).max() / there
+    m = min(rows, -(-int(np.ceil(rows * share)) // EACH) * EACH)
+    shuffled = np.random.default_rng(0).permutation(rows)
+    of_learn = [shuffled[np.argsort(learn[fold][shuffled] == 0, kind="stable")][:m] for fold in range(len(learn))]
+    of_held = [np.argsort(held[fold] == 0, kind="stable")[:m] for fold in range(len(held))]
+    return np.stack([np.stack(of_learn), np.stack(of_held)], 1).astype(np.int32)

@@ -19,7 +19,7 @@ import numpy as np
 from meristem.check import as_key, check_size
 from meristem.complexity import parameters
 from meristem.nn.network import Network
-from meristem.paths.folds import fold_weights, shuffled_folds
+from meristem.paths.folds import fold_weights, measured_rows, shuffled_folds
 from meristem.paths.members import Members, grid
 from meristem.paths.result import Path
 from meristem.paths.training import promising, trained
@@ -117,7 +117,8 @@ def path(
 
 def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
     """Those of each member; `weights` of training and held-out rows, [folds, rows]. Folds share what is on the device."""
-    each = None if weights is None else [tuple(map(jnp.asarray, pair)) for pair in zip(*weights, strict=True)]
+    folds = () if weights is None else zip(*weights, measured_rows(*weights), strict=True)
+    each = None if weights is None else [tuple(map(jnp.asarray, own)) for own in folds]
     return [
         Knobs(
             learning_rate=members.learning_rate[m],
@@ -126,6 +127,7 @@ def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) ->
             dropout=members.dropout[m] or None,
             weight=None if each is None else each[members.fold[m]][0],
             dev_weight=None if each is None else each[members.fold[m]][1],
+            measured=None if each is None else each[members.fold[m]][2],
         )
         for m in range(len(members))
     ]

@@ -63,7 +63,10 @@ def settled(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe)
 
 def _to_settle_by(prepared: Prepared, knobs: Knobs, state: TrainState) -> tuple[Data, Knobs]:
     """The data that decide what closes: all that are on the device, which takes some; of others, some."""
-    data, plain = prepared.data, knobs._replace(dev_weight=None)
+    data, plain = (
+        prepared.data,
+        knobs._replace(dev_weight=None, measured=None, dropout=None),
+    )  # what others share a program with
     if prepared.rows_at_once is None:
         return Data(data.x, data.y, weight=data.weight), plain
     weight = np.ones(len(data.x), np.float32) if data.weight is None else np.asarray(data.weight)
@@ -109,7 +112,7 @@ def _streamed(
     zero = jnp.zeros((), jnp.int32)
     for index, (block, chosen) in enumerate(_blocks(data.x, data.y, weight, order, rows)):
         keyed = eqx.tree_at(lambda s: s.key, after, _folded(state.key, index))
-        here = knobs._replace(weight=_at(knobs.weight, chosen), dev_weight=None)
+        here = knobs._replace(weight=_at(knobs.weight, chosen), dev_weight=None, measured=None)
         after, growth = programs.descend(keyed, growth, block, here, zero, recipe=recipe, parts=1)
         _beat(pulse, growth, (index + 1) / blocks)
     after = programs.average(state, eqx.tree_at(lambda s: s.key, after, state.key), growth, recipe=recipe)
@@ -121,7 +124,7 @@ def _streamed(
     elif knobs.dev_weight is not None:
         dev, sizes = _tally(programs, after, data.x, data.y, weight, knobs.dev_weight, knobs, recipe, rows)
     as_measures = jax.vmap(measures_of) if jnp.ndim(knobs.penalty) else measures_of
-    plain = knobs._replace(weight=None, dev_weight=None)
+    plain = knobs._replace(weight=None, dev_weight=None, measured=None)
     measures, has_dev = (as_measures(train._replace(tempered=None)), as_measures(dev)), dev is not train
     return programs.conclude(state, after, growth, *measures, sizes, plain, recipe=recipe, has_dev=has_dev)
 

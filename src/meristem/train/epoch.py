@@ -72,16 +72,18 @@ def finish(
     """The measures after the last step, and the end of the epoch; `before`: as it began."""
     state = with_average(before, state, growth, recipe)
     network, task = state.measured, recipe.task
-    weight = _times(data.weight, knobs.weight)
-    priced, calibrated = recipe.select == "cost", recipe.calibrate
-    train, hidden = measure(network, data.x, data.y, task, weight, priced=priced)
+    priced, learn, held = recipe.select == "cost", None, None
+    if knobs.measured is not None and data.dev_x is None:
+        learn, held = knobs.measured
+    x, y, weight = _rows(learn, data.x, data.y, _times(data.weight, knobs.weight))
+    train, hidden = measure(network, x, y, task, weight, priced=priced)
     dev = train
     if data.dev_x is not None and data.dev_y is not None:
-        weight = _times(data.dev_weight, knobs.dev_weight)
-        dev, hidden = measure(network, data.dev_x, data.dev_y, task, weight, priced=priced, calibrated=calibrated)
+        x, y, weight = data.dev_x, data.dev_y, _times(data.dev_weight, knobs.dev_weight)
     elif knobs.dev_weight is not None:
-        weight = _times(data.weight, knobs.dev_weight)
-        dev, hidden = measure(network, data.x, data.y, task, weight, priced=priced, calibrated=calibrated)
+        x, y, weight = _rows(held, data.x, data.y, _times(data.weight, knobs.dev_weight))
+    if data.dev_x is not None or knobs.dev_weight is not None:
+        dev, hidden = measure(network, x, y, task, weight, priced=priced, calibrated=recipe.calibrate)
     sizes, has_dev = network.body.sizes(hidden, weight), dev is not train
     return conclude(before, state, growth, train, dev, sizes, knobs, recipe, has_dev=has_dev)
 
@@ -185,6 +187,11 @@ def _moving(state: TrainState) -> tuple[Any, Any]:
 def _times(one: Any, other: Any) -> Any:
     """The product of weights, of which either may be missing."""
     return one if other is None else other if one is None else one * other
+
+
+def _rows(rows: Any, *arrays: Any) -> tuple[Any, ...]:
+    """Some rows of the arrays, of which one may be missing; all where none are named."""
+    return arrays if rows is None else tuple(None if array is None else jnp.asarray(array)[rows] for array in arrays)
 
 
 def _to_minimize(measures: Measures, name: str) -> Float[Array, ""]:

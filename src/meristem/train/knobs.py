@@ -4,9 +4,11 @@
     budget                                 the most parameters or multiply-adds, of which the penalty is then found by the run
     patience                               epochs, in place of the recipe's: a number that compiles nothing anew
     weight, dev_weight                     how much each row counts, [rows]; times the weights of the data
+    measured                               the rows [2, m] that an epoch is measured by: some to learn from, and all held out
 
 Row weights make folds and bootstraps members of one population over data that are on the device once: a fold has weight 0
-where its development weight is 1. Where the data have no development set, `dev_weight` counts the training rows.
+where its development weight is 1. Where the data have no development set, `dev_weight` counts the training rows. Then all rows
+go through the network after each epoch, unless `measured` names some: a fifth of the work where a fifth is held out.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from meristem.train.samples import Data
 
@@ -36,6 +38,7 @@ class Knobs(NamedTuple):
     dev_weight: Float[Array | np.ndarray, "*members rows"] | None = None
     budget: Float[Array | np.ndarray, "*members"] | float | None = None
     patience: Float[Array | np.ndarray, "*members"] | float | None = None
+    measured: Int[Array | np.ndarray, "*members 2 m"] | None = None
 
 
 def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
@@ -53,6 +56,7 @@ def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
         patience=None
         if knobs.patience is None
         else _numbers("patience", knobs.patience, members, "of at least 1", lambda v: v >= 1),
+        measured=None if knobs.measured is None else jnp.asarray(knobs.measured),
     )
 
 

@@ -96,13 +96,9 @@ def sum_up(
         labels = _count(decided & here[:, None], (jnp.asarray(y) > 0) & here[:, None])
 
     def total(values: Array) -> Array:
-        return (
-            values.sum(0)
-            if weight is None
-            else jnp.tensordot(weight, values, 1)
-            if values.ndim > 1
-            else (weight * values).sum()
-        )
+        if weight is None:
+            return values.sum(0)
+        return (weight * values).sum() if values.ndim == 1 else jnp.asarray(weight) @ values
 
     count = jnp.asarray(len(loss), loss.dtype) if weight is None else jnp.asarray(weight).sum()
     of_price, of_tried = (None if values is None else total(values) for values in (price, tried))

@@ -4,11 +4,12 @@
 
 While it learns, a network pays for how open its gates are, and a small gate with large weights behind it pays little: with a
 rectifier g · σ(W x + b) = σ(g W x + g b). From the first time that the rate shrinks it pays for what is there: before every
-other epoch all open gates (units, layers, trunk, inputs) are put in the order of how little they do for what they cost,
+other epoch (where an epoch has few steps, after every forty) all open gates (units, layers, trunk, inputs) are put in the order
+of how little they do for what they cost,
 
     mean_x |(g − closed) · ∂E(x)/∂g| / (what closing it would save)
 
-and the first k of them are closed, for the k of 0, 1, 2, 4, … that makes J_hard least; then the others make up for it.
+and the first k of them are closed, for the k of 0, 1, 2, 4, … at which J_hard is least; then the others make up for it.
 Until the last stage what was closed may open again; then it stays closed (`gate.hold`). So a gate is open in the end only if
 what it does is worth its price.
 
@@ -39,10 +40,11 @@ from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, to_float
 
 ROWS = 1024  # that J is measured on
-EVERY = 2  # epochs, but for a budget: what follows from closing takes its time to be seen
+EVERY = 2, 40  # epochs and steps between two closings, whichever are longer: what follows takes its time to be seen
+ENOUGH = 2  # numbers of gates to close that cost more than the best, after which no larger one is tried
 SLOWLY = 0.8  # of what it cost, on the way to a budget, an epoch later
 TRIED, TRIED_ROWS = 64, 256  # of the gates that do least, how many are closed one by one to see what it does, and to which rows
-LEAST = 100  # steps between two closings for a budget
+LEAST = 100  # steps between two closings for a budget, or an epoch
 
 
 def close_least(
@@ -84,8 +86,7 @@ def close_least(
         return error + knobs.penalty * hard_price(with_gates(values), recipe)
 
     if knobs.budget is None:
-        counts = jnp.minimum(_counts(gates.size), is_open.sum())
-        return with_gates(closing(counts[jnp.argmin(jax.lax.map(cost, counts))]))
+        return with_gates(closing(_least_cost(cost, jnp.minimum(_counts(gates.size), is_open.sum()))))
     allowed = jnp.maximum(knobs.budget, SLOWLY * hard_cost(network, recipe))
     allowed = jnp.where(holds, knobs.budget, allowed)
     return with_gates(closing(_least_that(lambda k: hard_cost(with_gates(closing(k)), recipe) <= allowed, gates.size)))
@@ -99,8 +100,10 @@ def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:
     >>> free, bound = Knobs(1e-3, 1e-3), Knobs(1e-3, 0.0, budget=100.0)
     >>> [epoch for epoch in range(60) if is_due(epoch, 5, False, bound)], is_due(7, 5, True, bound), is_due(7, 5, True, free)
     ([0, 20, 40], True, False)
+    >>> [epoch for epoch in range(20) if is_due(epoch, 5, True, free)]
+    [0, 8, 16]
     """
-    every = EVERY if knobs.budget is None else 1 if is_last else -(-LEAST // steps)
+    every = max(EVERY[0], -(-EVERY[1] // steps)) if knobs.budget is None else 1 if is_last else -(-LEAST // steps)
     return epoch % every == 0
 
 
@@ -137,6 +140,28 @@ def smallest(network: Network, recipe: Recipe) -> int:
     if closed.features is not None:
         closed = eqx.tree_at(lambda n: n.features, closed, closed.features.at(closed.features.value.at[..., 0].set(1)))
     return int(jnp.ceil(hard_cost(closed, recipe)))
+
+
+def _least_cost(cost: Callable[[Any], Any], counts: Int[Array, " tried"]) -> Int[Array, ""]:
+    """The count of the least cost, of those before it has not become less for a while: most often few are worth a look."""
+
+    def goes_on(found: tuple[Any, ...]) -> Any:
+        place, _, _, since = found
+        return (place < counts.size) & (since < ENOUGH)
+
+    def try_next(found: tuple[Any, ...]) -> tuple[Any, ...]:
+        place, best, least, since = found
+        here = cost(counts[place])
+        is_less = here < least
+        return (
+            place + 1,
+            jnp.where(is_less, counts[place], best),
+            jnp.where(is_less, here, least),
+            jnp.where(is_less, 0, since + 1),
+        )
+
+    none = jnp.zeros((), counts.dtype)
+    return jax.lax.while_loop(goes_on, try_next, (1, none, cost(none), 0))[1]
 
 
 def _least_that(fits: Callable[[Any], Any], most: int) -> Int[Array, ""]:

@@ -24,8 +24,8 @@ from jaxtyping import Array, Float
 
 from meristem.nn.network import Network
 
-STEP = 0.5 * math.log(2)
-LOGS = STEP * np.arange(-3, 8)  # of T, from 0.35 to 11
+STEP = 0.75 * math.log(2)
+LOGS = STEP * np.arange(-2, 5)  # of T, from 0.35 to 8
 SPREAD = 0.5  # σ: what is expected of log T before any row has spoken
 
 
