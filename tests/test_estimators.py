@@ -175,7 +175,8 @@ def test_what_is_learned_is_said(model):
     X, _, y, _ = split("friedman")
     if model in CLASSIFIERS:
         y = np.digitize(y, [10, 18])
-    model = clone(model).set_params(max_epochs=40, penalty=0.0, l2=0.0).fit(X, y)  # nothing has a price: the loss decides
+    free = {"penalty": 0.0, "l2": 0.0, "early_stopping": False}  # nothing has a price: the loss decides
+    model = clone(model).set_params(max_epochs=40, **free).fit(X, y)
     network, n_out = model.network_, 3 if hasattr(model, "classes_") else 1
     assert isinstance(network, Network)
     assert network.embed.weight.shape == (16, 10) and network.head.weight.shape == (n_out, 16)

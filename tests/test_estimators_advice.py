@@ -68,7 +68,7 @@ def test_a_tree_has_all_of_its_leaves():
 
 def test_a_fit_that_breaks_later_keeps_its_best_epoch():
     X, y = iris()
-    model = tunnel_regressor(standardize=False, learning_rate=7e3, max_epochs=60)
+    model = tunnel_regressor(standardize=False, learning_rate=7e3, max_epochs=60, early_stopping=False)
     with pytest.warns(GrowthWarning, match="The loss turned non-finite in epoch .* Try learning_rate="):
         model.fit(X, 3e17 * y)  # close to what single precision can square
     assert model.best_epoch_ < model.n_iter_ < 60 and not np.isfinite(model.history_["loss"][-1])
@@ -161,7 +161,7 @@ BAD = [
     ("activation", 3, "must be a name, such as 'relu'"),
     ("max_epochs", 0, "an integer of at least 1"),
     ("patience", None, "an integer of at least 1"),
-    ("early_stopping", "yes", "True or False"),
+    ("early_stopping", "yes", "True, False, 'refit' or 'auto'"),
     ("validation_fraction", 1, "a number above 0 and below 1"),
     ("standardize", None, "True or False"),
     ("warm_start", "no", "True or False"),

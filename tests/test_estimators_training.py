@@ -34,6 +34,24 @@ def test_early_stopping_sets_rows_aside():
     assert model.score(X_test, y_test) > 0.9
 
 
+def test_rows_that_are_held_out_say_how_long_all_are_trained():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 12))
+    y = X[:, 0] + rng.standard_normal(120)
+    fresh = rng.standard_normal((1000, 12))
+    options = {"l2": 0.0, "penalty": 0.0, "learning_rate": 0.01, "settle": False, "max_epochs": 300, "patience": 5}
+    heard = []
+    refit = tunnel_regressor(**options, callbacks=heard.append).fit(X, y)
+    assert refit.early_stopping == "auto" and refit.best_epoch_ == refit.n_iter_ == len(refit.history_["loss"])
+    epochs = [info["epoch"] for info in heard]
+    assert len(epochs) > refit.n_iter_ and epochs[-refit.n_iter_ :] == list(range(1, refit.n_iter_ + 1))
+    to_the_end = tunnel_regressor(**options, early_stopping=False).fit(X, y)
+    assert refit.n_iter_ < to_the_end.n_iter_
+    assert refit.score(fresh, fresh[:, 0]) > to_the_end.score(fresh, fresh[:, 0]) + 0.1
+    few = tunnel_regressor(**options, early_stopping="refit").fit(X[:20], y[:20])  # of which four could be held out
+    assert (few.predict(X) == tunnel_regressor(**options, early_stopping=False).fit(X[:20], y[:20]).predict(X)).all()
+
+
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # two epochs
 def test_early_stopping_counts_no_row_of_weight_zero():
     X, y = iris()
@@ -52,7 +70,7 @@ def test_a_given_validation_set_decides_which_model_is_kept(make):
     history = model.history_
     assert model.best_epoch_ == history["dev_loss"].argmin() + 1 < 30
     assert history["error"][-1] < 0.2 < 0.5 < history["dev_error"][-1]
-    alone = make(max_epochs=30, patience=30, settle=False).fit(X, y)
+    alone = make(max_epochs=30, patience=30, settle=False, early_stopping=False).fit(X, y)
     assert np.allclose(history["loss"], alone.history_["loss"], rtol=1e-3)  # it is looked at, and not learned from
 
 

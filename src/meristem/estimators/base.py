@@ -34,18 +34,23 @@ from meristem.estimators.shipping import Shipping
 from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
 from meristem.estimators.watching import watchers
 from meristem.nn import Network
+from meristem.paths.folds import in_fold
 from meristem.show.measure import error_measure
 from meristem.targets import Targets
 from meristem.train.knobs import Knobs
 from meristem.train.loop import DivergedError, fit
 from meristem.train.recipe import Recipe
+from meristem.train.replay import on_all_rows
 from meristem.train.run import Run, of_state
+from meristem.train.samples import prepare
 from meristem.train.state import TrainState
 from meristem.train.temperature import tempered
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
 B2 = 0.95  # steps on tables are few and noisy: a memory of twenty of them is better than one of a thousand
+SHARE = 1 / 3  # of the steps that a training alone waits for, where rows are held out that say when it is enough
+LEAST_HELD = 5  # rows
 FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon as it has seen X
 
 
@@ -56,12 +61,13 @@ class Growing(Shipping, Settings):
     penalty: float = 1e-3
     l2: float | str = "auto"
     input_dropout: float | str = "auto"
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
+    early_stopping: bool | str = "auto"
+    validation_fraction: float = 0.2
     warm_start: bool = False
 
     _body: ClassVar[str]
     _firmness: ClassVar[float] = 1.0  # of the prior on noisy classes
+    _stops: ClassVar[bool | str] = False  # early_stopping, where no one says
 
     # What bodies, classifiers and regressors differ in ----------------------------------------------------------------------
 
@@ -111,7 +117,8 @@ class Growing(Shipping, Settings):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: Any = None) -> Self:
         """Train on X [samples, features] and y; `validation=(X, y)` is a validation set of one's own.
 
-        With one, or with `early_stopping`, the model of the best validation loss is kept, else that of the best training loss.
+        With one, or with `early_stopping=True`, the model of the best validation loss is kept. With "refit" rows that are held
+        out say how long to train, and all rows are then trained as long. Else the training loss, with the price, says it.
         """
         check_parameters(self)
         goes_on = self.warm_start and hasattr(self, "network_")
@@ -121,7 +128,8 @@ class Growing(Shipping, Settings):
             seed = seed_of(self.random_state)
             rows, dev = self._parts(Rows(X, targets.encode(y), weight), targets, validation, seed)
             columns = self._columns_ if goes_on else self._columns(rows)
-            self._train(rows, dev, targets, columns, seed, goes_on=goes_on)
+            fold = None if goes_on or validation is not None or self._stopping != "refit" else self._fold(rows, seed)
+            self._train(rows, dev, targets, columns, seed, goes_on=goes_on, fold=fold)
         return self
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
@@ -174,11 +182,24 @@ class Growing(Shipping, Settings):
                 return rows, Rows(X, targets.encode(y), weight)
             except ValueError as error:
                 raise ValueError(f"validation=(X, y) does not fit: {error}") from error
-        if not self.early_stopping:
+        if self._stopping is not True:
             return rows, None
         counted = np.flatnonzero(rows.weight > 0)
         learned, chosen = self._split(counted, rows.y[counted], seed)
         return rows.at(learned), rows.at(chosen)
+
+    @property
+    def _stopping(self) -> bool | str:
+        """early_stopping, as it was given or as it is best."""
+        return self._stops if self.early_stopping == "auto" else self.early_stopping
+
+    def _fold(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """The rows to learn from and those to hold out; None where they are too few to say anything."""
+        counted = np.flatnonzero(rows.weight > 0)
+        if len(counted) * self.validation_fraction < LEAST_HELD:
+            return None
+        learned, held = self._split(counted, rows.y[counted], seed)
+        return learned, held
 
     def _size(self) -> dict[str, Any]:
         """How wide the network is, and what of its inputs may close."""
@@ -271,9 +292,11 @@ class Growing(Shipping, Settings):
         *,
         goes_on: bool,
         is_stream: bool = False,
+        fold: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         keep_programs()
-        name, epochs = type(self).__name__, 1 if is_stream else self._epochs(len(rows.y))
+        share = 1.0 if fold is None else SHARE
+        name, epochs = type(self).__name__, 1 if is_stream else self._epochs(len(rows.y), share)
         facts = self._facts(rows, targets, goes_on=goes_on, is_stream=is_stream)
         before = int(self._state_.epoch) if goes_on else 0
         measure = error_measure(targets.objective.error_name, is_share=targets.objective.error_is_share)
@@ -282,9 +305,12 @@ class Growing(Shipping, Settings):
             state = self._begin(targets, columns, seed, goes_on=goes_on)
             on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a step takes as long, however small it is
             work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
-            recipe = self._recipe(targets, has_dev=dev is not None, work=work)
-            data = data_of(rows, dev, columns, state.network, recipe.task)
-            run = of_state(state, recipe, self._knobs(facts, targets), max_capacity=self._max_leaves())
+            recipe = self._recipe(targets, has_dev=dev is not None or fold is not None, work=work)
+            data = prepare(data_of(rows, dev, columns, state.network, recipe.task), state.network, recipe.task)
+            knobs = self._knobs(facts, targets)
+            if fold is not None:
+                knobs = in_fold(knobs._replace(patience=float(self._patience(len(rows.y), share))), fold, len(data.data.x))
+            run = of_state(state, recipe, knobs, max_capacity=self._max_leaves())
             try:
                 run = fit(run, data, max_epochs=epochs, watch=watch)
             except DivergedError as error:
@@ -292,8 +318,12 @@ class Growing(Shipping, Settings):
                     raise
                 run = error.run
                 warnings.warn(str(error), GrowthWarning, stacklevel=3)
+            found = run
+            if fold is not None and run.best_epoch and (run.stopped or run.epochs >= epochs):  # else someone gave up
+                whole = on_all_rows([run], self._fresh(targets, columns, seed), data, len(rows.y), run.knobs.budget, watch)
+                run = run if whole.diverged else whole
             network = buckets.narrow(run.last if is_stream else run.best, columns.n_inputs, targets.n_out)
-            network = network if is_stream else tempered(network, float(run.temperature))
+            network = network if is_stream else tempered(network, float(found.temperature))
             small = as_numpy(compact(network))
             last = {name: values[-1] for name, values in run.history.items()}
             say(
@@ -302,7 +332,7 @@ class Growing(Shipping, Settings):
             )
         self._keep(run, network, small, targets, columns, facts, goes_on=goes_on, keeps_last=is_stream)
         if not is_stream:
-            self._advise(run, network, epochs, lambda: targets.constant_error(rows.y, rows.weight))
+            self._advise(found, network, epochs, lambda: targets.constant_error(rows.y, rows.weight))
 
     def _keep(
         self,

@@ -3,15 +3,15 @@
     TunnelClassifierCV().fit(X, y)       penalty_, penalty_min_, penalty_1se_, l2_, input_dropout_, cv_results_, path_
 
 The model that is kept is a *bag*: the networks of the folds at the setting that was chosen, whose outputs (logits, or numbers
-in the units that were learned) are averaged; or with refit="one" a single network that was trained on all rows. Either is one
-model: one `predict`, one file, one ONNX graph, one torch module, and `n_parameters_` counts all of it.
+in the units that were learned) are averaged; or with refit="one" a single network for all rows, trained as long as they were
+(train/replay.py). Either is one model: one `predict`, one file, one ONNX graph, one torch module, and `n_parameters_` counts
+all of it.
 
 What a bag says is said by a plain estimator whose compact network is the bag (compact/layers.py); each network of it is a plain
 estimator, too (`estimators_`).
 """
 
 import copy
-import warnings
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
@@ -25,7 +25,6 @@ from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
 from meristem.compact.layers import Bag
 from meristem.estimators import buckets
-from meristem.estimators.advice import GrowthWarning
 from meristem.estimators.base import Growing
 from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
 from meristem.estimators.device import on
@@ -64,19 +63,13 @@ class CrossValidated(Shipping, Settings):
         is_bag = self.refit == "bag"
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
         budget = None if self.budget is None else float(int(self.budget) // (len(folds) if is_bag else 1))
-        path, runs = self._search(plain, table, folds, budget)
-        chosen = path.best() if self.rule == "min" else path.within_one_se()
+        path, chosen, kept, temperature = self._search(plain, table, folds, budget)
         plain.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        members = (
-            self._bag(plain, table, [runs[m] for m in path.stand_ins(chosen)])
-            if is_bag
-            else [_trained(plain, X, y, sample_weight)]
-        )
-        self._keep(path, chosen, members)
+        self._keep(path, chosen, [_estimator(plain, table, run, temperature) for run in kept])
         return self
 
-    def _search(self, plain: Growing, table: Table, folds: Folds, budget: float | None) -> tuple[Path, list[Run]]:
-        """What was tried, and the runs."""
+    def _search(self, plain: Growing, table: Table, folds: Folds, budget: float | None) -> tuple[Path, Point, list[Run], float]:
+        """What was tried, what was chosen, the runs whose networks are kept, and how sure they should be."""
         keep_programs()
         name, objective = type(self).__name__, table.targets.objective
         measure = error_measure(objective.error_name, is_share=objective.error_is_share)
@@ -91,34 +84,24 @@ class CrossValidated(Shipping, Settings):
                 "rates": [float(self.learning_rate)],
             }
             path, runs = in_parts(search, **tried) if self.halving else all_of(search, **tried)
-            chosen = path.best()
+            best = path.best()
             say(
                 f"{name}: {len(path.points)} settings in {len(folds)} folds, {path.seconds:.0f} s; "
-                f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
-                f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters a network"
+                f"penalty {best.penalty:.2g}, l2 {best.l2:.2g}, dropout {best.dropout:g}: "
+                f"{measure.label} {measure.show(best.error)}, {best.n_parameters:,.0f} parameters a network"
             )
-        return path, runs
+            chosen = best if self.rule == "min" else path.within_one_se()
+            of_folds = [runs[m] for m in path.stand_ins(chosen) if runs[m].best_epoch]  # others diverged at once
+            if not of_folds:
+                raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
+            temperature = float(np.exp(np.mean([np.log(run.temperature) for run in of_folds])))
+            kept = of_folds if self.refit == "bag" else [search.on_all_rows(of_folds)]
+        return path, chosen, kept, temperature
 
     def _own_fields(self) -> tuple[Any, ...]:
         """Parameters of the plain estimator besides those that all share."""
         shared, mine = {one.name for one in fields(Settings)}, {one.name for one in fields(self)}
         return tuple(one for one in fields(self._plain) if one.name in mine - shared)
-
-    def _bag(self, plain: Growing, table: Table, runs: list[Run]) -> list[Growing]:
-        """A plain estimator for each fold's network."""
-        members, runs = [], [run for run in runs if run.best_epoch]  # others diverged at once
-        temperature = float(np.exp(np.mean([np.log(run.temperature) for run in runs]))) if runs else 1.0
-        for run in runs:
-            one = copy.copy(plain)
-            network = tempered(buckets.narrow(run.best, table.columns.n_inputs, table.targets.n_out), temperature)
-            facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
-            one._keep(
-                run, network, as_numpy(compact(network)), table.targets, table.columns, facts, goes_on=False, keeps_last=False
-            )
-            members.append(one)
-        if not members:
-            raise ArithmeticError(f"The loss turned non-finite in every fold; the {type(self).__name__} stays unfitted.")
-        return members
 
     def _keep(self, path: Path, chosen: Point, members: list[Growing]) -> None:
         """Everything that ends in an underscore."""
@@ -174,10 +157,14 @@ class CrossValidated(Shipping, Settings):
         return tags
 
 
-def _trained(plain: Growing, X: Any, y: Any, sample_weight: Any) -> Growing:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GrowthWarning)  # what size it has is what the search found best
-        return plain.fit(X, y, sample_weight)
+def _estimator(plain: Growing, table: Table, run: Run, temperature: float) -> Growing:
+    """A plain estimator with the best network of a run."""
+    one = copy.copy(plain)
+    network = tempered(buckets.narrow(run.best, table.columns.n_inputs, table.targets.n_out), temperature)
+    facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
+    small = as_numpy(compact(network))
+    one._keep(run, network, small, table.targets, table.columns, facts, goes_on=False, keeps_last=False)
+    return one
 
 
 def _as_one(members: list[Growing]) -> Growing:

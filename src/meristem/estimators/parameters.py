@@ -81,6 +81,11 @@ def flag(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be True or False.")
 
 
+def stopping(name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_) and not (isinstance(value, str) and value in ("refit", "auto")):
+        raise ValueError(f"{name}={value!r} must be True, False, 'refit' or 'auto'.")
+
+
 def flag_or_level(name: str, value: Any) -> None:
     if not isinstance(value, bool | np.bool_ | int | np.integer):
         raise ValueError(f"{name}={value!r} must be True or False.")
@@ -245,10 +250,11 @@ PARAMETERS = {
         "as many as 300 steps take, where rows are few.",
     ),
     "early_stopping": Parameter(
-        "bool",
-        flag,
-        "Holds out a part of the rows and goes by their loss instead of the training loss; of classifiers by the loss at the "
-        "best temperature of the logits, which is then built in.",
+        "bool, 'refit' or 'auto'",
+        stopping,
+        "True holds out a part of the rows, goes by their loss instead of the training loss, and keeps the best model; of "
+        "classifiers by the loss at the best temperature of the logits, which is then built in. 'refit': how long that took is "
+        "how long a network is then trained on all rows. 'auto': 'refit' for regressors, False for classifiers.",
     ),
     "validation_fraction": Parameter(
         "float", number("above 0 and below 1", lambda v: 0 < v < 1), "How large the part is that is held out."

@@ -23,7 +23,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from meristem.cache import keep_programs
 from meristem.columns import Columns, n_numbers
 from meristem.estimators import buckets
-from meristem.estimators.base import Growing
+from meristem.estimators.base import SHARE, Growing
 from meristem.estimators.device import on
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.training import Rows, data_of
@@ -35,13 +35,13 @@ from meristem.paths.result import Path
 from meristem.paths.training import Stays, better_half, better_than, promising, trained
 from meristem.targets import Targets
 from meristem.train.recipe import Recipe
+from meristem.train.replay import on_all_rows
 from meristem.train.run import Run, of_state
 from meristem.train.samples import Prepared, prepare
 from meristem.train.watching import Everyone, Named, watcher_of
 
 ALPHAS = (0.01, 0.3, 10.0)
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # of a search, and of a point
-SHARE = 1 / 3  # of the steps that a training alone waits for, where rows are few: what is held out says when it is enough
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -165,6 +165,11 @@ class Search:
         network = self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed).network
         data = data_of(self.table.rows, None, self.table.columns, network, self.recipe.task)
         return prepare(data, network, self.recipe.task)
+
+    def on_all_rows(self, runs: list[Run]) -> Run:
+        """A network that was trained on all rows as these were on theirs."""
+        state = self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed)
+        return on_all_rows(runs, state, self.prepared, len(self.table.rows.y), self.budget, self.watcher)
 
     def path(self, members: Members, runs: list[Run], seconds: float) -> Path:
         """What they came to."""

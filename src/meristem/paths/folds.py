@@ -2,12 +2,16 @@
 
 shuffled_folds(rows, n, seed) → [(training rows, held-out rows), …]
 fold_weights(folds, rows) → [folds, rows] of training, [folds, rows] held out
+in_fold(knobs, fold, rows) → the knobs of a member
 measured_rows(learn, held) → [folds, 2, m]: the rows that an epoch is measured by, as many to learn from as are held out
 """
 
 from collections.abc import Sequence
 
+import jax
 import numpy as np
+
+from meristem.train.knobs import Knobs
 
 Fold = tuple[np.ndarray, np.ndarray]
 EACH = 16  # rows, by which the number of those that are measured grows
@@ -57,3 +61,9 @@ def measured_rows(learn: np.ndarray, held: np.ndarray) -> np.ndarray:
     of_learn = [shuffled[np.argsort(learn[fold][shuffled] == 0, kind="stable")][:m] for fold in range(len(learn))]
     of_held = [np.argsort(held[fold] == 0, kind="stable")[:m] for fold in range(len(held))]
     return np.stack([np.stack(of_learn), np.stack(of_held)], 1).astype(np.int32)
+
+
+def in_fold(knobs: Knobs, fold: Fold, rows: int) -> Knobs:
+    """The knobs of a member that learns from some of the rows and is judged by others."""
+    learn, held = fold_weights([fold], rows)
+    return knobs._replace(weight=jax.device_put(learn[0]), dev_weight=jax.device_put(held[0]))

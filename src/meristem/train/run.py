@@ -211,12 +211,16 @@ def within_budget(run: Run, data: Any) -> Run:
 def settling(run: Run, epochs_left: int, epochs_per_stage: int) -> Run:
     """The run in a stage of its schedule that leaves time for those that follow. A host function."""
     last = len(run.recipe.scales) - 1
-    least = max(last + 1 - -(-epochs_left // max(epochs_per_stage, 1)), 0)
-    stage = np.asarray(run.state.plateau.stage)
-    moves = stage < min(least, last)
+    return at_stage(run, min(max(last + 1 - -(-epochs_left // max(epochs_per_stage, 1)), 0), last))
+
+
+def at_stage(run: Run, least: int) -> Run:
+    """The run in this stage of its schedule, or a later one where it is that far. A host function."""
+    last, stage = len(run.recipe.scales) - 1, np.asarray(run.state.plateau.stage)
+    moves = stage < least
     if not moves.any():
         return run
-    stage_now = np.where(moves, min(least, last), stage)
+    stage_now = np.where(moves, least, stage)
     since = np.where(moves, 0, np.asarray(run.state.plateau.since)).astype(np.int32)
     watched = _anew(run.state.plateau.best, moves & (stage == 0))
     changed = Plateau(*jax.device_put((watched, since, stage_now.astype(stage.dtype))))

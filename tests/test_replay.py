@@ -1,0 +1,69 @@
+"""A training by the schedule of others: its own again is the same training, and all rows are trained as long as folds were."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import meristem
+from meristem import Data, Recipe
+from meristem.nn import Network
+from meristem.train.knobs import Knobs
+from meristem.train.loop import go_on
+from meristem.train.replay import ends_of, replayed
+from meristem.train.run import Run, begin
+from meristem.train.samples import prepare
+from meristem.train.watching import Everyone
+
+
+@pytest.mark.parametrize("options", [{}, {"settle": True, "price": "parameters"}])
+@pytest.mark.parametrize("body", ["tunnel", "budding"])
+def test_its_own_schedule_again_is_the_same_training(body, options):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((96, 3)).astype(np.float32)
+    recipe = Recipe(objective="squared_error", batch_size=16, patience=3, select="loss", **options)
+    size = {"depth": 2} if body == "tunnel" else {"capacity": 2}
+    network = Network.create(body, 3, 1, width=6, key=jax.random.key(0), **size)
+    held = (np.arange(96) % 4 == 0).astype(np.float32)
+    knobs = Knobs(1e-2, 1e-3, weight=1 - held, dev_weight=held, patience=3.0)
+    data = prepare(Data(x, np.sin(2 * x[:, :1])), network, recipe.task)
+    begun = begin(network, recipe, knobs, jax.random.key(1), max_capacity=2)
+    run = go_on(begun, data, 200, Everyone([]))
+    assert run.stopped
+    again = replayed(begun, data, ends_of([run]))
+    assert int(again.epochs) == int(again.best_epoch) == int(run.best_epoch)
+    if options:  # what was best is an epoch of the last stage; without settling it may be of an earlier one
+        for one, other in zip(jax.tree.leaves(run.best), jax.tree.leaves(again.best), strict=True):
+            np.testing.assert_array_equal(one, other)
+    kept = slice(int(run.best_epoch))
+    np.testing.assert_array_equal(run.history["loss"][kept], again.history["loss"])
+    np.testing.assert_array_equal(run.history["rate"][kept], again.history["rate"])
+
+
+def test_stages_end_in_the_median_where_those_of_the_folds_did():
+    network = Network.create("tunnel", 3, 1, width=6, depth=2, key=jax.random.key(0))
+    begun = begin(network, Recipe(), Knobs(1e-2, 1e-3), jax.random.key(1))
+
+    def like(stages: list[int], best: int) -> Run:
+        return replace(begun, past={"stage": np.array(stages)}, best_epoch=np.array(best))
+
+    runs = [like([0] * 5 + [1] * 3 + [2] * 4, 11), like([0] * 9 + [1] * 3 + [2] * 9, 20), like([0] * 7 + [1] * 9 + [2] * 3, 17)]
+    assert ends_of(runs).tolist() == [7, 12, 17]
+    assert ends_of([like([0] * 5 + [1] * 5 + [2] * 5, 4)]).tolist() == [4, 4, 4]
+
+
+def test_one_network_for_all_rows_is_trained_as_long_as_the_folds_were():
+    X, y = load_iris(return_X_y=True)
+    small = {"max_width": 8, "depth": 2, "learning_rate": 0.03, "max_epochs": 40, "random_state": 0}
+    search = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 3}
+    bag = meristem.TunnelClassifierCV(**small, **search).fit(X, y)
+    one = meristem.TunnelClassifierCV(**small, **search, refit="one").fit(X, y)
+    assert len(one.estimators_) == 1 and one.n_parameters_ < bag.n_parameters_
+    assert one.n_iter_ == int(np.ceil(np.median([fold.best_epoch_ for fold in bag.estimators_])))
+    assert one.score(X, y) > 0.95
+    bound = meristem.TunnelClassifierCV(**small, **search, refit="one", price="parameters", budget=40).fit(X, y)
+    assert bound.n_parameters_ <= 40
+    assert jnp.isfinite(jnp.asarray(bound.predict_proba(X))).all()
