@@ -37,7 +37,6 @@ CHOICES = {"mlp-grid": 2, "boosting-grid": 2}  # settings of which a person had 
 OURS = ("tunnel", "budding", "tunnel-cv", "budding-cv", "tunnel-cv-one", "budding-cv-one")
 PEERS = ("linear", "mlp", "mlp-grid", "boosting", "boosting-grid", "realmlp")
 SINGLE = ("tunnel", "budding", "mlp", "boosting", "linear", "realmlp")  # one model at its defaults
-SHARED = ("tunnel-cv", "budding-cv")  # whose search `-one` takes up
 
 
 def peer(name: str, is_classes: bool, seed: int) -> Any:
@@ -69,27 +68,21 @@ def peer(name: str, is_classes: bool, seed: int) -> Any:
 
 def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any) -> Any:
     """Each model after the other: its name, itself, the seconds that it took."""
-    kind = "Classifier" if is_classes else "Regressor"
     for name in names:
-        if name not in PEERS:
-            import meristem  # not in the environment of RealMLP
-        body = name.split("-")[0].capitalize()
+        model = peer(name, is_classes, seed) if name in PEERS else ours(name, is_classes, seed)
         begin = time.perf_counter()
-        if name in PEERS:
-            model = peer(name, is_classes, seed).fit(A, a)
-            yield name, model, time.perf_counter() - begin
-        elif name in SHARED:
-            model = getattr(meristem, f"{body}{kind}CV")(random_state=seed).fit(A, a)
-            seconds = time.perf_counter() - begin
-            yield name, model, seconds
-            if f"{name}-one" in names:  # what rule="1se", refit="one" would have kept: the search is the same
-                begin, chosen = time.perf_counter(), model.path_.within_one_se()
-                knobs = {"penalty": chosen.penalty, "l2": chosen.l2, "input_dropout": chosen.dropout}
-                one = getattr(meristem, f"{body}{kind}")(random_state=seed, **knobs).fit(A, a)
-                yield f"{name}-one", one, seconds + time.perf_counter() - begin
-        elif name in OURS and not name.endswith("-one"):
-            model = getattr(meristem, f"{body}{kind}")(random_state=seed).fit(A, a)
-            yield name, model, time.perf_counter() - begin
+        model.fit(A, a)
+        yield name, model, time.perf_counter() - begin
+
+
+def ours(name: str, is_classes: bool, seed: int) -> Any:
+    """A model of ours: tunnel or budding; -cv the search with a bag, -cv-one the smallest that is as good, one network."""
+    import meristem  # not in the environment of RealMLP
+
+    body, *rest = name.split("-")
+    one = {"rule": "1se", "refit": "one"} if rest[1:] else {}
+    kind = f"{body.capitalize()}{'Classifier' if is_classes else 'Regressor'}{'CV' * bool(rest)}"
+    return getattr(meristem, kind)(random_state=seed, **one)
 
 
 def pin(number: Any) -> None:

@@ -51,6 +51,8 @@ def test_an_outlier_ruins_neither_the_scale_nor_what_is_said_of_it():
     model = meristem.TunnelRegressor(**SMALL).fit(spoilt, np.append(y, 0.0))
     assert model.score(x, y) > 0.95
     assert np.abs(model.predict([[1e300, 5, -3, 1e4]]) - y.mean()).max() < 20 * y.std()
+    search = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 2}
+    assert meristem.TunnelRegressorCV(**SMALL, **search).fit(spoilt, np.append(y, 0.0)).score(x, y) > 0.95
 
 
 def test_a_column_that_is_mostly_one_value_keeps_what_is_rare():

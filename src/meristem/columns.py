@@ -21,6 +21,7 @@ from meristem.targets.scaling import Scaling, blocks, row_of
 from meristem.train.objectives.base import weighted_quantile
 
 LIMIT = 4.0  # standard deviations
+FAR = 1.75  # times the limit; twice is never reached
 FENCE = 30.0  # distances of the quartiles
 SPREADS = ((0.25, 0.75), (0.05, 0.95))  # the second where the first are the same: most of a column is one value
 SAMPLE = 20_000  # rows that say where the quartiles are
@@ -76,6 +77,16 @@ class Columns:
             z = (_with_gaps(np.where(is_gap, self.fill, block), is_gap[:, self.gaps]) - mean) / scale
             out[rows] = limited(z, self.limit)
         return out
+
+    def typical(self, x: Any) -> np.ndarray:
+        """Which rows have no number so far out that what is said of them says little of others: they are not held out.
+
+        >>> columns = Columns.of(np.append(np.random.default_rng(0).standard_normal(99), 1e9)[:, None])
+        >>> columns.typical(np.array([[0.0], [5.0], [1e9]])).tolist()
+        [True, True, False]
+        """
+        is_near: np.ndarray = (np.abs(self(x)) < FAR * self.limit).all(1)
+        return is_near
 
     def pack(self) -> dict[str, np.ndarray]:
         """As arrays, for a file."""

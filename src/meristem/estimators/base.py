@@ -128,7 +128,7 @@ class Growing(Shipping, Settings):
             seed = seed_of(self.random_state)
             rows, dev = self._parts(Rows(X, targets.encode(y), weight), targets, validation, seed)
             columns = self._columns_ if goes_on else self._columns(rows)
-            fold = None if goes_on or validation is not None or self._stopping != "refit" else self._fold(rows, seed)
+            fold = None if goes_on or validation is not None or self._stopping != "refit" else self._fold(rows, columns, seed)
             self._train(rows, dev, targets, columns, seed, goes_on=goes_on, fold=fold)
         return self
 
@@ -193,13 +193,14 @@ class Growing(Shipping, Settings):
         """early_stopping, as it was given or as it is best."""
         return self._stops if self.early_stopping == "auto" else self.early_stopping
 
-    def _fold(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def _fold(self, rows: Rows, columns: Columns, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
         """The rows to learn from and those to hold out; None where they are too few to say anything."""
         counted = np.flatnonzero(rows.weight > 0)
         if len(counted) * self.validation_fraction < LEAST_HELD:
             return None
         learned, held = self._split(counted, rows.y[counted], seed)
-        return learned, held
+        judges = columns.typical(rows.x[held])
+        return (np.concatenate([learned, held[~judges]]), held[judges]) if judges.sum() >= LEAST_HELD else None
 
     def _size(self) -> dict[str, Any]:
         """How wide the network is, and what of its inputs may close."""

@@ -69,14 +69,19 @@ class Table:
         return n_numbers(self.rows.x, self.rows.weight)
 
     def folds(self, cv: Any, *, classes: bool) -> Folds:
-        """(training rows, held-out rows): shuffled, with as much of each class in all of them where that can be."""
+        """(training rows, held-out rows): shuffled, with as much of each class in all of them where that can be.
+
+        Rows with numbers that are far out are never held out where no one says how: all folds learn from them.
+        """
         n = len(self.rows.y)
         if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
             if not 2 <= cv <= n:
                 raise ValueError(f"cv={cv} must be at least 2, and at most as many as there are samples: n_samples={n}.")
             counts = np.unique(self.y, return_counts=True)[1] if classes and self.y.ndim == 1 else np.zeros(1)
             kind = StratifiedKFold if counts.min() >= cv else KFold
-            cv = kind(int(cv), shuffle=True, random_state=self.seed % 2**31)
+            drawn = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.y)
+            judges = self.columns.typical(self.rows.x)
+            return [_judged_by(judges, learn, held) for learn, held in drawn]
         return list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
 
 
@@ -176,6 +181,12 @@ class Search:
         n_in, n_out = self.table.columns.n_inputs, self.table.targets.n_out
         networks = [buckets.narrow(run.best, n_in, n_out) for run in runs]
         return result_of(members, runs, networks, self.max_epochs, seconds)
+
+
+def _judged_by(judges: np.ndarray, learn: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A fold of whose held-out rows only judges are held out, if there are any."""
+    fit = judges[held]
+    return (np.sort(np.concatenate([learn, held[~fit]])), held[fit]) if fit.any() else (learn, held)
 
 
 def all_of(search: Search, *, stays: Stays | None = None, **lists: Any) -> tuple[Path, list[Run]]:

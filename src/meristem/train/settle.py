@@ -41,7 +41,6 @@ from meristem.train.samples import Data, to_float
 
 ROWS = 1024  # that J is measured on
 EVERY = 2, 40  # epochs and steps between two closings, whichever are longer: what follows takes its time to be seen
-ENOUGH = 2  # numbers of gates to close that cost more than the best, after which no larger one is tried
 SLOWLY = 0.8  # of what it cost, on the way to a budget, an epoch later
 TRIED, TRIED_ROWS = 64, 256  # of the gates that do least, how many are closed one by one to see what it does, and to which rows
 LEAST = 100  # steps between two closings for a budget, or an epoch
@@ -80,13 +79,16 @@ def close_least(
     def closing(k: Int[Array, ""]) -> Float[Array, " gates"]:
         return jnp.where(rank < k, closed, gates)
 
-    def cost(k: Int[Array, ""]) -> Float[Array, ""]:
+    penalty = jnp.asarray(knobs.penalty)
+
+    def error_and_price(k: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         values = closing(k)
         error = (weight * jax.vmap(loss, (None, 0, 0))(values, x, y)).sum()
-        return error + knobs.penalty * hard_price(with_gates(values), recipe)
+        return error, penalty * hard_price(with_gates(values), recipe)
 
     if knobs.budget is None:
-        return with_gates(closing(_least_cost(cost, jnp.minimum(_counts(gates.size), is_open.sum()))))
+        counts = jnp.minimum(_counts(gates.size), is_open.sum())
+        return with_gates(closing(_least_cost(error_and_price, counts, penalty * hard_price(with_gates(closed), recipe))))
     allowed = jnp.maximum(knobs.budget, SLOWLY * hard_cost(network, recipe))
     allowed = jnp.where(holds, knobs.budget, allowed)
     return with_gates(closing(_least_that(lambda k: hard_cost(with_gates(closing(k)), recipe) <= allowed, gates.size)))
@@ -142,26 +144,23 @@ def smallest(network: Network, recipe: Recipe) -> int:
     return int(jnp.ceil(hard_cost(closed, recipe)))
 
 
-def _least_cost(cost: Callable[[Any], Any], counts: Int[Array, " tried"]) -> Int[Array, ""]:
-    """The count of the least cost, of those before it has not become less for a while: most often few are worth a look."""
+def _least_cost(
+    error_and_price: Callable[[Any], tuple[Any, Any]], counts: Int[Array, " tried"], least_price: Float[Array, ""]
+) -> Int[Array, ""]:
+    """The count at which error and price are least; none is tried after one whose error is too much at the least price."""
 
     def goes_on(found: tuple[Any, ...]) -> Any:
-        place, _, _, since = found
-        return (place < counts.size) & (since < ENOUGH)
+        place, _, least, error = found
+        return (place < counts.size) & (error + least_price < least)
 
     def try_next(found: tuple[Any, ...]) -> tuple[Any, ...]:
-        place, best, least, since = found
-        here = cost(counts[place])
-        is_less = here < least
-        return (
-            place + 1,
-            jnp.where(is_less, counts[place], best),
-            jnp.where(is_less, here, least),
-            jnp.where(is_less, 0, since + 1),
-        )
+        place, best, least, _ = found
+        error, price = error_and_price(counts[place])
+        is_less = error + price < least
+        return place + 1, jnp.where(is_less, counts[place], best), jnp.where(is_less, error + price, least), error
 
-    none = jnp.zeros((), counts.dtype)
-    return jax.lax.while_loop(goes_on, try_next, (1, none, cost(none), 0))[1]
+    error, price = error_and_price(counts[0])
+    return jax.lax.while_loop(goes_on, try_next, (1, counts[0], error + price, error))[1]
 
 
 def _least_that(fits: Callable[[Any], Any], most: int) -> Int[Array, ""]:

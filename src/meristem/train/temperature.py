@@ -24,8 +24,8 @@ from jaxtyping import Array, Float
 
 from meristem.nn.network import Network
 
-STEP = 0.75 * math.log(2)
-LOGS = STEP * np.arange(-2, 5)  # of T, from 0.35 to 8
+STEP = 0.5 * math.log(2)
+LOGS = STEP * np.arange(-3, 7)  # of T, from 0.35 to 8
 SPREAD = 0.5  # σ: what is expected of log T before any row has spoken
 
 
@@ -51,11 +51,14 @@ def at_best(sums: Float[Array, " tried"], weight: Float[Array, ""]) -> tuple[Flo
 
 
 def tempered(network: Network, temperature: float) -> Network:
-    """The network with its outputs divided by a temperature.
+    """The network with its outputs divided by a temperature. A host function.
 
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
     >>> x = jnp.ones(2)
     >>> bool(jnp.allclose(tempered(network, 2.0)(x), network(x) / 2))
     True
     """
-    return eqx.tree_at(lambda n: n.head, network, jax.tree.map(lambda leaf: leaf / temperature, network.head))
+    if temperature == 1:
+        return network
+    head = jax.tree.map(lambda leaf: (np.asarray(leaf) / temperature).astype(leaf.dtype), network.head)  # compiles nothing
+    return eqx.tree_at(lambda n: n.head, network, jax.device_put(head))
