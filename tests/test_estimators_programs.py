@@ -22,8 +22,8 @@ def test_neighboring_shapes_share_their_programs(model):
     model = clone(model).set_params(width=12, max_epochs=2, penalty=10.0)  # of a width that nobody else has
     with programs() as first:
         model.fit(*data(100, 5, 3 * is_classifier)).partial_fit(*data(100, 5, 3 * is_classifier))
-    # A start (which classes and numbers share), an epoch (of regressors, which hold rows out in `fit`, another for streams), and
-    # what few small programs there are in all.
+    # A start (which classes and numbers share), an epoch (another one of streams where `fit` holds rows out), and what few
+    # small programs there are in all.
     epochs = 1 if is_classifier else 2
     assert first.count("jit(epoch)") == epochs and first.count("jit(_begin)") <= 1 and len(first) <= 3 + epochs
     with programs() as others:
