@@ -97,6 +97,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--digits", action="store_true", help="scikit-learn's digits in place of the tables")
@@ -114,7 +115,7 @@ def main() -> None:
     tables.sort(key=lambda name: -min(size[name][0], ROWS) * size[name][1])  # long ones first
     jobs = [
         (str(given.data), name, kind, setting, parameters, seed)
-        for seed in range(given.seeds)
+        for seed in range(given.first_seed, given.first_seed + given.seeds)
         for name in tables
         for setting, parameters in settings.items()
         for kind in given.kinds.split(",")
