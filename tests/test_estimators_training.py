@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 def test_early_stopping_sets_rows_aside():
     X, X_test, y, y_test = split("wine")
-    model = tunnel(early_stopping=True, validation_fraction=0.25, patience=3, max_epochs=500, settle=False).fit(X, y)
+    model = tunnel(early_stopping=np.True_, validation_fraction=0.25, patience=3, max_epochs=500, settle=False).fit(X, y)
     history = model.history_
     assert (history["dev_loss"] != history["loss"]).all()
     assert model.n_iter_ < 500 and model.best_epoch_ == history["dev_loss"].argmin() + 1

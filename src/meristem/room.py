@@ -3,8 +3,9 @@
     make_room()        before something is compiled that may be large; `fit` and the estimators call it
 
 On a CPU each compiled program is hundreds of memory maps, a tree's a thousand, and Linux allows a process 65,530 of them
-(vm.max_map_count). One more, and the compiler aborts the whole process: some thirty tables of different shapes are enough. From
-half of that on, what was compiled is forgotten; what is needed again is read from the disk (cache.py) in tenths of a second.
+(vm.max_map_count). One more, and the compiler aborts the whole process: seven tables of different shapes, searched and fitted,
+were enough. From half of that on, what was compiled is forgotten; what is needed again is read from the disk (cache.py) in
+tenths of a second.
 
 Imports nothing of meristem.
 """

@@ -191,7 +191,9 @@ class Growing(Shipping, Settings):
     @property
     def _stopping(self) -> bool | str:
         """early_stopping, as it was given or as it is best."""
-        return self._stops if self.early_stopping == "auto" else self.early_stopping
+        if isinstance(self.early_stopping, str):
+            return self._stops if self.early_stopping == "auto" else self.early_stopping
+        return bool(self.early_stopping)  # NumPy's, too
 
     def _fold(self, rows: Rows, columns: Columns, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
         """The rows to learn from and those to hold out; None where they are too few to say anything."""
