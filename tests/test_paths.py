@@ -173,3 +173,13 @@ def test_what_does_not_fit_is_one_line(how, said):
 def test_a_grid_is_in_the_order_of_the_price():
     members = grid(penalties=[1, 0.1, 1], l2s=[0.0], dropouts=[0, 0.0], rates=[1e-3], folds=2)
     assert members.penalty.tolist() == [0.1, 0.1, 1, 1] and members.fold.tolist() == [0, 1, 0, 1]
+
+
+def test_a_member_that_failed_gives_its_place_to_the_best_of_its_fold():
+    """Fold 1 at the smaller penalty stayed where it began; that the other one is a little better in fold 2 means nothing."""
+    names = ("l2", "dropout", "learning_rate", "seed", "error", "n_parameters")
+    table = {"penalty": np.repeat([1e-3, 1e-2], 3), "fold": np.tile([0, 1, 2], 2)} | {name: np.zeros(6) for name in names}
+    table["loss"] = np.array([0.03, 0.44, 0.04, 0.30, 0.20, 0.035])
+    path = Path(table, (), np.zeros((6, 1)))
+    assert path.stand_ins(path.at(1e-3)) == [0, 4, 2]
+    assert path.stand_ins(path.at(1e-2)) == [0, 4, 5]

@@ -96,8 +96,8 @@ class Path:
     def stand_ins(self, point: Point) -> list[int]:
         """The members of a point; but one that failed where others did not gives its place to the best of its fold and seed.
 
-        It failed if it is farther from the best than half of what lies between the best and the worst: some trainings stay
-        where they began, and what they say would spoil a mean.
+        It failed if its loss is half again as much as the best one's or more, and farther from it than half of what lies
+        between the best and the worst: some trainings stay where they began, and what they say would spoil a mean.
         """
         chosen = []
         for member in point.members:
@@ -108,8 +108,8 @@ class Path:
             done = rows[self._is_finished[rows]]
             best = int(done[np.argmin(self.table["loss"][done])]) if len(done) else member
             least = self.table["loss"][best]
-            failed = self.table["loss"][member] - least > (loss[np.isfinite(loss)].max(initial=least) - least) / 2
-            chosen.append(best if failed else member)
+            behind, spread = self.table["loss"][member] - least, loss[np.isfinite(loss)].max(initial=least) - least
+            chosen.append(best if behind > max(spread, abs(least)) / 2 else member)
         return chosen
 
     def at(self, penalty: float) -> Point:
