@@ -25,11 +25,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 def test_early_stopping_sets_rows_aside():
     X, X_test, y, y_test = split("wine")
-    model = tunnel(early_stopping=np.True_, validation_fraction=0.25, patience=3, max_epochs=500, settle=False).fit(X, y)
-    history = model.history_
-    assert (history["dev_loss"] != history["loss"]).all()
-    assert model.n_iter_ < 500 and model.best_epoch_ == history["dev_loss"].argmin() + 1
-    errors = history["dev_error"] * 31  # a quarter of 124
+    heard = []
+    options = {"validation_fraction": 0.25, "patience": 3, "max_epochs": 500, "settle": False}
+    model = tunnel(early_stopping=np.True_, callbacks=heard.append, **options).fit(X, y)
+    first = heard[: len(heard) - model.n_iter_]
+    losses = [info["dev_loss"] for info in first]
+    assert all(info["dev_loss"] != info["loss"] for info in first)
+    assert len(first) < 500 and model.n_iter_ == np.argmin(losses) + 1, "all rows take as long as the best took"
+    errors = np.array([info["dev_error"] for info in first]) * 31  # a quarter of 124
     assert np.allclose(errors, errors.round(), atol=1e-4)
     assert model.score(X_test, y_test) > 0.9
 
@@ -48,7 +51,7 @@ def test_rows_that_are_held_out_say_how_long_all_are_trained():
     to_the_end = tunnel_regressor(**options, early_stopping=False).fit(X, y)
     assert refit.n_iter_ < to_the_end.n_iter_
     assert refit.score(fresh, fresh[:, 0]) > to_the_end.score(fresh, fresh[:, 0]) + 0.1
-    few = tunnel_regressor(**options, early_stopping="refit").fit(X[:20], y[:20])  # of which four could be held out
+    few = tunnel_regressor(**options, early_stopping=True).fit(X[:20], y[:20])  # of which four could be held out
     assert (few.predict(X) == tunnel_regressor(**options, early_stopping=False).fit(X[:20], y[:20]).predict(X)).all()
 
 

@@ -25,6 +25,7 @@ from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators import buckets, features
 from meristem.estimators.advice import GrowthWarning, advice_on_epochs, advice_on_size
+from meristem.estimators.course import SHARE, Course
 from meristem.estimators.device import on
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
@@ -34,14 +35,12 @@ from meristem.estimators.shipping import Shipping
 from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
 from meristem.estimators.watching import watchers
 from meristem.nn import Network
-from meristem.paths.folds import in_fold
 from meristem.show.measure import error_measure
 from meristem.targets import Targets
 from meristem.train.knobs import Knobs
-from meristem.train.loop import DivergedError, fit
+from meristem.train.loop import DivergedError
 from meristem.train.recipe import Recipe
-from meristem.train.replay import on_all_rows
-from meristem.train.run import Run, of_state
+from meristem.train.run import Run
 from meristem.train.samples import prepare
 from meristem.train.state import TrainState
 from meristem.train.temperature import tempered
@@ -49,7 +48,6 @@ from meristem.train.temperature import tempered
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
 B2 = 0.95  # steps on tables are few and noisy: a memory of twenty of them is better than one of a thousand
-SHARE = 1 / 3  # of the steps that a training alone waits for, where rows are held out that say when it is enough
 LEAST_HELD = 5  # rows
 FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon as it has seen X
 
@@ -67,7 +65,7 @@ class Growing(Shipping, Settings):
 
     _body: ClassVar[str]
     _firmness: ClassVar[float] = 1.0  # of the prior on noisy classes
-    _stops: ClassVar[bool | str] = False  # early_stopping, where no one says
+    _stops: ClassVar[bool] = False  # early_stopping, where no one says
 
     # What bodies, classifiers and regressors differ in ----------------------------------------------------------------------
 
@@ -117,8 +115,8 @@ class Growing(Shipping, Settings):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: Any = None) -> Self:
         """Train on X [samples, features] and y; `validation=(X, y)` is a validation set of one's own.
 
-        With one, or with `early_stopping=True`, the model of the best validation loss is kept. With "refit" rows that are held
-        out say how long to train, and all rows are then trained as long. Else the training loss, with the price, says it.
+        With one, the model of the best validation loss is kept. With `early_stopping=True` rows that are held out say how long
+        to train, and all rows are then trained as long. Else the training loss, with the price, says it.
         """
         check_parameters(self)
         goes_on = self.warm_start and hasattr(self, "network_")
@@ -126,9 +124,9 @@ class Growing(Shipping, Settings):
             X, y, weight = self._validated(X, y, sample_weight, reset=not goes_on)
             targets = self._targets_ if goes_on else self._targets(y, weight)
             seed = seed_of(self.random_state)
-            rows, dev = self._parts(Rows(X, targets.encode(y), weight), targets, validation, seed)
+            rows, dev = Rows(X, targets.encode(y), weight), self._chosen_by(validation, targets)
             columns = self._columns_ if goes_on else self._columns(rows)
-            fold = None if goes_on or validation is not None or self._stopping != "refit" else self._fold(rows, columns, seed)
+            fold = self._fold(rows, columns, seed) if self._stops_early and dev is None and not goes_on else None
             self._train(rows, dev, targets, columns, seed, goes_on=goes_on, fold=fold)
         return self
 
@@ -172,28 +170,22 @@ class Growing(Shipping, Settings):
     def _columns(self, rows: Rows) -> Columns:
         return Columns.of(rows.x, rows.weight, standardize=bool(self.standardize))
 
-    def _parts(self, rows: Rows, targets: Targets, validation: Any, seed: int) -> tuple[Rows, Rows | None]:
-        """What to learn from, and what to choose by."""
-        if validation is not None:
-            if not isinstance(validation, tuple | list) or len(validation) != 2:
-                raise ValueError(f"validation is a {type(validation).__name__}; it must be a pair (X, y).")
-            try:
-                X, y, weight = self._validated(*validation, reset=False)
-                return rows, Rows(X, targets.encode(y), weight)
-            except ValueError as error:
-                raise ValueError(f"validation=(X, y) does not fit: {error}") from error
-        if self._stopping is not True:
-            return rows, None
-        counted = np.flatnonzero(rows.weight > 0)
-        learned, chosen = self._split(counted, rows.y[counted], seed)
-        return rows.at(learned), rows.at(chosen)
+    def _chosen_by(self, validation: Any, targets: Targets) -> Rows | None:
+        """The rows to choose a model by, if someone gives any."""
+        if validation is None:
+            return None
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise ValueError(f"validation is a {type(validation).__name__}; it must be a pair (X, y).")
+        try:
+            X, y, weight = self._validated(*validation, reset=False)
+            return Rows(X, targets.encode(y), weight)
+        except ValueError as error:
+            raise ValueError(f"validation=(X, y) does not fit: {error}") from error
 
     @property
-    def _stopping(self) -> bool | str:
+    def _stops_early(self) -> bool:
         """early_stopping, as it was given or as it is best."""
-        if isinstance(self.early_stopping, str):
-            return self._stops if self.early_stopping == "auto" else self.early_stopping
-        return bool(self.early_stopping)  # NumPy's, too
+        return self._stops if isinstance(self.early_stopping, str) else bool(self.early_stopping)  # NumPy's, too
 
     def _fold(self, rows: Rows, columns: Columns, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
         """The rows to learn from and those to hold out; None where they are too few to say anything."""
@@ -310,21 +302,22 @@ class Growing(Shipping, Settings):
             work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
             recipe = self._recipe(targets, has_dev=dev is not None or fold is not None, work=work)
             data = prepare(data_of(rows, dev, columns, state.network, recipe.task), state.network, recipe.task)
-            knobs = self._knobs(facts, targets)
-            if fold is not None:
-                knobs = in_fold(knobs._replace(patience=float(self._patience(len(rows.y), share))), fold, len(data.data.x))
-            run = of_state(state, recipe, knobs, max_capacity=self._max_leaves())
-            try:
-                run = fit(run, data, max_epochs=epochs, watch=watch)
-            except DivergedError as error:
-                if not error.run.best_epoch:
-                    raise
-                run = error.run
-                warnings.warn(str(error), GrowthWarning, stacklevel=3)
-            found = run
-            if fold is not None and run.best_epoch and (run.stopped or run.epochs >= epochs):  # else someone gave up
-                whole = on_all_rows([run], self._fresh(targets, columns, seed), data, len(rows.y), run.knobs.budget, watch)
-                run = run if whole.diverged else whole
+            knobs = self._knobs(facts, targets)._replace(passes=1 if is_stream else self._passes(len(rows.y)))
+            course = Course(
+                estimator=self,
+                rows=rows,
+                targets=targets,
+                columns=columns,
+                prepared=data,
+                recipe=recipe,
+                knobs=knobs,
+                fold=fold,
+                predictability=facts.get("predictability_"),
+                seed=seed,
+                epochs=epochs,
+                watch=watch,
+            )
+            run, found = course.run(state, is_first=not goes_on and not is_stream)
             network = buckets.narrow(run.last if is_stream else run.best, columns.n_inputs, targets.n_out)
             network = network if is_stream else tempered(network, float(found.temperature))
             small = as_numpy(compact(network))
@@ -354,7 +347,8 @@ class Growing(Shipping, Settings):
         kept = int(run.epochs if keeps_last else run.best_epoch)
         history = {name: run.history[name] for name in HISTORY}
         scales = np.asarray(run.recipe.scales)
-        history["rate"] = float(self.learning_rate) * scales[np.minimum(run.history["stage"], len(scales) - 1)]
+        boldness = round(float(run.knobs.learning_rate) / float(self.learning_rate), 3)  # more than 1 in a second try
+        history["rate"] = boldness * float(self.learning_rate) * scales[np.minimum(run.history["stage"], len(scales) - 1)]
         self.soft_size_, self.hard_size_ = float(history["soft_size"][kept - 1]), int(history["hard_size"][kept - 1])
         self.n_iter_: int = before + len(history["loss"])
         self.best_epoch_ = before + kept

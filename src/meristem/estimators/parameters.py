@@ -82,8 +82,8 @@ def flag(name: str, value: Any) -> None:
 
 
 def stopping(name: str, value: Any) -> None:
-    if not isinstance(value, bool | np.bool_) and not (isinstance(value, str) and value in ("refit", "auto")):
-        raise ValueError(f"{name}={value!r} must be True, False, 'refit' or 'auto'.")
+    if not isinstance(value, bool | np.bool_) and not (isinstance(value, str) and value == "auto"):
+        raise ValueError(f"{name}={value!r} must be True, False or 'auto'.")
 
 
 def flag_or_level(name: str, value: Any) -> None:
@@ -250,11 +250,11 @@ PARAMETERS = {
         "as many as 300 steps take, where rows are few.",
     ),
     "early_stopping": Parameter(
-        "bool, 'refit' or 'auto'",
+        "bool or 'auto'",
         stopping,
-        "True holds out a part of the rows, goes by their loss instead of the training loss, and keeps the best model; of "
-        "classifiers by the loss at the best temperature of the logits, which is then built in. 'refit': how long that took is "
-        "how long a network is then trained on all rows. 'auto': 'refit' for regressors, False for classifiers.",
+        "True holds out a part of the rows, whose loss says how long to train; then a network is trained on all rows, as long. "
+        "Of classifiers it is the loss at the best temperature of the logits, which is then built in: their probabilities are "
+        "better, their networks larger. 'auto': True for regressors, False for classifiers.",
     ),
     "validation_fraction": Parameter(
         "float", number("above 0 and below 1", lambda v: 0 < v < 1), "How large the part is that is held out."

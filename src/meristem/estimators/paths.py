@@ -23,7 +23,8 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from meristem.cache import keep_programs
 from meristem.columns import Columns, n_numbers
 from meristem.estimators import buckets
-from meristem.estimators.base import SHARE, Growing
+from meristem.estimators.base import Growing
+from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.training import Rows, data_of
@@ -132,11 +133,12 @@ class Search:
             for seed in range(self.seeds)
         }
         knobs = knobs_of(members, fold_weights(self.folds, len(self.prepared.data.x)))
+        patience = float(self.estimator._patience(len(self.table.rows.y), SHARE))
         return [
             of_state(
                 states[int(fold), int(seed)],
                 self.recipe,
-                one._replace(budget=self.budget, patience=float(self.estimator._patience(len(self.table.rows.y), SHARE))),
+                one._replace(budget=self.budget, patience=patience, passes=self.estimator._passes(len(self.table.rows.y))),
                 max_capacity=self.estimator._max_leaves(),
             )
             for one, fold, seed in zip(knobs, members.fold, members.seed, strict=True)

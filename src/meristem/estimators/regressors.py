@@ -23,7 +23,7 @@ class Regressor(RegressorMixin, Loss, Growing):
     """What the three regressors share."""
 
     _ridge: ClassVar[float] = 10.0  # alpha where the inputs tell little
-    _stops = "refit"
+    _stops = True
 
     def _objective(self) -> Objective:
         return Quantile(tuple(map(float, self.quantiles))) if self.loss == "quantile" else OBJECTIVES[self.loss]()

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-EPOCHS, STEPS = 300, 6000  # the most of a training, whichever takes longer: few rows have few steps in an epoch
+EPOCHS, STEPS = 300, 6000  # passes over the rows, or steps: the most of a training, whichever takes longer
 PATIENCE, PATIENCE_STEPS = 10, 300  # the same of waiting
+AT_ONCE = 32  # steps: as many passes are one epoch as there are in so many, where rows are few
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -38,17 +39,22 @@ class Settings(BaseEstimator):
         """The most that a training on so many rows takes; of the steps, a share of what is usual."""
         if not isinstance(self.max_epochs, str):
             return int(self.max_epochs)
-        return max(EPOCHS, round(share * STEPS / self._steps(rows)))
+        return -(-max(EPOCHS, round(share * STEPS / self._steps(rows))) // self._passes(rows))
 
     def _patience(self, rows: int, share: float = 1.0) -> int:
         """How many epochs without a better loss are waited for; of the steps, a share of what is usual."""
         if not isinstance(self.patience, str):
             return int(self.patience)
-        return max(PATIENCE, round(share * PATIENCE_STEPS / self._steps(rows)))
+        return -(-max(PATIENCE, round(share * PATIENCE_STEPS / self._steps(rows))) // self._passes(rows))
 
     def _steps(self, rows: int) -> int:
-        """Of an epoch."""
+        """Of a pass over so many rows."""
         return -(-rows // int(self.batch_size))
+
+    def _passes(self, rows: int) -> int:
+        """Over so many rows, that are one epoch; where someone counts epochs, one."""
+        are_counted = not isinstance(self.max_epochs, str) or not isinstance(self.patience, str)
+        return 1 if are_counted else max(1, AT_ONCE // self._steps(rows))
 
     # A constructor stores what it is given, `fit` says whether it is any good: the suite's type checker has to wait, too.
     __no_type_check__: ClassVar[bool] = True

@@ -4,8 +4,8 @@
 
 A member that has stopped costs nothing any more: alone its thread takes the next one; of a population the rest is packed anew
 as soon as a quarter has stopped. With a rule for who `stays`, the settings are compared at some epochs (rungs) by their least
-held-out loss so far, fold by fold, and who does not stay leaves for good: `better_half` keeps just that, `promising` also what
-is not clearly behind the best, by the standard error of the difference.
+held-out loss (so far, or since they settle), fold by fold, and who does not stay leaves for good: `better_half` keeps just
+that, `promising` also what is not clearly behind the best, by the standard error of the difference.
 Members that a program cannot share stay apart: with dropout and without, of other room for leaves.
 
 Imports train; paths.path and the estimators import it.
@@ -29,6 +29,7 @@ from meristem.train.watching import Calling, Everyone, Named, Renamed
 
 FIRST_RUNG = 16, 400  # epochs and steps, whichever takes longer; the next ones at twice as many each
 Stays = Callable[[Sequence[float], np.ndarray], np.ndarray]
+SINCE = 3  # epochs of settling, after which what came before does not count
 LEFT = 0.75  # of a population, that is packed anew when fewer of it are left
 
 
@@ -49,7 +50,7 @@ def trained(
     found, alive = list(runs), [m for m, run in enumerate(runs) if not run.stopped]
     there = np.ones(len(found), bool)  # has not left; it may have stopped by itself
     train = _together if together else _alone
-    rungs = [] if stays is None else _rungs(max_epochs, -(-len(prepared.data.x) // runs[0].recipe.batch_size))
+    rungs = [] if stays is None else _rungs(max_epochs, _steps(runs[0], prepared))
     for rung, until in enumerate([*rungs, max_epochs]):
         if rung and stays is not None:
             there &= stays([least_loss(run) if here else np.inf for run, here in zip(found, there, strict=True)], settings)
@@ -106,9 +107,20 @@ def _best(loss: np.ndarray, settings: np.ndarray) -> np.ndarray:
 
 
 def least_loss(run: Run) -> float:
-    """The least loss on what is held out, so far; of a run that diverged at once, infinity."""
+    """The least loss on what is held out, so far; of a run that diverged at once, infinity.
+
+    A network that settles is not what it was before: as soon as it does, only what came since counts.
+    """
     losses = run.history.get("dev_loss", np.array([np.inf]))
+    if run.recipe.settle and len(since := losses[run.history.get("stage", np.zeros(len(losses))) >= 1]) >= SINCE:
+        losses = since
     return float(np.where(np.isnan(losses), np.inf, losses).min())
+
+
+def _steps(run: Run, prepared: Prepared) -> int:
+    """Of an epoch."""
+    passes = 1 if run.knobs.passes is None else int(np.max(run.knobs.passes))
+    return passes * -(-len(prepared.data.x) // run.recipe.batch_size)
 
 
 def _rungs(max_epochs: int, steps: int) -> list[int]:

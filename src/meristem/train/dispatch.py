@@ -22,7 +22,7 @@ from meristem.train.packing import Packed
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, Prepared
-from meristem.train.settle import ROWS, is_due
+from meristem.train.settle import is_due, n_rows
 from meristem.train.state import Growth, TrainState, no_growth
 
 STEPS_AT_ONCE = 640  # an epoch of more steps is asked for in parts, so that a person sees it move
@@ -35,7 +35,8 @@ def run_epoch(
 ) -> tuple[TrainState, Packed]:
     """One epoch, of one network or of a population; the result is on the device."""
     if recipe.settle and (stage := int(np.max(state.plateau.stage))) >= 1:
-        steps, is_last = steps_of(len(prepared.data.x), recipe.batch_size), stage >= len(recipe.scales) - 1
+        passes = 1 if knobs.passes is None else int(np.max(knobs.passes))
+        steps, is_last = passes * steps_of(len(prepared.data.x), recipe.batch_size), stage >= len(recipe.scales) - 1
         if is_due(int(np.max(state.epoch)), steps, is_last, knobs):
             state = settled(state, prepared, knobs, recipe)
     live = what_is_open(state, knobs, recipe)
@@ -65,13 +66,13 @@ def _to_settle_by(prepared: Prepared, knobs: Knobs, state: TrainState) -> tuple[
     """The data that decide what closes: all that are on the device, which takes some; of others, some."""
     data, plain = (
         prepared.data,
-        knobs._replace(dev_weight=None, measured=None, dropout=None),
+        knobs._replace(dev_weight=None, measured=None, dropout=None, passes=None),
     )  # what others share a program with
     if prepared.rows_at_once is None:
         return Data(data.x, data.y, weight=data.weight), plain
     weight = np.ones(len(data.x), np.float32) if data.weight is None else np.asarray(data.weight)
     seed = [*np.asarray(jax.random.key_data(state.key)).ravel()[:2].tolist(), int(np.max(state.epoch)), 1]
-    rows = np.random.default_rng(seed).permutation(np.flatnonzero(weight))[:ROWS]
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(weight))[: 2 * n_rows(len(data.x))]
     block = Data(jax.device_put(data.x[rows]), jax.device_put(data.y[rows]), weight=jax.device_put(weight[rows]))
     return block, plain._replace(weight=_at(knobs.weight, rows))
 

@@ -29,6 +29,7 @@ from meristem.train.step import update
 
 SMALL = 1024  # numbers of a matrix; see _rows_of
 LEAST_GAIN = 1e-3  # of J_hard, to go on settling
+APART = 2**20  # epochs: passes of one epoch do not draw what other epochs drew
 
 
 def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, EpochInfo]:
@@ -60,9 +61,15 @@ def descend(
 
     first = (*_moving(state), growth)
     pack, unpack = _rows_of(first)
-    key = jax.random.fold_in(state.key, state.epoch)
     weighted = data._replace(weight=_times(data.weight, knobs.weight))
-    *moved, growth = unpack(through(one, pack(first), weighted, recipe.batch_size, key, part, parts))
+
+    def over_all_rows(number: Any, carry: PyTree) -> PyTree:
+        key = jax.random.fold_in(state.key, state.epoch + number * APART)
+        return through(one, carry, weighted, recipe.batch_size, key, part, parts)
+
+    carry = pack(first)
+    carry = over_all_rows(0, carry) if knobs.passes is None else jax.lax.fori_loop(0, knobs.passes, over_all_rows, carry)
+    *moved, growth = unpack(carry)
     return eqx.tree_at(_moving, state, tuple(moved)), growth
 
 

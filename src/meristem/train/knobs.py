@@ -3,6 +3,8 @@
     learning_rate, penalty, l2, dropout    numbers; with a leading axis of members in a population
     budget                                 the most parameters or multiply-adds, of which the penalty is then found by the run
     patience                               epochs, in place of the recipe's: a number that compiles nothing anew
+    passes                                 over the rows, that are one epoch: where rows are few, what comes after an epoch
+                                           (measures, the schedule, the host) takes longer than its steps
     weight, dev_weight                     how much each row counts, [rows]; times the weights of the data
     measured                               the rows [2, m] that an epoch is measured by: some to learn from, and all held out
 
@@ -39,6 +41,7 @@ class Knobs(NamedTuple):
     budget: Float[Array | np.ndarray, "*members"] | float | None = None
     patience: Float[Array | np.ndarray, "*members"] | float | None = None
     measured: Int[Array | np.ndarray, "*members 2 m"] | None = None
+    passes: Int[Array | np.ndarray, "*members"] | int | None = None  # None: one
 
 
 def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
@@ -57,6 +60,9 @@ def checked(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
         if knobs.patience is None
         else _numbers("patience", knobs.patience, members, "of at least 1", lambda v: v >= 1),
         measured=None if knobs.measured is None else jnp.asarray(knobs.measured),
+        passes=None
+        if knobs.passes is None
+        else _numbers("passes", knobs.passes, members, "of at least 1", lambda v: v >= 1, np.int32),
     )
 
 
@@ -68,7 +74,7 @@ def check_rows(knobs: Knobs, data: Data) -> None:
             raise ValueError(f"{name} is for {jnp.shape(weight)[-1]} rows; the data have {rows}.")
 
 
-def _numbers(name: str, value: Any, members: tuple[int, ...], wanted: str, fits: Any) -> jax.Array:
+def _numbers(name: str, value: Any, members: tuple[int, ...], wanted: str, fits: Any, dtype: Any = None) -> jax.Array:
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name}={value!r} must be a number.")
@@ -77,7 +83,7 @@ def _numbers(name: str, value: Any, members: tuple[int, ...], wanted: str, fits:
     if array.shape not in ((), members):
         many = f", or one for each of the {members[0]} members" if members else ""
         raise ValueError(f"{name} has shape {array.shape}; give one number{many}.")
-    return jax.device_put(np.broadcast_to(array, members).astype(jnp.result_type(float)))
+    return jax.device_put(np.broadcast_to(array, members).astype(dtype or jnp.result_type(float)))
 
 
 def _rows(name: str, value: Any, members: tuple[int, ...]) -> jax.Array | None:

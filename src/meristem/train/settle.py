@@ -39,7 +39,7 @@ from meristem.train.knobs import Knobs
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, to_float
 
-ROWS = 1024  # that J is measured on
+ROWS = 256, 1024  # that J is measured on: half of all, but at least and at most so many
 EVERY = 2, 40  # epochs and steps between two closings, whichever are longer: what follows takes its time to be seen
 SLOWLY = 0.8  # of what it cost, on the way to a budget, an epoch later
 TRIED, TRIED_ROWS = 64, 256  # of the gates that do least, how many are closed one by one to see what it does, and to which rows
@@ -204,8 +204,18 @@ def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray) -> tuple[Array, Arra
     weight = jnp.ones(x.shape[0])
     for own in (data.weight, knobs.weight):
         weight = weight if own is None else weight * own
-    rows = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(key, weight.shape), 2.0))[:ROWS]
+    rows = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(key, weight.shape), 2.0))[: n_rows(x.shape[0])]
     return x[rows], y[rows], weight[rows] / weight[rows].sum()
+
+
+def n_rows(n: int) -> int:
+    """How many of n rows decide what closes. Where rows are few, others come each time.
+
+    >>> [n_rows(n) for n in (100, 300, 1024, 60000)]
+    [100, 256, 512, 1024]
+    """
+    least, most = ROWS
+    return min(n, max(least, min(n // 2, most)))
 
 
 def _counts(gates: int) -> Int[Array, " tried"]:

@@ -1,0 +1,126 @@
+"""The course of a fit, from rows that are ready to a run: what is trained, and what of it is kept.
+
+    doubt     where a quick model sees nothing in the inputs, rows held out say whether there is anything; if not, a firm prior
+    train     from where the network stands
+    again     from another start and more boldly, where much can be told and little of it was learned (doubts.py)
+    replay    where rows were held out that said how long it takes, all rows take as long (train/replay.py)
+
+base imports it; of an estimator it asks how networks are begun and how long to wait.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from meristem.columns import Columns
+from meristem.estimators import doubts
+from meristem.estimators.advice import GrowthWarning
+from meristem.estimators.training import Rows
+from meristem.paths.folds import Fold, in_fold
+from meristem.targets import Targets
+from meristem.train.knobs import Knobs
+from meristem.train.loop import DivergedError, fit
+from meristem.train.recipe import Recipe
+from meristem.train.replay import on_all_rows
+from meristem.train.run import Run, of_state
+from meristem.train.samples import Prepared
+from meristem.train.state import TrainState
+from meristem.train.watching import Everyone
+
+SHARE = 1 / 3  # of the steps that a training alone waits for, where rows are held out that say when it is enough
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What a fit has to go by."""
+
+    estimator: Any
+    rows: Rows
+    targets: Targets
+    columns: Columns
+    prepared: Prepared
+    recipe: Recipe
+    knobs: Knobs
+    fold: Fold | None  # the rows to learn from and those to hold out, for a replay
+    predictability: float | None  # None: nobody asked
+    seed: int
+    epochs: int
+    watch: Everyone
+
+    def run(self, state: TrainState, *, is_first: bool) -> tuple[Run, Run]:
+        """The run whose network is kept, and the one that found how long it takes: often the same.
+
+        Of a network that is trained for the first time a bad beginning is put right.
+        """
+        prior = self._doubted(state) if is_first else self.knobs.l2
+        knobs = self.knobs._replace(l2=prior)
+        found = self._trained(state, knobs)
+        for number in range(1, doubts.TRIES):
+            if not is_first or not self._is_over(found) or not self._began_badly(found):
+                break
+            other = self.estimator._fresh(self.targets, self.columns, (self.seed + number) % 2**32)
+            found = min(found, self._trained(other, self._bolder(knobs)), key=self._error)
+        if self.fold is None or not found.best_epoch or not self._is_over(found):
+            return found, found
+        n = len(self.rows.y)
+        start = self.estimator._fresh(self.targets, self.columns, self.seed)
+        whole = on_all_rows([found], start, self.prepared, n, found.knobs.budget, self.watch)
+        return found if whole.diverged else whole, found
+
+    def _trained(self, state: TrainState, knobs: Knobs) -> Run:
+        """A run at its end; one that diverged after a good epoch ends there, with a warning."""
+        if self.fold is not None:
+            knobs = self._in(self.fold, knobs)
+        begun = of_state(state, self.recipe, knobs, max_capacity=self.estimator._max_leaves())
+        try:
+            return fit(begun, self.prepared, max_epochs=self.epochs, watch=self.watch)
+        except DivergedError as error:
+            if not error.run.best_epoch:
+                raise
+            warnings.warn(str(error), GrowthWarning, stacklevel=5)
+            return error.run
+
+    def _in(self, fold: Fold, knobs: Knobs) -> Knobs:
+        """Of a training on some of the rows, which is less patient."""
+        less = self.estimator._patience(len(self.rows.y), SHARE) / self.estimator._patience(len(self.rows.y))
+        patience = np.round(less * np.asarray(knobs.patience))
+        return in_fold(knobs._replace(patience=patience), fold, len(self.prepared.data.x))
+
+    def _bolder(self, knobs: Knobs) -> Knobs:
+        patience = self.estimator._patience(len(self.rows.y))
+        return knobs._replace(learning_rate=doubts.BOLDER * knobs.learning_rate, patience=doubts.BOLDER * patience)
+
+    def _doubted(self, state: TrainState) -> Any:
+        """The l2 that is right: where inputs tell nothing of classes, a firm one."""
+        is_in_doubt = self.predictability is not None and doubts.tells_nothing(self.predictability)
+        if not is_in_doubt or self.prepared.data.dev_x is not None or not self.targets.objective.error_is_share:
+            return self.knobs.l2
+        fold = self.estimator._fold(self.rows, self.columns, self.seed)
+        if fold is not None:
+            look = replace(
+                self,
+                recipe=self.estimator._recipe(self.targets, has_dev=True, work=0),
+                fold=fold,
+                epochs=self.estimator._epochs(len(self.rows.y), SHARE),
+            )
+            seen, held = look._trained(state, self.knobs), fold[1]
+            constant = self.targets.constant_error(self.rows.y[held], self.rows.weight[held])
+            if not doubts.is_chance(float(seen.history["dev_error"][int(seen.best_epoch) - 1]), constant, len(held)):
+                return self.knobs.l2
+        return doubts.ALPHA / len(self.rows.y)
+
+    def _is_over(self, run: Run) -> bool:
+        """Whether it ended by itself: else someone gave up, or it diverged."""
+        return bool(not run.diverged and (run.stopped or run.epochs >= self.epochs))
+
+    def _began_badly(self, run: Run) -> bool:
+        if self.predictability is None or self.prepared.data.dev_x is not None:
+            return False
+        constant = self.targets.constant_error(self.rows.y, self.rows.weight)
+        return doubts.began_badly(self.predictability, self._error(run), constant)
+
+    def _error(self, run: Run) -> float:
+        """The least of the rows that it learned from."""
+        return float(np.nanmin(run.history["error"], initial=np.inf))
