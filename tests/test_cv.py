@@ -132,6 +132,24 @@ def test_what_does_not_fit_is_one_line(wrong, said):
         clone(KINDS[0]).set_params(**wrong).fit(*load_iris(return_X_y=True))
 
 
+def test_a_score_of_ones_own_chooses():
+    X, y = load_iris(return_X_y=True)
+    seen = []
+
+    def small_is_best(model, rows, targets):
+        seen.append(len(rows))
+        return -model.n_parameters_
+
+    given = SMALL | {"penalties": [1e-5, 1.0], "l2s": [1e-4], "input_dropouts": [0.0], "halving": False, "depth": 2}
+    model = meristem.TunnelClassifierCV(**given, scoring=small_is_best).fit(X, y)
+    assert model.penalty_ == 1.0 and seen == [75] * 4
+    assert model.cv_results_["mean_test_score"].tolist() == [-point.n_parameters for point in model.path_.points]
+    named = meristem.path(
+        meristem.TunnelClassifier(max_width=8, depth=2, max_epochs=5), (X, y), penalties=[1e-3], cv=2, scoring="accuracy"
+    )
+    assert np.allclose(named.table["score"], 1 - named.table["error"])
+
+
 def test_the_path_of_an_estimator():
     X, y = load_iris(return_X_y=True)
     plain = meristem.TunnelClassifier(max_width=8, depth=2, max_epochs=4, random_state=0)

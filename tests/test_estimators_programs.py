@@ -19,7 +19,7 @@ def data(rows, features, classes):
 @pytest.mark.parametrize("model", [*CLASSIFIERS, REGRESSORS[0]], ids=lambda model: type(model).__name__)
 def test_neighboring_shapes_share_their_programs(model):
     is_classifier = model in CLASSIFIERS
-    model = clone(model).set_params(width=12, max_epochs=2, penalty=10.0)  # of a width that nobody else has
+    model = clone(model).set_params(width=12, max_epochs=2, penalty=10.0, l2=1e-3)  # a width that nobody else has
     with programs() as first:
         model.fit(*data(100, 5, 3 * is_classifier)).partial_fit(*data(100, 5, 3 * is_classifier))
     # A start (which classes and numbers share), an epoch (another one of streams where `fit` holds rows out), and what few

@@ -183,3 +183,27 @@ def test_a_member_that_failed_gives_its_place_to_the_best_of_its_fold():
     path = Path(table, (), np.zeros((6, 1)))
     assert path.stand_ins(path.at(1e-3)) == [0, 4, 2]
     assert path.stand_ins(path.at(1e-2)) == [0, 4, 5]
+
+
+def test_settings_are_chosen_by_a_score_of_ones_own():
+    """Of a network a function of what is held out; more is better, and ties go to the larger price."""
+    x = two_spirals("easy")[0]
+    held = [
+        rows for _, rows in shuffled_folds(len(x), 3, np.asarray(jax.random.key_data(jax.random.key(1))).ravel()[-1].item())
+    ]
+    seen = []
+
+    def score(one: Network, rows: Any, targets: Any) -> float:
+        seen.append((np.asarray(rows), np.asarray(targets)))
+        return -float(np.abs(np.asarray(jax.vmap(one)(rows))).mean())
+
+    by_score, by_loss = found(scoring=score, max_epochs=4), found(max_epochs=4)
+    assert len(seen) == 9 and all(np.array_equal(seen[m][0], x[held[m % 3]]) for m in range(9))
+    assert np.array_equal(by_score.table["loss"], by_loss.table["loss"]) and "score" not in by_loss.table
+    means = by_score.table["score"].reshape(3, 3).mean(1)
+    assert by_score.best().score == pytest.approx(means.max()) and by_score.best().penalty == PENALTIES[int(means.argmax())]
+    assert by_loss.best().score == -by_loss.best().loss
+    above = by_score.plot_path(ax=Figure().subplots(2, 1))
+    assert above.get_ylabel() == "held-out score"
+    with pytest.raises(ValueError, match=r"^scoring='auc' must be a function"):
+        found(scoring="auc")

@@ -45,16 +45,17 @@ def tidy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plt.close("all")
 
 
-def fitted(model: Any, X: Any, y: Any) -> Any:
+def fitted(model: Any, X: Any, y: Any, **options) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a few epochs are too few, and it says so
-        return model.fit(X, y)
+        return model.fit(X, y, **options)
 
 
 @pytest.fixture(scope="module")
 def tunnel() -> TunnelClassifier:
-    options = {"depth": 3, "max_epochs": 40, "patience": 2, "early_stopping": True, "learning_rate": 0.03}
-    return fitted(TunnelClassifier(**SMALL, **options), *MOONS)
+    options = {"depth": 3, "max_epochs": 40, "patience": 2, "learning_rate": 0.03}
+    X, y = MOONS
+    return fitted(TunnelClassifier(**SMALL, **options), X[::2], y[::2], validation=(X[1::2], y[1::2]))
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,10 @@ SEARCHED: Words = {
     "penalty_1se_": ("float", "The largest penalty within one standard error of that, paired fold by fold."),
     "l2_": ("float", "The l2 that was chosen."),
     "input_dropout_": ("float", "The dropout that was chosen."),
-    "cv_results_": ("dict of ndarray", "A row for each setting, as in GridSearchCV; scores are losses with their sign turned."),
+    "cv_results_": (
+        "dict of ndarray",
+        "A row for each setting, as in GridSearchCV; without `scoring`, scores are losses with their sign turned.",
+    ),
     "path_": ("meristem.Path", "All members of the search: `best()`, `within_one_se()`, `frontier()`, `plot_path()`."),
     "estimators_": ("list of estimators", "The networks that are averaged, each as a plain estimator; one with refit='one'."),
     "n_parameters_": ("int", "The numbers that the compact networks hold, all together."),

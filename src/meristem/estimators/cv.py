@@ -21,16 +21,14 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
-from meristem.compact import CompactNetwork, compact
-from meristem.compact.inference import as_numpy
+from meristem.compact import CompactNetwork
 from meristem.compact.layers import Bag
-from meristem.estimators import buckets
 from meristem.estimators.base import Growing
 from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
 from meristem.estimators.device import on
 from meristem.estimators.docstrings import documented
 from meristem.estimators.parameters import check_parameters
-from meristem.estimators.paths import Folds, Search, Table, all_of, in_parts
+from meristem.estimators.paths import Folds, Search, Table, all_of, fitted, in_parts
 from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
 from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Settings
 from meristem.estimators.shipping import Shipping
@@ -38,7 +36,6 @@ from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
 from meristem.show.measure import error_measure
 from meristem.train.run import Run
-from meristem.train.temperature import tempered
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,6 +49,7 @@ class CrossValidated(Shipping, Settings):
     rule: str = "min"
     refit: str = "bag"
     halving: bool = True
+    scoring: Any = None
 
     _plain: ClassVar[type[Growing]]
 
@@ -65,7 +63,7 @@ class CrossValidated(Shipping, Settings):
         budget = None if self.budget is None else float(int(self.budget) // (len(folds) if is_bag else 1))
         path, chosen, kept, temperature = self._search(plain, table, folds, budget)
         plain.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        self._keep(path, chosen, [_estimator(plain, table, run, temperature) for run in kept])
+        self._keep(path, chosen, [fitted(plain, table, run, temperature) for run in kept])
         return self
 
     def _search(self, plain: Growing, table: Table, folds: Folds, budget: float | None) -> tuple[Path, Point, list[Run], float]:
@@ -76,7 +74,7 @@ class CrossValidated(Shipping, Settings):
         usual = 10 * len(folds) * self._epochs(len(table.rows.y)) // 3  # a guess: ten settings, a third of the epochs
         watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
         with on(self.device), watched as (watch, say):
-            search = Search(plain, table, folds, budget=budget, watcher=watch)
+            search = Search(plain, table, folds, budget=budget, scoring=self.scoring, watcher=watch)
             tried = {
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),
@@ -157,16 +155,6 @@ class CrossValidated(Shipping, Settings):
         return tags
 
 
-def _estimator(plain: Growing, table: Table, run: Run, temperature: float) -> Growing:
-    """A plain estimator with the best network of a run."""
-    one = copy.copy(plain)
-    network = tempered(buckets.narrow(run.best, table.columns.n_inputs, table.targets.n_out), temperature)
-    facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
-    small = as_numpy(compact(network))
-    one._keep(run, network, small, table.targets, table.columns, facts, goes_on=False, keeps_last=False)
-    return one
-
-
 def _as_one(members: list[Growing]) -> Growing:
     """A plain estimator that says the mean of what all say."""
     one = copy.copy(members[0])
@@ -176,10 +164,10 @@ def _as_one(members: list[Growing]) -> Growing:
 
 
 def cv_results(path: Path) -> dict[str, Any]:
-    """A row for each setting, in the manner of GridSearchCV; scores are losses with their sign turned: more is better."""
+    """A row for each setting, in the manner of GridSearchCV; more is better: of no `scoring`, losses with their sign turned."""
     points = path.points
     names = {"penalty": "penalty", "l2": "l2", "dropout": "input_dropout", "learning_rate": "learning_rate"}
-    scores = -np.array([path.table["loss"][list(point.members)] for point in points])  # [settings, folds]
+    scores = np.array([path.scores[list(point.members)] for point in points])  # [settings, folds]
     return {
         "params": [{names[name]: value for name, value in point.knobs.items()} for point in points],
         **{f"param_{names[name]}": np.array([point.knobs[name] for point in points]) for name in names},

@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics import get_scorer_names
 from sklearn.utils import check_random_state
 
 from meristem.check import check_number, check_size, unknown
@@ -171,6 +172,14 @@ def folds(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be a number of folds, a splitter of scikit-learn's, or a list of splits.")
 
 
+def check_scoring(name: str, value: Any) -> None:
+    """A name of scikit-learn's, a function of (estimator, X, y), or None."""
+    if isinstance(value, str) and value not in (known := get_scorer_names()):
+        raise unknown(name, value, known)
+    if value is not None and not isinstance(value, str) and not callable(value):
+        raise ValueError(f"{name}={value!r} must be a name such as 'roc_auc', a function of (estimator, X, y), or None.")
+
+
 # What each does -------------------------------------------------------------------------------------------------------------
 
 PARAMETERS = {
@@ -330,5 +339,11 @@ PARAMETERS = {
         "l2 is chosen first, at the middle penalty, by successive halving (the worse half leaves after 16, 32, 64, … epochs), "
         "then dropout; with them every other penalty is tried, and those that are clearly behind leave early. "
         "False trains every combination to its end.",
+    ),
+    "scoring": Parameter(
+        "str, function or None",
+        check_scoring,
+        "By what l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an estimator, X and y: "
+        "more is better). None: the held-out loss. How long each network is trained follows the loss in any case.",
     ),
 }

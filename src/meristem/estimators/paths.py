@@ -10,6 +10,7 @@
 An estimator is the plain one whose parameters stand for all that is not searched. cv.py and `meristem.path` import it.
 """
 
+import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,15 +19,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from meristem.cache import keep_programs
 from meristem.columns import Columns, n_numbers
+from meristem.compact import compact
+from meristem.compact.inference import as_numpy
 from meristem.estimators import buckets
 from meristem.estimators.base import Growing
 from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
-from meristem.estimators.parameters import check_parameters, seed_of
+from meristem.estimators.parameters import check_parameters, check_scoring, seed_of
 from meristem.estimators.training import Rows, data_of
 from meristem.paths.folds import fold_weights
 from meristem.paths.members import Members, grid
@@ -39,6 +43,7 @@ from meristem.train.recipe import Recipe
 from meristem.train.replay import on_all_rows
 from meristem.train.run import Run, of_state
 from meristem.train.samples import Prepared, prepare
+from meristem.train.temperature import tempered
 from meristem.train.watching import Everyone, Named, watcher_of
 
 ALPHAS = (0.01, 0.3, 10.0)
@@ -96,6 +101,7 @@ class Search:
     seeds: int = 1
     budget: float | None = None
     together: bool | None = None
+    scoring: Any = None  # as scikit-learn takes it; None: the held-out loss
     watcher: Everyone = field(default_factory=lambda: Everyone([]))
 
     def penalties(self, given: Any) -> list[float]:
@@ -182,7 +188,34 @@ class Search:
         """What they came to."""
         n_in, n_out = self.table.columns.n_inputs, self.table.targets.n_out
         networks = [buckets.narrow(run.best, n_in, n_out) for run in runs]
-        return result_of(members, runs, networks, self.max_epochs, seconds)
+        return result_of(members, runs, networks, self.max_epochs, seconds, self._scores(members, runs))
+
+    def _scores(self, members: Members, runs: list[Run]) -> list[float] | None:
+        """Of each member on the rows that it held out, where someone asks for another score than the loss."""
+        if self.scoring is None:
+            return None
+        scorer = get_scorer(self.scoring)  # a function is one already
+        X, y = self.table.rows.x, self.table.y
+
+        def score(run: Run, held: np.ndarray) -> float:
+            is_there = int(run.best_epoch) > 0
+            return (
+                float(scorer(fitted(self.estimator, self.table, run, float(run.temperature)), X[held], y[held]))
+                if is_there
+                else -np.inf
+            )
+
+        return [score(run, self.folds[fold][1]) for run, fold in zip(runs, members.fold, strict=True)]
+
+
+def fitted(plain: Growing, table: Table, run: Run, temperature: float) -> Growing:
+    """A plain estimator with the best network of a run."""
+    one = copy.copy(plain)
+    network = tempered(buckets.narrow(run.best, table.columns.n_inputs, table.targets.n_out), temperature)
+    facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
+    small = as_numpy(compact(network))
+    one._keep(run, network, small, table.targets, table.columns, facts, goes_on=False, keeps_last=False)
+    return one
 
 
 def _judged_by(judges: np.ndarray, learn: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -234,6 +267,7 @@ def path_of(
     seeds: int,
     halving: bool,
     together: bool | None,
+    scoring: Any,
     watch: Any,
 ) -> Path:
     """`meristem.path` of an estimator; what is not given is as the estimator has it."""
@@ -242,12 +276,13 @@ def path_of(
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise ValueError("The data of an estimator are a pair: path(estimator, (X, y), …).")
     check_parameters(estimator)
+    check_scoring("scoring", scoring)
     table = Table.of(estimator, *data)
     knobs = estimator._knobs(estimator._facts(table.rows, table.targets, goes_on=False, is_stream=False), table.targets)
     keep_programs()
     folds = table.folds(cv, classes=is_classifier(estimator))
     with on(estimator.device):
-        search = Search(estimator, table, folds, seeds, together=together, watcher=watcher_of("watch", watch))
+        search = Search(estimator, table, folds, seeds, together=together, scoring=scoring, watcher=watcher_of("watch", watch))
         return all_of(
             search,
             stays=promising if halving else None,

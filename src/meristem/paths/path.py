@@ -5,7 +5,7 @@
 
 Of a network, all members of a seed begin with it, or with what a function of a key makes. Folds are weights of rows, so the
 data are on the device once. A fold's rows are held out: the schedule watches them, the best model is chosen by them, and their
-loss is the score.
+loss is the score; `scoring` asks for another.
 """
 
 import time
@@ -27,7 +27,7 @@ from meristem.train.knobs import L2, Knobs
 from meristem.train.loop import MAX_EPOCHS
 from meristem.train.recipe import Recipe
 from meristem.train.run import MAX_CAPACITY, Run, begin
-from meristem.train.samples import prepare
+from meristem.train.samples import Data, prepare
 from meristem.train.watching import watcher_of
 
 
@@ -47,6 +47,7 @@ def path(
     max_capacity: int = MAX_CAPACITY,
     halving: bool = False,
     together: bool | None = None,
+    scoring: Any = None,
     watch: Any = None,
 ) -> Path:
     """Train every setting in every fold from every seed, and say what came out.
@@ -61,6 +62,8 @@ def path(
     seeds           how many beginnings
     halving         whether settings that are clearly behind leave early
     together        whether members share a program; None: on an accelerator
+    scoring         by what settings are chosen, in place of the held-out loss: of a network a function of (network, x, y) with
+                    the rows that are held out, of an estimator a name or function as in scikit-learn; more is better
     watch           as in `fit`, with the number of the member
 
     >>> from meristem.data.spirals import two_spirals
@@ -78,12 +81,16 @@ def path(
         if recipe is not None or key is not None:
             raise ValueError("recipe and key are a network's; an estimator has its own parameters and random_state.")
         given = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
-        return path_of(start, data, **given, cv=cv, seeds=seeds, halving=halving, together=together, watch=watch)
+        return path_of(
+            start, data, **given, cv=cv, seeds=seeds, halving=halving, together=together, scoring=scoring, watch=watch
+        )
     if learning_rates is None or key is None or any(isinstance(given, str) for given in (penalties, l2s, dropouts)):
         raise ValueError(
             "Of a network penalties=[…], learning_rates=[…] and key=jax.random.key(0) must be given; numbers, no 'auto'."
         )
     check_size("seeds", seeds)
+    if scoring is not None and not callable(scoring):
+        raise ValueError(f"scoring={scoring!r} must be a function of (network, x, y) that returns a number: more is better.")
     recipe, key = recipe or Recipe(), as_key("key", key)
     keys = [jax.random.fold_in(key, seed) for seed in range(seeds)]
     networks = [start if isinstance(start, Network) else start(jax.random.fold_in(one, 0)) for one in keys]
@@ -112,7 +119,16 @@ def path(
         together=together,
         watcher=watcher_of("watch", watch),
     )
-    return result_of(members, runs, [run.best for run in runs], max_epochs, time.perf_counter() - begun)
+    best, seconds = [run.best for run in runs], time.perf_counter() - begun
+    scores = None
+    if scoring is not None:
+        held = [ready.data[2:4] if fold < 0 else _at(ready.data, folds[fold][1]) for fold in members.fold]  # type: ignore[index]
+        scores = [float(scoring(network, *rows)) for network, rows in zip(best, held, strict=True)]
+    return result_of(members, runs, best, max_epochs, seconds, scores)
+
+
+def _at(data: Data, rows: np.ndarray) -> tuple[Any, Any]:
+    return data.x[rows], data.y[rows]
 
 
 def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
@@ -133,12 +149,20 @@ def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) ->
     ]
 
 
-def result_of(members: Members, runs: Sequence[Run], networks: Sequence[Network], max_epochs: int, seconds: float) -> Path:
+def result_of(
+    members: Members,
+    runs: Sequence[Run],
+    networks: Sequence[Network],
+    max_epochs: int,
+    seconds: float,
+    scores: Sequence[float] | None = None,
+) -> Path:
     """What the runs came to, of at most so many epochs; `networks` are their best, as they are shipped."""
     rows = [_row(run, network, max_epochs) for run, network in zip(runs, networks, strict=True)]
     measured = {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "layer_sizes"}
     layers = np.stack([row["layer_sizes"] for row in rows])
-    return Path(members.columns | measured, tuple(networks), layers, seconds)
+    scored = {} if scores is None else {"score": np.asarray(scores, float)}
+    return Path(members.columns | measured | scored, tuple(networks), layers, seconds)
 
 
 def _row(run: Run, network: Network, max_epochs: int) -> dict[str, Any]:

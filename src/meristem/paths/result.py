@@ -1,10 +1,12 @@
 """What a path found: a row for each member, a point for each setting, and which point to take.
 
     path.table           name → [members]: penalty, l2, dropout, learning_rate, fold, seed, loss, error, n_parameters, …
-    path.best()          the point of the least mean loss on rows that were held out
-    path.within_one_se() the largest penalty whose loss is within one standard error of that, paired fold by fold
-    path.frontier()      the points that none beats in both loss and size
+    path.best()          the point of the best mean score on rows that were held out
+    path.within_one_se() the largest penalty whose score is within one standard error of that, paired fold by fold
+    path.frontier()      the points that none beats in both score and size
     path.at(penalty)     the best point at the penalty that is nearest
+
+The score of a member is its held-out loss with the sign turned, or what someone asked for (`score` in the table).
 
 The standard error is that of the mean difference to the best point over folds and seeds: what all settings find hard in a fold
 says nothing about which of them is better. Plain data, NumPy alone; pictures/path.py draws it.
@@ -28,7 +30,8 @@ class Point:
     dropout: float
     learning_rate: float
     loss: float  # mean over folds and seeds, on rows held out
-    standard_error: float  # of the difference to the best point; 0 for the best itself, or with a single member
+    score: float  # the same of what points are chosen by; more is better
+    standard_error: float  # of the score's difference to the best point; 0 for the best itself, or with a single member
     error: float
     n_parameters: float  # mean
     members: tuple[int, ...]  # rows of the table
@@ -53,22 +56,26 @@ class Path:
         """A point for each setting, from the smallest penalty to the largest."""
         members = Members(**{name: self.table[name] for name in COLUMNS})
         groups = [np.flatnonzero(members.settings == number) for number in range(members.settings.max() + 1)]
-        losses = [self.table["loss"][rows] for rows in groups]
-        done = self._is_finished
-        best = int(
-            np.argmin([np.mean(loss) + (0 if done[rows].all() else 1e9) for rows, loss in zip(groups, losses, strict=True)])
-        )
+        scores = [self.scores[rows] for rows in groups]
+        done = [self._is_finished[rows].all() for rows in groups]
+        best = max(range(len(groups)), key=lambda number: (done[number], np.mean(scores[number])))
         return [
             Point(
                 **{name: float(getattr(members, name)[rows[0]]) for name in KNOBS},
-                loss=float(np.mean(loss)),
-                standard_error=_paired_error(loss, losses[best]),
+                loss=float(np.mean(self.table["loss"][rows])),
+                score=float(np.mean(score)),
+                standard_error=_paired_error(score, scores[best]),
                 error=float(np.mean(self.table["error"][rows])),
                 n_parameters=float(np.mean(self.table["n_parameters"][rows])),
                 members=tuple(rows.tolist()),
             )
-            for rows, loss in zip(groups, losses, strict=True)
+            for rows, score in zip(groups, scores, strict=True)
         ]
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Of each member; more is better."""
+        return self.table["score"] if "score" in self.table else -self.table["loss"]
 
     @property
     def _is_finished(self) -> np.ndarray:
@@ -76,8 +83,8 @@ class Path:
         return self.table.get("finished", np.ones(len(self.table["loss"]), bool))
 
     def best(self) -> Point:
-        """The point of the least loss, of those that were trained to their end; of equals the one with the largest penalty."""
-        return min(self.finished, key=lambda point: (point.loss, -point.penalty))
+        """The point of the best score, of those that were trained to their end; of equals the one with the largest penalty."""
+        return max(self.finished, key=lambda point: (point.score, point.penalty))
 
     @property
     def finished(self) -> list[Point]:
@@ -90,7 +97,7 @@ class Path:
         best = self.best()
         others = [name for name in KNOBS if name != "penalty"]
         alike = [point for point in self.finished if all(getattr(point, name) == getattr(best, name) for name in others)]
-        fine = [point for point in alike if point.loss - best.loss <= point.standard_error]
+        fine = [point for point in alike if best.score - point.score <= point.standard_error]
         return max([best, *fine], key=lambda point: point.penalty)
 
     def stand_ins(self, point: Point) -> list[int]:
@@ -115,13 +122,13 @@ class Path:
     def at(self, penalty: float) -> Point:
         """The best point at the penalty that is nearest, by its logarithm."""
         nearest = min({point.penalty for point in self.points}, key=lambda own: abs(_log(own) - _log(penalty)))
-        return min((point for point in self.points if point.penalty == nearest), key=lambda point: point.loss)
+        return max((point for point in self.points if point.penalty == nearest), key=lambda point: point.score)
 
     def frontier(self) -> list[Point]:
-        """The points that none beats in both loss and size, from the smallest network to the largest."""
+        """The points that none beats in both score and size, from the smallest network to the largest."""
         found: list[Point] = []
-        for point in sorted(self.points, key=lambda point: (point.n_parameters, point.loss)):
-            if not found or point.loss < found[-1].loss:
+        for point in sorted(self.points, key=lambda point: (point.n_parameters, -point.score)):
+            if not found or point.score > found[-1].score:
                 found.append(point)
         return found
 
@@ -146,9 +153,9 @@ class Path:
         return plot_frontier(sizes, errors, colors=[point.penalty for point in points], ax=ax)
 
 
-def _paired_error(losses: np.ndarray, of_best: np.ndarray) -> float:
+def _paired_error(scores: np.ndarray, of_best: np.ndarray) -> float:
     """The standard error of the mean difference, member by member."""
-    difference = losses - of_best
+    difference = scores - of_best
     if len(difference) < 2 or not np.isfinite(difference).all():
         return 0.0
     return float(difference.std(ddof=1) / np.sqrt(len(difference)))

@@ -46,13 +46,17 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
 
 
 def _losses(ax: Axes, points: list[Point], penalties: np.ndarray, best: Point, small: Point) -> None:
-    losses, errors = (np.array([getattr(point, name) for point in points]) for name in ("loss", "standard_error"))
+    is_loss = np.allclose([point.score for point in points], [-point.loss for point in points])
+    drawn = "loss" if is_loss else "score"
+    losses, errors = (np.array([getattr(point, name) for point in points]) for name in (drawn, "standard_error"))
     ax.fill_between(penalties, losses - errors, losses + errors, color="#D6E6F2", linewidth=0)
     ax.plot(penalties, losses, color="#2171B5", marker="o", markersize=4, linewidth=1.6)
-    marks = [(best, INK, "least loss")] + [(small, GREY, "within one standard error")] * (small.penalty != best.penalty)
+    marks = [(best, INK, "least loss" if is_loss else "best score")] + [(small, GREY, "within one standard error")] * (
+        small.penalty != best.penalty
+    )
     for point, color, label in marks:
         ax.axvline(point.penalty, color=color, linewidth=1, linestyle="--" if color == GREY else "-", label=label)
-    ax.set_ylabel("held-out loss")
+    ax.set_ylabel(f"held-out {drawn}")
     ax.legend(frameon=False, fontsize=8)
 
 
