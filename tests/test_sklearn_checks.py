@@ -50,8 +50,8 @@ def test_check(estimator, check):
 
 
 def test_what_the_checks_compile():
-    """35 programs: a start and eight epochs per body (numbers, with rows held out and without; classes and labels, each with and
-    without dropout, and of noise with rows held out), for the one that settles a settling for each but dropout, and three
+    """35 programs: a start and eight epochs per body (numbers, with rows held out and without; classes and labels, each with
+    and without dropout, and of noise with rows held out), for the one that settles a settling for each but dropout, and three
     small ones.
     """
     if len(RAN) < sum(len(list(estimator_checks_generator(estimator))) for estimator in ESTIMATORS):

@@ -71,7 +71,7 @@ class Depth(Settings):
 class Leaves(Settings):
     """Of trees."""
 
-    max_leaves: int = 8
+    max_leaves: int = 4
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
