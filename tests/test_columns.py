@@ -147,4 +147,17 @@ def test_indicators_are_not_dropped():
     assert n_numbers(scipy.sparse.csr_matrix(indicators)) == 0
     y, short = rng.integers(0, 2, 60), SMALL | {"max_epochs": 1}
     assert meristem.TunnelClassifier(**short).fit(indicators, y).input_dropout_ == 0
-    assert meristem.TunnelClassifier(**short).fit(numbers, y).input_dropout_ == 0.25
+
+
+@pytest.mark.parametrize(("kind", "dropped"), [("product", 0), ("copies", 0.25)])
+def test_rows_held_out_say_whether_numbers_are_dropped(kind, dropped):
+    """A product of two columns is gone with either; of many noisy copies of one number each is better not relied on."""
+    rng = np.random.default_rng(0)
+    if kind == "product":
+        X = rng.normal(size=(400, 16))
+        y = X[:, 0] * X[:, 1] > 0
+    else:
+        truth = rng.normal(size=120)
+        X, y = truth[:, None] + 3 * rng.normal(size=(120, 60)), truth > 0
+    model = meristem.TunnelClassifier(**SMALL | {"learning_rate": 0.01, "max_epochs": 60}).fit(X, y)
+    assert model.input_dropout_ == dropped

@@ -303,6 +303,8 @@ class Growing(Shipping, Settings):
             recipe = self._recipe(targets, has_dev=dev is not None or fold is not None, work=work)
             data = prepare(data_of(rows, dev, columns, state.network, recipe.task), state.network, recipe.task)
             knobs = self._knobs(facts, targets)._replace(passes=1 if is_stream else self._passes(len(rows.y)))
+            is_first = not goes_on and not is_stream
+            is_open = is_first and isinstance(self.input_dropout, str) and knobs.dropout is not None
             course = Course(
                 estimator=self,
                 rows=rows,
@@ -311,13 +313,16 @@ class Growing(Shipping, Settings):
                 prepared=data,
                 recipe=recipe,
                 knobs=knobs,
+                dropouts=(0.0, knobs.dropout) if is_open else (knobs.dropout,),
                 fold=fold,
                 predictability=facts.get("predictability_"),
                 seed=seed,
                 epochs=epochs,
                 watch=watch,
             )
-            run, found = course.run(state, is_first=not goes_on and not is_stream)
+            run, found = course.run(state, is_first=is_first)
+            if is_open:
+                facts["input_dropout_"] = round(float(np.asarray(found.knobs.dropout)), 6)
             network = buckets.narrow(run.last if is_stream else run.best, columns.n_inputs, targets.n_out)
             network = network if is_stream else tempered(network, float(found.temperature))
             small = as_numpy(compact(network))

@@ -1,6 +1,7 @@
 """The course of a fit, from rows that are ready to a run: what is trained, and what of it is kept.
 
-    doubt     where a quick model sees nothing in the inputs, rows held out say whether there is anything; if not, a firm prior
+    look      where dropping inputs may help or harm, or a quick model sees nothing in them, rows held out say which it is: with
+              dropout or without; and with a firm prior if a network sees nothing, either
     train     from where the network stands
     again     from another start and more boldly, where much can be told and little of it was learned (doubts.py)
     replay    where rows were held out that said how long it takes, all rows take as long (train/replay.py)
@@ -19,6 +20,7 @@ from meristem.estimators import doubts
 from meristem.estimators.advice import GrowthWarning
 from meristem.estimators.training import Rows
 from meristem.paths.folds import Fold, in_fold
+from meristem.paths.training import least_loss
 from meristem.targets import Targets
 from meristem.train.knobs import Knobs
 from meristem.train.loop import DivergedError, fit
@@ -43,6 +45,7 @@ class Course:
     prepared: Prepared
     recipe: Recipe
     knobs: Knobs
+    dropouts: tuple[Any, ...]  # to choose from: numbers, or None
     fold: Fold | None  # the rows to learn from and those to hold out, for a replay
     predictability: float | None  # None: nobody asked
     seed: int
@@ -54,8 +57,7 @@ class Course:
 
         Of a network that is trained for the first time a bad beginning is put right.
         """
-        prior = self._doubted(state) if is_first else self.knobs.l2
-        knobs = self.knobs._replace(l2=prior)
+        knobs = self._looked(state) if is_first else self.knobs
         found = self._trained(state, knobs)
         for number in range(1, doubts.TRIES):
             if not is_first or not self._is_over(found) or not self._began_badly(found):
@@ -92,26 +94,38 @@ class Course:
         patience = self.estimator._patience(len(self.rows.y))
         return knobs._replace(learning_rate=doubts.BOLDER * knobs.learning_rate, patience=doubts.BOLDER * patience)
 
-    def _doubted(self, state: TrainState) -> Any:
-        """The l2 that is right: where inputs tell nothing of classes, a firm one."""
-        counted = self.rows.weight[self.rows.weight > 0]
-        is_in_doubt = self.predictability is not None and doubts.tells_nothing(self.predictability)
-        is_in_doubt &= bool(np.ptp(counted) <= 1e-6 * counted.max())  # a quick model counts all rows alike
-        if not is_in_doubt or self.prepared.data.dev_x is not None or not self.targets.objective.error_is_share:
-            return self.knobs.l2
+    def _looked(self, state: TrainState) -> Knobs:
+        """The knobs that shorter trainings, judged by rows that are held out, find right.
+
+        Of several dropouts the one with the least loss; where a quick model sees nothing in the inputs and a network does not
+        either, a firm l2.
+        """
+        is_in_doubt = self._is_in_doubt
+        if self.prepared.data.dev_x is not None or not (is_in_doubt or len(self.dropouts) > 1):
+            return self.knobs
         fold = self.estimator._fold(self.rows, self.columns, self.seed)
-        if fold is not None:
-            look = replace(
-                self,
-                recipe=self.estimator._recipe(self.targets, has_dev=True, work=0),
-                fold=fold,
-                epochs=self.estimator._epochs(len(self.rows.y), SHARE),
-            )
-            seen, held = look._trained(state, self.knobs), fold[1]
-            constant = self.targets.constant_error(self.rows.y[held], self.rows.weight[held])
-            if not doubts.is_chance(float(seen.history["dev_error"][int(seen.best_epoch) - 1]), constant, len(held)):
-                return self.knobs.l2
-        return doubts.ALPHA / len(self.rows.y)
+        looks = [] if fold is None else [self._look(state, fold, dropout) for dropout in self.dropouts]
+        seen = min(looks, key=least_loss, default=None)
+        knobs = self.knobs if seen is None else self.knobs._replace(dropout=seen.knobs.dropout)
+        if not is_in_doubt or (seen is not None and fold is not None and not self._is_chance(seen, fold[1])):
+            return knobs
+        return knobs._replace(l2=doubts.ALPHA / len(self.rows.y))
+
+    @property
+    def _is_in_doubt(self) -> bool:
+        counted = self.rows.weight[self.rows.weight > 0]
+        are_alike = np.ptp(counted) <= 1e-6 * counted.max()  # a quick model counts all rows alike
+        is_nothing = self.predictability is not None and doubts.tells_nothing(self.predictability)
+        return bool(is_nothing and are_alike and self.targets.objective.error_is_share)
+
+    def _look(self, state: TrainState, fold: Fold, dropout: Any) -> Run:
+        recipe = self.estimator._recipe(self.targets, has_dev=True, work=0)
+        short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(len(self.rows.y), SHARE))
+        return short._trained(state, self.knobs._replace(dropout=dropout))
+
+    def _is_chance(self, seen: Run, held: np.ndarray) -> bool:
+        constant = self.targets.constant_error(self.rows.y[held], self.rows.weight[held])
+        return doubts.is_chance(float(seen.history["dev_error"][int(seen.best_epoch) - 1]), constant, len(held))
 
     def _is_over(self, run: Run) -> bool:
         """Whether it ended by itself: else someone gave up, or it diverged."""
