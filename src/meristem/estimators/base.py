@@ -49,6 +49,7 @@ HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size",
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
 B2 = 0.95  # steps on tables are few and noisy: a memory of twenty of them is better than one of a thousand
 LEAST_HELD = 5  # rows
+LINGER = 3.0
 FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon as it has seen X
 
 
@@ -216,6 +217,7 @@ class Growing(Shipping, Settings):
             settle=bool(self.settle),
             follow=bool(self.settle) and work >= FOLLOW_FROM,
             calibrate=has_dev and targets.objective.outputs_are_logits,
+            linger=1.0 if has_dev else LINGER,  # where no rows are held out, only the price says when it is small enough
         )
 
     def _knobs(self, facts: dict[str, Any], targets: Targets) -> Knobs:

@@ -177,6 +177,7 @@ def _next_plateau(plateau: schedule.Plateau, dev: Measures, network: Network, kn
     if not recipe.settle:
         return schedule.step(plateau, watched, patience=patience, stages=stages)
     closes = schedule.closes(plateau)
+    patience = patience if recipe.linger == 1 else jnp.where(closes, recipe.linger * patience, patience)
     watched = jnp.where(closes, dev.loss + knobs.penalty * hard_price(network, recipe), watched)
     least = jnp.where(closes & jnp.isfinite(plateau.best), LEAST_GAIN * jnp.abs(plateau.best), schedule.TOLERANCE)
     after = schedule.step(plateau, watched, patience=patience, stages=stages, tolerance=least)
