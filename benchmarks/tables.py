@@ -85,26 +85,28 @@ def gpu() -> str:
     return markdown([f"a training step of one network, {report['machine']['device']}", "time"], rows)
 
 
-def estimators() -> str:
-    """Mean ranks over data sets and splits, and what the defaults cost; ours, and each beside the same two rivals."""
-    overall = recorded("estimators/summary.json")["overall"]
-    cost = {(one["what"], one["block"]): one["value"] for one in recorded("estimator-speed.json")["results"]}
-    rows = []
-    for model, one in overall.items():
-        name, ranks = f"{model.capitalize()}Classifier", one["mean_rank"]
-        rows.append(
-            [
-                model,
-                f"{ranks[model]:.2f}",
-                f"{ranks['mlp']:.2f}",
-                f"{ranks['linear']:.2f}",
-                f"{one['worst_gap']:+.3f} ({one['worst_set']})",
-                f"{cost[name, 'fit']:.1f} ×",
-                f"{cost[name, 'predict']:.1f} ×",
-                f"{cost[name, 'first fit']:.0f} s",
-            ]
-        )
-    columns = ["", "mean rank", "MLP's", "linear", "furthest behind the better of the two", "fit", "predict", "very first fit"]
+def tabular() -> str:
+    """Every model of benchmarks/tabular.py, by its mean rank among all."""
+
+    def cell(value: Any, digits: int = 2) -> str:
+        return "–" if value is None else f"{value:,.{digits}f}"
+
+    found = recorded("tabular/summary.json")
+    columns = ["", "mean rank", "by log-loss", "among single defaults", "parameters, median", "time relative to the MLP grid's"]
+    columns += ["settings to choose", "tables clearly behind MLP or linear"]
+    rows = [
+        [
+            name,
+            cell(one["rank"]),
+            cell(one["log_loss_rank"]),
+            cell(one["rank_of_single_defaults"]),
+            cell(one["parameters"], 0),
+            cell(one["time_of_grid"]),
+            str(one["settings_to_choose"]),
+            "–" if one["behind"] is None else str(len(one["behind"])),
+        ]
+        for name, one in sorted(found.items(), key=lambda pair: pair[1]["rank"])
+    ]
     return markdown(columns, rows)
 
 
@@ -116,7 +118,7 @@ def tables() -> dict[str, str]:
         "tagging": labels(),
         "speed": speed(),
         "gpu": gpu(),
-        "estimators": estimators(),
+        "tabular": tabular(),
     }
 
 

@@ -1,4 +1,4 @@
-"""Real tables: our estimators beside scikit-learn's MLP, gradient boosting, RealMLP and linear models, on the same splits.
+"""Real tables: our estimators beside scikit-learn's MLP, gradient boosting, RealMLP, TabM and linear models, on the same splits.
 
     python benchmarks/tabular.py run --data tables.npz --out DIR --splits 3 --processes 2 [--models tunnel,mlp,…] [--limit 600]
     python benchmarks/tabular.py show --out DIR
@@ -8,8 +8,8 @@ and each is a line of OUT/runs.jsonl at once; what is there is not fitted again.
 by accuracy or R², and by log-loss), what is shipped, times relative to the grid of MLPs, and on how many tables a default is
 clearly behind the better of a default MLP and a linear model, and writes OUT/summary.json.
 
-Targets of the MLPs and of ridge regression are standardized, inputs of all but boosting are. RealMLP (pytabkit) is left out
-where it is not installed.
+Targets of the MLPs and of ridge regression are standardized, inputs of all but boosting are. RealMLP and TabM (pytabkit) are
+left out where they are not installed; in an environment of their own the same command adds them to the same file.
 """
 
 import argparse
@@ -35,8 +35,9 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
 }
 CHOICES = {"mlp-grid": 2, "boosting-grid": 2}  # settings of which a person had to say what to try; of all others none
 OURS = ("tunnel", "budding", "tunnel-cv", "budding-cv", "tunnel-cv-one", "budding-cv-one")
-PEERS = ("linear", "mlp", "mlp-grid", "boosting", "boosting-grid", "realmlp")
-SINGLE = ("tunnel", "budding", "mlp", "boosting", "linear", "realmlp")  # one model at its defaults
+PEERS = ("linear", "mlp", "mlp-grid", "boosting", "boosting-grid", "realmlp", "tabm")
+PYTABKIT = {"realmlp": "RealMLP_TD", "tabm": "TabM_D"}
+SINGLE = ("tunnel", "budding", "mlp", "boosting", "linear", "realmlp", "tabm")  # one model at its defaults
 
 
 def peer(name: str, is_classes: bool, seed: int) -> Any:
@@ -49,10 +50,11 @@ def peer(name: str, is_classes: bool, seed: int) -> Any:
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    if name == "realmlp":
-        from pytabkit import RealMLP_TD_Classifier, RealMLP_TD_Regressor
+    if name in PYTABKIT:
+        import pytabkit
 
-        return (RealMLP_TD_Classifier if is_classes else RealMLP_TD_Regressor)(random_state=seed, device="cpu", n_threads=1)
+        kind = getattr(pytabkit, f"{PYTABKIT[name]}_{'Classifier' if is_classes else 'Regressor'}")
+        return kind(random_state=seed, device="cpu", n_threads=1)
     if name.startswith("boosting"):
         model: Any = (HistGradientBoostingClassifier if is_classes else HistGradientBoostingRegressor)(random_state=seed)
         return GridSearchCV(model, GRIDS[name], cv=3) if name in GRIDS else model
@@ -239,7 +241,7 @@ def run(given: argparse.Namespace) -> None:
         (name for name in tables if not given.tables or name in given.tables.split(",")), key=lambda name: -size[name]
     )
     wanted = given.models.split(",") if given.models else [*OURS, *PEERS]
-    wanted = [name for name in wanted if name != "realmlp" or find_spec("pytabkit") is not None]
+    wanted = [name for name in wanted if name not in PYTABKIT or find_spec("pytabkit") is not None]
     given.out.mkdir(parents=True, exist_ok=True)
     file, begin = given.out / "runs.jsonl", time.perf_counter()
     known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
