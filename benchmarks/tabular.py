@@ -1,4 +1,4 @@
-"""Real tables: our estimators beside scikit-learn's MLP, gradient boosting, RealMLP, TabM and linear models, on the same splits.
+"""Real tables: our estimators beside MLPs, gradient boosting, RealMLP, TabM and linear models, on the same splits.
 
     python benchmarks/tabular.py run --data tables.npz --out DIR --splits 3 --processes 2 [--models tunnel,mlp,…] [--limit 600]
     python benchmarks/tabular.py show --out DIR

@@ -207,3 +207,9 @@ def test_settings_are_chosen_by_a_score_of_ones_own():
     assert above.get_ylabel() == "held-out score"
     with pytest.raises(ValueError, match=r"^scoring='auc' must be a function"):
         found(scoring="auc")
+
+
+def test_progress_of_the_whole_with_the_time_left(capsys, monkeypatch):
+    monkeypatch.setattr("meristem.show.progress.PLAIN_SECONDS", 0.0)
+    found(penalties=[1e-2], max_epochs=6, verbose=True)
+    assert "path, all members: epoch" in (said := capsys.readouterr().err) and " left" in said

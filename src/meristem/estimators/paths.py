@@ -32,19 +32,21 @@ from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
 from meristem.estimators.parameters import check_parameters, check_scoring, seed_of
 from meristem.estimators.training import Rows, data_of
+from meristem.estimators.watching import watchers
 from meristem.paths.folds import fold_weights
 from meristem.paths.members import Members, grid
 from meristem.paths.path import knobs_of, result_of
 from meristem.paths.penalties import highest, penalties_below
 from meristem.paths.result import Path
 from meristem.paths.training import Stays, better_half, better_than, promising, trained
+from meristem.show.measure import error_measure
 from meristem.targets import Targets
 from meristem.train.recipe import Recipe
 from meristem.train.replay import on_all_rows
 from meristem.train.run import Run, of_state
 from meristem.train.samples import Prepared, prepare
 from meristem.train.temperature import tempered
-from meristem.train.watching import Everyone, Named, watcher_of
+from meristem.train.watching import Everyone, Named
 
 ALPHAS = (0.01, 0.3, 10.0)
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # of a search, and of a point
@@ -269,6 +271,7 @@ def path_of(
     together: bool | None,
     scoring: Any,
     watch: Any,
+    verbose: bool,
 ) -> Path:
     """`meristem.path` of an estimator; what is not given is as the estimator has it."""
     if not isinstance(estimator, Growing):
@@ -281,8 +284,12 @@ def path_of(
     knobs = estimator._knobs(estimator._facts(table.rows, table.targets, goes_on=False, is_stream=False), table.targets)
     keep_programs()
     folds = table.folds(cv, classes=is_classifier(estimator))
-    with on(estimator.device):
-        search = Search(estimator, table, folds, seeds, together=together, scoring=scoring, watcher=watcher_of("watch", watch))
+    objective = table.targets.objective
+    measure = error_measure(objective.error_name, is_share=objective.error_is_share)
+    usual = len(folds) * seeds * estimator._epochs(len(table.rows.y), SHARE)  # four settings that take a quarter each: a guess
+    watched = watchers("path", usual, measure, callbacks=watch, verbose=verbose, before=0)
+    with on(estimator.device), watched as (watcher, _):
+        search = Search(estimator, table, folds, seeds, together=together, scoring=scoring, watcher=watcher)
         return all_of(
             search,
             stays=promising if halving else None,

@@ -9,7 +9,8 @@ loss is the score; `scoring` asks for another.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -28,7 +29,9 @@ from meristem.train.loop import MAX_EPOCHS
 from meristem.train.recipe import Recipe
 from meristem.train.run import MAX_CAPACITY, Run, begin
 from meristem.train.samples import Data, prepare
-from meristem.train.watching import watcher_of
+from meristem.train.watching import Everyone, Watcher, watcher_of
+
+USUAL = 4  # of the epochs that they may take, members take one in so many: a guess, for the time left
 
 
 def path(
@@ -49,6 +52,7 @@ def path(
     together: bool | None = None,
     scoring: Any = None,
     watch: Any = None,
+    verbose: bool = False,
 ) -> Path:
     """Train every setting in every fold from every seed, and say what came out.
 
@@ -65,6 +69,7 @@ def path(
     scoring         by what settings are chosen, in place of the held-out loss: of a network a function of (network, x, y) with
                     the rows that are held out, of an estimator a name or function as in scikit-learn; more is better
     watch           as in `fit`, with the number of the member
+    verbose         progress of the whole with the time left, on standard error
 
     >>> from meristem.data.spirals import two_spirals
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
@@ -80,10 +85,9 @@ def path(
 
         if recipe is not None or key is not None:
             raise ValueError("recipe and key are a network's; an estimator has its own parameters and random_state.")
-        given = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
-        return path_of(
-            start, data, **given, cv=cv, seeds=seeds, halving=halving, together=together, scoring=scoring, watch=watch
-        )
+        given: dict[str, Any] = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
+        given |= {"cv": cv, "seeds": seeds, "halving": halving, "together": together, "scoring": scoring}
+        return path_of(start, data, **given, watch=watch, verbose=verbose)
     if learning_rates is None or key is None or any(isinstance(given, str) for given in (penalties, l2s, dropouts)):
         raise ValueError(
             "Of a network penalties=[…], learning_rates=[…] and key=jax.random.key(0) must be given; numbers, no 'auto'."
@@ -110,21 +114,38 @@ def path(
         begin(networks[seed], recipe, knobs, jax.random.fold_in(keys[seed], 1 + max(fold, 0)), max_capacity=max_capacity)
         for knobs, fold, seed in zip(knobs_of(members, weights), members.fold, members.seed, strict=True)
     ]
-    runs = trained(
-        runs,
-        ready,
-        members.settings,
-        max_epochs=max_epochs,
-        stays=promising if halving else None,
-        together=together,
-        watcher=watcher_of("watch", watch),
-    )
+    with _shown(recipe, len(members) * max_epochs / USUAL, verbose) as shown:
+        runs = trained(
+            runs,
+            ready,
+            members.settings,
+            max_epochs=max_epochs,
+            stays=promising if halving else None,
+            together=together,
+            watcher=Everyone([*shown, watcher_of("watch", watch)]),
+        )
     best, seconds = [run.best for run in runs], time.perf_counter() - begun
     scores = None
     if scoring is not None:
         held = [ready.data[2:4] if fold < 0 else _at(ready.data, folds[fold][1]) for fold in members.fold]  # type: ignore[index]
         scores = [float(scoring(network, *rows)) for network, rows in zip(best, held, strict=True)]
     return result_of(members, runs, best, max_epochs, seconds, scores)
+
+
+@contextmanager
+def _shown(recipe: Recipe, epochs: float, verbose: bool) -> Iterator[list[Watcher]]:
+    """Who shows a person where things stand, if anyone wants to see it; `epochs`: of all members, roughly."""
+    if not verbose:
+        yield []
+        return
+    from meristem.show.measure import error_measure
+    from meristem.show.progress import Progress
+
+    measure = error_measure(recipe.task.error_name, is_share=recipe.task.error_is_share)
+    with Progress() as progress:
+        progress.plan({("path", "all members"): epochs})
+        with progress.group("path", "all members", epochs, measure) as shown:
+            yield [shown]
 
 
 def _at(data: Data, rows: np.ndarray) -> tuple[Any, Any]:
