@@ -133,6 +133,8 @@ def naming_file(path: PATHS, what: str = "cannot be loaded") -> Iterator[None]:
     """
     try:
         yield
+    except ImportError:  # something that is not installed, with the command that does
+        raise
     except Exception as error:  # beside our own checks: whatever Python says where forged content is something else
         start = f"{short_name(path)} {what}: "
         raise ValueError(start + in_one_line(error, LONGEST - len(start))) from error
