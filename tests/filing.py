@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from meristem.files.arrays import by_path
+from meristem.gate import is_confined
 from meristem.nn import Network
 from meristem.train import state
 from meristem.train.recipe import Recipe
@@ -27,17 +28,20 @@ def create(body: str, seed: int = 0, **options) -> Network:
 
 
 def noisy(tree, seed: int = 0):
-    """The same tree with every array filled with random bits' worth of numbers, special ones among them."""
+    """The same tree with every array filled with random bits' worth of numbers, special ones among them; gates in [0, 1]."""
     random = np.random.default_rng(seed)
 
-    def fill(leaf):
+    def fill(node):
+        leaf = node.value if is_confined(node) else node
         if not eqx.is_inexact_array(leaf):
-            return leaf
-        numbers = random.standard_normal(leaf.shape)
-        odd = random.choice([np.nan, np.inf, -np.inf, -0.0, 5e-324, 1e-40], leaf.shape)
-        return jnp.asarray(np.where(random.random(leaf.shape) < 0.2, odd, numbers), leaf.dtype)
+            return node
+        numbers = random.random(leaf.shape) if is_confined(node) else random.standard_normal(leaf.shape)
+        special = [0.0, 1.0, -0.0, 5e-324, 1e-40]
+        odd = random.choice(special if is_confined(node) else [*special, -6e4, 6e4], leaf.shape)
+        filled = jnp.asarray(np.where(random.random(leaf.shape) < 0.2, odd, numbers), leaf.dtype)
+        return node.at(filled) if is_confined(node) else filled
 
-    return jax.tree.map(fill, tree)
+    return jax.tree.map(fill, tree, is_leaf=is_confined)
 
 
 def grown(capacity: int, leaves: int, seed: int = 0) -> Network:
@@ -74,7 +78,7 @@ def complaint(call: Callable, *args, **options) -> str:
     with pytest.raises(ValueError) as caught:
         call(*args, **options)
     text = str(caught.value)
-    assert type(caught.value) is ValueError and "\n" not in text and len(text) < 400, text
+    assert type(caught.value) is ValueError and "\n" not in text and len(text) <= 300, (len(text), text)
     return text
 
 

@@ -153,13 +153,69 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
     with pytest.raises(ValueError, match="give a Network"):
         save(tmp_path / "model", 3)
 
-    class Own(TunnelClassifier):
+
+def test_a_subclass_comes_back_as_what_it_can_be(everything, tmp_path):
+    """One that adds nothing as the class of which it is one; another is refused, with a line that makes it plain."""
+    model, X, *_ = everything["names"]
+
+    class Mine(TunnelClassifier):
+        """Another name."""
+
+    class Loud(TunnelClassifier):
+        def predict(self, X):
+            return np.char.upper(super().predict(X))
+
+    class Mixed(Loud, HighwayRegressor):
         pass
 
-    own = Own()
-    own.network_ = None
-    with pytest.raises(ValueError, match="Own cannot be saved; give one of TunnelClassifier"):
-        save(tmp_path / "model", own)
+    own = copy.copy(model)
+    own.__class__ = Mine
+    save(tmp_path / "model", own)
+    assert type(load(tmp_path / "model")) is TunnelClassifier
+    before = (tmp_path / "model").read_bytes()
+    for kind in (Loud, Mixed):
+        own.__class__ = kind
+        with pytest.raises(ValueError, match=rf"A {kind.__name__} cannot be saved: it adds .* meristem.TunnelClassifier\.$"):
+            save(tmp_path / "model", own)
+    assert (tmp_path / "model").read_bytes() == before
+    own.__class__ = TunnelClassifier  # as the line says
+    save(tmp_path / "model", own)
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+    unfitted = Mine()
+    unfitted.network_ = None
+    with pytest.raises(ValueError, match="has not been fitted"):
+        save(tmp_path / "model", unfitted)
+
+
+def test_parameters_keep_their_value_or_are_refused(everything, tmp_path):
+    """Lists, what is in lists, NumPy's numbers; what is of use only while it learns comes back None, and `save` says so."""
+    model, *_, path = everything["quantiles"]
+    file = tmp_path / "model"
+    for given in ({"quantiles": [0.1, 0.5]}, {"quantiles": (np.float64(0.25), 0.5)}, {"width": np.int64(3)}, {"l2": 0}):
+        save(file, copy.copy(model).set_params(**given))
+        same = load(file).get_params()
+        for name, value in given.items():
+            assert same[name] == value and isinstance(same[name], type(value) | int | float)
+    save(file, copy.copy(model).set_params(quantiles=np.array([0.1, 0.5])))
+    np.testing.assert_array_equal(load(file).quantiles, np.array([0.1, 0.5]))
+    weighted = copy.copy(everything["names"][0])
+    weighted.class_weight = {"setosa": np.inf, "versicolor": [1, (None, -np.inf)]}
+    save(file, weighted)
+    assert load(file).class_weight == weighted.class_weight
+    before = file.read_bytes()
+    for given in ({"l2": {1, 2}}, {"class_weight": {"a": object()}}, {"width": "wide"}, {"penalty": np.nan}, {"depth": 0}):
+        off = copy.copy(everything["names"][0])
+        vars(off).update(given)
+        with pytest.raises(ValueError, match="cannot be saved") as caught:
+            save(file, off)
+        assert next(iter(given)) in str(caught.value) and "\n" not in str(caught.value)
+    assert file.read_bytes() == before
+    for given in ({"callbacks": print}, {"random_state": np.random.RandomState(0)}):
+        with pytest.warns(UserWarning, match=f"{next(iter(given))} is not kept") as told:
+            save(file, copy.copy(model).set_params(**given))
+        assert told[0].filename == __file__ and load(file).get_params()[next(iter(given))] is None
+    save(file, copy.copy(model).set_params(device="gpu:7"))  # of another machine
+    assert load(file).device == "gpu:7"
 
 
 def test_a_forged_header_is_refused(fitted, tmp_path):

@@ -107,6 +107,8 @@ class Columns:
         is_whole = len(limit) == 1 and limit[0] > 0 and len(fill) + len(gaps) == len(scaling.mean)
         if not is_whole or not np.isin(gaps, np.arange(len(fill))).all() or not (np.diff(gaps) > 0).all():
             raise ValueError("its columns do not hold together.")
+        if not np.isfinite(fill).all():
+            raise ValueError("its columns have gaps that are filled with no finite number.")
         return cls(scaling, fill, gaps.astype(int), float(limit[0]))
 
 

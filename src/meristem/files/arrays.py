@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import PyTree
 
 T = TypeVar("T")
-NUMBERS = [jnp.floating, jnp.integer, jnp.bool_]
 Arrays = dict[str, np.ndarray]
 
 
@@ -43,14 +42,27 @@ def check(template: PyTree, arrays: Mapping[str, np.ndarray]) -> None:
         shape, dtype = arrays[name].shape, arrays[name].dtype
         if shape != leaf.shape:
             raise ValueError(f"array {name!r} has shape {shape} where the structure has {leaf.shape}.")
-        if not any(jnp.issubdtype(dtype, kind) and jnp.issubdtype(leaf.dtype, kind) for kind in NUMBERS):
+        if not _are_alike(dtype, leaf.dtype):
             raise ValueError(f"array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
 
 
+def _are_alike(one: np.dtype, other: np.dtype) -> bool:
+    """Floats of any precision, integers of one kind, whether JAX has those of 64 bits or not; else the same."""
+    if jnp.issubdtype(one, jnp.floating):
+        return bool(jnp.issubdtype(other, jnp.floating))
+    return one == other or (one.kind == other.kind and one.kind in "iu" and min(one.itemsize, other.itemsize) >= 4)
+
+
 def fill(template: T, arrays: Mapping[str, np.ndarray]) -> T:
-    """The template with the arrays in it, once `check` has passed them. Floats keep their own precision."""
+    """The template with the arrays in it, on the host, once `check` has passed them; random keys are their data."""
     check(template, arrays)
-    leaves = [_filled(name, leaf, arrays[name]) for name, leaf in _leaves(template)]
+    return jax.tree.unflatten(jax.tree.structure(template), [arrays[name] for name, _ in _leaves(template)])
+
+
+def on_device(template: T, filled: T) -> T:
+    """What `fill` gave as JAX has it. Floats keep their own precision; memory that is aligned is taken over, not copied."""
+    both = zip(_leaves(template), jax.tree.leaves(filled), strict=True)
+    leaves = [_placed(name, leaf, array) for (name, leaf), array in both]
     return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
@@ -89,12 +101,11 @@ def _is_key(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _filled(name: str, leaf: Any, array: np.ndarray) -> jax.Array | np.ndarray:
+def _placed(name: str, leaf: Any, array: np.ndarray) -> jax.Array | np.ndarray:
     if isinstance(leaf, np.ndarray):  # a model of one's own may keep some with the host
         return array
     if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
         advice = "call jax.config.update('jax_enable_x64', True) first"
         raise ValueError(f"array {name!r} holds {array.dtype}, which JAX would shorten; {advice}.")
-    # A copy: JAX may take over a NumPy array's memory otherwise.
-    value = jnp.array(array)
+    value = jax.device_put(array)
     return jax.random.wrap_key_data(value, impl=jax.random.key_impl(jnp.zeros((), leaf.dtype))) if _is_key(leaf) else value

@@ -10,8 +10,9 @@ The file's metadata has one entry, "meristem", a JSON object:
                 arrays' bytes (little-endian, rows first), both in the order of the names
 
 Safetensors itself restores flipped bits silently, so the digest is checked before anything is made of the arrays. What cannot
-be read is a ValueError of one line that names the file. Only this file imports safetensors, and only when it is used. A
-writer that is killed leaves the old file or the new one, and perhaps a `.meristem-*` beside it, which may be deleted.
+be read is a ValueError of one line, of at most 300 characters, that names the file. Only this file imports safetensors, and
+only to write; how a file is read, once and not beyond its header where that does not fit, is in layout.py. A writer that is
+killed leaves the old file or the new one, and perhaps a `.meristem-*` beside it, which may be deleted.
 """
 
 import contextlib
@@ -19,7 +20,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -28,11 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import meristem
+from meristem.files import layout
 from meristem.files.whole import PATHS, write_whole
 
 FORMAT = 1
 ENTRY = "meristem"
-LONGEST = 250  # characters of a message
+LONGEST, LONGEST_NAME = 300, 130  # characters of a message, and of a file's name in it
 
 TYPES: dict[str, np.dtype] = {
     "BOOL": np.dtype(np.bool_),
@@ -74,20 +75,26 @@ def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], hea
     >>> header, arrays["mean"].shape
     ({'labels': ['a', 'b', 'c']}, (3,))
     """
+    write_whole(path, packed(kind, arrays, header))
+
+
+def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> bytes:
+    """A document as the bytes of its file."""
     safetensors = _safetensors()
     stored = {name: _stored(name, arrays[name]) for name in sorted(arrays)}
     versions = {"meristem": meristem.__version__, "jax": jax.__version__, "numpy": np.__version__}
     content = {"format": FORMAT, "kind": kind, "versions": versions, "header": _plain(header)}
     table = [[name, CODES[array.dtype.name], list(array.shape)] for name, array in stored.items()]
-    text = _text({**content, "digest": _digest(content, table, [array.tobytes() for array in stored.values()])})
-    write_whole(path, safetensors.numpy.save(stored, metadata={ENTRY: text}))
+    text = _text({**content, "digest": _digest(content, table, stored)})
+    data: bytes = safetensors.numpy.save(stored, metadata={ENTRY: text})
+    return data
 
 
 def read_document(path: PATHS, kind: str | None = None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays of a document, of the kind that is asked for. The arrays belong to the caller."""
     document = read(path)
     if kind is not None and document.kind != kind:
-        raise ValueError(f"{_name(path)} holds a {document.kind!r}, not a {kind!r}; give another file.")
+        raise ValueError(f"{short_name(path)} holds a {document.kind!r}, not a {kind!r}; give another file.")
     return document.header, document.arrays
 
 
@@ -100,28 +107,23 @@ def read(path: PATHS) -> Document:
     ...     read(f"{folder}/nothing").kind
     'nothing'
     """
-    safetensors, name, data = _safetensors(), _name(path), _bytes(path)
-    entry = _entry(name, data)
-    damaged = ValueError(f"{name} is damaged: its content does not match its digest; use a copy, or save it again.")
     try:
-        found = sorted(safetensors.deserialize(data))
-        table = [[key, part["dtype"], part["shape"]] for key, part in found]
-        content = {key: value for key, value in entry.items() if key != "digest"}
-        digest = _digest(content, table, [part["data"] for _, part in found])
-    except (safetensors.SafetensorError, ValueError, RecursionError) as error:
-        raise damaged from error
-    fields = {"kind": str, "versions": dict, "header": dict, "digest": str}
-    if entry.get("digest") != digest or not all(isinstance(entry.get(key), kind) for key, kind in fields.items()):
-        raise damaged
-    for key, code, _ in table:
-        if code not in TYPES:
-            raise ValueError(f"{name}: array {key!r} has the type {code}, which is none of {', '.join(TYPES)}.")
-    arrays = {key: _array(part["data"], TYPES[part["dtype"]], part["shape"]) for key, part in found}
-    return Document(entry["kind"], entry["header"], arrays, entry["versions"])
+        with layout.opened(path) as (file, length):
+            metadata, places = layout.header_of(file, length)
+            entry = _entry(metadata)
+            arrays = layout.arrays_of(file, places, TYPES)
+            table = [[place.name, place.code, list(place.shape)] for place in places]
+            _check_digest(entry, table, arrays)
+    except layout.Misread as error:
+        raise ValueError(f"{short_name(path)} {error}") from error
+    here = {
+        name: array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")) for name, array in arrays.items()
+    }
+    return Document(entry["kind"], entry["header"], here, entry["versions"])
 
 
 @contextlib.contextmanager
-def naming_file(path: PATHS) -> Iterator[None]:
+def naming_file(path: PATHS, what: str = "cannot be loaded") -> Iterator[None]:
     """Whatever is wrong with a document's content becomes a ValueError of one line that names the file.
 
     >>> with naming_file("model.safetensors"):
@@ -131,20 +133,42 @@ def naming_file(path: PATHS) -> Iterator[None]:
     """
     try:
         yield
-    # Beside our own checks: what Python says where forged content is no text, no number, no dictionary.
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise ValueError(f"{_name(path)} cannot be loaded: {in_one_line(error)}") from error
+    except ImportError:  # something that is not installed, with the command that does
+        raise
+    except Exception as error:  # beside our own checks: whatever Python says where forged content is something else
+        start = f"{short_name(path)} {what}: "
+        raise ValueError(start + in_one_line(error, LONGEST - len(start))) from error
 
 
-def in_one_line(error: Exception) -> str:
-    """What an error says, cut to its first line; an error that is not meant to be read is named.
+def in_one_line(error: Exception, longest: int = LONGEST) -> str:
+    """What an error says, cut to its first line and a length; an error that is not meant to be read is named.
 
     >>> in_one_line(KeyError("depth"))
     "its content is not what it should be (KeyError: 'depth')."
     """
-    lines = str(error).splitlines() or [""]
-    text = lines[0] if len(lines[0]) <= LONGEST else f"{lines[0][:LONGEST]} …"
-    return text if type(error) is ValueError else f"its content is not what it should be ({type(error).__name__}: {text})."
+    text = (str(error).splitlines() or [""])[0]
+    if type(error) is not ValueError:
+        text = f"its content is not what it should be ({type(error).__name__}: {cut(text, longest // 2)})."
+    return cut(text, longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text that is too long.
+
+    >>> cut("a long story", 8)
+    'a long …'
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()[: longest - 2]} …"
+
+
+def short_name(path: PATHS) -> str:
+    """How a message names a file: of a long path the end.
+
+    >>> short_name("model.safetensors"), len(short_name("folder/" * 40 + "model.safetensors"))
+    ("'model.safetensors'", 130)
+    """
+    name = repr(os.fspath(path))
+    return name if len(name) <= LONGEST_NAME else f"'…{name[1 - LONGEST_NAME + 1 :]}"
 
 
 def _safetensors() -> ModuleType:
@@ -156,51 +180,32 @@ def _safetensors() -> ModuleType:
     return safetensors
 
 
-def _name(path: PATHS) -> str:
-    return repr(os.fspath(path))
-
-
-def _entry(name: str, data: bytes) -> dict[str, Any]:
-    """The metadata's entry of ours, of a format that we know; raises ValueError with what is wrong instead."""
-    size = int.from_bytes(data[:8], "little")
-    if data[8:9] not in (b"", b"{"):
-        raise ValueError(f"{name} is not a safetensors file; give one that meristem saved.")
-    truncated = ValueError(f"{name} is truncated: it ends after {len(data)} bytes; use a copy, or save it again.")
-    if len(data) < 9:
-        raise ValueError(f"{name} is truncated, or no model at all: it holds {len(data)} bytes; give one that meristem saved.")
-    if len(data) < 8 + size:
-        raise truncated
+def _entry(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata's entry of ours, of a format that we know."""
+    if ENTRY not in metadata:
+        raise layout.Misread("is another program's safetensors file; give one that meristem saved.")
     try:
-        table = json.loads(data[8 : 8 + size].decode())
-        metadata = table.pop("__metadata__", {})
-        is_ours = ENTRY in metadata
-        end = max((int(part["data_offsets"][1]) for part in table.values()), default=0)
-        entry = json.loads(metadata[ENTRY]) if is_ours else {"format": FORMAT}
+        entry = json.loads(metadata[ENTRY])
         version = entry["format"]
         if type(version) is not int or version < 1:
             raise ValueError(version)
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{name} is damaged: its header cannot be read; use a copy, or save it again.") from error
-    if not is_ours:
-        raise ValueError(f"{name} is another program's safetensors file; give one that meristem saved.")
+    except layout.ERRORS as error:
+        raise layout.Misread("is damaged: its header cannot be read; use a copy, or save it again.") from error
     if version > FORMAT:
-        raise ValueError(
-            f"{name} has format {version}, written by a newer meristem (this one reads {FORMAT}); upgrade meristem."
+        raise layout.Misread(
+            f"has format {str(version)[:20]}, written by a newer meristem (this one reads {FORMAT}); upgrade meristem."
         )
-    if len(data) < 8 + size + end:
-        raise truncated
     return entry
 
 
-def _bytes(path: PATHS) -> bytes:
-    if not Path(path).exists():
-        raise ValueError(f"{_name(path)} does not exist; check the path.")
-    if not Path(path).is_file():
-        raise ValueError(f"{_name(path)} is {'a folder' if Path(path).is_dir() else 'no plain file'}; give the file itself.")
+def _check_digest(entry: dict[str, Any], table: list[list[Any]], arrays: Mapping[str, np.ndarray]) -> None:
+    fields = {"kind": str, "versions": dict, "header": dict, "digest": str}
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ValueError(f"{_name(path)} cannot be read ({error.strerror}).") from error
+        digest = _digest({key: value for key, value in entry.items() if key != "digest"}, table, arrays)
+    except layout.ERRORS:
+        digest = None
+    if entry.get("digest") != digest or not all(isinstance(entry.get(key), kind) for key, kind in fields.items()):
+        raise layout.Misread("is damaged: its content does not match its digest; use a copy, or save it again.")
 
 
 def _stored(name: str, array: np.ndarray) -> np.ndarray:
@@ -211,11 +216,7 @@ def _stored(name: str, array: np.ndarray) -> np.ndarray:
         )
     if not name or name == "__metadata__":
         raise ValueError(f"An array cannot have the name {name!r}; give it another.")
-    return np.array(array, array.dtype.newbyteorder("<"), order="C")
-
-
-def _array(data: bytes | bytearray, dtype: np.dtype, shape: list[int]) -> np.ndarray:
-    return np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype).reshape(shape)
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
 
 
 def _plain(header: dict[str, Any]) -> dict[str, Any]:
@@ -234,8 +235,8 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _digest(content: dict[str, Any], table: list[list[Any]], data: list[bytes | bytearray]) -> str:
+def _digest(content: dict[str, Any], table: list[list[Any]], arrays: Mapping[str, np.ndarray]) -> str:
     digest = hashlib.sha256(_text([content, table]).encode())
-    for part in data:
-        digest.update(part)
+    for array in arrays.values():
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

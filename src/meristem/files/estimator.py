@@ -4,24 +4,30 @@
               "network": {…}, "state": {…}, "targets": {…}}       see network.py, state.py and meristem.targets
     arrays   network.…, state.…, targets.…, scaling.…, history.NAME
 
-Parameters that have no plain form, callbacks and a random generator, are not kept and come back as None. Imports scikit-learn.
+Parameters keep their value, numbers of NumPy as numbers. Callbacks and random generators are not kept: they come back as None,
+and `save` warns of it. What else has no plain form is refused, with what to do. A subclass that adds nothing comes back as the
+class of which it is one; others are refused. Imports scikit-learn.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 
 from meristem import estimators
 from meristem.check import unknown
 from meristem.columns import Columns
 from meristem.compact import compact
-from meristem.compact.inference import as_numpy
-from meristem.estimators.base import Growing
+from meristem.compact.inference import as_numpy, outputs
+from meristem.estimators.base import HISTORY, Growing
+from meristem.estimators.parameters import parameters_of
 from meristem.estimators.settings import Settings
 from meristem.files import network, state
-from meristem.files.arrays import Arrays, with_prefix, without_prefix
-from meristem.targets import unpack as unpack_targets
+from meristem.files.arrays import Arrays, on_device, with_prefix, without_prefix
+from meristem.files.document import cut
+from meristem.files.meaning import is_finite
+from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 
 E = TypeVar("E", bound=Settings)
 KINDS: dict[str, type[Growing]] = {
@@ -38,6 +44,49 @@ KINDS: dict[str, type[Growing]] = {
 ENTRIES = ["estimator", "parameters", "learned", "feature_names", "network", "state", "targets"]
 LEARNED = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
 LATER = ["n_samples_seen_", "predictability_", "input_dropout_", "n_parameters_"]  # not in the first files
+PARTS = ["network", "state", "targets", "scaling", "history"]
+EDGE = 4.0  # standard deviations
+ARRAYS = ["|b", "<i", "<u", "|i", "|u", "<f", "<U", "O"]
+# What Python itself notes of a class.
+BOOKKEEPING = {
+    "__module__",
+    "__qualname__",
+    "__doc__",
+    "__firstlineno__",
+    "__static_attributes__",
+    "__annotations__",
+    "__annotate_func__",
+    "__abstractmethods__",
+    "__parameters__",
+    "_abc_impl",
+}
+
+
+def _whole(least: int) -> Callable[[str, Any], None]:
+    def check(name: str, value: Any) -> None:
+        if type(value) is not int or not least <= value < 2**53:
+            raise ValueError(f"{name}={cut(repr(value), 40)} must be a number, whole and of at least {least}.")
+
+    return check
+
+
+def _share(name: str, value: Any) -> None:
+    if type(value) not in (int, float) or not -np.inf < value < np.inf:
+        raise ValueError(f"{name}={cut(repr(value), 40)} must be a number.")
+
+
+LEARNS: dict[str, Callable[[str, Any], None]] = {
+    "n_features_in_": _whole(1),
+    "n_iter_": _whole(1),
+    "best_epoch_": _whole(0),
+    "soft_size_": _share,
+    "hard_size_": _whole(0),
+    "n_live_units_": _whole(0),
+    "n_samples_seen_": _whole(0),
+    "predictability_": _share,
+    "input_dropout_": _share,
+    "n_parameters_": _whole(0),
+}
 
 
 def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
@@ -50,12 +99,14 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     >>> bool((same.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
-    if KINDS.get(type(estimator).__name__) is not type(estimator):
-        raise ValueError(f"A {type(estimator).__name__} cannot be saved; give one of {', '.join(KINDS)}.")
+    kind = kind_of(estimator, KINDS)
+    if getattr(estimator, "_state_", None) is None:
+        raise ValueError(f"This {type(estimator).__name__} cannot be saved: it has not been fitted.")
+    check_says_numbers(estimator)
     parts: dict[str, Arrays] = {"scaling": estimator._columns_.pack(), "history": estimator.history_}
     header = {
-        "estimator": type(estimator).__name__,
-        "parameters": {name: plain(value) for name, value in estimator.get_params().items()},
+        "estimator": kind.__name__,
+        "parameters": packed_parameters(estimator, kind),
         "learned": {name: getattr(estimator, name) for name in LEARNED + LATER if hasattr(estimator, name)},
         "feature_names": getattr(estimator, "feature_names_in_", np.array([])).tolist() or None,
     }
@@ -67,67 +118,194 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(header: Any, arrays: Arrays) -> Growing:
     """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
-    if set(header) != set(ENTRIES) or set(header["learned"]) - set(LATER) != set(LEARNED):
-        raise ValueError("it does not hold what an estimator is made of.")
-    estimator = made(header, KINDS)
-    estimator.network_ = network.unpack(header["network"], without_prefix("network", arrays))
-    estimator._state_ = state.unpack(header["state"], without_prefix("state", arrays))
+    estimator = checked(header, arrays)
+    estimator.network_ = on_device(network.shapes(header["network"]), estimator.network_)
+    estimator._state_ = state.placed(header["state"], estimator._state_)
     estimator._compact_ = as_numpy(compact(estimator.network_))
+    check_says_numbers(estimator)
+    return estimator
+
+
+def checked(header: Any, arrays: Arrays) -> Growing:
+    """The estimator with arrays of the host, if its parts fit together; ValueError of one line else. It cannot predict yet."""
+    if not isinstance(header, dict) or set(header) != set(ENTRIES) or not isinstance(header["learned"], dict):
+        raise ValueError("it does not hold what an estimator is made of.")
+    if set(header["learned"]) - set(LATER) != set(LEARNED):
+        raise ValueError("it does not hold what an estimator has learned.")
+    off = [name for name in arrays if name.partition(".")[0] not in PARTS]
+    if off:
+        raise ValueError(f"it has unknown arrays: {off[:3]}.")
+    estimator = made(header, KINDS)
+    estimator.network_ = network.checked(header["network"], without_prefix("network", arrays))
+    estimator._state_ = state.checked(header["state"], without_prefix("state", arrays))
     estimator._targets_ = unpack_targets(header["targets"], without_prefix("targets", arrays))
     estimator._columns_ = Columns.unpack(without_prefix("scaling", arrays))
     estimator.history_ = without_prefix("history", arrays)
     learned = {"n_samples_seen_": round(estimator._columns_.scaling.total)} | header["learned"]
-    learned.pop("n_parameters_", None)  # for whoever reads the header; the estimator counts its compact network
     for name, value in learned.items():
-        if type(value) not in (int, float):
-            raise ValueError(f"{name}={value!r} must be a number.")
-        setattr(estimator, name, value)
+        LEARNS[name](name, value)
+        if name != "n_parameters_":  # for whoever reads the header; the estimator counts its compact network
+            setattr(estimator, name, value)
+    _check_parts(estimator, header)
+    _check_history(estimator)
     if hasattr(estimator._targets_, "classes"):
         estimator.classes_ = estimator._targets_.classes
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    _check_parts(estimator)
     return estimator
+
+
+def kind_of(estimator: Any, kinds: Mapping[str, type[E]]) -> type[E]:
+    """The class of ours that it comes back as: its own, or that of which it is a subclass that adds nothing but a name."""
+    own = type(estimator)
+    base = next((kind for kind in own.__mro__ if kinds.get(kind.__name__) is kind), None)
+    if base is None:
+        raise ValueError(f"A {own.__name__} cannot be saved; give one of {', '.join(kinds)}.")
+    between = own.__mro__[: own.__mro__.index(base)]
+    added = [name for kind in between for name in vars(kind) if name not in BOOKKEEPING]
+    others = [kind for kind in own.__mro__ if kind not in base.__mro__ and kind not in between]
+    if added or others:
+        what = repr(added[0]) if added else f"the base {others[0].__name__}"
+        raise ValueError(
+            f"A {own.__name__} cannot be saved: it adds {what} to {base.__name__}, which no file holds; make it a plain one "
+            f"first, with all that it has learned: model.__class__ = meristem.{base.__name__}."
+        )
+    return base
 
 
 def made(header: Any, kinds: Mapping[str, type[E]]) -> E:
     """An estimator of one of these kinds that is not fitted, with the parameters of the header."""
-    if header["estimator"] not in kinds:
-        raise unknown("estimator", header["estimator"], list(kinds))
+    if not isinstance(header["estimator"], str) or header["estimator"] not in kinds:
+        raise unknown("estimator", cut(str(header["estimator"]), 40), list(kinds))
     kind = kinds[header["estimator"]]
-    given, known = header["parameters"], kind().get_params()
+    given, known = header["parameters"], parameters_of(kind)
+    if not isinstance(given, dict):
+        raise ValueError("its parameters cannot be loaded: they are no dictionary.")
     for name in given:
         if name not in known:
-            raise unknown(f"parameter of {header['estimator']}", name, list(known))
-    return kind(**{name: unplain(value) for name, value in given.items()})
+            raise unknown(f"parameter of {header['estimator']}", cut(name, 40), list(known))
+    estimator = kind(**{name: unplain(value) for name, value in given.items()})
+    for name, (parameter, _) in known.items():
+        if name == "device":  # the file may come from a machine that has another
+            if not isinstance(estimator.device, str | None):
+                raise ValueError(f"device={estimator.device!r} must be a name, or None.")
+        else:
+            parameter.check(name, getattr(estimator, name))
+    return estimator
 
 
-def _check_parts(estimator: Growing) -> None:
+def check_says_numbers(estimator: Growing) -> None:
+    """Raise ValueError unless it says finite numbers to rows in the middle, at the edges and without any number."""
+    columns = estimator._columns_
+    mean, scale = columns.scaling.mean[: columns.n_features], columns.scaling.scale[: columns.n_features]
+    rows = np.stack([columns.fill, mean - EDGE * scale, mean + EDGE * scale, np.full(columns.n_features, np.nan)])
+    with np.errstate(all="ignore"):
+        said = outputs(estimator._compact_, columns(rows))
+        told = estimator._targets_.decode(said)
+        is_fine = is_finite(said) and (told.dtype.kind != "f" or is_finite(told))
+    if not is_fine:
+        raise ValueError("what it predicts is not finite: its weights, or its scaling, are too large.")
+
+
+def _check_parts(estimator: Growing, header: dict[str, Any]) -> None:
     """Raise ValueError unless the parts are those of one estimator."""
-    n_out, n_in = estimator.network_.head.weight.shape[-2], estimator.network_.embed.weight.shape[-1]
+    names, targets, columns = header["feature_names"], estimator._targets_, estimator._columns_
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ValueError("its feature_names are no texts.")
+    last = header["state"]["network"]
+    for name in {"body", *estimator.network_.body.options()} - {"capacity"}:
+        if header["network"].get(name) != last.get(name):
+            raise ValueError(f"its network and the one to go on from differ in {name}.")
+    if header["network"]["body"] != estimator._body or header["network"]["members"] or last["members"]:
+        raise ValueError(f"a {type(estimator).__name__} has one network, a {estimator._body} one.")
+    if not isinstance(targets, Classes | Labels if isinstance(estimator, ClassifierMixin) else Numbers):
+        raise ValueError(f"a {type(estimator).__name__} does not learn {targets.kind}.")
+    n_out, n_in = header["network"]["n_out"], header["network"]["n_in"]
     fits = [
-        estimator._columns_.n_features == estimator.n_features_in_ and estimator._columns_.n_inputs == n_in,
-        len(getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))) == estimator.n_features_in_,
-        estimator._targets_.n_out == n_out,
+        columns.n_features == estimator.n_features_in_ and columns.n_inputs == n_in <= last["n_in"],
+        names is None or len(names) == estimator.n_features_in_,
+        targets.n_out == n_out <= last["n_out"],
+        (estimator.network_.features is None) == (estimator._state_.network.features is None),
     ]
     if not all(fits):
         raise ValueError("its network, its scaling, its targets and its number of features do not fit together.")
 
 
+def _check_history(estimator: Growing) -> None:
+    """Raise ValueError unless there is a row for each epoch; measures may be anything, those of one that diverged NaN."""
+    history, epochs = estimator.history_, estimator.n_iter_
+    is_whole = set(history) == {*HISTORY, "rate"} and all(
+        values.shape[:1] == (epochs,) and values.ndim == 1 + (name == "layer_sizes") and values.dtype.kind in "if"
+        for name, values in history.items()
+    )
+    if not is_whole or not 0 <= estimator.best_epoch_ <= epochs:
+        raise ValueError(f"its history is not that of {epochs} epochs.")
+
+
+def packed_parameters(estimator: E, kind: type[E]) -> dict[str, Any]:
+    """The parameters as JSON has them; what has no such form is refused, but for what is only of use while it learns."""
+    found = {}
+    for name in parameters_of(kind):
+        value = getattr(estimator, name)
+        try:
+            found[name] = None if is_passing(name, value) else plain(value)
+        except ValueError as error:
+            raise ValueError(
+                f"This {type(estimator).__name__} cannot be saved: its {name} holds a {error}, which no file does; give it "
+                f"another value first: model.set_params({name}=…)."
+            ) from None
+    return found
+
+
+def is_passing(name: str, value: Any) -> bool:
+    """Whether a parameter is of use only while it learns: `save` warns that it is not kept.
+
+    >>> is_passing("callbacks", print), is_passing("random_state", np.random.RandomState(0)), is_passing("random_state", 0)
+    (True, True, False)
+    """
+    return (name == "callbacks" and value is not None) or isinstance(value, np.random.RandomState | np.random.Generator)
+
+
 def plain(value: Any) -> Any:
-    """A parameter as JSON has it; a dictionary as its pairs, because its keys may be numbers, and a tuple as one."""
+    """A parameter as JSON has it; a dictionary as its pairs, because its keys may be numbers. ValueError with what has no form.
+
+    >>> plain({"a": (1, float("inf"))})
+    {'pairs': [['a', {'tuple': [1, {'float': 'inf'}]}]]}
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO":
+        return {"array": plain(value.tolist()), "type": value.dtype.str if value.dtype.kind != "O" else "O"}
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, dict):
+    if type(value) is dict:
         return {"pairs": [[plain(key), plain(entry)] for key, entry in value.items()]}
-    if isinstance(value, tuple | list | np.ndarray):
+    if type(value) in (tuple, list):
         entries = [plain(entry) for entry in value]
-        whole = {"tuple": entries} if isinstance(value, tuple) else entries
-        return None if None in entries else whole
-    return value if value is None or isinstance(value, bool | int | float | str) else None
+        return {"tuple": entries} if isinstance(value, tuple) else entries
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": repr(float(value))}
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return float(value)
+    raise ValueError(type(value).__name__)
 
 
 def unplain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return tuple(value["tuple"]) if "tuple" in value else dict(value["pairs"])
-    return value
+    """What `plain` made JSON of.
+
+    >>> unplain(plain({"a": (1, [None, float("-inf")])}))
+    {'a': (1, [None, -inf])}
+    """
+    if isinstance(value, list):
+        return [unplain(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"tuple"}:
+        return tuple(map(unplain, value["tuple"]))
+    if set(value) == {"pairs"}:
+        return {unplain(key): unplain(entry) for key, entry in value["pairs"]}
+    if set(value) == {"float"} and value["float"] in ("inf", "-inf", "nan"):
+        return float(value["float"])
+    if set(value) == {"array", "type"} and str(value["type"])[:2] in ARRAYS:
+        return np.array(unplain(value["array"]), dtype=value["type"])
+    raise ValueError(f"a parameter is not as it is written: {cut(str(value), 60)}.")

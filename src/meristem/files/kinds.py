@@ -11,15 +11,22 @@
 
 Each kind is a file that says how a thing becomes a header and arrays, and back: `pack`, `unpack`. How these become one file is
 in document.py. Nothing in a file is executed; what is wrong with it is a ValueError of one line.
+
+A file is true or refused. `load` asks what things mean, not only how they are written (meaning.py), and `save` reads back what
+it wrote and asks the same before the file takes its place: what is saved can be loaded, and a bad file replaces no good one.
 """
 
+import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 
 from meristem.files import model, network, run
-from meristem.files.document import naming_file, read, write_document
-from meristem.files.whole import PATHS
+from meristem.files.arrays import Arrays
+from meristem.files.document import Document, naming_file, packed, read
+from meristem.files.whole import PATHS, write_whole
 from meristem.nn.body import Body
 from meristem.nn.network import Network
 from meristem.train.objectives import Objective
@@ -39,27 +46,49 @@ def save(path: PATHS, thing: Any) -> None:
     ...     load(f"{folder}/model.safetensors").body.gate.value.shape
     (3, 4)
     """
+    kind, (header, arrays), read_back = _packed(thing)
+    if kind in (ESTIMATOR, SEARCH):
+        for name in not_kept(thing):
+            warnings.warn(f"{name} is not kept in a file: it will be None when this is loaded.", UserWarning, stacklevel=2)
+    with naming_file(path, "cannot be saved"):
+        data = packed(kind, arrays, header)
+
+    def check(beside: Path) -> None:
+        with naming_file(path, "cannot be saved"):
+            read_back(read(beside))
+
+    write_whole(path, data, check)
+
+
+def _packed(thing: Any) -> tuple[str, tuple[dict[str, Any], Arrays], Callable[[Document], Any]]:
+    """What kind of thing it is, its header and arrays, and what `load` would ask of them."""
     if isinstance(thing, Run):
-        kind, packed = run.KIND, run.pack(thing)
-    elif type(thing) is Network:
-        kind, packed = network.KIND, network.pack(thing)
-    elif hasattr(thing, "network_"):
+        own = [type(thing.best.body), type(thing.recipe.task)]
+        return run.KIND, run.pack(thing), lambda found: run.checked(found.header, found.arrays, own, thing.recipe.optimizer)
+    if type(thing) is Network:
+        own = [type(thing.body)]
+        return network.KIND, network.pack(thing), lambda found: network.checked(found.header, found.arrays, own)
+    if hasattr(thing, "network_"):
         from meristem.files import estimator  # it needs scikit-learn
 
-        kind, packed = ESTIMATOR, estimator.pack(thing)
-    elif hasattr(thing, "estimators_") and hasattr(thing, "path_"):
+        return ESTIMATOR, estimator.pack(thing), lambda found: estimator.checked(found.header, found.arrays)
+    if hasattr(thing, "estimators_") and hasattr(thing, "path_"):
         from meristem.files import search
 
-        kind, packed = SEARCH, search.pack(thing)
-    elif isinstance(thing, eqx.Module):
-        kind, packed = model.KIND, model.pack(thing)
-    else:
-        raise ValueError(
-            f"A {type(thing).__name__} cannot be saved; give a Network, a Run, an Equinox model or an estimator that has been "
-            "fitted."
-        )
-    header, arrays = packed
-    write_document(path, kind, arrays, header)
+        return SEARCH, search.pack(thing), lambda found: search.checked(found.header, found.arrays)
+    if isinstance(thing, eqx.Module):
+        return model.KIND, model.pack(thing), lambda found: model.checked(found.header, found.arrays, thing)
+    raise ValueError(
+        f"A {type(thing).__name__} cannot be saved; give a Network, a Run, an Equinox model or an estimator that has been "
+        "fitted."
+    )
+
+
+def not_kept(thing: Any) -> list[str]:
+    """The parameters of an estimator that no file holds and that are of use only while it learns."""
+    from meristem.files import estimator
+
+    return [name for name in vars(thing) if estimator.is_passing(name, getattr(thing, name))]
 
 
 def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
@@ -76,6 +105,8 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
     known = _checked(kinds)
     document = read(path)
     kind, header, arrays = document.kind, document.header, document.arrays
+    if kind in (ESTIMATOR, SEARCH):
+        from meristem.files import estimator, search  # they need scikit-learn, and say so
     with naming_file(path):
         if kind not in KINDS:
             raise ValueError(f"it holds a {kind[:40]!r}, which is none of {', '.join(KINDS)}; give another file.")
@@ -89,8 +120,6 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
             return run.unpack(header, arrays, known, optimizer)
         if kind == model.KIND:
             return model.unpack(header, arrays, like)
-        from meristem.files import estimator, search  # they need scikit-learn
-
         return (search if kind == SEARCH else estimator).unpack(header, arrays)
 
 

@@ -15,7 +15,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from meristem.files.arrays import Arrays, by_path, fill, path_name
+from meristem.files.arrays import Arrays, by_path, fill, on_device, path_name
+from meristem.files.meaning import check_model
 from meristem.files.network import body_name, made_with
 from meristem.nn.body import Body, is_body
 
@@ -42,6 +43,12 @@ def pack(model: eqx.Module) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(header: Any, arrays: Mapping[str, np.ndarray], like: Any) -> Any:
     """`like` with the arrays in it; raises ValueError of one line with what differs."""
+    template, filled, rest = checked(header, arrays, like)
+    return eqx.combine(on_device(template, filled), rest)
+
+
+def checked(header: Any, arrays: Mapping[str, np.ndarray], like: Any) -> tuple[Any, Any, Any]:
+    """The shapes of `like`, the same with arrays of the host, and the rest of it; ValueError of one line where they differ."""
     if not isinstance(header, dict) or set(header) != {"model", "values", "bodies"}:
         raise ValueError("a model has the entries model, values and bodies, and no other.")
     if like is None:
@@ -58,9 +65,11 @@ def unpack(header: Any, arrays: Mapping[str, np.ndarray], like: Any) -> Any:
             _check_same(place, here.get(place), there.get(place))
     template, rest = eqx.partition(roomy, _is_array)
     try:
-        return eqx.combine(fill(template, arrays), rest)
+        filled = fill(template, arrays)
     except ValueError as error:
         raise ValueError(f"the model that like=… gives has another structure: {error}") from error
+    check_model(filled)
+    return template, filled, rest
 
 
 def _check_same(place: str, here: Any, there: Any) -> None:

@@ -10,15 +10,18 @@ constructor's default.
 """
 
 import inspect
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.files.arrays import Arrays, by_path, check, fill
-from meristem.files.document import in_one_line
+from meristem.files.arrays import Arrays, by_path, check, fill, on_device
+from meristem.files.document import cut, in_one_line
+from meristem.files.meaning import check_network
 from meristem.gate import Confined
 from meristem.nn.body import Body
 from meristem.nn.linear import Linear
@@ -27,6 +30,7 @@ from meristem.nn.network import BODIES, Network
 KIND = "network"
 ENTRIES = ["body", "n_in", "n_out", "width", "embed_bias", "head_bias", "members"]  # of every network; `width` of most bodies
 LATER = ["feature_gates"]  # not in the first files
+SIZES = ["n_in", "n_out", "width", "depth", "capacity"]
 Structure = dict[str, Any]
 Kinds = Sequence[type]
 
@@ -57,7 +61,24 @@ def unpack(structure: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = ()) 
     >>> unpack(*pack(network)).body.capacity
     8
     """
-    return fill(shapes(structure, kinds), arrays)
+    return on_device(shapes(structure, kinds), checked(structure, arrays, kinds))
+
+
+def checked(structure: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = ()) -> Network:
+    """The network with arrays of the host, if it can be computed; ValueError of one line else."""
+    check_sizes(structure, arrays)
+    network = fill(shapes(structure, kinds), arrays)
+    check_network(network)
+    return network
+
+
+def check_sizes(structure: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise ValueError where the structure is larger than the arrays, before anything is made of it."""
+    most = max((array.size for array in arrays.values()), default=0)
+    for name in SIZES:
+        value = structure.get(name) if isinstance(structure, dict) else None
+        if type(value) is int and value > most:
+            raise ValueError(f"{name}={_told(value)} is more than its arrays have: {most} numbers in the largest.")
 
 
 def structure_of(network: Network) -> Structure:
@@ -103,6 +124,8 @@ def body_name(kind: type) -> str:
 def shapes(structure: Any, kinds: Kinds = ()) -> Network:
     """The network of a structure with shapes and types in place of arrays; nothing is computed, however large it is.
 
+    Of a structure that was asked for before, the same: to find them takes longer than to read a small file.
+
     >>> import jax
     >>> from meristem.nn import Network
     >>> structure = structure_of(Network.create("highway", n_in=2, n_out=1, width=4, depth=3, key=jax.random.key(0)))
@@ -111,18 +134,33 @@ def shapes(structure: Any, kinds: Kinds = ()) -> Network:
     """
     if not isinstance(structure, dict):
         raise ValueError("the structure of a network is no dictionary.")
+    try:
+        text = json.dumps(structure, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return _shapes(structure, kinds)
+    return _known_shapes(text, tuple(kinds), jax.config.read("jax_enable_x64"))
+
+
+@lru_cache(maxsize=64)
+def _known_shapes(text: str, kinds: tuple[type, ...], x64: bool) -> Network:
+    return _shapes(json.loads(text), kinds)
+
+
+def _shapes(structure: Structure, kinds: Kinds) -> Network:
     name, body = structure.get("body"), body_class(structure.get("body"), kinds)
     constructor = {key: value for key, value in inspect.signature(body).parameters.items() if key != "key"}
     required = {key for key, parameter in constructor.items() if parameter.default is parameter.empty} | set(ENTRIES)
     off = (required - set(structure)) | (set(structure) - set(ENTRIES + LATER) - set(constructor))
     if off:
-        raise ValueError(f"the structure of a {name} network has other entries: {sorted(off)}.")
-    structure = {"feature_gates": False} | structure
+        raise ValueError(
+            f"the structure of a {name} network has other entries: {', '.join(cut(entry, 40) for entry in sorted(off)[:3])}."
+        )
+    structure = dict[str, Any](feature_gates=False) | structure
     flags = ["embed_bias", "head_bias", "feature_gates"]
     for entries, kind, what in ((flags, bool, "true or false"), (["members"], list, "sizes")):
         for entry in entries:
             if not isinstance(structure[entry], kind):
-                raise ValueError(f"{entry}={structure[entry]!r} must be {what}.")
+                raise ValueError(f"{entry}={_told(structure[entry])} must be {what}.")
     n_in, n_out, width = (_size(entry, structure[entry]) for entry in ("n_in", "n_out", "width"))
     members = tuple(_size("members", count) for count in structure["members"])
     made = jax.eval_shape(
@@ -150,7 +188,7 @@ def made_with(body: type[Body], options: Mapping[str, Any]) -> Body:
     """The body that its constructor makes of a file's options, if it keeps them; called where nothing is computed."""
     for name, value in options.items():
         if isinstance(value, int) and abs(value) >= 2**31:
-            raise ValueError(f"{name}={value!r} must be below 2**31.")
+            raise ValueError(f"{name}={_told(value)} must be below 2**31.")
     key = {"key": jax.random.key(0)} if "key" in inspect.signature(body).parameters else {}
     try:
         made = body(**options, **key)
@@ -159,7 +197,7 @@ def made_with(body: type[Body], options: Mapping[str, Any]) -> Body:
         raise ValueError(in_one_line(error)) from error
     off = [name for name, value in options.items() if name not in kept or kept[name] != value]
     if off:
-        raise ValueError(f"a {body.__name__} of {off[0]}={options[off[0]]!r} says otherwise of itself.")
+        raise ValueError(f"a {body.__name__} of {off[0]}={_told(options[off[0]])} says otherwise of itself.")
     return made
 
 
@@ -171,5 +209,10 @@ def population(tree: Any, members: tuple[int, ...]) -> Any:
 def _size(name: str, value: Any) -> int:
     """A size as a file gives it, which may be anything."""
     if type(value) is not int or not 1 <= value < 2**31:
-        raise ValueError(f"{name}={value!r} must be an integer of at least 1 and below 2**31.")
+        raise ValueError(f"{name}={_told(value)} must be an integer of at least 1 and below 2**31.")
     return value
+
+
+def _told(value: Any) -> str:
+    """A value as a message tells it: whatever it is, not at length."""
+    return cut(repr(value), 40)

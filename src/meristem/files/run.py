@@ -10,17 +10,21 @@ population whose members are trained alone, of its last and its best network, be
     best_epoch, begun_at     [*members]
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 
 from meristem.files import network, recipe, state
-from meristem.files.arrays import Arrays, with_prefix, without_prefix
+from meristem.files.arrays import Arrays, on_device, with_prefix, without_prefix
 from meristem.files.network import Kinds
 from meristem.nn.network import Network
+from meristem.train import knobs as train_knobs
 from meristem.train.history import History
-from meristem.train.knobs import Knobs, checked
+from meristem.train.knobs import Knobs
+from meristem.train.recipe import Recipe
 from meristem.train.run import Run
 from meristem.train.state import FIELDS
 
@@ -29,7 +33,13 @@ ENTRIES = ["state", "best", "recipe", "least_capacity", "max_capacity", "capacit
 COUNTS = ["best_epoch", "begun_at"]
 PARTS = ["state", "best", "knobs", "history"]
 MEASURED = {*FIELDS, "soft_size"} - {"epoch"}  # what a history may hold
-FOR_LABELS = {"macro_f1", "dev_macro_f1", "hard_cost", "temperature"}  # what not every history holds
+SOMETIMES: dict[str, Callable[[Recipe], bool]] = {  # what not every history holds
+    "macro_f1": lambda recipe: recipe.task.outputs_are_labels,
+    "dev_macro_f1": lambda recipe: recipe.task.outputs_are_labels,
+    "hard_cost": lambda recipe: recipe.price != "units",
+    "temperature": lambda recipe: recipe.calibrate,  # and only where there is a development set
+}
+FLAGS = {"improved", "stopped", "diverged"}
 
 
 def pack(run: Run) -> tuple[dict[str, Any], Arrays]:
@@ -63,19 +73,28 @@ def pack(run: Run) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), optimizer: Any = None) -> Run:
     """The run; raises ValueError of one line where its parts do not fit together."""
+    run = checked(header, arrays, kinds, optimizer)
+    now = state.placed(header["state"], run.state, run.recipe, kinds)
+    return replace(run, state=now, best=on_device(network.shapes(header["best"], kinds), run.best))
+
+
+def checked(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), optimizer: Any = None) -> Run:
+    """The run with a state and a best network of the host, if it can go on; ValueError of one line else."""
     if not isinstance(header, dict) or set(header) != set(ENTRIES):
         raise ValueError(f"a run has the entries {', '.join(ENTRIES)}, and no other.")
     off = [name for name in arrays if name not in COUNTS and name.partition(".")[0] not in PARTS]
     if off or not set(COUNTS) <= set(arrays):
         raise ValueError(f"it lacks best_epoch or begun_at, or has unknown arrays: {off[:3]}.")
     how = recipe.unpack(header["recipe"], kinds, optimizer)
-    now = state.unpack(header["state"], without_prefix("state", arrays), how, kinds)
-    best = network.unpack(header["best"], without_prefix("best", arrays), kinds)
+    now = state.checked(header["state"], without_prefix("state", arrays), how, kinds)
+    best = network.checked(header["best"], without_prefix("best", arrays), kinds)
     _check_alike(header["state"]["network"], header["best"])
+    if {leaf.dtype for leaf in jax.tree.leaves(best)} != {leaf.dtype for leaf in jax.tree.leaves(now.network)}:
+        raise ValueError("its best and its last network are of different types of numbers.")
     members = now.epoch.shape
     for name in COUNTS:
-        if arrays[name].shape != members or arrays[name].dtype.kind != "i":
-            raise ValueError(f"array {name!r} must hold integers of shape {members}.")
+        if arrays[name].shape != members or arrays[name].dtype.kind != "i" or (arrays[name] < 0).any():
+            raise ValueError(f"array {name!r} must hold integers of shape {members}, none below 0.")
     run = Run(
         state=now,
         best=best,
@@ -86,12 +105,24 @@ def unpack(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), opt
         max_capacity=_capacity("max_capacity", header["max_capacity"], 1),
         begun_at=arrays["begun_at"],
         capacities=_capacities(header["capacities"], now.network, best),
-        past=_history(without_prefix("history", arrays), members),
+        past=_history(without_prefix("history", arrays), members, how),
     )
     epochs, rows = int(run.epochs.max()), len(run.past.get("loss", ()))
     if rows != epochs and (rows or (np.asarray(now.epoch) != run.begun_at).any()):
         raise ValueError(f"its history has {rows} epochs, its state {epochs}.")
+    if (run.begun_at > now.epoch).any() or (run.best_epoch > run.epochs).any():
+        raise ValueError("its best epoch, or that in which it began, is none that it has had.")
+    layers = run.past["layer_sizes"].shape[-1] if rows else None
+    if layers is not None and layers != _n_layers(header["best"], kinds):
+        raise ValueError(f"its history has the sizes of {layers} layers, which its network has not.")
     return run
+
+
+def _n_layers(structure: dict[str, Any], kinds: Kinds) -> int:
+    """How many sizes the body of such a network has."""
+    alone = network.shapes({**structure, "members": []}, kinds)
+    inputs = jax.ShapeDtypeStruct((1, structure["width"]), alone.embed.weight.dtype)
+    return int(jax.eval_shape(lambda body, inputs: body.sizes(inputs), alone.body, inputs).shape[0])
 
 
 def _check_alike(last: dict[str, Any], best: dict[str, Any]) -> None:
@@ -103,17 +134,28 @@ def _check_alike(last: dict[str, Any], best: dict[str, Any]) -> None:
 def _knobs(parts: Arrays, members: tuple[int, ...]) -> Knobs:
     if not {"learning_rate", "penalty", "l2"} <= set(parts) <= set(Knobs._fields):
         raise ValueError(f"its knobs are {', '.join(sorted(parts)) or 'missing'}; there are {', '.join(Knobs._fields)}.")
-    return checked(Knobs(**parts), members)
+    measured = parts.get("measured")
+    if measured is not None and (
+        measured.dtype.kind != "i" or measured.shape[:-1] != (*members, 2) or not measured.size or (measured < 0).any()
+    ):
+        raise ValueError(f"array 'knobs.measured' must hold rows, of shape {(*members, 2)} and how many.")
+    return train_knobs.checked(Knobs(**parts), members)
 
 
-def _history(parts: Arrays, members: tuple[int, ...]) -> History:
-    if parts and not MEASURED - FOR_LABELS <= set(parts) <= MEASURED:
-        raise ValueError(f"its history has other entries: {sorted(set(parts) ^ (MEASURED - FOR_LABELS))[:3]}.")
+def _history(parts: Arrays, members: tuple[int, ...], how: Recipe) -> History:
+    """Of measures, whatever they were: the loss of an epoch that diverged is NaN."""
+    always = MEASURED - set(SOMETIMES)
+    needed = always | {name for name, has in SOMETIMES.items() if has(how) and name != "temperature"}
+    if parts and not needed <= set(parts) <= always | {name for name, has in SOMETIMES.items() if has(how)}:
+        raise ValueError(f"its history has other entries: {', '.join(sorted(set(parts) ^ needed)[:3])}.")
     lengths = {values.shape[:1] for values in parts.values()}
     for name, values in parts.items():
         layers = values.shape[-1:] if name == "layer_sizes" else ()
-        if len(lengths) != 1 or values.shape[1:] != (*members, *layers) or values.dtype.kind not in "bif":
+        kind = "b" if name in FLAGS else "i" if name == "stage" else "bif"
+        if len(lengths) != 1 or values.shape[1:] != (*members, *layers) or values.dtype.kind not in kind:
             raise ValueError(f"its history of {name!r} has shape {values.shape}, where there are members {members}.")
+    if parts and ((parts["stage"] < 0) | (parts["stage"] > len(how.scales))).any():
+        raise ValueError("its history has a stage that there is not.")
     return parts
 
 

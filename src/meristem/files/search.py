@@ -15,8 +15,9 @@ from meristem import estimators
 from meristem.estimators.cv import CrossValidated
 from meristem.files import estimator
 from meristem.files.arrays import Arrays, with_prefix, without_prefix
+from meristem.files.meaning import is_finite
 from meristem.paths.members import COLUMNS, KNOBS
-from meristem.paths.result import Path
+from meristem.paths.result import Path, Point
 
 KIND = "search"
 KINDS: dict[str, type[CrossValidated]] = {
@@ -34,12 +35,11 @@ TABLE = {*COLUMNS, "loss", "error", "n_parameters", "soft_size", "hard_size", "e
 
 def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
     """A fitted estimator's header, made of JSON's values, and its arrays."""
-    if KINDS.get(type(model).__name__) is not type(model):
-        raise ValueError(f"A {type(model).__name__} cannot be saved; give one of {', '.join(KINDS)}.")
+    kind = estimator.kind_of(model, KINDS)
     packed = [estimator.pack(member) for member in model.estimators_]
     header = {
-        "estimator": type(model).__name__,
-        "parameters": {name: estimator.plain(value) for name, value in model.get_params().items()},
+        "estimator": kind.__name__,
+        "parameters": estimator.packed_parameters(model, kind),
         "chosen": {"penalty": model.penalty_, "l2": model.l2_, "dropout": model.input_dropout_},
         "seconds": float(model.path_.seconds),
         "members": [head for head, _ in packed],
@@ -52,28 +52,47 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
     """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
+    model, path, chosen, packed = checked(header, arrays)
+    model._keep(path, chosen, [estimator.unpack(*one) for one in packed])
+    return model
+
+
+def checked(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[tuple[Any, Arrays]]]:
+    """The estimator before it is fitted, its path, the point that was chosen, and the header and arrays of each network."""
     if not isinstance(header, dict) or set(header) != set(ENTRIES):
         raise ValueError("it does not hold what a search is made of.")
     model = estimator.made(header, KINDS)
     if not isinstance(header["members"], list) or not header["members"]:
         raise ValueError("its bag is empty.")
-    members = [
-        estimator.unpack(head, without_prefix(f"member_{number}", arrays)) for number, head in enumerate(header["members"])
-    ]
+    packed = [(head, without_prefix(f"member_{number}", arrays)) for number, head in enumerate(header["members"])]
+    members = [estimator.checked(*one) for one in packed]
     if any(type(member) is not model._plain for member in members):
         raise ValueError(f"its bag holds others than {model._plain.__name__}.")
+    if any(_said(head) != _said(header["members"][0]) for head in header["members"]):
+        raise ValueError("the networks of its bag do not say the same kind of thing.")
     path = _path(without_prefix("table", arrays), arrays.get("layer_sizes"), header["seconds"])
-    chosen = [point for point in path.points if all(point.knobs[name] == value for name, value in header["chosen"].items())]
-    if set(header["chosen"]) != set(KNOBS) - {"learning_rate"} or not chosen:
+    chosen = header["chosen"]
+    if not isinstance(chosen, dict) or set(chosen) != set(KNOBS) - {"learning_rate"}:
+        raise ValueError("it does not say what was chosen.")
+    points = [point for point in path.points if all(point.knobs[name] == value for name, value in chosen.items())]
+    if not points:
         raise ValueError("what was chosen is none of what was tried.")
-    model._keep(path, chosen[0], members)
-    return model
+    return model, path, points[0], packed
+
+
+def _said(head: dict[str, Any]) -> tuple[Any, ...]:
+    """What the networks of a bag have in common."""
+    return head["targets"], head["feature_names"], head["network"]["n_in"], head["network"]["n_out"]
 
 
 def _path(table: Arrays, layers: Any, seconds: Any) -> Path:
     lengths = {column.shape for column in table.values()}
-    if set(table) != TABLE or len(lengths) != 1 or len(next(iter(lengths))) != 1 or type(seconds) is not float:
+    is_whole = TABLE <= set(table) <= TABLE | {"score"} and len(lengths) == 1 and len(next(iter(lengths))) == 1
+    if not is_whole or not len(table["loss"]) or type(seconds) is not float:
         raise ValueError("its table of the search has other columns, or columns of several lengths.")
-    if layers is None or layers.ndim != 2 or len(layers) != len(table["loss"]):
+    for name, column in table.items():
+        if column.dtype.kind not in ("b" if name == "finished" else "if") or (name in COLUMNS and not is_finite(column)):
+            raise ValueError(f"the column {name!r} of its table holds something else.")
+    if layers is None or layers.ndim != 2 or len(layers) != len(table["loss"]) or layers.dtype.kind != "f":
         raise ValueError("its sizes by layer are not those of its table.")
     return Path(table, (), layers, seconds)

@@ -5,15 +5,19 @@
 Its shapes follow from those of the network and from the recipe's optimizer: they are what `train.state.start` would make.
 """
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import jax
 import numpy as np
 
 from meristem.check import unknown
-from meristem.files.arrays import Arrays, by_path, check, fill
-from meristem.files.network import Kinds, population, shapes, structure_of
+from meristem.files.arrays import Arrays, by_path, check, fill, on_device
+from meristem.files.document import cut
+from meristem.files.meaning import check_state
+from meristem.files.network import Kinds, check_sizes, population, shapes, structure_of
 from meristem.train.recipe import Recipe
 from meristem.train.state import TrainState, start
 
@@ -41,15 +45,40 @@ def pack(state: TrainState, recipe: Recipe = Recipe()) -> tuple[dict[str, Any], 
 
 def unpack(structure: Any, arrays: Mapping[str, np.ndarray], recipe: Recipe = Recipe(), kinds: Kinds = ()) -> TrainState:
     """The state; raises ValueError of one line where structure, arrays and the recipe's optimizer do not fit."""
-    return fill(_shapes(structure, recipe, kinds), arrays)
+    return placed(structure, checked(structure, arrays, recipe, kinds), recipe, kinds)
+
+
+def checked(structure: Any, arrays: Mapping[str, np.ndarray], recipe: Recipe = Recipe(), kinds: Kinds = ()) -> TrainState:
+    """The state with arrays of the host, its key as data, if training can go on from it; ValueError of one line else."""
+    check_sizes(structure.get("network") if isinstance(structure, dict) else None, arrays)
+    state = fill(_shapes(structure, recipe, kinds), arrays)
+    check_state(state, recipe)
+    return state
+
+
+def placed(structure: Any, state: TrainState, recipe: Recipe = Recipe(), kinds: Kinds = ()) -> TrainState:
+    """What `checked` gave, on the device."""
+    return on_device(_shapes(structure, recipe, kinds), state)
 
 
 def _shapes(structure: Any, recipe: Recipe, kinds: Kinds) -> TrainState:
     if not isinstance(structure, dict) or set(structure) != {"network", "key"}:
         raise ValueError("the structure of a state has the entries network and key, and no other.")
+    if structure["key"] not in GENERATORS:
+        raise unknown("key", cut(str(structure["key"]), 40), GENERATORS)
+    try:
+        return _known_shapes(json.dumps(structure, sort_keys=True), recipe, tuple(kinds), jax.config.read("jax_enable_x64"))
+    except TypeError:  # an objective of one's own that has no hash
+        return _all_shapes(structure, recipe, kinds)
+
+
+@lru_cache(maxsize=64)
+def _known_shapes(text: str, recipe: Recipe, kinds: tuple[type, ...], x64: bool) -> TrainState:
+    return _all_shapes(json.loads(text), recipe, kinds)
+
+
+def _all_shapes(structure: dict[str, Any], recipe: Recipe, kinds: Kinds) -> TrainState:
     generator = structure["key"]
-    if generator not in GENERATORS:
-        raise unknown("key", generator, GENERATORS)
     members = shapes(structure["network"], kinds).embed.weight.shape[:-2]
     network = shapes({**structure["network"], "members": []}, kinds)
     alone = jax.eval_shape(lambda one: start(one, recipe, key=jax.random.key(0, impl=generator)), network)

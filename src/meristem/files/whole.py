@@ -1,14 +1,18 @@
-"""A file is written whole or not at all: beside its place, to the disk, and then moved there."""
+"""A file is written whole or not at all: beside its place, to the disk, looked at once more, and then moved there."""
 
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 PATHS = str | os.PathLike[str]
 
 
-def write_whole(path: PATHS, data: bytes) -> None:
-    """A file with these bytes in place of `path`, or the old one; never a part. Raises ValueError with advice."""
+def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None = None) -> None:
+    """A file with these bytes in place of `path`, or the old one; never a part. Raises ValueError with advice.
+
+    `check` is given the new file before it is moved into place; what it raises leaves the old one there.
+    """
     place = Path(os.path.realpath(path))
     if place.is_dir() or not place.parent.is_dir():
         wrong = f"{os.fspath(path)!r} is a folder" if place.is_dir() else f"{str(place.parent)!r} is no folder"
@@ -20,6 +24,8 @@ def write_whole(path: PATHS, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            if check is not None:
+                check(beside)
             os.replace(beside, place)
         except BaseException:
             beside.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ fixed size and are overridden where a body knows better.
     structure(inputs)          what is there to be seen: gates or nodes, for words and pictures; a host function
     unopened(), crowded(…)     what a person should know of the size that was found; host functions
     options()                  the arguments that make such a body again, for files
+    fault()                    what is wrong with its numbers, where a file holds others than such a body can have
 
 Imports gate and structure; every body imports it.
 """
@@ -215,6 +216,15 @@ class Body(eqx.Module):
                 f"Make it a field or a property, or write options()."
             )
         return {name: getattr(self, name) for name in names}
+
+    def fault(self) -> str | None:
+        """What is wrong with its numbers, of one body or of a population; by default all must be finite. A host function."""
+        for path, leaf in jax.tree_util.tree_flatten_with_path(self)[0]:
+            found = np.asarray(leaf)
+            is_float = found.size and jnp.issubdtype(found.dtype, jnp.inexact)
+            if is_float and not (np.isfinite(found.min()) and np.isfinite(found.max())):  # a NaN is both
+                return f"{jax.tree_util.keystr(path, simple=True, separator='.')} holds numbers that are not finite."
+        return None
 
 
 B = TypeVar("B", bound=Body)

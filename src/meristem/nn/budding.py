@@ -33,7 +33,7 @@ from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Axes, Body, Dormant, GrowthInfo, Maps
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
-from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, seedling, spans
+from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of, living, n_leaves, seedling, spans
 from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
 
 PROBES = ["bud", "zero"]
@@ -246,6 +246,13 @@ class Budding(Body):
         if not waited or leaves < most:
             return None
         return f"The tree has all of its {leaves} leaves and wanted more: raise max_leaves, or raise penalty."
+
+    # Files ------------------------------------------------------------------------------------------------------------------
+
+    def fault(self) -> str | None:
+        rows = np.asarray(self.depth).reshape(-1, self.capacity).tolist()
+        off = next((row for row in rows if not is_tree(row)), None)
+        return super().fault() if off is None else f"depth {str(off)[:60]} is no tree."
 
 
 def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:

@@ -10,6 +10,8 @@ In the tree's own order (leaf, inner, leaf, …, leaf) leaf j is node 2j and inn
 make 2·capacity − 1 nodes. Pure functions of `depth`; imports nothing of meristem.
 """
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
@@ -17,6 +19,27 @@ from jaxtyping import Array, Bool, Int
 def seedling(capacity: int) -> Int[Array, " capacity"]:
     """A single leaf."""
     return jnp.full(capacity, -1, jnp.int32)
+
+
+def is_tree(depth: Sequence[int]) -> bool:
+    """Whether these numbers are a tree, as the module's header says; a host function.
+
+    >>> is_tree([-1, 1, 0, -1]), is_tree([-1, 0, 0]), is_tree([-1, -1, 0]), is_tree([-1, 2, 0])
+    (True, False, False, False)
+    """
+    n = next((j for j, own in enumerate(depth) if j and own < 0), len(depth))
+    if not len(depth) or any(own != -1 for own in (depth[0], *depth[n:])):
+        return False
+    # From left to right: `above` are the inner nodes whose right part is not closed yet, each less deep than the next.
+    above = [-1]
+    for own in [*depth[1:n], -1]:
+        while above[-1] > own:
+            if above.pop() != max(above[-1], own) + 1:  # a subtree hangs on the deeper of its two neighbors
+                return False
+        if own >= 0 and above[-1] == own:  # two of one depth with none between them that is less deep
+            return False
+        above.append(own)
+    return True
 
 
 def living(depth: Int[Array, " capacity"]) -> Bool[Array, " capacity"]:

@@ -95,6 +95,15 @@ class Classes(Targets):
 
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        if "names" not in header:
-            return cls(arrays["classes"])
-        return cls(np.array(header["names"], dtype=object if header["is_object"] else None))
+        if "names" in header:
+            names, is_object = header["names"], header["is_object"]
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or type(is_object) is not bool:
+                raise ValueError("its classes are no texts.")
+            classes = np.array(names, dtype=object if is_object else None)
+        else:
+            classes = arrays["classes"]
+        if classes.ndim != 1 or not len(classes) or classes.dtype.kind not in "biufUO":
+            raise ValueError("its classes are no row of numbers or texts.")
+        if not (classes[1:] > classes[:-1]).all() or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
+            raise ValueError("its classes are not ascending.")
+        return cls(classes)

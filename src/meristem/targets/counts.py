@@ -31,6 +31,7 @@ class Counts(Numbers):
 
     kind: ClassVar[str] = "counts"
     link: ClassVar[str] = "log"
+    learned_by: ClassVar[tuple[str, ...]] = (POISSON.name,)
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = POISSON) -> Self:
@@ -60,7 +61,10 @@ class Counts(Numbers):
 
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        return replace(super().unpack(header, arrays), relative_variance=float(header["relative_variance"]))
+        counts, variance = super().unpack(header, arrays), header["relative_variance"]
+        if type(variance) is not float or not 0 <= variance < np.inf or np.abs(counts.scaling.mean).max() > LARGEST:
+            raise ValueError("its counts are of no rate that there is.")
+        return replace(counts, relative_variance=variance)
 
     def _learned(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
         _check_rates(columns)

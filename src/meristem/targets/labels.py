@@ -60,7 +60,10 @@ class Labels(Targets):
 
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        return cls(int(header["count"]))
+        count = header["count"]
+        if type(count) is not int or not 1 <= count < 2**31:
+            raise ValueError("its number of labels is none.")
+        return cls(count)
 
 
 def sigmoid(z: np.ndarray) -> np.ndarray:

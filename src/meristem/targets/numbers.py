@@ -33,6 +33,7 @@ class Numbers(Targets):
 
     kind: ClassVar[str] = "numbers"
     link: ClassVar[str] = "identity"
+    learned_by: ClassVar[tuple[str, ...]] = ("squared_error", "absolute_error", "huber")  # objectives
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = SQUARED_ERROR) -> Self:
@@ -79,9 +80,13 @@ class Numbers(Targets):
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         given = header.get("objective", {"name": SQUARED_ERROR.name})
+        if not isinstance(given, dict) or given.get("name") not in cls.learned_by:
+            raise ValueError(f"its {cls.kind} are not learned by such an objective.")
         options = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items() if name != "name"}
-        objective = OBJECTIVES[given["name"]](**options)
-        return cls(Scaling.unpack(arrays), bool(header["is_flat"]), objective)
+        numbers = cls(Scaling.unpack(arrays), header["is_flat"], OBJECTIVES[given["name"]](**options))
+        if type(numbers.is_flat) is not bool or not numbers.n_out or (numbers.is_flat and numbers.n_out > 1):
+            raise ValueError(f"its {cls.kind} are one column or several, as is_flat says.")
+        return numbers
 
     def _learned(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
         """The scaling of these rows alone."""

@@ -1,7 +1,7 @@
 """Quantiles of numbers: an output for each level of each column of y, column by column, levels in the order given."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,12 +21,20 @@ class Quantiles(Numbers):
     """
 
     kind: ClassVar[str] = "quantiles"
+    learned_by: ClassVar[tuple[str, ...]] = (Quantile.name,)
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = Quantile()) -> Self:
         assert isinstance(objective, Quantile)
         each, levels = super().of(y, weight, standardize=standardize, objective=objective), len(objective.levels)
         return replace(each, scaling=_repeated(each.scaling, levels), is_flat=each.is_flat and levels == 1)
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        quantiles = super().unpack(header, arrays)
+        if quantiles.n_out % len(quantiles.levels):
+            raise ValueError("its quantiles are not one for each level of each column.")
+        return quantiles
 
     @property
     def levels(self) -> tuple[float, ...]:

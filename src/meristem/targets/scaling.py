@@ -108,6 +108,8 @@ class Scaling:
         rows = [row_of(arrays, name) for name in ("total", "mean", "variance")]
         if len(rows[0]) != 1 or len(rows[1]) != len(rows[2]):
             raise ValueError("its scaling does not hold together.")
+        if not np.isfinite(np.concatenate(rows)).all() or rows[0][0] < 0 or (rows[2] < 0).any():
+            raise ValueError("its scaling must be of finite numbers, and no variance below 0.")
         return cls(float(rows[0][0]), rows[1], rows[2])
 
 

@@ -19,6 +19,8 @@ def with_epochs(past: History, infos: Sequence[EpochInfo], begun_at: np.ndarray)
         return past
     names = [name for name in (*FIELDS, "soft_size") if name != "epoch" and getattr(infos[0], name) is not None]
     new = {name: np.stack([np.asarray(getattr(info, name)) for info in infos]) for name in names}
+    # What is measured now and was not before is NaN there: other data may have other measures.
+    past = past and {name: past[name] if name in past else np.full_like(past["loss"], np.nan) for name in names}
     if begun_at.ndim == 0:
         return {name: np.concatenate([past[name], new[name]]) if past else new[name] for name in names}
     rows = np.stack([np.asarray(info.epoch) for info in infos]) - begun_at - 1  # [infos, members]
