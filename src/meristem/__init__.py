@@ -5,9 +5,28 @@ The gates that decide how many units and layers exist are trained by gradient de
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from meristem import compact as compact, export as export, nn as nn, pictures as pictures
+if TYPE_CHECKING:  # the core
+    from meristem import nn as nn
     from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
+    from meristem.gate import Confined as Confined, project as project
+    from meristem.nn import grow as grow, resize as resize
+    from meristem.paths import Path as Path, path as path
+    from meristem.train.knobs import Knobs as Knobs
+    from meristem.train.loop import DivergedError as DivergedError, fit as fit
+    from meristem.train.optimizer import (
+        adam as adam,
+        decay_mask as decay_mask,
+        scale_by_rate as scale_by_rate,
+        trainable as trainable,
+    )
+    from meristem.train.recipe import Recipe as Recipe
+    from meristem.train.run import Run as Run, advance as advance, begin as begin
+    from meristem.train.samples import Data as Data
+    from meristem.train.step import step as step
+    from meristem.train.watching import Watcher as Watcher
+
+if TYPE_CHECKING:  # with extras
+    from meristem import compact as compact, export as export, pictures as pictures
     from meristem.estimators import (
         BuddingClassifier as BuddingClassifier,
         BuddingClassifierCV as BuddingClassifierCV,
@@ -22,28 +41,12 @@ if TYPE_CHECKING:
         TunnelRegressorCV as TunnelRegressorCV,
     )
     from meristem.files import load as load, save as save
-    from meristem.gate import Confined as Confined, project as project
-    from meristem.nn import grow as grow, resize as resize
-    from meristem.paths import Path as Path, path as path
     from meristem.pictures import (
         plot_decision_boundary as plot_decision_boundary,
         plot_frontier as plot_frontier,
         plot_growth as plot_growth,
         plot_structure as plot_structure,
     )
-    from meristem.train.knobs import Knobs as Knobs
-    from meristem.train.loop import DivergedError as DivergedError, fit as fit
-    from meristem.train.optimizer import (
-        adam as adam,
-        decay_mask as decay_mask,
-        scale_by_rate as scale_by_rate,
-        trainable as trainable,
-    )
-    from meristem.train.recipe import Recipe as Recipe
-    from meristem.train.run import Run as Run, advance as advance, begin as begin
-    from meristem.train.samples import Data as Data
-    from meristem.train.step import step as step
-    from meristem.train.watching import Watcher as Watcher
 
 __version__ = "0.1.0"
 

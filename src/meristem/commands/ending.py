@@ -1,4 +1,4 @@
-"""SIGTERM, SIGHUP and Ctrl-C end a command in order: a last checkpoint where there is something to keep, last words, the status.
+"""SIGTERM, SIGHUP and Ctrl-C end a command in order: a last checkpoint where there is something to keep, last words, a status.
 
     listen()                          as soon as the process begins, before anything large is imported
     with ends_with(words): …          inside, `words()` is called when the process is told to end; what it returns is printed

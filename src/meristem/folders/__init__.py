@@ -5,7 +5,7 @@
                       epochs.jsonl  a line for each epoch of each network (epochs.py)
                       checkpoints/  the trainings that are under way, as files of runs (checkpoints.py)
                       groups/       those that are over, until the whole run is
-    OUT/summary.json                written last, with the digests of the other files: it makes the run a finished one (owned.py)
+    OUT/summary.json                written last, with the digests of the others: it makes the run a finished one (owned.py)
 
 Imports files and train; experiments, estimators, pictures and commands import it.
 """

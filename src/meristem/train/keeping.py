@@ -14,7 +14,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 from meristem.train.run import Run
 from meristem.train.samples import Prepared
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 Keep = Callable[[Run], None]  # called after each epoch
 
 
