@@ -50,15 +50,14 @@ class Script:
 
 
 def start(*args: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-    env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(["src", *sys.path])}
-    env["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    return subprocess.Popen(
-        [sys.executable, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd
-    )
+    """A Python process that finds what this one does."""
+    env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, *args], **pipes, env=env, cwd=cwd)
 
 
 def survive(what: Study | Script, moments: Sequence[Moment]) -> tuple[str, int]:
-    """Kill a process at each of these moments and start it again, then let it end; what it said last, and how many kills hit."""
+    """Kill a process at each of these moments, start it again, and let it end; what it said last, and how many kills hit."""
     hits = 0
     for moment in moments:
         with what.start() as process:
@@ -77,7 +76,7 @@ def wait_for(process: subprocess.Popen[str], has_come: Callable[[], bool]) -> No
     deadline = time.monotonic() + SECONDS
     while process.poll() is None and not has_come():
         assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.002)
+        time.sleep(0.005)
 
 
 def after(seconds: float) -> Moment:

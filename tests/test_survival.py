@@ -35,7 +35,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory):
 
 
 def check_survival(out: Path, name: str, moments, whole) -> int:
-    said, hits = survive(Study(out, STUDIES[name]), moments)
+    _, hits = survive(Study(out, STUDIES[name]), moments)
     wanted, found = whole(name), left_by(out)
     assert found["summary"] == wanted["summary"] and found["lines"] == wanted["lines"]
     assert found["arrays"] == wanted["arrays"] and found["files"] == wanted["files"]
