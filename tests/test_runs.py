@@ -285,9 +285,9 @@ def test_a_fit_saves_what_it_has():
         save=saved.append,
         save_seconds=0.0,
     )
-    assert len(saved) >= 3 and saved[-1] is run
+    assert len(saved) >= 2 and saved[-1] is run, "in the background, for a small share of the time; and at the end"
     assert all(one.members == (2,) for one in saved)
-    rest = fit(saved[2], DATA, max_epochs=3)
+    rest = fit(saved[0], DATA, max_epochs=3)
     assert same_run(rest, run)
 
 

@@ -5,26 +5,27 @@ The gates that decide how many units and layers exist are trained by gradient de
 
 from typing import TYPE_CHECKING, Any
 
-from meristem import nn as nn
-from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
-from meristem.gate import Confined as Confined, project as project
-from meristem.nn import grow as grow, resize as resize
-from meristem.paths import Path as Path, path as path
-from meristem.train.knobs import Knobs as Knobs
-from meristem.train.loop import DivergedError as DivergedError, fit as fit
-from meristem.train.optimizer import (
-    adam as adam,
-    decay_mask as decay_mask,
-    scale_by_rate as scale_by_rate,
-    trainable as trainable,
-)
-from meristem.train.recipe import Recipe as Recipe
-from meristem.train.run import Run as Run, advance as advance, begin as begin
-from meristem.train.samples import Data as Data
-from meristem.train.step import step as step
-from meristem.train.watching import Watcher as Watcher
+if TYPE_CHECKING:  # the core
+    from meristem import nn as nn
+    from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
+    from meristem.gate import Confined as Confined, project as project
+    from meristem.nn import grow as grow, resize as resize
+    from meristem.paths import Path as Path, path as path  # type: ignore[no-redef]  # it is a module of paths, too
+    from meristem.train.knobs import Knobs as Knobs
+    from meristem.train.loop import DivergedError as DivergedError, fit as fit
+    from meristem.train.optimizer import (
+        adam as adam,
+        decay_mask as decay_mask,
+        scale_by_rate as scale_by_rate,
+        trainable as trainable,
+    )
+    from meristem.train.recipe import Recipe as Recipe
+    from meristem.train.run import Run as Run, advance as advance, begin as begin
+    from meristem.train.samples import Data as Data
+    from meristem.train.step import step as step
+    from meristem.train.watching import Watcher as Watcher
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # with extras
     from meristem import compact as compact, export as export, pictures as pictures
     from meristem.estimators import (
         BuddingClassifier as BuddingClassifier,
@@ -49,8 +50,22 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names that need more than the core's five dependencies, or more time than an import should take, are looked up when they are
-# asked for: name → the module that has it, and the extra to install for it.
+# All names are looked up when they are asked for: the command line must listen to signals before anything large is imported,
+# and some need more than the core's five dependencies. name → the module that has it; LAZY: and the extra to install for it.
+CORE = {
+    **dict.fromkeys(("hard_size", "layer_sizes", "soft_size"), "complexity"),
+    **dict.fromkeys(("Confined", "project"), "gate"),
+    **dict.fromkeys(("grow", "resize"), "nn"),
+    **dict.fromkeys(("fit", "DivergedError"), "train.loop"),
+    **dict.fromkeys(("begin", "advance", "Run"), "train.run"),
+    "step": "train.step",
+    "Recipe": "train.recipe",
+    "Knobs": "train.knobs",
+    "Data": "train.samples",
+    "Watcher": "train.watching",
+    **dict.fromkeys(("path", "Path"), "paths"),
+    **dict.fromkeys(("adam", "decay_mask", "scale_by_rate", "trainable"), "train.optimizer"),
+}
 LAZY = {
     "BuddingClassifier": ("estimators", "sklearn"),
     "BuddingClassifierCV": ("estimators", "sklearn"),
@@ -70,21 +85,18 @@ LAZY = {
     "plot_growth": ("pictures", "cli"),
     "plot_structure": ("pictures", "cli"),
 }
-MODULES = {"compact": "compact", "export": "export", "pictures": "pictures", "plots": "pictures"}
-CORE = [
-    *("nn", "hard_size", "layer_sizes", "soft_size", "Confined", "project", "grow", "resize"),
-    *("fit", "begin", "advance", "step", "Run", "Recipe", "Knobs", "Data", "Watcher", "DivergedError", "path", "Path"),
-    *("adam", "decay_mask", "scale_by_rate", "trainable"),
-]
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "__all__":  # only what can be imported here: a star must not fail where an extra is not installed
-        return [*CORE, *(lazy for lazy, (_, extra) in LAZY.items() if extra != "sklearn" or _have("sklearn"))]
-    if name in MODULES:
-        return import_module(f"meristem.{MODULES[name]}")
+        return ["nn", *CORE, *(lazy for lazy, (_, extra) in LAZY.items() if extra != "sklearn" or _have("sklearn"))]
+    if name in CORE:
+        return getattr(import_module(f"meristem.{CORE[name]}"), name)
+    module = {"plots": "pictures"}.get(name, name)
+    if name not in LAZY and not name.startswith("_") and _have(f"meristem.{module}"):
+        return import_module(f"meristem.{module}")
     if name not in LAZY:
         raise AttributeError(f"module 'meristem' has no attribute {name!r}")
     module, extra = LAZY[name]
@@ -97,7 +109,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LAZY, *MODULES})
+    return sorted({*globals(), "nn", "compact", "export", "pictures", *CORE, *LAZY})
 
 
 def _have(module: str) -> bool:

@@ -1,7 +1,5 @@
 """`python -m meristem`, from a source tree or installed."""
 
-import sys
+from meristem.commands.entry import main
 
-from meristem.commands.main import main
-
-sys.exit(main())
+main()

@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     be_repeatable()
     try:
         args.run(args)
+        sys.stdout.flush()
     except ValueError as error:
         print(f"meristem: {error}", file=sys.stderr)
         return 2
@@ -63,4 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # a disk that is full, most of all: whatever was being written
+        print(f"meristem: {f'{error.filename!r}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
+        return 2
     return 0

@@ -15,6 +15,7 @@ import numpy as np
 from meristem.commands.parsing import add_command
 from meristem.compact import compact, n_parameters
 from meristem.nn import Network
+from meristem.pictures.png import check_place, write_png
 from meristem.pictures.studies import have_matplotlib
 from meristem.show.describe import describe
 from meristem.show.table import print_table
@@ -43,12 +44,15 @@ def add(commands: Any) -> None:
     for command in (show, export):
         command.add_argument("model", type=Path, metavar="MODEL", help="a file that save() wrote")
         command.add_argument("--member", type=int, metavar="M", help="which network of a population, counted from 0")
-    show.add_argument("--png", type=Path, metavar="FILE", help="where the picture goes (default: MODEL with .png)")
+    show.add_argument(
+        "--png", type=Path, metavar="FILE", help="where the picture goes, or into which folder (default: MODEL with .png)"
+    )
     export.add_argument("--onnx", type=Path, required=True, metavar="FILE", help="the ONNX file to write")
 
 
 def run_show(args: argparse.Namespace) -> None:
     """Words, a table and a picture; of a population without a member only a table of its members."""
+    path = _picture(args.model, args.png)
     held = _load(args.model)
     if args.member is None and (members := _members(held)):
         print(f"A population of {members}; --member 0 … {members - 1} shows one of them.")
@@ -66,7 +70,6 @@ def run_show(args: argparse.Namespace) -> None:
     if not have_matplotlib():
         print("No picture: matplotlib is not installed (pip install 'meristem-nn[cli]').", file=sys.stderr)
         return
-    path = args.png or args.model.with_suffix(".png")
     _draw_structure(network if isinstance(held, Run) else held, path)
     print(f"\nDrawn: {path}")
 
@@ -80,9 +83,16 @@ def run_export(args: argparse.Namespace) -> None:
     held = _member(held, args.member, args.model)
     from meristem import export
 
+    _check_onnx(args.onnx)
     is_estimator = hasattr(held, "network_")
     path = export.onnx_of(held, args.onnx) if is_estimator else export.to_onnx(args.onnx, compact(_network(held)))
     print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+def _check_onnx(path: Path) -> None:
+    """That no file is there that is not an export of ours, such as the model itself."""
+    if path.is_file() and b"meristem" not in path.read_bytes()[:64]:
+        raise ValueError(f"--onnx={str(path)!r} is there and no ONNX file of meristem's; move it away, or give another.")
 
 
 def _load(path: Path) -> Any:
@@ -147,13 +157,17 @@ def _state(run: Run) -> str:
     return "diverged" if run.diverged else "stopped" if run.stopped else "not over"
 
 
+def _picture(model: Path, given: Path | None) -> Path:
+    """Where the picture goes: the file that is given, one of the model's name in the folder that is given, or one beside it."""
+    name = f"{model.stem if model.suffix != '.png' else model.name}.png"
+    folder = model.parent if given is None else given
+    return check_place("--png", folder / name if given is None or folder.is_dir() else given)
+
+
 def _draw_structure(model: Any, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")
     from meristem.pictures import plot_structure
 
-    try:
-        plot_structure(model).figure.savefig(path, dpi=150, bbox_inches="tight")
-    except OSError as error:
-        raise ValueError(f"--png={str(path)!r} cannot be written ({error.strerror}); choose another place.") from error
+    write_png(path, plot_structure(model).figure, dpi=150, bbox_inches="tight")

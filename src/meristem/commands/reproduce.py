@@ -4,30 +4,33 @@ The options are the fields of the study's options class; what they may be is che
 """
 
 import argparse
-import os
-import signal
+import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from meristem.commands.ending import ends_with
 from meristem.commands.parsing import Parser, add_command
 from meristem.experiments import STUDIES, summary
 from meristem.experiments.columns import table
+from meristem.experiments.kept import Kept, described
 from meristem.experiments.option import Option, flag, option_of
 from meristem.experiments.options import Options
-from meristem.experiments.runs import device
+from meristem.experiments.runs import at_once, device
 from meristem.experiments.study import Study, run as run_study
-from meristem.pictures.studies import draw, have_matplotlib
+from meristem.folders.folder import RunFolder
+from meristem.pictures.studies import drawn, have_matplotlib
+from meristem.pictures.studies.drawing import OTHERS as PICTURES
+from meristem.pictures.studies.files import checked
 from meristem.show.progress import Progress
 from meristem.show.table import print_table
+from meristem.train.saving import SECONDS
 
 AFTERWARDS = """
-writes summary.json, history.npz and the figures into --out; `meristem figures OUT` redraws the figures from the files.
+writes summary.json, history.npz, the figures and the trained networks into --out; `meristem figures OUT` redraws the figures
+from the files, `meristem show OUT/networks/…` shows a network. What was interrupted goes on with --resume, to the same bits.
 """
 
 
@@ -44,6 +47,14 @@ def add(commands: Any) -> None:
             _add_option(parser, field, option)
         out = Path("out") / name
         parser.add_argument("--out", type=Path, default=out, metavar="DIR", help="where results go (default: %(default)s)")
+        parser.add_argument("--resume", action="store_true", help="go on with the run that was interrupted there")
+        parser.add_argument(
+            "--checkpoint-every",
+            type=float,
+            default=SECONDS,
+            metavar="SECONDS",
+            help="how often what is being trained is saved, for at most 5 %% of the time (default: %(default)g)",
+        )
 
 
 def _options(study: Study[Any]) -> list[tuple[Field[Any], Option]]:
@@ -67,49 +78,68 @@ def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Opti
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run a study, write its files, show its table, draw its figures."""
+    """Run a study or go on with it, show its table, draw its figures, and write its files."""
     study = STUDIES[args.study]
     given = {field.name: getattr(args, field.name) for field, _ in _options(study)}
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+    every = check_seconds(args.checkpoint_every)
     study.before()
     out = summary.check_out(args.out)
     seeds = "1 seed" if options.seeds == 1 else f"{options.seeds} seeds"
     begin = time.perf_counter()
-    with Progress() as progress, _ends_at_once(progress):
+    with Progress() as progress, ends_with(progress.close), RunFolder.take(out) as folder:
         progress.say(f"{args.study} on {device()}, {seeds}")
         plan = study.plan(options)
-        result = run_study(study, options, plan, progress)
-    paper = study.paper_of(plan)
-    head = summary.header(study.name, plan.title, paper, time.perf_counter() - begin, result.runs)
-    head |= plan.known | {"pictures": study.pictures_of(plan).as_json()} | result.more
-    written = summary.write(out, head, result.history)
+        about = described(options, [options.sized(task) for task in plan.tasks])
+        may_write = ["history.npz", *(f"{name}.png" for name in (*options.models, *PICTURES))]
+        for line in folder.begin(about, summary.command(), resume=args.resume, may_write=may_write):
+            progress.say(line)
+        if args.resume and folder.is_finished:
+            return
+        kept = _kept(folder, every, progress)
+        with ends_with(lambda: _last_words(folder, kept)):
+            result = run_study(study, options, plan, progress, at_once if kept is None else kept.train)
+            paper = study.paper_of(plan)
+            head = summary.header(study.name, plan.title, paper, time.perf_counter() - begin, result.runs, folder.command)
+            head |= plan.known | {"pictures": study.pictures_of(plan).as_json()} | result.more
+            files = {"history.npz": summary.history_bytes(result.history)} | _drawn(head, result.history, out)
+            written = folder.publish(files, head)
     beside = ", beside the paper" if paper else ""
     print_table(*table(study.columns, result.runs, paper), f"{plan.title}, {seeds}: {study.averages}{beside}")
-    written += _draw(out)
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
 
 
-def _draw(out: Path) -> list[Path]:
+def check_seconds(value: float) -> float:
+    """That a time between checkpoints is one."""
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"--checkpoint-every={value:g} must be a number of seconds of at least 0.")
+    return value
+
+
+def _kept(folder: RunFolder, every: float, progress: Progress) -> Kept | None:
+    """What keeps the trainings; None, which is said, where files of runs cannot be written."""
+    try:
+        import safetensors  # noqa: F401
+    except ImportError:
+        progress.say("No checkpoints: safetensors is not installed (pip install 'meristem-nn[cli]').")
+        return None
+    return Kept(folder, folder.checkpoints(seconds=every, say=progress.say))
+
+
+def _last_words(folder: RunFolder, kept: Kept | None) -> str:
+    """When the process is told to end: a last checkpoint, and the command that goes on."""
+    if kept is None:
+        return "no results were written"
+    kept.now()
+    return f"go on with: {folder.command.removesuffix(' --resume')} --resume"
+
+
+def _drawn(head: dict[str, Any], history: dict[str, Any], out: Path) -> dict[str, bytes]:
+    """The figures, as the files that are about to be written give them."""
     if have_matplotlib():
-        return draw(out)
+        return drawn(checked(json.loads(json.dumps(head)), history, out))
     print(
         "Figures skipped: matplotlib is not installed (pip install 'meristem-nn[cli]', then: meristem figures DIR).",
         file=sys.stderr,
     )
-    return []
-
-
-@contextmanager
-def _ends_at_once(progress: Progress) -> Iterator[None]:
-    """Ctrl-C ends the process itself: an exception can get lost inside JAX, and leaving Python while XLA computes can crash."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        progress.close()
-        print("\nmeristem: interrupted; no results were written", file=sys.stderr, flush=True)
-        os._exit(130)
-
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return {}

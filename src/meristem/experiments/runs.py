@@ -1,10 +1,11 @@
 """One model trained on tasks at several settings with several seeds, its test figures, and the records of it.
 
-    train("tunnel", task, trials, progress) → [(record, run), …], one per setting and seed
-    train_model("tunnel", tasks, trials, progress) → a Result with the setting that it keeps on each task
+    train("tunnel", task, trials, progress, keep) → [(record, run), …], one per setting and seed
+    train_model("tunnel", tasks, trials, progress, keep) → a Result with the setting that it keeps on each task
 
 All members of a task train as one population (`fit` decides whether as one program). The model whose development measure was
-best is the one that is tested; nothing else ever sees the test part.
+best is the one that is tested; nothing else ever sees the test part. `keep` says how a population is trained: at once, or so
+that it is kept on the way (kept.py).
 """
 
 import itertools
@@ -28,12 +29,15 @@ from meristem.train.measure import Measures, evaluate
 from meristem.train.recipe import Recipe
 from meristem.train.run import Run
 from meristem.train.samples import Data, prepare
+from meristem.train.watching import Watcher
 
 PATH_FIELDS = [
     *("model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"),
     *("train_error", "dev_error", "test_error", "best_soft_size", "n_parameters"),
 ]
 Arrays = Mapping[str, np.ndarray]
+Train = Callable[[list[Watcher]], Run]  # with those who look on
+Keep = Callable[[str, str, Train], tuple[Run, float]]  # of a model on a task: the run, and its seconds
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,13 @@ def device() -> str:
     return jax.devices()[0].device_kind
 
 
-def train(model: str, task: Task, trials: Trials, progress: Progress) -> list[tuple[Record, Run]]:
+def at_once(model: str, task: str, train: Train) -> tuple[Run, float]:
+    """Train a population, and keep nothing on the way."""
+    begin = time.perf_counter()
+    return train([]), time.perf_counter() - begin
+
+
+def train(model: str, task: Task, trials: Trials, progress: Progress, keep: Keep = at_once) -> list[tuple[Record, Run]]:
     """A model on a task, at every setting and with every seed."""
     members = trials.members(model)
     dropout, rate, penalty, seeds = (np.asarray(values) for values in zip(*members, strict=True))
@@ -131,21 +141,24 @@ def train(model: str, task: Task, trials: Trials, progress: Progress) -> list[tu
     networks = jax.vmap(lambda key: MODELS[model].create(task.data.x.shape[1], task.n_out, key=key, **size))(
         seed_keys(seeds.tolist(), 0)
     )
-    begin = time.perf_counter()
-    with progress.group(model, task.name, len(members) * task.usual_epochs, task.measure) as watcher:
-        population = fit(
-            networks,
-            task.data,
-            learning_rate=rate,
-            penalty=penalty,
-            budget=trials.budget,
-            dropout=dropout if dropout.any() else None,  # none is compiled where there is none
-            key=seed_keys(seeds.tolist(), 1),
-            recipe=task.recipe,
-            max_epochs=trials.max_epochs,
-            watch=watcher,
-        )
-    seconds, runs = time.perf_counter() - begin, population.each()
+
+    def population(watchers: list[Watcher]) -> Run:
+        with progress.group(model, task.name, len(members) * task.usual_epochs, task.measure) as shown:
+            return fit(
+                networks,
+                task.data,
+                learning_rate=rate,
+                penalty=penalty,
+                budget=trials.budget,
+                dropout=dropout if dropout.any() else None,  # none is compiled where there is none
+                key=seed_keys(seeds.tolist(), 1),
+                recipe=task.recipe,
+                max_epochs=trials.max_epochs,
+                watch=[shown, *watchers],
+            )
+
+    trained_run, seconds = keep(model, task.name, population)
+    runs = trained_run.each()
     steps = sum(int(run.epochs) for run in runs) * steps_of(task.data.x.shape[0], task.recipe.batch_size)
     trained = [
         (
@@ -159,7 +172,7 @@ def train(model: str, task: Task, trials: Trials, progress: Progress) -> list[tu
                 **({} if trials.budget is None else {"budget": trials.budget}),
                 paper_penalty=member.penalty * task.recipe.batch_size,
                 seconds=round(seconds / len(members), 2),
-                steps_per_second=round(steps / seconds),
+                steps_per_second=round(steps / max(seconds, 0.01)),
             ),
             run,
         )
@@ -179,6 +192,7 @@ def train_model(
     tasks: Sequence[Task],
     trials: Trials,
     progress: Progress,
+    keep: Keep = at_once,
     *,
     line: Callable[[list[Record]], str] | None = None,
     arrays: Callable[[Network], Arrays] | None = None,
@@ -189,7 +203,7 @@ def train_model(
     """
     result = Result()
     for ways in by_name(tasks).values():
-        trained = [pair for task in ways for pair in train(model, task, trials, progress)]
+        trained = [pair for task in ways for pair in train(model, task, trials, progress, keep)]
         chosen, tried = chosen_setting(trained, ways[0].measure, trials.choose)
         result.add(chosen, arrays)
         if trials.is_path:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from meristem.experiments.columns import Column, Papers
 from meristem.experiments.options import Options
-from meristem.experiments.runs import Arrays, Result, Task, by_name, train_model
+from meristem.experiments.runs import Arrays, Keep, Result, Task, at_once, by_name, train_model
 from meristem.experiments.select_rate import train_selecting_rate
 from meristem.experiments.summary import Record
 from meristem.nn import Network
@@ -61,15 +61,15 @@ class Study(Generic[T]):
         return plan.pictures or self.pictures
 
 
-def run(study: Study[T], options: T, plan: Plan, progress: Progress) -> Result:
-    """Train every model on every task, each at the setting that it keeps."""
+def run(study: Study[T], options: T, plan: Plan, progress: Progress, keep: Keep = at_once) -> Result:
+    """Train every model on every task, each at the setting that it keeps; `keep`: see runs.py."""
     result = Result()
     for task in plan.tasks:
         result.history |= {f"data/{task.name}/{name}": values for name, values in task.arrays.items()}
     tasks = [options.sized(task) for task in plan.tasks]
     progress.plan(usual_epochs(options, tasks))
     for model in options.models:
-        train = partial(train_model, model, tasks, progress=progress, line=study.line, arrays=study.arrays)
+        train = partial(train_model, model, tasks, progress=progress, keep=keep, line=study.line, arrays=study.arrays)
         trials = options.trials(model)
         result.join(train_selecting_rate(model, trials, train, progress) if options.select_rate else train(trials))
     return result

@@ -4,7 +4,6 @@ Files are written whole or not at all. The schema is that of DESIGN.md; errors a
 """
 
 import io
-import json
 import shlex
 import sys
 import tempfile
@@ -18,7 +17,6 @@ import numpy as np
 
 import meristem
 from meristem.compact import n_parameters
-from meristem.files.whole import write_whole
 from meristem.nn import Network
 from meristem.train.measure import Measures
 from meristem.train.optimizer import trainable
@@ -84,7 +82,14 @@ def _live(network: Network) -> int:
     return int(network.body.live_parameters()) + _trained((network.embed, network.head))
 
 
-def header(experiment: str, title: str, paper: Mapping[str, Any], wall_seconds: float, runs: list[Record]) -> Record:
+def command() -> str:
+    """The one that is running."""
+    return shlex.join(["meristem", *sys.argv[1:]])
+
+
+def header(
+    experiment: str, title: str, paper: Mapping[str, Any], wall_seconds: float, runs: list[Record], command: str
+) -> Record:
     """summary.json: what ran, on which data, with what, on what, and the paper's values beside ours."""
     return {
         "experiment": experiment,
@@ -93,7 +98,7 @@ def header(experiment: str, title: str, paper: Mapping[str, Any], wall_seconds: 
         "jax": jax.__version__,
         "device": jax.default_backend(),
         "device_name": jax.devices()[0].device_kind,
-        "command": shlex.join(["meristem", *sys.argv[1:]]),
+        "command": command,
         "wall_seconds": round(wall_seconds, 1),
         "runs": runs,
         "paper": dict(paper),
@@ -114,11 +119,8 @@ def check_out(out: Path) -> Path:
         raise ValueError(f"--out={str(out)!r} cannot be written to ({error.strerror}); choose another folder.") from error
 
 
-def write(out: Path, summary: Record, history: dict[str, np.ndarray]) -> list[Path]:
-    """Both files, each whole."""
+def history_bytes(history: dict[str, np.ndarray]) -> bytes:
+    """history.npz: the same arrays give the same bytes."""
     packed = io.BytesIO()
     np.savez_compressed(packed, **history)  # type: ignore[arg-type]
-    files = {out / "history.npz": packed.getvalue(), out / "summary.json": json.dumps(summary, indent=1).encode() + b"\n"}
-    for path, data in files.items():
-        write_whole(path, data)
-    return list(files)
+    return packed.getvalue()

@@ -1,11 +1,19 @@
-"""A file is written whole or not at all: beside its place, to the disk, looked at once more, and then moved there."""
+"""A file is written whole or not at all: beside its place, to the disk, looked at once more, and then moved there.
+
+A writer that is killed leaves the old file or the new one, and perhaps a `.meristem-PID-…` beside it: `clean_leftovers` takes
+those away whose writer is gone.
+"""
 
 import os
+import re
 import secrets
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 PATHS = str | os.PathLike[str]
+LEFTOVER = re.compile(r"\.meristem-(\d+)-[0-9a-f]{16}")
+OLD = 3600.0  # seconds, after which nobody is still writing, where the system does not say who is alive
 
 
 def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None = None) -> None:
@@ -17,7 +25,7 @@ def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None =
     if place.is_dir() or not place.parent.is_dir():
         wrong = f"{os.fspath(path)!r} is a folder" if place.is_dir() else f"{str(place.parent)!r} is no folder"
         raise ValueError(f"{wrong}; give the path of a file in a folder that exists.")
-    beside = place.parent / f".meristem-{secrets.token_hex(8)}"
+    beside = place.parent / f".meristem-{os.getpid()}-{secrets.token_hex(8)}"
     try:
         try:
             with open(beside, "xb") as file:
@@ -32,3 +40,34 @@ def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None =
             raise
     except OSError as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be written ({error.strerror}); choose another place.") from error
+
+
+def clean_leftovers(folder: Path) -> list[Path]:
+    """Delete what killed writers left in a folder; those that are still writing are not disturbed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     for name in (f".meristem-{2**22 + 1}-0123456789abcdef", f".meristem-{os.getpid()}-0123456789abcdef", "mine"):
+    ...         _ = (Path(place) / name).write_bytes(b"a part")
+    ...     [path.name[:17] for path in clean_leftovers(Path(place))], len(os.listdir(place))
+    (['.meristem-4194305'], 2)
+    """
+    gone = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        found = LEFTOVER.fullmatch(path.name)
+        if found and path.is_file() and not _is_writing(int(found[1]), path):
+            path.unlink(missing_ok=True)
+            gone.append(path)
+    return gone
+
+
+def _is_writing(process: int, path: Path) -> bool:
+    if os.name == "nt":  # there, asking for a process would end it
+        return time.time() - path.stat().st_mtime < OLD
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # someone else's, and alive
+        return True
+    return True

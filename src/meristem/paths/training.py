@@ -22,6 +22,7 @@ import jax
 import numpy as np
 
 from meristem.room import make_room
+from meristem.train.keeping import carried
 from meristem.train.loop import go_on
 from meristem.train.run import Run, stacked
 from meristem.train.samples import Prepared
@@ -147,8 +148,8 @@ def _alone(found: list[Run], alive: list[int], prepared: Prepared, until: int, m
     first = {_program(found[m]): m for m in reversed(alive)}.values()  # they compile; the others find the program ready
     pool = ThreadPoolExecutor(cores())
     try:
-        list(pool.map(train, first))
-        list(pool.map(train, [m for m in alive if m not in set(first)]))
+        list(pool.map(carried(train), first))
+        list(pool.map(carried(train), [m for m in alive if m not in set(first)]))
     finally:
         over.set()
         pool.shutdown(cancel_futures=True)

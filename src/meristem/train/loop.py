@@ -10,9 +10,9 @@ costs nothing any more). Alone and together they differ in their last bits.
 
 import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,15 +24,16 @@ from jaxtyping import Array, Key
 from meristem.check import check_size
 from meristem.nn.network import Network
 from meristem.room import make_room
+from meristem.train.keeping import carried, kept
 from meristem.train.knobs import L2, Knobs, check_rows
 from meristem.train.recipe import Recipe
 from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked, within_budget
 from meristem.train.samples import Prepared, prepare
+from meristem.train.saving import SECONDS, Saver
 from meristem.train.watching import Calling, Everyone, Renamed, watcher_of
 
 MAX_EPOCHS = 2000
 SHORT = 8  # a training of fewer epochs does not settle; in others no stage of it takes more than this part
-SAVE_SECONDS = 300.0
 Save = Callable[[Run], Any]
 
 
@@ -70,7 +71,7 @@ def fit(
     together: bool | None = None,
     watch: Any = None,
     save: Save | None = None,
-    save_seconds: float = SAVE_SECONDS,
+    save_seconds: float = SECONDS,
 ) -> Run:
     """Train until every member has stopped, or `max_epochs` is reached.
 
@@ -86,7 +87,8 @@ def fit(
     rows_at_once    how many rows are sent to the device at a time where the data do not fit it; None: as many as fit
     together        whether the members of a population share a program; None: on an accelerator
     watch           a function of an epoch's info, or of (member, info), that may return True to stop; a `Watcher`; or several
-    save            called with the run every `save_seconds`, and at the end: `partial(meristem.save, path)`
+    save            called with the run every `save_seconds`, in a thread of its own, for at most 5 % of the time; and when it
+                    is over, however it ends: `partial(meristem.save, path)`
 
     A network whose loss turns non-finite raises `DivergedError`; a member of a population ends with its last good model, and
     the others go on.
@@ -116,47 +118,44 @@ def fit(
     watcher = watcher_of("watch", watch)
     if together is None:
         together = jax.default_backend() != "cpu"
-    saving = _Saving(save, save_seconds)
-    run = (_alone if run.members and not together else _together)(run, prepared, max_epochs, watcher, saving)
-    run = within_budget(run, prepared)
-    saving(run, is_last=True)
+    saver = None if save is None else Saver(lambda name, run: save(run), save_seconds)
+    try:
+        run = (_alone if run.members and not together else _together)(run, prepared, max_epochs, watcher, saver)
+        run = within_budget(run, prepared)
+    except BaseException:
+        if saver is not None:
+            with suppress(Exception):  # what went wrong first is what a person should hear of
+                saver.now()
+        raise
+    if saver is not None and save is not None:
+        saver.forget()
+        saver.close()
+        save(run)
     if not run.members and run.diverged:
         raise DivergedError(run)
     return run
 
 
-class _Saving:
-    """Calls `save` when it is time to."""
-
-    def __init__(self, save: Save | None, seconds: float):
-        self.save, self.seconds, self.last = save, seconds, time.monotonic()
-
-    @property
-    def is_due(self) -> bool:
-        return self.save is not None and time.monotonic() - self.last >= self.seconds
-
-    def __call__(self, run: Run, *, is_last: bool = False) -> None:
-        if self.save is not None and (is_last or self.is_due):
-            self.save(run)
-            self.last = time.monotonic()
-
-
-def _together(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saving: _Saving) -> Run:
+def _together(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saver: Saver | None) -> Run:
     """One network, or a population as one program."""
-    return go_on(run, prepared, max_epochs, watcher, after_epoch=saving)
+
+    def keep(run: Run) -> None:
+        if saver is not None:
+            saver.offer("run", lambda: run)
+
+    return go_on(run, prepared, max_epochs, watcher, after_epoch=keep)
 
 
-def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saving: _Saving) -> Run:
+def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saver: Saver | None) -> Run:
     """The members of a population each by itself, a thread per core."""
-    runs, lock = population.each(), threading.Lock()
+    runs = population.each()
     over = threading.Event()  # after an interrupt the threads end with their epoch
 
     def train(member: int) -> None:
         def keep(run: Run) -> None:
             runs[member] = run
-            if saving.is_due:
-                with lock:
-                    saving(stacked(runs))
+            if saver is not None:
+                saver.offer("run", partial(stacked, list(runs)))
 
         own = Everyone([Renamed(watcher, member), Calling(lambda info: over.is_set())]) if watcher.watchers else Everyone([])
         runs[member] = go_on(runs[member], prepared, max_epochs, own, after_epoch=keep)
@@ -164,7 +163,7 @@ def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyo
     train(0)  # it compiles; the others find the program ready
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
-        list(pool.map(train, range(1, len(runs))))
+        list(pool.map(carried(train), range(1, len(runs))))
     finally:
         over.set()
         pool.shutdown(cancel_futures=True)
@@ -181,9 +180,13 @@ def go_on(
     enough: int | None = None,
     after_epoch: Callable[[Run], None] = lambda run: None,
 ) -> Run:
-    """A run that is to take at most `max_epochs`, until it stops, or for now until it has so many, or `enough` have stopped."""
-    stopped, epochs = run.stopped, run.epochs
+    """A run that is to take at most `max_epochs`, until it stops, or for now until it has so many, or `enough` have stopped.
+
+    Where a keeper (keeping.py) has a later run of this training, it goes on from there.
+    """
     until = max_epochs if until is None else min(until, max_epochs)
+    run, keep = kept(run, prepared, (max_epochs, until, enough))
+    stopped, epochs = run.stopped, run.epochs
     while stopped.sum() < (stopped.size if enough is None else enough) and epochs.max() < until:
         running = np.flatnonzero(~stopped).tolist() if run.members else [0]
         if run.recipe.settle and max_epochs >= SHORT:
@@ -191,6 +194,7 @@ def go_on(
         run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
         stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
         ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]
+        keep(run)
         after_epoch(run)
         if ends and all(ends):
             break

@@ -4,6 +4,6 @@
 """
 
 from meristem.pictures.sheet import have_matplotlib as have_matplotlib
-from meristem.pictures.studies.drawing import draw as draw
+from meristem.pictures.studies.drawing import draw as draw, drawn as drawn
 from meristem.pictures.studies.learning import LearningPictures as LearningPictures
 from meristem.pictures.studies.solving import SolvingPictures as SolvingPictures

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from meristem.folders.owned import sha256
 from meristem.pictures.studies.catalog import CATALOG, pictures_of
 from meristem.pictures.studies.records import Required, Run, StudyFiles, StudyPictures, key
 
@@ -29,11 +30,21 @@ def load(out: Path) -> StudyFiles:
     summary_file, history_file = out / "summary.json", out / "history.npz"
     with _advice(out, next(iter(CATALOG))):
         summary = _read_summary(summary_file)
+    _pictures(summary_file, summary)
+    with _advice(out, summary["experiment"]):
+        _check_runs(summary_file, summary["runs"], _pictures(summary_file, summary).required())
+        arrays = _read_history(history_file)
+        _check_together(history_file, summary)
+    return checked(summary, arrays, out)
+
+
+def checked(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: Path) -> StudyFiles:
+    """What the two files in `out` hold, or will hold, checked against what the study's pictures need."""
+    summary_file, history_file = out / "summary.json", out / "history.npz"
     pictures, runs = _pictures(summary_file, summary), summary["runs"]
     with _advice(out, summary["experiment"]):
         required = pictures.required()
         _check_runs(summary_file, runs, required)
-        arrays = _read_history(history_file)
         _check_arrays(history_file, arrays, runs, required)
         tried = summary.get("tried") or []
         _check_tried(summary_file, tried, required)
@@ -108,6 +119,13 @@ def _read_history(file: Path) -> dict[str, np.ndarray]:
             return {name: archive[name] for name in archive.files}
     except Exception as error:  # zip, zlib, header and pickle errors have no common class
         raise _UnfitError(file, "is not a readable NumPy archive") from error
+
+
+def _check_together(file: Path, summary: dict[str, Any]) -> None:
+    """That both files are of one run, where the summary says so."""
+    wanted = summary["files"].get(file.name) if isinstance(summary.get("files"), dict) else None
+    if wanted is not None and sha256(file) != wanted:
+        raise _UnfitError(file, "is not the one that summary.json was written with")
 
 
 def _check_arrays(file: Path, arrays: dict[str, np.ndarray], runs: list[Run], required: Required) -> None:

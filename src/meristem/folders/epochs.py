@@ -1,0 +1,99 @@
+"""epochs.jsonl: a line for each epoch of each network, written when the epoch is over, for whoever wants to follow.
+
+    {"group": "tunnel-easy", "member": 0, "epoch": 12, "loss": 0.31, …}
+
+Whole lines are appended. When a group is over its lines are compared with its history, which is what counts: those that a run
+which was killed told of and then trained again are there once, those that a power cut lost are added. A number that is not
+finite is null.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meristem.files.whole import write_whole
+from meristem.train.run import Run
+from meristem.train.state import EpochInfo
+from meristem.train.watching import Watcher
+
+
+class EpochLines:
+    """The file."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def watcher(self, group: str) -> Watcher:
+        """Who writes the lines of this group."""
+        return _Writer(self, group)
+
+    def append(self, line: str) -> None:
+        """One line, in one piece."""
+        try:
+            with open(self.path, "ab", buffering=0) as file:
+                file.write(line.encode() + b"\n")
+        except OSError as error:
+            raise ValueError(f"{str(self.path)!r} cannot be written ({error.strerror}); choose another place.") from error
+
+    def complete(self, group: str, run: Run) -> None:
+        """The lines of a group that is over: one for each epoch of its history."""
+        wanted = [
+            line_of(group, member, epoch + 1, {name: values[epoch] for name, values in one.history.items()})
+            for member, one in enumerate(run.each())
+            for epoch in range(len(one.history["loss"]))
+        ]
+        there = self._lines()
+        mine = [line for line in there if _group_of(line) == group]
+        if sorted(mine) != sorted(wanted):
+            others = [line for line in there if _group_of(line) not in (group, None)]
+            write_whole(self.path, "".join(f"{line}\n" for line in [*others, *wanted]).encode())
+
+    def _lines(self) -> list[str]:
+        try:
+            return self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]  # the last one may be a part
+        except OSError:
+            return []
+
+
+class _Writer(Watcher):
+    def __init__(self, lines: EpochLines, group: str):
+        self.lines, self.group = lines, group
+
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        values = {name: np.asarray(getattr(info, name)) for name in info.keys() if name != "epoch"}  # noqa: SIM118
+        self.lines.append(line_of(self.group, member, int(info.epoch), values))
+        return False
+
+
+def line_of(group: str, member: int, epoch: int, values: dict[str, Any]) -> str:
+    """The line of an epoch.
+
+    >>> line_of("tunnel-easy", 0, 1, {"loss": np.float32(0.5), "layer_sizes": np.array([1.0, np.inf])})
+    '{"group": "tunnel-easy", "member": 0, "epoch": 1, "layer_sizes": [1.0, null], "loss": 0.5}'
+    """
+    plain = {name: _finite(np.asarray(values[name]).tolist()) for name in sorted(values)}
+    return json.dumps({"group": group, "member": member, "epoch": epoch, **plain})
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _group_of(line: str) -> str | None:
+    try:
+        return str(json.loads(line)["group"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """What the lines of a file say."""
+    with open(path, encoding="utf-8") as file:
+        yield from map(json.loads, file)

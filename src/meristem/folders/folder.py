@@ -1,0 +1,249 @@
+"""The folder of a run: taken by one process, begun or gone on with, and finished by one switch.
+
+    with RunFolder.take(out) as folder:
+        said = folder.begin(described, command, resume=True)        what was found, in words; ValueError where it cannot be
+        folder.finished("tunnel-easy") or …                         a group that is over, as a run
+        folder.finish("tunnel-easy", run, seconds)
+        folder.publish(files, summary)
+
+`described` says what a run is: its settings, and digests of its data and models; it goes on only where all of it is the same.
+run.json:
+
+    {"id": "…", "command": "…", "described": {…}, "versions": {…}, "groups": {"tunnel-easy": {"sha256": "…", "seconds": 3.2}},
+     "began": {"tunnel-easy": 1.3}, "wrote": {"history.npz": ["…"]}}
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import jax
+
+import meristem
+from meristem.files import load, save
+from meristem.files.whole import clean_leftovers, write_whole
+from meristem.folders import lock, owned
+from meristem.folders.checkpoints import Checkpoints
+from meristem.folders.epochs import EpochLines
+from meristem.folders.owned import OWN, RUN, SUMMARY
+from meristem.train.run import Run
+
+NETWORKS = "networks"
+
+
+class RunFolder:
+    """A folder that this process holds."""
+
+    def __init__(self, out: Path, held: lock.Lock):
+        self.out, self.own, self._lock = out, out / OWN, held
+        self._state: dict[str, Any] = owned.read_json(self.own / RUN) or {}
+        self._mutex = threading.RLock()
+        self.epochs = EpochLines(self.own / "epochs.jsonl")
+
+    @staticmethod
+    def take(out: Path) -> "RunFolder":
+        """Hold the folder, which is there; what killed writers left in it goes. ValueError where another process has it."""
+        own = out / OWN
+        try:
+            own.mkdir(exist_ok=True)
+            held = lock.take(own / "lock")
+            for folder in (out, out / NETWORKS, own, own / "groups", own / "checkpoints"):
+                clean_leftovers(folder)
+        except OSError as error:
+            raise ValueError(f"{str(own)!r} cannot be written to ({error.strerror}); choose another folder.") from error
+        return RunFolder(out, held)
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._lock.release()
+
+    @property
+    def id(self) -> str:
+        return str(self._state["id"])
+
+    @property
+    def command(self) -> str:
+        """The one that began the run."""
+        return str(self._state["command"])
+
+    def checkpoints(self, **options: Any) -> Checkpoints:
+        """Those of the run."""
+        return Checkpoints(self.own / "checkpoints", **options)
+
+    # Beginning and going on ---------------------------------------------------------------------------------------------------
+
+    def begin(self, described: Mapping[str, Any], command: str, *, resume: bool, may_write: Iterable[str] = ()) -> list[str]:
+        """A new run, or the one that is there; in words what was found. `may_write`: names of files that it will write."""
+        there = json.loads(json.dumps(described))
+        if resume and self._state:
+            what = difference(self._state.get("described"), there)
+            if what:
+                raise ValueError(
+                    f"{self.out} holds a run of something else: {what}; choose another folder, or begin anew there."
+                )
+            return [*self._words(), *self._other_versions()]
+        if self._state and not resume and not self.is_finished and (words := self._to_lose()):
+            raise ValueError(
+                f"{self.out} holds a run that was interrupted ({words}); go on with --resume, or delete {self.own} and begin."
+            )
+        known = owned.ledger(self.out)
+        owned.check_ours(self.out, [SUMMARY, *may_write], known)
+        self._clear()
+        self._state = {
+            "id": secrets.token_hex(8),
+            "command": command,
+            "described": there,
+            "versions": _versions(),
+            "groups": {},
+            "began": {},
+            "wrote": known,
+        }
+        self._write_state()
+        return [f"{self.out} holds no run yet: it begins."] if resume else []
+
+    @property
+    def is_finished(self) -> bool:
+        return "id" in self._state and owned.is_finished(self.out, self.id)
+
+    def _to_lose(self) -> str:
+        stands = self.checkpoints().stands()
+        over = [f"{name} is over" for name in self._state.get("groups", {})]
+        under_way = [f"{name} at epoch {_span(epochs)}" for name, epochs in stands.items() if epochs]
+        return ", ".join(over + under_way)
+
+    def _words(self) -> list[str]:
+        if self.is_finished:
+            return [f"{self.out} holds this run, and it is finished: nothing is left to do."]
+        words = self._to_lose()
+        return [f"{self.out} holds this run, interrupted: {words or 'nothing was trained yet'}. It goes on from there."]
+
+    def _other_versions(self) -> list[str]:
+        was, now = self._state.get("versions", {}), _versions()
+        return [
+            f"It was begun with {name} {was.get(name)}, this is {now[name]}: the same bits are not promised."
+            for name in now
+            if was.get(name) != now[name]
+        ]
+
+    def _clear(self) -> None:
+        """What an earlier run needed to go on."""
+        for folder in ("groups", "checkpoints"):
+            for path in (self.own / folder).glob("*.safetensors"):
+                path.unlink(missing_ok=True)
+        self.epochs.path.unlink(missing_ok=True)
+
+    # Groups -------------------------------------------------------------------------------------------------------------------
+
+    def finished(self, group: str) -> Run | None:
+        """The run of a group that is over, if it is as it was written."""
+        entry = self._state["groups"].get(group)
+        for place in (self._group(group), self.out / NETWORKS / f"{group}.safetensors"):
+            if entry and place.is_file() and owned.sha256(place) == entry["sha256"]:
+                return load(place)
+        return None
+
+    def seconds(self, group: str) -> float:
+        """How long a group has been trained so far, in earlier processes too."""
+        return float(self._state["groups"].get(group, {}).get("seconds", self._state["began"].get(group, 0.0)))
+
+    def note(self, group: str, seconds: float) -> None:
+        """A group that is under way has been trained for so long."""
+        with self._mutex:
+            self._state["began"][group] = round(seconds, 2)
+            self._write_state()
+
+    def finish(self, group: str, run: Run, seconds: float) -> None:
+        """A group is over: its networks are kept at once."""
+        self.epochs.complete(group, run)
+        place = self._group(group)
+        _make(place.parent)
+        save(place, run)
+        with self._mutex:
+            self._state["groups"][group] = {"sha256": owned.sha256(place), "seconds": round(seconds, 2)}
+            self._write_state()
+
+    def _group(self, group: str) -> Path:
+        return self.own / "groups" / f"{group}.safetensors"
+
+    # The end ------------------------------------------------------------------------------------------------------------------
+
+    def publish(self, files: Mapping[str, bytes], summary: Mapping[str, Any]) -> list[Path]:
+        """The files of the run, its networks among them, and at last the summary; those of an earlier run go."""
+        groups = {f"{NETWORKS}/{group}.safetensors": entry["sha256"] for group, entry in self._state["groups"].items()}
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} | groups
+        written = owned.summary_bytes(summary, self.id, digests)
+        known = owned.ledger(self.out)
+        owned.check_ours(self.out, [SUMMARY, *digests], known)
+        stale = [name for name in known if name not in digests and name != SUMMARY and owned.is_ours(self.out, name, known)]
+        new = digests | {SUMMARY: hashlib.sha256(written).hexdigest()}
+        with self._mutex:  # the ledger first: whatever happens, the next run knows what is ours
+            self._state["wrote"] = {name: [*known.get(name, []), *([new[name]] if name in new else [])] for name in known | new}
+            self._write_state()
+        (self.out / SUMMARY).unlink(missing_ok=True)
+        for name in stale:
+            (self.out / name).unlink(missing_ok=True)
+        for name, data in files.items():
+            write_whole(self.out / name, data)
+        for name in groups:
+            _make((self.out / name).parent)
+            source = self.own / "groups" / Path(name).name
+            if source.is_file():
+                _move(source, self.out / name)
+        write_whole(self.out / SUMMARY, written)
+        with self._mutex:
+            self._state["wrote"] = {name: [digest] for name, digest in new.items()}
+            self._write_state()
+        self.checkpoints().drop()
+        return [self.out / name for name in [*files, SUMMARY]]
+
+    def _write_state(self) -> None:
+        write_whole(self.own / RUN, json.dumps(self._state, indent=1).encode() + b"\n")
+
+
+def difference(was: Any, now: Any, place: str = "") -> str | None:
+    """The first entry in which two descriptions differ, in words.
+
+    >>> difference({"settings": {"seeds": 3}}, {"settings": {"seeds": 2}})
+    'settings.seeds was 3 and is 2'
+    """
+    if isinstance(was, dict) and isinstance(now, dict):
+        found = (difference(was.get(name), now.get(name), f"{place}.{name}" if place else name) for name in was | now)
+        return next((words for words in found if words), None)
+    if was == now:
+        return None
+    return f"{place} was {_short(was)} and is {_short(now)}"
+
+
+def _short(value: Any) -> str:
+    text = "not there" if value is None else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:60]} …"
+
+
+def _span(epochs: list[int]) -> str:
+    return str(epochs[0]) if epochs[0] == epochs[-1] else f"{epochs[0]} … {epochs[-1]}"
+
+
+def _versions() -> dict[str, str]:
+    return {"meristem": meristem.__version__, "jax": jax.__version__, "device": jax.devices()[0].device_kind}
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{str(folder)!r} cannot be made ({error.strerror}); choose another folder.") from error
+
+
+def _move(source: Path, place: Path) -> None:
+    try:
+        os.replace(source, place)
+    except OSError as error:
+        raise ValueError(f"{str(place)!r} cannot be written ({error.strerror}); choose another place.") from error

@@ -1,0 +1,81 @@
+"""A lock that a folder's writer holds: the operating system's, so that a process that dies gives it back, however it dies.
+
+    lock = take(path)           or ValueError, in one line, with the process that has it
+    lock.release()
+
+The file says who holds it; it is never deleted, for another process may be about to lock it. Imports nothing of meristem.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+PLACE = 2**30  # the byte that is locked on Windows, where a locked one cannot be read
+
+
+class Lock:
+    """Held until it is released, or the process ends."""
+
+    def __init__(self, file: IO[str]):
+        self._file = file
+
+    def release(self) -> None:
+        """Another may have it now; a second call changes nothing."""
+        self._file.close()
+
+
+def take(path: Path) -> Lock:
+    """The lock of this file, which is made; ValueError where another process, or another part of this one, has it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lock = take(Path(folder) / "lock")
+    ...     try:
+    ...         take(Path(folder) / "lock")
+    ...     except ValueError as error:
+    ...         print(f"process {os.getpid()}" in str(error))
+    ...     lock.release()
+    ...     take(Path(folder) / "lock").release()
+    True
+    """
+    try:
+        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115  (a lock lives as long as its file is open)
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} cannot be written ({error.strerror}); choose another folder.") from error
+    try:
+        _lock(file)
+    except OSError:
+        file.close()
+        raise ValueError(f"{_holder(path)} is writing to this folder; wait for it, or choose another folder.") from None
+    file.seek(0)
+    file.truncate()
+    json.dump({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}, file)
+    file.flush()
+    return Lock(file)
+
+
+def _holder(path: Path) -> str:
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return f"Another run (process {int(said['pid'])}, since {said['since']})"
+    except (OSError, ValueError, LookupError, TypeError):  # it has just taken it
+        return "Another run"
+
+
+if sys.platform == "win32":
+
+    def _lock(file: IO[str]) -> None:
+        import msvcrt
+
+        file.seek(PLACE)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+else:
+
+    def _lock(file: IO[str]) -> None:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,58 @@
+"""Runs that are killed go on to the same bits: real processes, SIGKILL, every array and every line of history compared.
+
+Three kills here; `make soak` (MERISTEM_SOAK) does two hundred, over tunnels, trees, a population and an estimator.
+"""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from killing import Study, drawing, left_by, lines, saving, some, survive
+from soak import FACTOR
+
+TINY = ("--task", "easy", "--width", "3", "--depth", "2", "--max-epochs", "150")
+STUDIES = {
+    "tunnel": (*TINY, "--models", "tunnel", "--seeds", "1"),
+    "budding": (*TINY, "--models", "budding", "--seeds", "1"),
+    "population": (*TINY, "--models", "tunnel", "--seeds", "3", "--rate", "0.003,0.01"),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory):
+    """What the studies leave that nobody interrupts, by their name."""
+    found: dict[str, dict] = {}
+
+    def of(name: str) -> dict:
+        if name not in found:
+            out = tmp_path_factory.mktemp("whole") / name
+            survive(Study(out, STUDIES[name], every=300.0), [])
+            found[name] = left_by(out)
+        return found[name]
+
+    return of
+
+
+def check_survival(out: Path, name: str, moments, whole) -> int:
+    _, hits = survive(Study(out, STUDIES[name]), moments)
+    wanted, found = whole(name), left_by(out)
+    assert found["summary"] == wanted["summary"] and found["lines"] == wanted["lines"]
+    assert found["arrays"] == wanted["arrays"] and found["files"] == wanted["files"]
+    assert not [path for path in out.rglob(".meristem-*") if path.is_file()], "leftovers are cleaned up"
+    return hits
+
+
+def test_a_population_that_is_killed_three_times_leaves_what_it_would_have_left(tmp_path, whole):
+    """In a step; in a save; while its pictures are drawn."""
+    assert check_survival(tmp_path / "out", "population", [lines(40), saving, drawing(1)], whole) == 3
+
+
+@pytest.mark.skipif(FACTOR == 1, reason="for make soak")
+@pytest.mark.parametrize("name", STUDIES)
+def test_kills_at_random_moments_twice_in_a_row_and_more(tmp_path, name, whole):
+    chance, hits, turn = random.Random(name), 0, 0
+    while hits < 50 * FACTOR // 80:
+        moments = [some(chance, 8.0, 1) for _ in range(chance.randrange(1, 6))]
+        hits += check_survival(tmp_path / str(turn), name, moments, whole)
+        turn += 1
