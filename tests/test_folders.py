@@ -47,7 +47,7 @@ def out(finished: Path, tmp_path: Path) -> Path:
 def test_the_summary_binds_all_other_files(finished):
     summary = json.loads((finished / "summary.json").read_text())
     assert set(summary["files"]) == {
-        *("history.npz", "networks/tunnel-easy.safetensors"),
+        *("history.npz", "networks/tunnel-easy.safetensors", ".meristem-run/epochs.jsonl"),
         *("data.png", "tunnel.png", "discriminants.png", "sizes.png"),
     }
     assert all(owned.sha256(finished / name) == digest for name, digest in summary["files"].items())

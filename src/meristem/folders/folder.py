@@ -194,11 +194,13 @@ class RunFolder:
         """The files of the run, its networks among them, and at last the summary; those of an earlier run go."""
         groups = {f"{NETWORKS}/{group}.safetensors": entry["sha256"] for group, entry in self._state["groups"].items()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} | groups
-        written = owned.summary_bytes(summary, self.id, digests)
+        told = {f"{OWN}/{self.epochs.path.name}": owned.sha256(self.epochs.path)} if self.epochs.path.is_file() else {}
+        written = owned.summary_bytes(summary, self.id, digests | told)
         known = owned.ledger(self.out)
         owned.check_ours(self.out, [SUMMARY, *digests], known)
-        stale = [name for name in known if name not in digests and name != SUMMARY and owned.is_ours(self.out, name, known)]
-        new = digests | {SUMMARY: hashlib.sha256(written).hexdigest()}
+        kept = {SUMMARY, *digests, *told}
+        stale = [name for name in known if name not in kept and owned.is_ours(self.out, name, known)]
+        new = digests | told | {SUMMARY: hashlib.sha256(written).hexdigest()}
         with self._mutex:  # the ledger first: whatever happens, the next run knows what is ours
             self._state["wrote"] = {name: [*known.get(name, []), *([new[name]] if name in new else [])] for name in known | new}
             self._write_state()
