@@ -51,6 +51,7 @@ TO_THE_BIT = {"test_io"}
 LONGEST = [
     "sklearn_checks",
     "cv",
+    "survival",
     "docs",
     "live",
     "estimators_training",
@@ -60,6 +61,9 @@ LONGEST = [
     "runs",
     "reference",
     "studies",
+    "folders",
+    "checkpoints",
+    "signals",
     "regression_losses",
     "run_files",
     "estimators_prior",

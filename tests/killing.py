@@ -130,7 +130,7 @@ def left_by(out: Path) -> dict[str, Any]:
     summary = without_clock(json.loads((out / "summary.json").read_text()))
     with np.load(out / "history.npz") as history:
         arrays = {name: (values.dtype.str, values.shape, values.tobytes()) for name, values in sorted(history.items())}
-    told = sorted((out / ".meristem-run" / "epochs.jsonl").read_text().splitlines())
+    told = (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()
     files = [path for path in sorted(out.rglob("*")) if path.suffix in (".png", ".safetensors")]
     return {
         "summary": summary,

@@ -12,6 +12,7 @@ import pytest
 from meristem import Data, Recipe
 from meristem.experiments.runs import Result, Task, Trials, train
 from meristem.pictures import studies as figures
+from meristem.pictures.png import MARK
 from meristem.pictures.studies import LearningPictures, files
 from meristem.pictures.studies.catalog import CATALOG
 from meristem.pictures.studies.records import Run, StudyFiles
@@ -117,8 +118,11 @@ def test_every_picture_is_drawn_and_stale_ones_go(tmp_path: Path, study: Study) 
     from matplotlib.image import imread
 
     for stale in ("data", "discriminants", "highway-penalized"):
-        (tmp_path / f"{stale}.png").write_bytes(b"of an earlier study")
+        (tmp_path / f"{stale}.png").write_bytes(MARK + b"of an earlier study")
+    (tmp_path / "tried.png").write_bytes(b"someone else's")
     paths = figures.draw(write(tmp_path, study))
+    assert (tmp_path / "tried.png").read_bytes() == b"someone else's"
+    (tmp_path / "tried.png").unlink()
     assert [path.stem for path in paths] == ["tunnel", *(["budding"] if study[0]["experiment"] == "mnist" else []), "sizes"]
     assert sorted(tmp_path.glob("*.png")) == sorted(paths)
     for path in paths:

@@ -8,15 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from killing import Study, drawing, left_by, lines, saving, some, survive
+from killing import Script, Study, after, drawing, left_by, lines, saving, some, survive
+from meristem.files.document import read
 from soak import FACTOR
 
 TINY = ("--task", "easy", "--width", "3", "--depth", "2", "--max-epochs", "150")
 STUDIES = {
     "tunnel": (*TINY, "--models", "tunnel", "--seeds", "1"),
     "budding": (*TINY, "--models", "budding", "--seeds", "1"),
-    "population": (*TINY, "--models", "tunnel", "--seeds", "3", "--rate", "0.003,0.01"),
+    "population": (*TINY, "--models", "tunnel", "--seeds", "2"),
 }
+ESTIMATOR = """
+from sklearn.datasets import load_iris
+from meristem import TunnelClassifierCV, save
+from meristem.estimators import kept
+
+kept.SECONDS = 0.0  # as often as a small share of the time allows
+small = {"width": 4, "depth": 2, "max_epochs": 150, "cv": 2, "penalties": [1e-4, 1e-3, 1e-2], "random_state": 0}
+model = TunnelClassifierCV(**small, checkpoint_dir=".", resume=True).fit(*load_iris(return_X_y=True))
+save("model.safetensors", model)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +67,19 @@ def test_kills_at_random_moments_twice_in_a_row_and_more(tmp_path, name, whole):
         moments = [some(chance, 8.0, 1) for _ in range(chance.randrange(1, 6))]
         hits += check_survival(tmp_path / str(turn), name, moments, whole)
         turn += 1
+
+
+@pytest.mark.skipif(FACTOR == 1, reason="for make soak")
+def test_an_estimator_that_is_killed_at_random_moments(tmp_path):
+    survive(Script(tmp_path / "whole", ESTIMATOR), [])
+    wanted, chance, hits, turn = document(tmp_path / "whole"), random.Random("estimator"), 0, 0
+    while hits < 50 * FACTOR // 80:
+        out = tmp_path / str(turn)
+        hits += survive(Script(out, ESTIMATOR), [after(chance.uniform(0, 12.0)) for _ in range(chance.randrange(1, 6))])[1]
+        assert document(out) == wanted
+        turn += 1
+
+
+def document(out: Path) -> dict[str, bytes]:
+    """Every array of the model that the script saved."""
+    return {name: values.tobytes() for name, values in read(out / "model.safetensors").arrays.items()}

@@ -21,6 +21,8 @@ from meristem.show.describe import describe
 from meristem.show.table import print_table
 from meristem.train.run import Run
 
+PRODUCER = b"\x12\x08meristem"  # as an ONNX file begins: the field of its producer's name
+
 
 def add(commands: Any) -> None:
     """Both commands and their options."""
@@ -91,7 +93,7 @@ def run_export(args: argparse.Namespace) -> None:
 
 def _check_onnx(path: Path) -> None:
     """That no file is there that is not an export of ours, such as the model itself."""
-    if path.is_file() and b"meristem" not in path.read_bytes()[:64]:
+    if path.is_file() and PRODUCER not in path.read_bytes()[:64]:
         raise ValueError(f"--onnx={str(path)!r} is there and no ONNX file of meristem's; move it away, or give another.")
 
 

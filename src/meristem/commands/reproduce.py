@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
         progress.say(f"{args.study} on {device()}, {seeds}")
         plan = study.plan(options)
         about = described(options, [options.sized(task) for task in plan.tasks])
-        may_write = ["history.npz", *(f"{name}.png" for name in (*options.models, *PICTURES))]
+        may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *PICTURES))]
         for line in folder.begin(about, summary.command(), resume=args.resume, may_write=may_write):
             progress.say(line)
         if args.resume and folder.is_finished:

@@ -9,7 +9,7 @@ package imports scikit-learn.
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -27,6 +27,7 @@ from meristem.estimators import buckets, features
 from meristem.estimators.advice import GrowthWarning, advice_on_epochs, advice_on_size
 from meristem.estimators.course import SHARE, Course
 from meristem.estimators.device import on
+from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
 from meristem.estimators.prior import between
@@ -322,7 +323,8 @@ class Growing(Shipping, Settings):
                 epochs=epochs,
                 watch=watch,
             )
-            run, found = course.run(state, is_first=is_first)
+            with keeping(self, seed, _parts(rows, dev), say) if not is_stream else nullcontext():
+                run, found = course.run(state, is_first=is_first)
             if is_open:
                 facts["input_dropout_"] = round(float(np.asarray(found.knobs.dropout)), 6)
             network = buckets.narrow(run.last if is_stream else run.best, columns.n_inputs, targets.n_out)
@@ -409,3 +411,9 @@ class Growing(Shipping, Settings):
         tags.input_tags.allow_nan = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _parts(rows: Rows, dev: Rows | None) -> dict[str, Any]:
+    """The data of a fit by name."""
+    held = {} if dev is None else {f"validation.{name}": part for name, part in dev._asdict().items()}
+    return rows._asdict() | held

@@ -27,6 +27,7 @@ from meristem.estimators.base import Growing
 from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
 from meristem.estimators.device import on
 from meristem.estimators.docstrings import documented
+from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.paths import Folds, Search, Table, all_of, fitted, in_parts
 from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
@@ -73,7 +74,7 @@ class CrossValidated(Shipping, Settings):
         measure = error_measure(objective.error_name, is_share=objective.error_is_share)
         usual = 10 * len(folds) * self._epochs(len(table.rows.y)) // 3  # a guess: ten settings, a third of the epochs
         watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
-        with on(self.device), watched as (watch, say):
+        with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say):
             search = Search(plain, table, folds, budget=budget, scoring=self.scoring, watcher=watch)
             tried = {
                 "penalties": search.penalties(self.penalties),

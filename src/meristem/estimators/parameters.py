@@ -4,6 +4,7 @@
 table in docs/estimators.md show the words.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, NamedTuple
@@ -180,6 +181,11 @@ def check_scoring(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be a name such as 'roc_auc', a function of (estimator, X, y), or None.")
 
 
+def folder(name: str, value: Any) -> None:
+    if value is not None and not (isinstance(value, str | os.PathLike) and os.fspath(value)):
+        raise ValueError(f"{name}={value!r} must be the path of a folder, or None.")
+
+
 # What each does -------------------------------------------------------------------------------------------------------------
 
 PARAMETERS = {
@@ -300,6 +306,18 @@ PARAMETERS = {
         "epochs, too.",
     ),
     "verbose": Parameter("bool", flag_or_level, "Progress with the time left, on standard error."),
+    "checkpoint_dir": Parameter(
+        "str, Path or None",
+        folder,
+        "A folder in which what is being trained is saved every five minutes, for at most 5 % of the time; a fit at a time has "
+        "it. Needs a `random_state` that is a number.",
+    ),
+    "resume": Parameter(
+        "bool",
+        flag,
+        "The same fit (data, parameters, seed) goes on from what `checkpoint_dir` holds, to the same bits; with nothing there "
+        "it begins. False: it begins anew, unless a fit that was interrupted would be lost.",
+    ),
     "penalties": Parameter(
         "list of float, or 'auto'",
         numbers_or_auto("of at least 0", lambda v: 0 <= v < np.inf),

@@ -34,6 +34,8 @@ class Settings(BaseEstimator):
     device: str | None = None
     callbacks: Any = None
     verbose: bool = False
+    checkpoint_dir: Any = None
+    resume: bool = False
 
     def _epochs(self, rows: int, share: float = 1.0) -> int:
         """The most that a training on so many rows takes; of the steps, a share of what is usual."""

@@ -2,15 +2,14 @@
 
     {"group": "tunnel-easy", "member": 0, "epoch": 12, "loss": 0.31, …}
 
-Whole lines are appended. When a group is over its lines are compared with its history, which is what counts: those that a run
-which was killed told of and then trained again are there once, those that a power cut lost are added. A number that is not
-finite is null.
+Whole lines are appended. When a group is over its lines are written once more from its history, member by member: those of
+epochs that a run which was killed told of and then trained again are there once, those that a power cut lost are there, too,
+and the file of a run is the same to the byte, however often it was interrupted. A number that is not finite is null.
 """
 
 import json
 import math
-import os
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,9 @@ class EpochLines:
         return _Writer(self, group)
 
     def append(self, line: str) -> None:
-        """One line, in one piece."""
-        try:
-            with open(self.path, "ab", buffering=0) as file:
-                file.write(line.encode() + b"\n")
-        except OSError as error:
-            raise ValueError(f"{str(self.path)!r} cannot be written ({error.strerror}); choose another place.") from error
+        """One line, in one piece. A disk that is full does not end a training: what is missing is written when it is over."""
+        with suppress(OSError), open(self.path, "ab", buffering=0) as file:
+            file.write(line.encode() + b"\n")
 
     def complete(self, group: str, run: Run) -> None:
         """The lines of a group that is over: one for each epoch of its history."""
@@ -47,11 +43,9 @@ class EpochLines:
             for member, one in enumerate(run.each())
             for epoch in range(len(one.history["loss"]))
         ]
-        there = self._lines()
-        mine = [line for line in there if _group_of(line) == group]
-        if sorted(mine) != sorted(wanted):
-            others = [line for line in there if _group_of(line) not in (group, None)]
-            write_whole(self.path, "".join(f"{line}\n" for line in [*others, *wanted]).encode())
+        start = _start_of(group)
+        others = [line for line in self._lines() if line.startswith('{"group": ') and not line.startswith(start)]
+        write_whole(self.path, "".join(f"{line}\n" for line in [*others, *wanted]).encode())
 
     def _lines(self) -> list[str]:
         try:
@@ -86,14 +80,5 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _group_of(line: str) -> str | None:
-    try:
-        return str(json.loads(line)["group"])
-    except (ValueError, LookupError, TypeError):
-        return None
-
-
-def read_lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """What the lines of a file say."""
-    with open(path, encoding="utf-8") as file:
-        yield from map(json.loads, file)
+def _start_of(group: str) -> str:
+    return f'{{"group": {json.dumps(group)}, '

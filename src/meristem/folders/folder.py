@@ -10,7 +10,7 @@
 run.json:
 
     {"id": "…", "command": "…", "described": {…}, "versions": {…}, "groups": {"tunnel-easy": {"sha256": "…", "seconds": 3.2}},
-     "began": {"tunnel-easy": 1.3}, "wrote": {"history.npz": ["…"]}}
+     "began": {"tunnel-easy": 1.3}, "wrote": {"history.npz": ["…"]}, "over": true}
 """
 
 import hashlib
@@ -80,22 +80,31 @@ class RunFolder:
 
     # Beginning and going on ---------------------------------------------------------------------------------------------------
 
-    def begin(self, described: Mapping[str, Any], command: str, *, resume: bool, may_write: Iterable[str] = ()) -> list[str]:
-        """A new run, or the one that is there; in words what was found. `may_write`: names of files that it will write."""
+    def begin(
+        self,
+        described: Mapping[str, Any],
+        command: str,
+        *,
+        resume: bool,
+        may_write: Iterable[str] = (),
+        how: str = "--resume",
+    ) -> list[str]:
+        """A new run, or the one that is there; in words what was found.
+
+        `may_write`: names of files that it will write; `how`: what to say to go on.
+        """
         there = json.loads(json.dumps(described))
+        if resume and self._state and (what := difference(self._state.get("described"), there)):
+            raise ValueError(f"{self.out} holds another run: {what}; choose another folder, or delete {self.own} and begin.")
+        is_finished, known = self.is_finished, owned.ledger(self.out)
+        if not (resume and is_finished):
+            owned.check_ours(self.out, may_write, known)
         if resume and self._state:
-            what = difference(self._state.get("described"), there)
-            if what:
-                raise ValueError(
-                    f"{self.out} holds a run of something else: {what}; choose another folder, or begin anew there."
-                )
             return [*self._words(), *self._other_versions()]
-        if self._state and not resume and not self.is_finished and (words := self._to_lose()):
+        if self._state and not is_finished and (words := self._to_lose()):
             raise ValueError(
-                f"{self.out} holds a run that was interrupted ({words}); go on with --resume, or delete {self.own} and begin."
+                f"{self.out} holds a run that was interrupted ({words}); go on with {how}, or delete {self.own} and begin."
             )
-        known = owned.ledger(self.out)
-        owned.check_ours(self.out, [SUMMARY, *may_write], known)
         self._clear()
         self._state = {
             "id": secrets.token_hex(8),
@@ -111,7 +120,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        return "id" in self._state and owned.is_finished(self.out, self.id)
+        return bool(self._state.get("over")) or ("id" in self._state and owned.is_finished(self.out, self.id))
 
     def _to_lose(self) -> str:
         stands = self.checkpoints().stands()
@@ -175,15 +184,23 @@ class RunFolder:
 
     # The end ------------------------------------------------------------------------------------------------------------------
 
+    def end(self) -> None:
+        """A run without files of its own is over; its checkpoints stay until another begins."""
+        with self._mutex:
+            self._state["over"] = True
+            self._write_state()
+
     def publish(self, files: Mapping[str, bytes], summary: Mapping[str, Any]) -> list[Path]:
         """The files of the run, its networks among them, and at last the summary; those of an earlier run go."""
         groups = {f"{NETWORKS}/{group}.safetensors": entry["sha256"] for group, entry in self._state["groups"].items()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} | groups
-        written = owned.summary_bytes(summary, self.id, digests)
+        told = {f"{OWN}/{self.epochs.path.name}": owned.sha256(self.epochs.path)} if self.epochs.path.is_file() else {}
+        written = owned.summary_bytes(summary, self.id, digests | told)
         known = owned.ledger(self.out)
         owned.check_ours(self.out, [SUMMARY, *digests], known)
-        stale = [name for name in known if name not in digests and name != SUMMARY and owned.is_ours(self.out, name, known)]
-        new = digests | {SUMMARY: hashlib.sha256(written).hexdigest()}
+        kept = {SUMMARY, *digests, *told}
+        stale = [name for name in known if name not in kept and owned.is_ours(self.out, name, known)]
+        new = digests | told | {SUMMARY: hashlib.sha256(written).hexdigest()}
         with self._mutex:  # the ledger first: whatever happens, the next run knows what is ours
             self._state["wrote"] = {name: [*known.get(name, []), *([new[name]] if name in new else [])] for name in known | new}
             self._write_state()

@@ -6,6 +6,7 @@
 The file says who holds it; it is never deleted, for another process may be about to lock it. Imports nothing of meristem.
 """
 
+import errno
 import json
 import os
 import sys
@@ -47,9 +48,11 @@ def take(path: Path) -> Lock:
         raise ValueError(f"{str(path)!r} cannot be written ({error.strerror}); choose another folder.") from error
     try:
         _lock(file)
-    except OSError:
+    except OSError as error:
         file.close()
-        raise ValueError(f"{_holder(path)} is writing to this folder; wait for it, or choose another folder.") from None
+        if error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+            raise ValueError(f"{_holder(path)} is writing to this folder; wait for it, or choose another folder.") from None
+        raise ValueError(f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk.") from error
     file.seek(0)
     file.truncate()
     json.dump({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}, file)
