@@ -213,3 +213,20 @@ def test_progress_of_the_whole_with_the_time_left(capsys, monkeypatch):
     monkeypatch.setattr("meristem.show.progress.PLAIN_SECONDS", 0.0)
     found(penalties=[1e-2], max_epochs=6, verbose=True)
     assert "path, all members: epoch" in (said := capsys.readouterr().err) and " left" in said
+
+
+def test_settings_that_left_early_are_rings():
+    """They are no part of the curve: what they had reached is not comparable."""
+    losses = np.array([[0.5, 0.6], [0.4, 0.5], [0.1, 0.2]])
+    path = table(losses, PENALTIES, finished=np.array([True] * 4 + [False] * 2))
+    above = path.plot_path(ax=Figure().subplots(2, 1))
+    curve, rings = above.get_lines()[:2]
+    assert curve.get_xdata().tolist() == PENALTIES[:2] and rings.get_xdata().tolist() == PENALTIES[2:]
+    assert [text.get_text() for text in above.get_legend().get_texts()][0] == "left early"
+
+
+def test_a_path_on_which_nothing_opens_is_drawn():
+    path = table(np.array([[0.5, 0.6], [0.4, 0.5]]), PENALTIES[:2])
+    below = Figure().subplots(2, 1)
+    Path(path.table, (), np.zeros((4, 2))).plot_path(ax=below)
+    assert [text.get_text() for text in below[1].texts] == ["nothing is open: a linear map is enough"]

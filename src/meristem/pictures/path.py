@@ -18,7 +18,8 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
     """Draw a path and return the Axes of the loss.
 
     At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point; marked
-    are the least loss and the largest penalty within one standard error of it. `ax` takes two Axes, one above the other.
+    are the least loss and the largest penalty within one standard error of it. Settings that left the search early are rings:
+    their networks had not settled yet. `ax` takes two Axes, one above the other.
 
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
@@ -29,13 +30,12 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
     >>> plot_path(found, ax=Figure().subplots(2, 1)).get_ylabel()
     'held-out loss'
     """
-    points = [path.at(penalty) for penalty in sorted({point.penalty for point in path.points})]
-    if points[0].penalty == 0:  # it has no place on a logarithmic axis
-        points = points[1:] or points
+    points = _best_of_each(path.finished)
+    left = [point for point in _best_of_each(path.points) if point.penalty not in {one.penalty for one in points}]
     best, small = path.best(), path.within_one_se()
     penalties = np.array([point.penalty for point in points])
     with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
-        _losses(above, points, penalties, best, small)
+        _losses(above, points, penalties, best, small, left)
         _bands(below, path, points, penalties)
         if (penalties > 0).all():
             for one in (above, below):
@@ -45,12 +45,21 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
     return above
 
 
-def _losses(ax: Axes, points: list[Point], penalties: np.ndarray, best: Point, small: Point) -> None:
+def _best_of_each(points: list[Point]) -> list[Point]:
+    """At each penalty the point of the best score; one at 0 has no place on a logarithmic axis, where there are others."""
+    found = {one.penalty: one for one in sorted(points, key=lambda point: point.score)}
+    return [found[penalty] for penalty in sorted(found) if penalty > 0 or len(found) == 1]
+
+
+def _losses(ax: Axes, points: list[Point], penalties: np.ndarray, best: Point, small: Point, left: list[Point]) -> None:
     is_loss = np.allclose([point.score for point in points], [-point.loss for point in points])
     drawn = "loss" if is_loss else "score"
     losses, errors = (np.array([getattr(point, name) for point in points]) for name in (drawn, "standard_error"))
     ax.fill_between(penalties, losses - errors, losses + errors, color="#D6E6F2", linewidth=0)
     ax.plot(penalties, losses, color="#2171B5", marker="o", markersize=4, linewidth=1.6)
+    if left:
+        rings = {"color": "#2171B5", "marker": "o", "markersize": 4, "markerfacecolor": "none", "linestyle": "none"}
+        ax.plot([point.penalty for point in left], [getattr(point, drawn) for point in left], label="left early", **rings)
     marks = [(best, INK, "least loss" if is_loss else "best score")] + [(small, GREY, "within one standard error")] * (
         small.penalty != best.penalty
     )
@@ -65,7 +74,10 @@ def _bands(ax: Axes, path: Path, points: list[Point], penalties: np.ndarray) -> 
     layers = np.flatnonzero(sizes.any(0))
     colors = layer_colors(max(1, len(layers)))
     names = [f"layer {layer + 1}" for layer in layers]
-    ax.stackplot(penalties, *sizes[:, layers].T, colors=colors[: len(layers)], linewidth=0, labels=names)
+    if len(layers):
+        ax.stackplot(penalties, *sizes[:, layers].T, colors=colors[: len(layers)], linewidth=0, labels=names)
+    else:
+        ax.text(0.5, 0.5, "nothing is open: a linear map is enough", transform=ax.transAxes, ha="center", color=GREY)
     if 1 < len(layers) <= MOST_NAMES:
         ax.legend(frameon=False, fontsize=8)
     ax.set_ylabel("soft size, layer by layer" if sizes.shape[1] > 1 else "soft size")
