@@ -108,7 +108,8 @@ def checked(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), op
         past=_history(without_prefix("history", arrays), members, how),
     )
     epochs, rows = int(run.epochs.max()), len(run.past.get("loss", ()))
-    if rows != epochs and (rows or (np.asarray(now.epoch) != run.begun_at).any()):
+    too_few = rows < epochs and (rows or (np.asarray(now.epoch) != run.begun_at).any())
+    if too_few or (rows > epochs and not run.stopped.all()):  # a run that has stopped may be asked for more
         raise ValueError(f"its history has {rows} epochs, its state {epochs}.")
     if (run.begun_at > now.epoch).any() or (run.best_epoch > run.epochs).any():
         raise ValueError("its best epoch, or that in which it began, is none that it has had.")
