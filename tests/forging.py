@@ -16,6 +16,7 @@ one had bytes flipped, cut, moved or mixed with those of another. Each outcome i
 `report(outcomes)` counts them; `python tests/forging.py 10000` prints it. Of pytest it uses nothing: a soak may call it.
 """
 
+import contextlib
 import copy
 import json
 import random
@@ -419,10 +420,8 @@ class Forge:
             model.set_params(device=None, class_weight=None) if hasattr(model, "class_weight") else model.set_params(
                 device=None
             )
-            try:
+            with contextlib.suppress(ValueError, ArithmeticError):  # another width than the network has, or it diverges
                 model.partial_fit(X, said)
-            except (ValueError, ArithmeticError) as error:  # another width than the network has, or it diverges
-                assert "\n" not in str(error)
 
 
 def report(outcomes: Iterable[Outcome]) -> dict[str, Any]:
