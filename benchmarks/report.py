@@ -7,7 +7,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import jax
@@ -76,10 +76,18 @@ def machine(load: float) -> dict:
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        **{name: version(name) for name in ("jax", "jaxlib", "torch")},  # XLA is part of jaxlib
+        **{name: _version(name) for name in ("jax", "jaxlib", "torch")},  # XLA is part of jaxlib
         "load": load,
         "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
     }
+
+
+def _version(name: str) -> str:
+    """Of a package; nothing where it is not there, which not every benchmark needs."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def _cpu() -> str:

@@ -1,8 +1,8 @@
 """Forged and damaged model files, and what `load` makes of them: a thing that works, or one line that refuses it.
 
-    with Forge(folder, seed=0) as forge:
-        for outcome in forge.outcomes(tries):       Outcome("forged", "tunnel", "refused", "… cannot be loaded: …")
-            …
+    forge = Forge(folder, seed=0)
+    for outcome in forge.outcomes(tries):       Outcome("forged", "tunnel", "refused", "… cannot be loaded: …", b"…")
+        …
 
 A *forged* file is a real one of which some entries of the header or some arrays were changed, with a right digest; a *damaged*
 one had bytes flipped, cut, moved or mixed with those of another. Each outcome is one of
@@ -13,9 +13,10 @@ one had bytes flipped, cut, moved or mixed with those of another. Each outcome i
     failed      anything else: a bug. `smallest` undoes what it does not need; `keep` writes it to tests/cases, which the suite
                 replays
 
-`report(outcomes)` counts them. Imports the library, pytest not: a soak may call it.
+`report(outcomes)` counts them; `python tests/forging.py 10000` prints it. Of pytest it uses nothing: a soak may call it.
 """
 
+import contextlib
 import copy
 import json
 import random
@@ -215,7 +216,8 @@ def number_is_odd(chance: random.Random, header: dict[str, Any], arrays: dict[st
 def tree_is_another(chance: random.Random, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     trees = [name for name in arrays if name.endswith("depth") and arrays[name].size]
     if not trees:
-        return number_is_odd(chance, header, arrays)
+        number_is_odd(chance, header, arrays)
+        return
     name = chance.choice(trees)
     array = arrays[name]
     rows = [[chance.randint(-2, 4) for _ in range(array.shape[-1])] for _ in range(array.size // array.shape[-1])]
@@ -252,7 +254,8 @@ def rows_are_more(chance: random.Random, header: dict[str, Any], arrays: dict[st
     """A size and every array that has it, so that shapes still fit."""
     sizes = [place for place in _places(header) if type(_inside(header, place)) is int and 1 < _inside(header, place) < 50]
     if not sizes:
-        return entry_is_odd(chance, header, arrays)
+        entry_is_odd(chance, header, arrays)
+        return
     size = _inside(header, chance.choice(sizes))
     new = chance.choice([size + 1, size - 1, 2 * size])
     for place in sizes:
@@ -366,7 +369,7 @@ class Forge:
             self._computes(thing)
         elif isinstance(thing, Run):
             self._computes(thing.best)
-            assert all(len(values) == int(thing.epochs.max()) for values in thing.history.values())
+            assert all(len(values) >= int(thing.epochs.max()) for values in thing.history.values())
             assert thing.temperature.shape == thing.members and thing.stopped.shape == thing.members
             assert len(thing.each()) == (thing.members[0] if thing.members else 1)
             self._goes_on(thing)
@@ -417,10 +420,8 @@ class Forge:
             model.set_params(device=None, class_weight=None) if hasattr(model, "class_weight") else model.set_params(
                 device=None
             )
-            try:
+            with contextlib.suppress(ValueError, ArithmeticError):  # another width than the network has, or it diverges
                 model.partial_fit(X, said)
-            except (ValueError, ArithmeticError) as error:  # another width than the network has, or it diverges
-                assert "\n" not in str(error)
 
 
 def report(outcomes: Iterable[Outcome]) -> dict[str, Any]:

@@ -189,7 +189,7 @@ def test_a_subclass_comes_back_as_what_it_can_be(everything, tmp_path):
 
 def test_parameters_keep_their_value_or_are_refused(everything, tmp_path):
     """Lists, what is in lists, NumPy's numbers; what is of use only while it learns comes back None, and `save` says so."""
-    model, *_, path = everything["quantiles"]
+    model, *_ = everything["quantiles"]
     file = tmp_path / "model"
     for given in ({"quantiles": [0.1, 0.5]}, {"quantiles": (np.float64(0.25), 0.5)}, {"width": np.int64(3)}, {"l2": 0}):
         save(file, copy.copy(model).set_params(**given))

@@ -174,6 +174,18 @@ def _shapes(structure: Structure, kinds: Kinds) -> Network:
     return population(made, members)
 
 
+def n_layers(structure: Structure, kinds: Kinds = ()) -> int:
+    """How many soft sizes the body of such a network has: as long are the rows of a history."""
+    return _known_layers(json.dumps({**structure, "members": []}, sort_keys=True), tuple(kinds))
+
+
+@lru_cache(maxsize=64)
+def _known_layers(text: str, kinds: tuple[type, ...]) -> int:
+    alone = shapes(json.loads(text), kinds)
+    inputs = jax.ShapeDtypeStruct((1, alone.embed.weight.shape[0]), alone.embed.weight.dtype)
+    return int(jax.eval_shape(lambda body, inputs: body.sizes(inputs), alone.body, inputs).shape[0])
+
+
 def body_class(name: Any, kinds: Kinds) -> type[Body]:
     """The body that a file calls so: one of ours, or of the `kinds` that are given."""
     known: dict[str, Any] = BODIES | {kind.__name__.lower(): kind for kind in kinds if issubclass(kind, Body)}

@@ -108,21 +108,15 @@ def checked(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), op
         past=_history(without_prefix("history", arrays), members, how),
     )
     epochs, rows = int(run.epochs.max()), len(run.past.get("loss", ()))
-    if rows != epochs and (rows or (np.asarray(now.epoch) != run.begun_at).any()):
+    too_few = rows < epochs and (rows or (np.asarray(now.epoch) != run.begun_at).any())
+    if too_few or (rows > epochs and not run.stopped.all()):  # a run that has stopped may be asked for more
         raise ValueError(f"its history has {rows} epochs, its state {epochs}.")
     if (run.begun_at > now.epoch).any() or (run.best_epoch > run.epochs).any():
         raise ValueError("its best epoch, or that in which it began, is none that it has had.")
     layers = run.past["layer_sizes"].shape[-1] if rows else None
-    if layers is not None and layers != _n_layers(header["best"], kinds):
+    if layers is not None and layers != network.n_layers(header["best"], kinds):
         raise ValueError(f"its history has the sizes of {layers} layers, which its network has not.")
     return run
-
-
-def _n_layers(structure: dict[str, Any], kinds: Kinds) -> int:
-    """How many sizes the body of such a network has."""
-    alone = network.shapes({**structure, "members": []}, kinds)
-    inputs = jax.ShapeDtypeStruct((1, structure["width"]), alone.embed.weight.dtype)
-    return int(jax.eval_shape(lambda body, inputs: body.sizes(inputs), alone.body, inputs).shape[0])
 
 
 def _check_alike(last: dict[str, Any], best: dict[str, Any]) -> None:

@@ -53,7 +53,9 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
     """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
     model, path, chosen, packed = checked(header, arrays)
-    model._keep(path, chosen, [estimator.unpack(*one) for one in packed])
+    members = [estimator.unpack(*one) for one in packed]
+    with np.errstate(invalid="ignore"):  # the loss of one that diverged is no number
+        model._keep(path, chosen, members)
     return model
 
 
@@ -74,7 +76,9 @@ def checked(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, l
     chosen = header["chosen"]
     if not isinstance(chosen, dict) or set(chosen) != set(KNOBS) - {"learning_rate"}:
         raise ValueError("it does not say what was chosen.")
-    points = [point for point in path.points if all(point.knobs[name] == value for name, value in chosen.items())]
+    with np.errstate(invalid="ignore"):
+        tried = path.points
+    points = [point for point in tried if all(point.knobs[name] == value for name, value in chosen.items())]
     if not points:
         raise ValueError("what was chosen is none of what was tried.")
     return model, path, points[0], packed
