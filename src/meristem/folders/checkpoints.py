@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from meristem.files import load, save
-from meristem.files.run import pack
+from meristem.files import load, recipe, save
+from meristem.files.arrays import by_path
+from meristem.files.network import structure_of
 from meristem.files.whole import clean_leftovers
 from meristem.train.keeping import Keep, kept_by
 from meristem.train.run import Run
@@ -106,7 +107,7 @@ class Checkpoints:
         """See train/keeping.py."""
         begin = time.monotonic()
         label, key = self._label, self._key(run, prepared, goal)
-        self._saver.pause(time.monotonic() - begin)
+        self._saver.spend(time.monotonic() - begin)
 
         def keep(later: Run) -> None:
             self._saver.offer((label, key), lambda: later)
@@ -114,10 +115,13 @@ class Checkpoints:
         return self._newest(label, key) or run, keep
 
     def _key(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> str:
-        header, arrays = pack(run)
-        text = json.dumps([header, sorted(arrays), repr(goal)], sort_keys=True)
-        parts = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digest(prepared.data)]
-        return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
+        # As in a file, but unchecked: to check what `begin` has just made would take longer than an epoch.
+        parts = {"state": run.state, "best": run.best, "knobs": run.knobs._asdict(), "history": run.history}
+        arrays = by_path(parts | {"best_epoch": run.best_epoch, "begun_at": run.begun_at})
+        how = [recipe.pack(run.recipe), structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
+        text = json.dumps([how, sorted(arrays), repr(goal)], sort_keys=True)
+        digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digest(prepared.data)]
+        return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
 
     def _digest(self, data: Any) -> bytes:
         if id(data) not in self._digests:

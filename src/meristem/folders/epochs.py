@@ -37,11 +37,11 @@ class EpochLines:
             file.write(line.encode() + b"\n")
 
     def complete(self, group: str, run: Run) -> None:
-        """The lines of a group that is over: one for each epoch of its history."""
+        """The lines of a group that is over: one for each epoch that each of its members took."""
         wanted = [
-            line_of(group, member, epoch + 1, {name: values[epoch] for name, values in one.history.items()})
-            for member, one in enumerate(run.each())
-            for epoch in range(len(one.history["loss"]))
+            line_of(group, member, epoch + 1, {name: values[epoch, member] for name, values in run.history.items()})
+            for member, epochs in enumerate(run.epochs.tolist())
+            for epoch in range(epochs)
         ]
         start = _start_of(group)
         others = [line for line in self._lines() if line.startswith('{"group": ') and not line.startswith(start)]

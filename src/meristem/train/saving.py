@@ -5,8 +5,8 @@
     saver.now()                     what was not saved yet, at once
     saver.close()                   waits for what is being saved; raises what went wrong
 
-A run is never changed, so that it can be saved while the next epoch is trained. The time between two savings is at least
-`seconds`, and so much longer than saving took that it takes at most 5 % of all time.
+A run is never changed, so that it can be saved while the next epoch is trained. Between two savings are at least `seconds`, and
+there is none that would make saving take more than 5 % of the time so far, if it takes as long as the one before.
 """
 
 import threading
@@ -26,7 +26,8 @@ class Saver:
     def __init__(self, save: Callable[[Any, Run], Any], seconds: float = SECONDS):
         self._save, self._seconds = save, seconds
         self._latest: dict[Hashable, Callable[[], Run]] = {}
-        self._due = time.monotonic() + seconds
+        self._begin = self._last = time.monotonic()
+        self._cost = 0.0  # of the last saving
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -36,7 +37,7 @@ class Saver:
         """A newer run of this name, which is made when it is saved."""
         with self._lock:
             self._latest[name] = make
-            if self._error is not None or time.monotonic() < self._due or (self._thread and self._thread.is_alive()):
+            if self._error is not None or not self._is_due or (self._thread and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(target=self._in_background, name="meristem-saver", daemon=True)
             self._thread.start()
@@ -56,13 +57,19 @@ class Saver:
                 for name, make in waiting.items():
                     self._save(name, make())
             finally:
-                self.pause(time.monotonic() - begin)
+                self._last = time.monotonic()
+                self._cost = self._last - begin
+                self.spend(self._cost)
 
-    def pause(self, seconds: float) -> None:
-        """So much time was spent on saving: the next one has to wait accordingly."""
+    def spend(self, seconds: float) -> None:
+        """So much time was spent on saving."""
         with self._lock:
             self.spent += seconds
-            self._due = max(self._due, time.monotonic() + max(self._seconds, seconds * (1 / SHARE - 1)))
+
+    @property
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        return now - self._last >= self._seconds and self.spent + self._cost <= SHARE * (now - self._begin)
 
     def close(self) -> None:
         """Wait for the thread, and raise what went wrong in it."""
