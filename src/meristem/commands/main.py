@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     keep_programs()
     be_repeatable()
     try:
-        args.run(args)
+        return args.run(args) or 0
     except ValueError as error:
         print(f"meristem: {error}", file=sys.stderr)
         return 2
@@ -63,4 +63,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    return 0

@@ -26,6 +26,7 @@ from meristem.pictures.studies import draw, have_matplotlib
 from meristem.show.progress import Progress
 from meristem.show.table import print_table
 
+DIVERGED = 3  # the exit status where a run had no good epoch
 AFTERWARDS = """
 writes summary.json, history.npz and the figures into --out; `meristem figures OUT` redraws the figures from the files.
 """
@@ -66,8 +67,8 @@ def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Opti
         parser.add_argument(spelling, **how | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
 
-def run(args: argparse.Namespace) -> None:
-    """Run a study, write its files, show its table, draw its figures."""
+def run(args: argparse.Namespace) -> int:
+    """Run a study, write its files, show its table, draw its figures; the exit status: 3 where a run had no good epoch."""
     study = STUDIES[args.study]
     given = {field.name: getattr(args, field.name) for field, _ in _options(study)}
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
@@ -85,8 +86,23 @@ def run(args: argparse.Namespace) -> None:
     written = summary.write(out, head, result.history)
     beside = ", beside the paper" if paper else ""
     print_table(*table(study.columns, result.runs, paper), f"{plan.title}, {seeds}: {study.averages}{beside}")
-    written += _draw(out)
+    written += _draw(out) if any(one["best_epoch"] for one in result.runs) else []
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
+    return _failures(result.runs)
+
+
+def _failures(runs: list[summary.Record]) -> int:
+    """Says how many runs had no good epoch; the exit status."""
+    failed = [one for one in runs if not one["best_epoch"]]
+    if not failed:
+        return 0
+    first = failed[0]
+    print(
+        f"meristem: {len(failed)} of {len(runs)} runs diverged without a good epoch, {first['model']} on {first['task']} with "
+        f"seed {first['seed']} for one; lower --rate={first['learning_rate']:g}.",
+        file=sys.stderr,
+    )
+    return DIVERGED
 
 
 def _draw(out: Path) -> list[Path]:

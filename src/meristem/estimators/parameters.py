@@ -237,8 +237,8 @@ PARAMETERS = {
     "input_dropout": Parameter(
         "float or 'auto'",
         number_or_auto("of at least 0 and below 1", lambda v: 0 <= v < 1),
-        "The share of inputs that is set to 0 in each step; 'auto' is 0, but for classifiers of 16 numbers or more (indicators, "
-        "of two values, not counted) 0.25 where that has the lower loss on rows that are held out.",
+        "The share of inputs that is set to 0 in each step; 'auto' is 0, but for classifiers of 16 numbers or more "
+        "(indicators, of two values, not counted) 0.25 where that has the lower loss on rows that are held out.",
     ),
     "depth_decay": Parameter(
         "float",
