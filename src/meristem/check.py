@@ -4,13 +4,18 @@ Imports nothing of meristem; everything may import it.
 """
 
 import difflib
+import math
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
+
+MOST = 2**31 - 1  # of any size: what 32 bits count
+ROOM = 80  # characters of a value in a message
 
 
 def unknown(what: str, got: object, known: list[str]) -> ValueError:
@@ -20,17 +25,49 @@ def unknown(what: str, got: object, known: list[str]) -> ValueError:
     return ValueError(f"{what}={got!r} is not known.{hint} Choose one of: {', '.join(known)}.")
 
 
-def check_size(name: str, value: Any, least: int = 1) -> int:
-    """A size given by a person: an integer of at least `least`."""
+def check_size(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
+    """A size given by a person: an integer of at least `least` and at most `most`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
-        raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
+        raise ValueError(f"{name}={short(value)} must be an integer of at least {least}.")
+    if value.__index__() > most:
+        raise ValueError(f"{name}={short(value)} must be at most {most:,}.")
     return value.__index__()
 
 
 def check_number(name: str, value: Any, wanted: str, fits: Callable[[float], bool]) -> None:
-    """A number given by a person, in its range."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not fits(float(value)):
-        raise ValueError(f"{name}={value!r} must be a number {wanted}.")
+    """A number given by a person, in its range; in single precision, too, in which networks compute.
+
+    >>> check_number("learning_rate", 1e-50, "above 0", lambda v: v > 0)
+    Traceback (most recent call last):
+    ValueError: learning_rate=1e-50 must be a number above 0; single precision holds 1e-38 to 3e38.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name}={short(value)} must be a number {wanted}.")
+    try:
+        given = float(value)
+    except OverflowError:
+        given = math.inf
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = float(np.float32(given))
+    if not fits(given):
+        raise ValueError(f"{name}={short(value)} must be a number {wanted}.")
+    if not fits(rounded) or (math.isinf(rounded) and math.isfinite(given)):
+        raise ValueError(f"{name}={short(value)} must be a number {wanted}; single precision holds 1e-38 to 3e38.")
+
+
+def short(value: Any) -> str:
+    """What was given, as Python writes it, but no longer than a line has room for.
+
+    >>> short(10**400)[-16:], short(10**9999)
+    ('… (1329 bits)', 'an integer of 33216 bits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of so many digits
+        return f"an integer of {value.bit_length()} bits"
+    if len(text) <= ROOM:
+        return text
+    return f"{text[:ROOM]}…{f' ({value.bit_length()} bits)' if isinstance(value, int) else ''}"
 
 
 def as_key(name: str, key: Any) -> Array:

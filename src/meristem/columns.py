@@ -8,7 +8,9 @@
 
 A gap is NaN; it is filled with the mean. An outlier ruins neither the scale nor the prediction: mean and deviation are those of
 values within thirty times the distance of the quartiles from the median, far outside of what is usual, and inputs are exact up
-to four standard deviations and never beyond eight. Sparse matrices are made dense a block of rows at a time.
+to four standard deviations and never beyond eight. Columns of any size from 1e-150 to 1e150 become the same inputs as scaled by
+hand; what single precision cannot hold is an error that names the column, never an infinity. Sparse matrices are made dense a
+block of rows at a time.
 Imports NumPy and Scaling; estimators, files and exports import it.
 """
 
@@ -17,13 +19,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.targets.scaling import Scaling, blocks, row_of
+from meristem.targets.scaling import Scaling, blocks, row_of, unit_of
 from meristem.train.objectives.base import weighted_quantile
 
 LIMIT = 4.0  # standard deviations
 FAR = 1.75  # times the limit; twice is never reached
 FENCE = 30.0  # distances of the quartiles
 SPREADS = ((0.25, 0.75), (0.05, 0.95))  # the second where the first are the same: most of a column is one value
+DIVIDE = "divide the column by a power of ten, or leave standardize=True."
 SAMPLE = 20_000  # rows that say where the quartiles are
 
 
@@ -59,6 +62,8 @@ class Columns:
         gaps = np.flatnonzero(found)
         learned = _learned(x, w, gaps)
         fill = learned.mean[: x.shape[1]]
+        if len(learned.too_large):
+            raise ValueError(f"X holds numbers in column {learned.too_large[0]} whose squares no float holds; {DIVIDE}")
         return cls(learned, fill, gaps) if standardize else cls(Scaling.none(len(learned.mean)), fill, gaps, np.inf)
 
     def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
@@ -72,10 +77,14 @@ class Columns:
     def __call__(self, x: Any) -> np.ndarray:
         out = np.empty((x.shape[0], self.n_inputs), np.float32)
         mean, scale = self.scaling.mean, self.scaling.scale
-        for rows, block in blocks(x):
-            is_gap = np.isnan(block)
-            z = (_with_gaps(np.where(is_gap, self.fill, block), is_gap[:, self.gaps]) - mean) / scale
-            out[rows] = limited(z, self.limit)
+        with np.errstate(over="ignore"):  # an outlier may be infinitely far out
+            for rows, block in blocks(x):
+                is_gap = np.isnan(block)
+                z = (_with_gaps(np.where(is_gap, self.fill, block), is_gap[:, self.gaps]) - mean) / scale
+                out[rows] = limited(z, self.limit)
+        if not np.isfinite(self.limit) and len(beyond := np.argwhere(~np.isfinite(out))):
+            row, column = beyond[0]
+            raise ValueError(f"X holds a number in row {row}, column {column} that single precision cannot hold; {DIVIDE}")
         return out
 
     def typical(self, x: Any) -> np.ndarray:
@@ -144,18 +153,22 @@ def _learned(x: Any, w: np.ndarray, gaps: np.ndarray) -> Scaling:
     """Mean and variance of all inputs, of values within the fence."""
     low, high = _fence(x, w)
     n, total = x.shape[1], w.sum()
-    weight, mean, missing = np.zeros(n), np.zeros(n), np.zeros(len(gaps))
-    for rows, block in blocks(x):
-        is_usual = (low <= block) & (block <= high)  # no gap either
-        weight += w[rows] @ is_usual
-        missing += w[rows] @ np.isnan(block[:, gaps])
-        mean += w[rows] @ np.where(is_usual, block, 0)
-    weight = np.where(weight > 0, weight, 1)
-    mean, variance = mean / weight, np.zeros(n)
-    for rows, block in blocks(x):
-        variance += w[rows] @ np.where((low <= block) & (block <= high), block - mean, 0) ** 2
-    share = missing / total
-    return Scaling(float(total), _with_gaps(mean, share), _with_gaps(variance / weight, share * (1 - share)))
+    weight, mean, missing, size = np.zeros(n), np.zeros(n), np.zeros(len(gaps)), np.zeros(n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows, block in blocks(x):
+            is_usual = (low <= block) & (block <= high) & (w[rows] > 0)[:, None]  # no gap either
+            usual = np.where(is_usual, block, 0)
+            weight += w[rows] @ is_usual
+            missing += w[rows] @ np.isnan(block[:, gaps])
+            mean += w[rows] @ usual
+            size = np.maximum(size, np.abs(usual).max(0, initial=0))
+        weight = np.where(weight > 0, weight, 1)
+        mean, variance, unit = mean / weight, np.zeros(n), unit_of(size)
+        for rows, block in blocks(x):
+            is_usual = (low <= block) & (block <= high) & (w[rows] > 0)[:, None]
+            variance += w[rows] @ (np.where(is_usual, block - mean, 0) / unit) ** 2
+        share, variance = missing / total, variance / weight * unit**2
+    return Scaling(float(total), _with_gaps(mean, share), _with_gaps(variance, share * (1 - share)))
 
 
 def _fence(x: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,12 +183,13 @@ def _fence(x: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         block = np.asarray(block.toarray() if hasattr(block, "toarray") else block, float)
         weight = np.where(np.isnan(block), 0, w[rows][:, None])
         median, spread = weighted_quantile(block, weight, 0.5), np.zeros(block.shape[1])
-        for below, above in SPREADS:
-            between = weighted_quantile(block, weight, above) - weighted_quantile(block, weight, below)
-            spread = np.where(spread > 0, spread, between)
-        is_fenced = spread > 0
-        low[part] = np.where(is_fenced, median - FENCE * spread, -np.inf)
-        high[part] = np.where(is_fenced, median + FENCE * spread, np.inf)
+        with np.errstate(over="ignore"):  # then there is no fence
+            for below, above in SPREADS:
+                between = weighted_quantile(block, weight, above) - weighted_quantile(block, weight, below)
+                spread = np.where(spread > 0, spread, between)
+            is_fenced = spread > 0
+            low[part] = np.where(is_fenced, median - FENCE * spread, -np.inf)
+            high[part] = np.where(is_fenced, median + FENCE * spread, np.inf)
     return low, high
 
 

@@ -50,8 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     keep_programs()
     be_repeatable()
     try:
-        args.run(args)
+        status = args.run(args) or 0
         sys.stdout.flush()
+        return int(status)
     except ValueError as error:
         print(f"meristem: {error}", file=sys.stderr)
         return 2
@@ -67,4 +68,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:  # a disk that is full, most of all: whatever was being written
         print(f"meristem: {f'{error.filename!r}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
         return 2
-    return 0

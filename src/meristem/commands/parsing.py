@@ -16,7 +16,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(
-    commands: Any, name: str, *, run: Callable[[argparse.Namespace], None], example: str, more: str = "", **texts: str
+    commands: Any, name: str, *, run: Callable[[argparse.Namespace], int | None], example: str, more: str = "", **texts: str
 ) -> argparse.ArgumentParser:
     """A command's own parser; `run` does it. `texts`: help and description; `more` stands below the example."""
     parser: argparse.ArgumentParser = commands.add_parser(

@@ -28,6 +28,7 @@ from meristem.show.progress import Progress
 from meristem.show.table import print_table
 from meristem.train.saving import SECONDS
 
+DIVERGED = 3  # the exit status where a run had no good epoch
 AFTERWARDS = """
 writes summary.json, history.npz, the figures and the trained networks into --out; `meristem figures OUT` redraws the figures
 from the files, `meristem show OUT/networks/…` shows a network. What was interrupted goes on with --resume, to the same bits.
@@ -77,8 +78,8 @@ def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Opti
         parser.add_argument(spelling, **how | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
 
-def run(args: argparse.Namespace) -> None:
-    """Run a study or go on with it, show its table, draw its figures, and write its files."""
+def run(args: argparse.Namespace) -> int:
+    """Run a study or go on with it, draw its figures, write its files, show its table; 3 where a run had no good epoch."""
     study = STUDIES[args.study]
     given = {field.name: getattr(args, field.name) for field, _ in _options(study)}
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
@@ -95,18 +96,35 @@ def run(args: argparse.Namespace) -> None:
         for line in folder.begin(about, summary.command(), resume=args.resume, may_write=may_write):
             progress.say(line)
         if args.resume and folder.is_finished:
-            return
+            return 0
         kept = _kept(folder, every, progress)
         with ends_with(lambda: _last_words(folder, kept)):
             result = run_study(study, options, plan, progress, at_once if kept is None else kept.train)
             paper = study.paper_of(plan)
             head = summary.header(study.name, plan.title, paper, time.perf_counter() - begin, result.runs, folder.command)
             head |= plan.known | {"pictures": study.pictures_of(plan).as_json()} | result.more
-            files = {"history.npz": summary.history_bytes(result.history)} | _drawn(head, result.history, out)
+            files = {"history.npz": summary.history_bytes(result.history)}
+            if any(one["best_epoch"] for one in result.runs):
+                files |= _drawn(head, result.history, out)
             written = folder.publish(files, head)
     beside = ", beside the paper" if paper else ""
     print_table(*table(study.columns, result.runs, paper), f"{plan.title}, {seeds}: {study.averages}{beside}")
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
+    return _failures(result.runs)
+
+
+def _failures(runs: list[summary.Record]) -> int:
+    """Says how many runs had no good epoch; the exit status."""
+    failed = [one for one in runs if not one["best_epoch"]]
+    if not failed:
+        return 0
+    first = failed[0]
+    print(
+        f"meristem: {len(failed)} of {len(runs)} runs diverged without a good epoch, {first['model']} on {first['task']} with "
+        f"seed {first['seed']} for one; lower --rate={first['learning_rate']:g}.",
+        file=sys.stderr,
+    )
+    return DIVERGED
 
 
 def check_seconds(value: float) -> float:

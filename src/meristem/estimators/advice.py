@@ -1,6 +1,6 @@
 """What a person should know about a fit: a warning with a reason and a remedy, or nothing.
 
-GrowthWarning        nothing grew although the fit is poor; or the network would be larger if it could
+GrowthWarning        the fit went wrong; nothing grew although it is poor; or the network would be larger if it could
 ConvergenceWarning   (scikit-learn's) training ended at max_epochs while the loss was still falling by more than a little
 """
 
@@ -11,12 +11,24 @@ from meristem.train.run import Run
 
 POOR = 0.5  # of the error that a constant prediction makes
 MATERIAL = 0.01  # of all that the loss has fallen: most fits creep on for longer than is of any use
+WRONG = 2.0  # the same: a linear start alone, which any training has, is better than that
 LEAST_EPOCHS = 10  # that say whether a loss is falling
 REMEDY = "lower penalty, raise learning_rate or max_epochs, or look at the scale and the use of the features."
 
 
 class GrowthWarning(UserWarning):
     """The size that was found says that a parameter should be changed."""
+
+
+def advice_on_failure(run: Run, constant_error: Callable[[], float]) -> str | None:
+    """One line where the best model is clearly worse than a constant prediction: a training that diverged and stayed finite."""
+    error, constant = float(run.history["error"][int(run.best_epoch) - 1]), constant_error()
+    if not error > WRONG * constant > 0:
+        return None
+    return (
+        f"The training diverged: the error of its best model is {error:.3g}, that of a constant prediction {constant:.3g}. "
+        "Lower learning_rate, or look at the scale of the features."
+    )
 
 
 def advice_on_size(body: Body, run: Run, constant_error: Callable[[], float]) -> str | None:

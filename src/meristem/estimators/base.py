@@ -24,7 +24,7 @@ from meristem.columns import Columns, n_numbers
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators import buckets, features
-from meristem.estimators.advice import GrowthWarning, advice_on_epochs, advice_on_size
+from meristem.estimators.advice import GrowthWarning, advice_on_epochs, advice_on_failure, advice_on_size
 from meristem.estimators.course import SHARE, Course
 from meristem.estimators.device import on
 from meristem.estimators.kept import keeping
@@ -372,7 +372,7 @@ class Growing(Shipping, Settings):
 
     def _advise(self, run: Run, network: Network, max_epochs: int, constant_error: Callable[[], float]) -> None:
         """At most one warning, at the line that called `fit`."""
-        size = advice_on_size(network.body, run, constant_error)
+        size = advice_on_failure(run, constant_error) or advice_on_size(network.body, run, constant_error)
         if size is not None:
             warnings.warn(size, GrowthWarning, stacklevel=4)
             return
@@ -385,6 +385,17 @@ class Growing(Shipping, Settings):
     def _scaled(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return self._columns_(features.checked(self, X, reset=False))
+
+    def _said(self, answers: np.ndarray) -> np.ndarray:
+        """What a prediction is made of, with a warning where a row of it is no number."""
+        if not (fine := np.isfinite(answers).reshape(len(answers), -1).all(1)).all():
+            warnings.warn(
+                f"{type(self).__name__} has no finite prediction for {(~fine).sum()} of {len(fine)} rows, row {fine.argmin()} "
+                "for one: they are beyond what a float holds. Look at the scale of X, and fit again.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return answers
 
     def compact(self) -> CompactNetwork:
         """The network with nothing in it but what lives; it takes standardized features."""

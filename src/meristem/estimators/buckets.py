@@ -108,7 +108,7 @@ def partly_used(
     reads, says = jnp.arange(n_in) < used_in, jnp.arange(n_out) < used_out
     embed_scale, head_scale = (jnp.sqrt((n + width) / (used + width)) for n, used in ((n_in, used_in), (n_out, used_out)))
     if network.features is not None:
-        network = eqx.tree_at(lambda n: n.features, network, network.features.at(reads.astype(embed_scale.dtype)))
+        network = eqx.tree_at(lambda n: n.features, network, network.features.at(reads.astype(bias.dtype)))
     return eqx.tree_at(
         lambda n: (n.embed.weight, n.head.weight, n.head.bias),
         network,

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import check_random_state
 
-from meristem.check import check_number, check_size, unknown
+from meristem.check import MOST, check_number, check_size, short, unknown
 from meristem.complexity import PRICES
 from meristem.estimators.device import found
 from meristem.nn.activation import ACTIVATIONS, check_activation
@@ -70,7 +70,7 @@ def size_or_auto(name: str, value: Any) -> None:
 
 def size_or_none(name: str, value: Any) -> None:
     if value is not None:
-        check_size(name, value)
+        check_size(name, value, most=2**53)
 
 
 def price(name: str, value: Any) -> None:
@@ -108,23 +108,26 @@ def levels(name: str, value: Any) -> None:
     try:
         given = np.asarray(value, float)
         is_fine = given.ndim == 1 and len(given) > 0 and bool(((given > 0) & (given < 1)).all())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         is_fine = False
     if not is_fine:
-        raise ValueError(f"{name}={value!r} must be a list of numbers above 0 and below 1, such as (0.1, 0.5, 0.9).")
+        raise ValueError(f"{name}={short(value)} must be a list of numbers above 0 and below 1, such as (0.1, 0.5, 0.9).")
 
 
 def class_weight(name: str, value: Any) -> None:
     is_fine = value is None or isinstance(value, dict | list) or (isinstance(value, str) and value == "balanced")
     if not is_fine:
-        raise ValueError(f"{name}={value!r} must be None, 'balanced' or a dictionary {{class: weight}}.")
+        raise ValueError(f"{name}={short(value)} must be None, 'balanced' or a dictionary {{class: weight}}.")
+    for given in [value] if isinstance(value, dict) else value if isinstance(value, list) else []:
+        for one, weight in given.items():
+            check_number(f"{name}[{one!r}]", weight, "of at least 0", lambda v: 0 <= v < np.inf)
 
 
 def seed(name: str, value: Any) -> None:
     try:
         check_random_state(value)
     except ValueError:
-        raise ValueError(f"{name}={value!r} must be None, a whole number from 0 to 2³² − 1, or a RandomState.") from None
+        raise ValueError(f"{name}={short(value)} must be None, a whole number from 0 to 2³² − 1, or a RandomState.") from None
 
 
 def device(name: str, value: Any) -> None:
@@ -148,13 +151,10 @@ def numbers_or_auto(wanted: str, fits: Callable[[float], bool]) -> Callable[[str
             if value != "auto":
                 raise ValueError(f"{name}={value!r} must be a list of numbers, or 'auto'.")
             return
-        try:
-            given = np.asarray(value, float)
-        except (TypeError, ValueError):
-            given = np.zeros(0)
-        if given.ndim != 1 or not len(given):
-            raise ValueError(f"{name}={value!r} must be a list of numbers, or 'auto'.")
-        for one in given.tolist():
+        given = value.tolist() if isinstance(value, np.ndarray) else list(value) if np.iterable(value) else []
+        if not given or any(np.ndim(one) for one in given):
+            raise ValueError(f"{name}={short(value)} must be a list of numbers, or 'auto'.")
+        for one in given:
             check_number(name, one, wanted, fits)
 
     return check
@@ -171,6 +171,8 @@ def one_of(*names: str) -> Callable[[str, Any], None]:
 def folds(name: str, value: Any) -> None:
     if isinstance(value, bool) or not (isinstance(value, int | np.integer) or hasattr(value, "split") or np.iterable(value)):
         raise ValueError(f"{name}={value!r} must be a number of folds, a splitter of scikit-learn's, or a list of splits.")
+    if isinstance(value, int) and value > MOST:
+        raise ValueError(f"{name}={short(value)} must be at most as many as there are samples.")
 
 
 def check_scoring(name: str, value: Any) -> None:

@@ -35,7 +35,7 @@ def chosen_setting(trained: Trained, measure: Measure, choose: str) -> tuple[Tra
     if choose == "smallest":
         allowed = measure.cost(kept[name]) + (kept["sd"] or 0.0) / math.sqrt(kept["seeds"])
         as_good = [one for one in tried if measure.cost(one[name]) <= allowed]
-        kept = min(as_good, key=lambda one: float(one["soft_size"]))
+        kept = min(as_good, key=lambda one: math.inf if one["soft_size"] is None else float(one["soft_size"]))
     chosen = [pair for pair in trained if _setting(pair[0]) == _setting(kept)]
     return chosen, [{**one, "chosen": one is kept} for one in tried]
 
@@ -62,11 +62,11 @@ def _setting(one: Record) -> tuple[Any, ...]:
 def _averaged(setting: tuple[Any, ...], trained: Trained, name: str) -> Record:
     """What came of a setting, over its seeds."""
     group = [one for one, _ in trained if _setting(one) == setting]
-    values = [one[name] for one in group if one[name] is not None]
+    values, sizes = ([one[key] for one in group if one[key] is not None] for key in (name, "soft_size"))
     return {
         **{key: group[0][key] for key in ("model", "task", *SETTINGS) if key in group[0]},
         "seeds": len(group),
         name: statistics.mean(values) if values else None,
         "sd": statistics.stdev(values) if len(values) > 1 else None,
-        "soft_size": statistics.mean(one["soft_size"] for one in group),
+        "soft_size": statistics.mean(sizes) if sizes else None,
     }

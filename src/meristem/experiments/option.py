@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.check import unknown
+from meristem.check import MOST, short, unknown
 
 Check = Callable[[str, Any], None]  # the option's name and its value; raises ValueError
 
@@ -90,8 +90,10 @@ def check_numbers(name: str, values: Sequence[float], must: str, fits: Callable[
     if not values:
         raise ValueError(f"{name} is empty; give a number, or several with commas.")
     for value in values:
-        if not (np.isfinite(value) and fits(value)):
-            raise ValueError(f"{name}={value} must be a finite number {must}.")
+        with np.errstate(over="ignore", under="ignore"):
+            single = np.float32(value)
+        if not (np.isfinite(single) and fits(value) and fits(float(single))):
+            raise ValueError(f"{name}={value} must be a finite number {must}, of those that single precision holds.")
 
 
 # Kinds of options -----------------------------------------------------------------------------------------------------------
@@ -126,12 +128,16 @@ def numbers_option(
     return Option(help, words, read_numbers, check, metavar).field(default)
 
 
-def whole_option(default: int | None, help: str, *, least: int = 1, usual: str = "", metavar: str = "N") -> Any:
+def whole_option(
+    default: int | None, help: str, *, least: int = 1, most: int = MOST, usual: str = "", metavar: str = "N"
+) -> Any:
     """A whole number; `usual`: what a default of None means."""
 
     def check(name: str, value: int) -> None:
         if value < least:
-            raise ValueError(f"{name}={value} must be at least {least}.")
+            raise ValueError(f"{name}={short(value)} must be at least {least}.")
+        if value > most:
+            raise ValueError(f"{name}={short(value)} must be at most {most:,}.")
 
     return Option(help, usual or str(default), int, check, metavar).field(default)
 

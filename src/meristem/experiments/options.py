@@ -20,6 +20,7 @@ from meristem.experiments.option import flag, name_option, names_option, numbers
 from meristem.experiments.runs import Task, Trials
 from meristem.train.loop import MAX_EPOCHS
 
+MOST_MEMBERS = 10_000  # of a population
 PATH = (0.1, 100.0)  # the ends of a path, times the usual price
 THE_PAPERS = ", the paper's"  # a note on a default
 
@@ -31,7 +32,7 @@ def models_option(*default: str) -> Any:
 
 def seeds_option(default: int) -> Any:
     """How many of each."""
-    return whole_option(default, "seeds 0 … N−1")
+    return whole_option(default, "seeds 0 … N−1", most=MOST_MEMBERS)
 
 
 def rates_option(usual: Mapping[str, float], note: str = "") -> Any:
@@ -67,6 +68,7 @@ class Options:
         "a path: so many prices, from a tenth of the usual one to a hundred times it, in place of --penalty, as one population "
         "of networks that settle; draws error against size",
         least=2,
+        most=MOST_MEMBERS,
         usual="none",
     )
     choose: str = name_option(

@@ -180,9 +180,10 @@ def train(model: str, task: Task, trials: Trials, progress: Progress, keep: Keep
     ]
     for one, _ in trained:
         if one["diverged"]:
+            kept = f"the model of epoch {one['best_epoch']} is kept" if one["best_epoch"] else "no epoch was good, none is kept"
             progress.say(
                 f"{model}, {task.name}, seed {one['seed']}: the loss turned non-finite in epoch {one['epochs']}, "
-                f"rate {one['learning_rate']:g}; its last good model is kept. Try a smaller rate."
+                f"rate {one['learning_rate']:g}; {kept}. Try a smaller rate."
             )
     return trained
 
@@ -223,7 +224,7 @@ def by_name(tasks: Sequence[Task]) -> dict[str, list[Task]]:
 
 def _test(run: Run, task: Task) -> Measures | None:
     """The test figures of the best model."""
-    if task.test is None:
+    if task.test is None or not run.best_epoch:
         return None
     test = prepare(task.test, run.best, task.recipe.task).data
     return evaluate(run.best, test.x, test.y, task.recipe.task)

@@ -38,10 +38,15 @@ HISTORY_FIELDS = [
 
 
 def record(run: Run, test: Measures | None, **known: Any) -> Record:
-    """One run as it goes into summary.json. `known`: model, task, seed, penalty, … Measures are those of the best model."""
+    """One run as it goes into summary.json. `known`: model, task, seed, penalty, … Measures are those of the best model.
+
+    An epoch in which the loss turned non-finite says nothing of the network; of a run without any other nothing can be said.
+    """
     best, history = int(run.best_epoch), run.history
-    zero = np.flatnonzero(history["error"] == 0)
-    sizes = history["layer_sizes"]
+    good = np.isfinite(history["loss"]) & np.isfinite(history["dev_loss"])
+    zero = np.flatnonzero((history["error"] == 0) & good)
+    sizes = history["layer_sizes"][good]
+    trees = history["hard_size"][good]
     is_layered = run.last.body.is_layered
     measured = [name for name in ("error", "dev_error", "macro_f1", "dev_macro_f1") if best and name in history]
     at_best = {name: float(history[name][best - 1]) for name in measured}
@@ -59,16 +64,16 @@ def record(run: Run, test: Measures | None, **known: Any) -> Record:
         "train_macro_f1": at_best.get("macro_f1"),
         "dev_macro_f1": at_best.get("dev_macro_f1"),
         "test_macro_f1": tested.get("macro_f1"),
-        "soft_size": float(sizes[-1].sum()),
-        "peak_soft_size": float(sizes.sum(1).max()),
-        "best_soft_size": float(sizes[max(best, 1) - 1].sum()),
-        "layer_sizes": sizes[-1].tolist() if is_layered else None,
-        "peak_layer_sizes": sizes.max(0).tolist() if is_layered else None,
-        "hard_size": None if is_layered else int(history["hard_size"][-1]),
-        "peak_hard_size": None if is_layered else int(history["hard_size"].max()),
+        "soft_size": float(sizes[-1].sum()) if len(sizes) else None,
+        "peak_soft_size": float(sizes.sum(1).max()) if len(sizes) else None,
+        "best_soft_size": float(history["layer_sizes"][best - 1].sum()) if best else None,
+        "layer_sizes": sizes[-1].tolist() if is_layered and len(sizes) else None,
+        "peak_layer_sizes": sizes.max(0).tolist() if is_layered and len(sizes) else None,
+        "hard_size": None if is_layered or not len(trees) else int(trees[-1]),
+        "peak_hard_size": None if is_layered or not len(trees) else int(trees.max()),
         "parameters": _trained(run.last) if is_layered else _live(run.last),
         "live_parameters": _live(run.last),
-        "n_parameters": n_parameters(run.best),
+        "n_parameters": n_parameters(run.best) if best else None,
         "diverged": bool(run.diverged),
     }
 

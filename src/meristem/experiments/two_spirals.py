@@ -81,7 +81,8 @@ def plan(options: SpiralsOptions) -> Plan:
 
 def line(runs: list[Record]) -> str:
     """What came out of a model's runs on a task."""
-    zero, size = spread([one["zero_error_epoch"] for one in runs]), spread([one["soft_size"] for one in runs], 1)
+    sizes = [one["soft_size"] for one in runs if one["soft_size"] is not None]
+    zero, size = spread([one["zero_error_epoch"] for one in runs]), spread(sizes, 1) if sizes else "–"
     seconds = sum(one["seconds"] for one in runs)
     return f"{runs[0]['model']}, {runs[0]['task']}: zero error at epoch {zero}, soft size {size}, {seconds:.1f} s"
 

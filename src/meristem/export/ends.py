@@ -23,6 +23,7 @@ from meristem.columns import Columns
 from meristem.compact import CompactNetwork
 
 LINKS = ["identity", "log"]
+SINGLE = np.finfo(np.float32)
 
 
 @dataclass(frozen=True)
@@ -134,4 +135,6 @@ def _vector(name: str, values: Any, n: int) -> np.ndarray:
     vector = np.asarray(values, np.float64)
     if vector.shape != (n,) or not np.isfinite(vector).all():
         raise ValueError(f"{name} has shape {vector.shape}; it must be {n} finite number{'s' * (n != 1)}.")
+    if len(beyond := vector[(vector != 0) & ~((np.abs(vector) >= SINGLE.tiny) & (np.abs(vector) <= SINGLE.max))]):
+        raise ValueError(f"{name} holds {beyond[0]:.3g}, which single precision cannot hold; fit on numbers nearer to 1.")
     return vector

@@ -82,7 +82,9 @@ def write_summary(out: Path, summary: Mapping[str, Any], run: str, files: Mappin
 def summary_bytes(summary: Mapping[str, Any], run: str, files: Mapping[str, str]) -> bytes:
     """The summary as it is written."""
     bound = {**{k: v for k, v in summary.items() if k != "digest"}, "run": run, "files": dict(sorted(files.items()))}
-    return json.dumps({**bound, "digest": self_digest(json.loads(json.dumps(bound)))}, indent=1).encode() + b"\n"
+    return (
+        json.dumps({**bound, "digest": self_digest(json.loads(json.dumps(bound, allow_nan=False)))}, indent=1).encode() + b"\n"
+    )
 
 
 def is_finished(out: Path, run: str) -> bool:

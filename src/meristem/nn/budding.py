@@ -35,6 +35,7 @@ from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
 from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of, living, n_leaves, seedling, spans
 from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
+from meristem.room import check_room
 
 PROBES = ["bud", "zero"]
 ROOTS = ["layer", "identity"]
@@ -87,6 +88,7 @@ class Budding(Body):
             raise unknown("probe", probe, PROBES)
         if root not in ROOTS:
             raise unknown("root", root, ROOTS)
+        check_room((2 * capacity, width, width))  # leaves and their buds
         layer_key, bud_key = jax.random.split(key)
         self.weight, self.bias = _first_row(he_layer(layer_key, (width, width)), capacity)
         self.bud = Bud(*_first_row(he_layer(bud_key, (width, width)), capacity))

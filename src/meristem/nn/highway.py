@@ -16,6 +16,7 @@ from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, Maps, by_layer, layered_axes, weighted_mean
+from meristem.nn.deep import through
 from meristem.nn.linear import glorot, he_layer
 from meristem.nn.structure import Gates
 from meristem.nn.trunk import among, counted, living_squares, read, trunk_gates, with_price
@@ -57,23 +58,25 @@ class Highway(Body):
         self.activation = check_activation(activation)
         self.trunk = trunk_gates(width, learn_width)
 
-    def _run(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], list[Float[Array, " width"]]]:
-        sigma, gates = ACTIVATIONS[self.activation], []
-        layers = map(jnp.unstack, (self.weight, self.bias, self.gate_weight, self.gate_bias))
-        for weight, bias, gate_weight, gate_bias in zip(*layers, strict=True):
+    def _run(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, "depth width"]]:
+        sigma = ACTIVATIONS[self.activation]
+
+        def step(x: Array, layer: Any, arrays: tuple[Any, ...]) -> tuple[Array, Array]:
+            weight, bias, gate_weight, gate_bias = arrays
             seen = read(self.trunk, x)
             gate = jax.nn.sigmoid(gate_weight @ seen + gate_bias)
-            x = gate * sigma(weight @ seen + bias) + (1 - gate) * x
-            gates.append(gate)
-        return read(self.trunk, x), gates
+            return gate * sigma(weight @ seen + bias) + (1 - gate) * x, gate
+
+        x, gates = through(step, x, (self.weight, self.bias, self.gate_weight, self.gate_bias))
+        return read(self.trunk, x), jnp.stack(gates) if isinstance(gates, list) else jnp.asarray(gates)
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         y, gates = self._run(x)
-        return y, with_price(self.trunk, among(self.trunk, jnp.stack(gates)).sum())
+        return y, with_price(self.trunk, among(self.trunk, gates).sum())
 
     def gates(self, x: Float[Array, " width"]) -> Float[Array, "depth width"]:
         """g_lk(x), for the soft size of equation 7."""
-        return jnp.stack(self._run(x)[1])
+        return self._run(x)[1]
 
     def half_norm(self) -> Float[Array, ""]:
         return 0.5 * (living_squares(self.weight, self.trunk) + living_squares(self.gate_weight, self.trunk))

@@ -27,7 +27,7 @@ class Rows(eqx.Module):
     depth: int = eqx.field(static=True)  # of the whole body
 
 
-def stood(rows: Rows | None, layer: int, h: Float[Array, " width"]) -> Float[Array, " units"]:
+def stood(rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, " width"]) -> Float[Array, " units"]:
     """What the units of a layer stand on.
 
     >>> rows = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)
@@ -37,7 +37,9 @@ def stood(rows: Rows | None, layer: int, h: Float[Array, " width"]) -> Float[Arr
     return h if rows is None else _moved(h, rows.at[layer], rows.unit[layer])
 
 
-def placed(rows: Rows | None, layer: int, h: Float[Array, " width"], new: Float[Array, " units"]) -> Float[Array, " width"]:
+def placed(
+    rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, " width"], new: Float[Array, " units"]
+) -> Float[Array, " width"]:
     """The trunk after the units of a layer.
 
     >>> rows = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)

@@ -5,7 +5,7 @@ residual  h_l = σ(W_l h_{l−1} + b_l) + h_{l−1}
 price = 0, or Σ t where the width of the trunk is learned (trunk.py)
 """
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, Maps, by_layer, layered_axes
+from meristem.nn.deep import through
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Gates
 from meristem.nn.trunk import among, counted, living_squares, read, trunk_gates, with_price
@@ -44,8 +45,12 @@ class Plain(Body):
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         sigma = ACTIVATIONS[self.activation]
-        for weight, bias in zip(jnp.unstack(self.weight), jnp.unstack(self.bias), strict=True):
-            x = sigma(weight @ read(self.trunk, x) + bias) + self.skip * x
+
+        def step(x: Array, layer: Any, arrays: tuple[Any, ...]) -> tuple[Array, None]:
+            weight, bias = arrays
+            return sigma(weight @ read(self.trunk, x) + bias) + self.skip * x, None
+
+        x, _ = through(step, x, (self.weight, self.bias))
         return read(self.trunk, x), with_price(self.trunk, jnp.zeros((), x.dtype))
 
     def half_norm(self) -> Float[Array, ""]:

@@ -4,7 +4,7 @@ h_l = g_l · σ(W_l h_{l−1} + b_l) + (1 − g_l) · h_{l−1}          g_l ∈
 price = Σ_l Σ_k g_lk                                            and Σ t, where the width of the trunk is learned (trunk.py)
 """
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -16,6 +16,7 @@ from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Body, Live, Maps, Mesh, by_layer, is_mesh, layered_axes
+from meristem.nn.deep import through
 from meristem.nn.linear import he_layer
 from meristem.nn.rows import Rows, placed, stood
 from meristem.nn.structure import Gates
@@ -53,11 +54,13 @@ class Tunnel(Body):
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         sigma = ACTIVATIONS[self.activation]
-        # Unstacked once: the gradient of indexing the stack in every layer is a scatter in every layer.
-        layers = zip(*map(jnp.unstack, (self.weight, self.bias, self.gate.value)), strict=True)
-        for layer, (weight, bias, gate) in enumerate(layers):
+
+        def step(x: Array, layer: Any, arrays: tuple[Any, ...]) -> tuple[Array, None]:
+            weight, bias, gate = arrays
             new = gate * sigma(weight @ read(self.trunk, x) + bias) + (1 - gate) * stood(self.rows, layer, x)
-            x = placed(self.rows, layer, x, new)
+            return placed(self.rows, layer, x, new), None
+
+        x, _ = through(step, x, (self.weight, self.bias, self.gate.value))
         return read(self.trunk, x), with_price(self.trunk, self._there().sum())
 
     def _there(self) -> Float[Array, "depth units"]:

@@ -115,6 +115,9 @@ class Path:
             done = rows[self._is_finished[rows]]
             best = int(done[np.argmin(self.table["loss"][done])]) if len(done) else member
             least = self.table["loss"][best]
+            if not np.isfinite(least):  # all diverged
+                chosen.append(member)
+                continue
             behind, spread = self.table["loss"][member] - least, loss[np.isfinite(loss)].max(initial=least) - least
             chosen.append(best if behind > max(spread, abs(least)) / 2 else member)
         return chosen
@@ -155,7 +158,8 @@ class Path:
 
 def _paired_error(scores: np.ndarray, of_best: np.ndarray) -> float:
     """The standard error of the mean difference, member by member."""
-    difference = scores - of_best
+    with np.errstate(invalid="ignore"):  # members that diverged are at −∞
+        difference = scores - of_best
     if len(difference) < 2 or not np.isfinite(difference).all():
         return 0.0
     return float(difference.std(ddof=1) / np.sqrt(len(difference)))

@@ -73,7 +73,8 @@ def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
     stays = better_half(losses, settings)
     best = loss[settings == _best(loss, settings)[0]]
     for number in np.unique(settings[np.isfinite(loss)]):
-        behind = loss[settings == number] - best
+        with np.errstate(invalid="ignore"):  # members that diverged are at ∞
+            behind = loss[settings == number] - best
         error = behind.std(ddof=1) / np.sqrt(len(behind)) if len(behind) > 1 and np.isfinite(behind).all() else 0.0
         stays[settings == number] |= behind.mean() <= error
     return stays

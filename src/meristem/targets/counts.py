@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meristem.targets.numbers import Numbers
+from meristem.targets.numbers import Numbers, single
 from meristem.targets.scaling import Scaling
 from meristem.train.objectives import Objective, Poisson
 
@@ -41,7 +41,10 @@ class Counts(Numbers):
         return replace(counts, relative_variance=float(variance.mean()))
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        return (self._checked(y) / np.exp(self.scaling.mean)).astype(np.float32)
+        columns = self._checked(y)
+        with np.errstate(over="ignore"):
+            encoded = (columns / np.exp(self.scaling.mean)).astype(np.float32)
+        return single(encoded, columns, scaled=self.scaling.total > 0)
 
     def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
         """The deviance: 2 Σ t log(t / μ), for the rates μ that are the means."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from meristem.targets.base import Targets
-from meristem.targets.scaling import Scaling
+from meristem.targets.scaling import LEAST_VARIANCE, Scaling
 from meristem.train.objectives import OBJECTIVES, Objective, SquaredError
 
 SQUARED_ERROR = SquaredError()
@@ -40,11 +40,12 @@ class Numbers(Targets):
         """For targets like these, trained with the objective."""
         columns = y.reshape(len(y), -1)
         fresh = cls(Scaling.none(columns.shape[1]), y.ndim == 1, objective)
-        return replace(fresh, scaling=fresh._learned(columns, weight)) if standardize else fresh
+        return replace(fresh, scaling=_tellable(fresh._learned(columns, weight), columns, weight)) if standardize else fresh
 
     def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
         """After more rows of a stream."""
-        return replace(self, scaling=self.scaling.merged(self._learned(self._checked(y), weight)))
+        columns = self._checked(y)
+        return replace(self, scaling=_tellable(self.scaling.merged(self._learned(columns, weight)), columns, weight))
 
     @property
     def n_out(self) -> int:
@@ -56,7 +57,8 @@ class Numbers(Targets):
         return 1.0
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        return self.scaling(self._checked(y))
+        columns = self._checked(y)
+        return single(self.scaling(columns), columns, scaled=self.scaling.total > 0)
 
     def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
         off = encoded - self.objective.best_constant(encoded, weight)
@@ -102,3 +104,27 @@ class Numbers(Targets):
         if columns.shape[1] != self.n_out:
             raise ValueError(f"y has {columns.shape[1]} columns; it must have {self.n_out}, as in the first fit.")
         return columns
+
+
+def _tellable(scaling: Scaling, columns: np.ndarray, weight: np.ndarray) -> Scaling:
+    """The scaling itself, or a ValueError where what y varies by is more or less than a float can tell."""
+    columns = columns[weight > 0]
+    if len(scaling.too_large):
+        raise ValueError(f"y holds {_largest(columns):.3g}, whose square no float holds; divide y by a power of ten.")
+    tiny = np.flatnonzero((columns != columns[:1]).any(0) & (scaling.variance < LEAST_VARIANCE))
+    if len(tiny):
+        differs = np.ptp(columns[:, tiny[0]])
+        raise ValueError(f"y varies by {differs:.3g}, whose square no float holds; multiply y by a power of ten.")
+    return scaling
+
+
+def single(encoded: np.ndarray, columns: np.ndarray, *, scaled: bool) -> np.ndarray:
+    """Targets as training takes them, or a ValueError where single precision cannot hold them."""
+    if not np.isfinite(encoded).all():
+        how = "remove it, or cut it off" if scaled else "divide y, or leave standardize=True"
+        raise ValueError(f"y holds {_largest(columns):.3g}, farther out than single precision holds; {how}.")
+    return encoded
+
+
+def _largest(columns: np.ndarray) -> float:
+    return float(columns.ravel()[np.abs(columns).argmax()])

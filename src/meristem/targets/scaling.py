@@ -2,8 +2,10 @@
 
     Scaling.of(x) → scaling;  scaling(x) → float32;  scaling.inverse(z);  scaling.with_more(x) → scaling, for a stream
 
-`Scaling.robust` takes the median and the range of the quartiles instead, which outliers do not move. Sparse matrices are made
-dense here, a block of rows at a time. Imports NumPy and what a quantile is.
+`Scaling.robust` takes the median and the range of the quartiles instead, which outliers do not move. Numbers of any size from
+1e-150 to 1e150 are scaled as their hand-scaled equals are, to the bit: squares are taken of multiples of a power of two
+(`unit_of`). A variance that a float cannot hold is an error that says so; one below 1e-300 counts as none. Sparse matrices are
+made dense here, a block of rows at a time. Imports NumPy and what a quantile is.
 """
 
 from collections.abc import Iterator
@@ -16,6 +18,8 @@ from meristem.train.objectives.base import weighted_quantile
 
 BLOCK = 4096  # rows
 QUARTILES = 1.349  # how far apart those of a normal distribution are, in standard deviations
+ROUNDING = 1e-12  # of the mean: what is left of a constant column
+LEAST_VARIANCE = 1e-302  # below it a float has fewer digits; standard deviations from 1e-151 on
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,14 @@ class Scaling:
         [[-1.0, 1.0]]
         """
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
-        total = w.sum()
-        mean = sum(w[rows] @ block for rows, block in blocks(x)) / total
-        variance = sum(w[rows] @ (block - mean) ** 2 for rows, block in blocks(x)) / total
+        total, size = w.sum(), np.zeros(x.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):  # who asks for a variance looks at it
+            mean = sum(w[rows] @ block for rows, block in blocks(x)) / total
+            for rows, block in blocks(x):
+                size = np.maximum(size, np.abs(_counted(block - mean, w[rows])).max(0, initial=0))
+            unit = unit_of(size)
+            squares = (w[rows] @ (_counted(block - mean, w[rows]) / unit) ** 2 for rows, block in blocks(x))
+            variance = sum(squares) / total * unit**2
         return cls(float(total), mean, variance)
 
     @classmethod
@@ -57,8 +66,9 @@ class Scaling:
         [3.0]
         """
         low, median, high = (weighted_quantile(x, weight, level) for level in (0.25, 0.5, 0.75))
-        plain, scale = cls.of(x, weight), (high - low) / QUARTILES
-        return cls(plain.total, median, np.where(scale > 0, scale**2, plain.variance))
+        with np.errstate(over="ignore"):
+            plain, square = cls.of(x, weight), ((high - low) / QUARTILES) ** 2
+        return cls(plain.total, median, np.where(square > 0, square, plain.variance))
 
     def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
         """As if learned from all rows so far and these.
@@ -81,14 +91,20 @@ class Scaling:
 
     @property
     def scale(self) -> np.ndarray:
-        """The standard deviations; 1 where all that is left of a constant column are rounding errors."""
-        scale = np.sqrt(self.variance)
-        return np.where(scale <= 1e-12 * np.maximum(1, np.abs(self.mean)), 1.0, scale)
+        """The standard deviations; 1, and far more than rounding errors, where these are all that is left of a column."""
+        scale, least = np.sqrt(self.variance), ROUNDING * np.abs(self.mean)
+        return np.where((scale <= least) | (self.variance < LEAST_VARIANCE), np.maximum(1.0, least), scale)
+
+    @property
+    def too_large(self) -> np.ndarray:
+        """The columns whose mean or variance is more than a float holds."""
+        return np.flatnonzero(~(np.isfinite(self.mean) & np.isfinite(self.variance)))
 
     def __call__(self, x: Any) -> np.ndarray:
         out, scale = np.empty(x.shape, np.float32), self.scale
-        for rows, block in blocks(x):
-            out[rows] = (block - self.mean) / scale
+        with np.errstate(over="ignore"):  # who scales targets looks at them
+            for rows, block in blocks(x):
+                out[rows] = (block - self.mean) / scale
         return out
 
     def inverse(self, z: np.ndarray) -> np.ndarray:
@@ -111,6 +127,21 @@ class Scaling:
         if not np.isfinite(np.concatenate(rows)).all() or rows[0][0] < 0 or (rows[2] < 0).any():
             raise ValueError("its scaling must be of finite numbers, and no variance below 0.")
         return cls(float(rows[0][0]), rows[1], rows[2])
+
+
+def _counted(block: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The rows with 0 in those of weight 0: however large they are."""
+    return block if (weight > 0).all() else np.where(weight[:, None] > 0, block, 0)
+
+
+def unit_of(size: np.ndarray) -> np.ndarray:
+    """The power of two below each size, by which a division changes no digit; 1 where there is none.
+
+    >>> unit_of(np.array([0.0, 3.0, 1e300])).tolist() == [1.0, 2.0, 2.0**996]
+    True
+    """
+    exponent = np.frexp(size)[1] - 1
+    return np.where((size > 0) & np.isfinite(size), np.ldexp(1.0, exponent), 1.0)
 
 
 def row_of(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:

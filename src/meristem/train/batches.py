@@ -86,7 +86,7 @@ def _through_weighted(
     keys = jax.random.split(key, steps + 1)
     order = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(keys[0], (n,)), 2.0))
     order = jnp.concatenate([order, jnp.zeros(steps * size - n, order.dtype)])
-    there = (weight > 0).sum()
+    there = (weight > 0).sum(dtype=jnp.int32)
     share = weight / (weight.sum() / there)  # 1 on average
 
     def one(i: Any, carry: PyTree) -> PyTree:

@@ -68,7 +68,11 @@ def descend(
         return through(one, carry, weighted, recipe.batch_size, key, part, parts)
 
     carry = pack(first)
-    carry = over_all_rows(0, carry) if knobs.passes is None else jax.lax.fori_loop(0, knobs.passes, over_all_rows, carry)
+    if knobs.passes is None:
+        carry = over_all_rows(0, carry)
+    else:  # counted in the type of `passes`: a plain 0 would be of 64 bits where JAX has these
+        passes = jnp.asarray(knobs.passes)
+        carry = jax.lax.fori_loop(jnp.zeros((), passes.dtype), passes, over_all_rows, carry)
     *moved, growth = unpack(carry)
     return eqx.tree_at(_moving, state, tuple(moved)), growth
 

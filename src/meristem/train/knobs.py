@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from meristem.check import short
 from meristem.train.samples import Data
 
 L2 = 1e-5
@@ -77,13 +78,16 @@ def check_rows(knobs: Knobs, data: Data) -> None:
 def _numbers(name: str, value: Any, members: tuple[int, ...], wanted: str, fits: Any, dtype: Any = None) -> jax.Array:
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
-        raise ValueError(f"{name}={value!r} must be a number.")
-    if not (np.isfinite(array) & fits(array)).all():
-        raise ValueError(f"{name}={value!r} must be a finite number {wanted}.")
+        raise ValueError(f"{name}={short(value)} must be a number, of those that a float holds.")
+    dtype = dtype or jnp.result_type(float)
+    with np.errstate(over="ignore", under="ignore"):
+        single = array.astype(dtype)  # as it will be
+    if not (np.isfinite(array) & fits(array) & np.isfinite(single) & fits(single)).all():
+        raise ValueError(f"{name}={short(value)} must be a finite number {wanted}, of those that {single.dtype} holds.")
     if array.shape not in ((), members):
         many = f", or one for each of the {members[0]} members" if members else ""
         raise ValueError(f"{name} has shape {array.shape}; give one number{many}.")
-    return jax.device_put(np.broadcast_to(array, members).astype(dtype or jnp.result_type(float)))
+    return jax.device_put(np.broadcast_to(single, members))
 
 
 def _rows(name: str, value: Any, members: tuple[int, ...]) -> jax.Array | None:

@@ -1,6 +1,7 @@
 """The two files of a study, read and checked: summary.json and history.npz.
 
-Whatever is wrong with them is said in one line, before anything is drawn.
+Whatever is wrong with them is said in one line, before anything is drawn. A run without a good epoch is not drawn: there is
+nothing to see of it.
 """
 
 import json
@@ -32,7 +33,7 @@ def load(out: Path) -> StudyFiles:
         summary = _read_summary(summary_file)
     _pictures(summary_file, summary)
     with _advice(out, summary["experiment"]):
-        _check_runs(summary_file, summary["runs"], _pictures(summary_file, summary).required())
+        _check_runs(summary_file, _good(summary["runs"]), _pictures(summary_file, summary).required())
         arrays = _read_history(history_file)
         _check_together(history_file, summary)
     return checked(summary, arrays, out)
@@ -41,14 +42,16 @@ def load(out: Path) -> StudyFiles:
 def checked(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: Path) -> StudyFiles:
     """What the two files in `out` hold, or will hold, checked against what the study's pictures need."""
     summary_file, history_file = out / "summary.json", out / "history.npz"
-    pictures, runs = _pictures(summary_file, summary), summary["runs"]
+    pictures, runs = _pictures(summary_file, summary), _good(summary["runs"])
+    if summary["runs"] and not runs:
+        raise ValueError(f"{summary_file} holds no run with a good epoch, all diverged; there is nothing to draw.")
     with _advice(out, summary["experiment"]):
         required = pictures.required()
         _check_runs(summary_file, runs, required)
         _check_arrays(history_file, arrays, runs, required)
         tried = summary.get("tried") or []
         _check_tried(summary_file, tried, required)
-        path = summary.get("path") or []
+        path = _good(summary.get("path") or [])
         _check_path(summary_file, path)
     return StudyFiles(pictures, runs, summary.get("paper") or {}, arrays, tried, path)
 
@@ -93,6 +96,13 @@ def _check_runs(file: Path, runs: Any, required: Required) -> None:
         lacking = [name for name in required.values if run.get(name) is None]
         lacking += [name for name in required.nulls if name not in run]
         _lacking(file, [f"runs[{i}].{name}" for name in lacking])
+
+
+def _good(runs: Any) -> Any:
+    """The runs that had a good epoch."""
+    if not isinstance(runs, list):
+        return runs
+    return [run for run in runs if not isinstance(run, dict) or run.get("best_epoch") != 0]
 
 
 def _check_tried(file: Path, tried: Any, required: Required) -> None:
