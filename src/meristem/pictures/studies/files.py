@@ -31,9 +31,9 @@ def load(out: Path) -> StudyFiles:
     summary_file, history_file = out / "summary.json", out / "history.npz"
     with _advice(out, next(iter(CATALOG))):
         summary = _read_summary(summary_file)
-    _pictures(summary_file, summary)
+    pictures, runs = _pictures(summary_file, summary), _with_a_good_epoch(summary_file, summary)
     with _advice(out, summary["experiment"]):
-        _check_runs(summary_file, _good(summary["runs"]), _pictures(summary_file, summary).required())
+        _check_runs(summary_file, runs, pictures.required())
         arrays = _read_history(history_file)
         _check_together(history_file, summary)
     return checked(summary, arrays, out)
@@ -42,9 +42,7 @@ def load(out: Path) -> StudyFiles:
 def checked(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: Path) -> StudyFiles:
     """What the two files in `out` hold, or will hold, checked against what the study's pictures need."""
     summary_file, history_file = out / "summary.json", out / "history.npz"
-    pictures, runs = _pictures(summary_file, summary), _good(summary["runs"])
-    if summary["runs"] and not runs:
-        raise ValueError(f"{summary_file} holds no run with a good epoch, all diverged; there is nothing to draw.")
+    pictures, runs = _pictures(summary_file, summary), _with_a_good_epoch(summary_file, summary)
     with _advice(out, summary["experiment"]):
         required = pictures.required()
         _check_runs(summary_file, runs, required)
@@ -54,6 +52,14 @@ def checked(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: Path) -
         path = _good(summary.get("path") or [])
         _check_path(summary_file, path)
     return StudyFiles(pictures, runs, summary.get("paper") or {}, arrays, tried, path)
+
+
+def _with_a_good_epoch(file: Path, summary: dict[str, Any]) -> list[Any]:
+    """The runs of which there is something to draw."""
+    runs = _good(summary["runs"])
+    if summary["runs"] and not runs:
+        raise ValueError(f"{file} holds no run with a good epoch, all diverged; there is nothing to draw.")
+    return runs
 
 
 def _pictures(file: Path, summary: dict[str, Any]) -> StudyPictures:
