@@ -7,6 +7,7 @@
     run         a training that goes on where it was: `meristem.Run` (run.py)
     estimator   a fitted one (estimator.py)
     search      a fitted one that found its price (search.py)
+    table       a table's model: the encoding of its columns and such an estimator (table.py)
     model       an Equinox model of one's own (model.py)
 
 Each kind is a file that says how a thing becomes a header and arrays, and back: `pack`, `unpack`. How these become one file is
@@ -25,8 +26,8 @@ from meristem.nn.network import Network
 from meristem.train.objectives import Objective
 from meristem.train.run import Run
 
-ESTIMATOR, SEARCH = "estimator", "search"
-KINDS = [network.KIND, run.KIND, ESTIMATOR, SEARCH, model.KIND]
+ESTIMATOR, SEARCH, TABLE = "estimator", "search", "table"
+KINDS = [network.KIND, run.KIND, ESTIMATOR, SEARCH, TABLE, model.KIND]
 
 
 def save(path: PATHS, thing: Any) -> None:
@@ -53,6 +54,10 @@ def save(path: PATHS, thing: Any) -> None:
         kind, packed = SEARCH, search.pack(thing)
     elif isinstance(thing, eqx.Module):
         kind, packed = model.KIND, model.pack(thing)
+    elif hasattr(thing, "encoding") and hasattr(thing, "estimator"):
+        from meristem.files import table
+
+        kind, packed = TABLE, table.pack(thing)
     else:
         raise ValueError(
             f"A {type(thing).__name__} cannot be saved; give a Network, a Run, an Equinox model or an estimator that has been "
@@ -89,9 +94,9 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
             return run.unpack(header, arrays, known, optimizer)
         if kind == model.KIND:
             return model.unpack(header, arrays, like)
-        from meristem.files import estimator, search  # they need scikit-learn
+        from meristem.files import estimator, search, table  # they need scikit-learn
 
-        return (search if kind == SEARCH else estimator).unpack(header, arrays)
+        return {ESTIMATOR: estimator.unpack, SEARCH: search.unpack, TABLE: table.unpack}[kind](header, arrays)
 
 
 def _checked(kinds: Any) -> list[type]:
