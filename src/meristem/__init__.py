@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # with extras
         plot_growth as plot_growth,
         plot_structure as plot_structure,
     )
+    from meristem.tables import TableModel as TableModel, fit_table as fit_table
 
 __version__ = "0.1.0"
 
@@ -78,6 +79,8 @@ LAZY = {
     "TunnelClassifierCV": ("estimators", "sklearn"),
     "TunnelRegressor": ("estimators", "sklearn"),
     "TunnelRegressorCV": ("estimators", "sklearn"),
+    "TableModel": ("tables", "sklearn"),
+    "fit_table": ("tables", "sklearn"),
     "load": ("files", "files"),
     "save": ("files", "files"),
     "plot_decision_boundary": ("pictures", "cli"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import meristem
 from meristem.cache import keep_programs
-from meristem.commands import figures, models, reproduce
+from meristem.commands import figures, models, reproduce, tables
 from meristem.commands.parsing import Parser
 from meristem.gpu import be_repeatable
 
@@ -18,6 +18,7 @@ EXTRAS = {  # package → the extra that installs it
     "sklearn": "sklearn",
     "threadpoolctl": "sklearn",
     "onnx": "onnx",
+    "pyarrow": "tables",
     "torch": "torch",
 }
 
@@ -26,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     main = Parser(prog="meristem", description="Neural networks that find their own size.")
     main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for command in (reproduce, figures, models):
+    for command in (tables, reproduce, figures, models):
         command.add(commands)
     return main
 

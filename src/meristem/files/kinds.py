@@ -7,6 +7,7 @@
     run         a training that goes on where it was: `meristem.Run` (run.py)
     estimator   a fitted one (estimator.py)
     search      a fitted one that found its price (search.py)
+    table       a table's model: the encoding of its columns and such an estimator (table.py)
     model       an Equinox model of one's own (model.py)
 
 Each kind is a file that says how a thing becomes a header and arrays, and back: `pack`, `unpack`. How these become one file is
@@ -32,8 +33,8 @@ from meristem.nn.network import Network
 from meristem.train.objectives import Objective
 from meristem.train.run import Run
 
-ESTIMATOR, SEARCH = "estimator", "search"
-KINDS = [network.KIND, run.KIND, ESTIMATOR, SEARCH, model.KIND]
+ESTIMATOR, SEARCH, TABLE = "estimator", "search", "table"
+KINDS = [network.KIND, run.KIND, ESTIMATOR, SEARCH, TABLE, model.KIND]
 
 
 def save(path: PATHS, thing: Any) -> None:
@@ -78,6 +79,10 @@ def _packed(thing: Any) -> tuple[str, tuple[dict[str, Any], Arrays], Callable[[D
         return SEARCH, search.pack(thing), lambda found: search.checked(found.header, found.arrays)
     if isinstance(thing, eqx.Module):
         return model.KIND, model.pack(thing), lambda found: model.checked(found.header, found.arrays, thing)
+    if hasattr(thing, "encoding") and hasattr(thing, "estimator"):
+        from meristem.files import table
+
+        return TABLE, table.pack(thing), lambda found: table.unpack(found.header, found.arrays)
     raise ValueError(
         f"A {type(thing).__name__} cannot be saved; give a Network, a Run, an Equinox model or an estimator that has been "
         "fitted."
@@ -105,8 +110,8 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
     known = _checked(kinds)
     document = read(path)
     kind, header, arrays = document.kind, document.header, document.arrays
-    if kind in (ESTIMATOR, SEARCH):
-        from meristem.files import estimator, search  # they need scikit-learn, and say so
+    if kind in (ESTIMATOR, SEARCH, TABLE):
+        from meristem.files import estimator, search, table  # they need scikit-learn, and say so
     with naming_file(path):
         if kind not in KINDS:
             raise ValueError(f"it holds a {kind[:40]!r}, which is none of {', '.join(KINDS)}; give another file.")
@@ -120,7 +125,7 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
             return run.unpack(header, arrays, known, optimizer)
         if kind == model.KIND:
             return model.unpack(header, arrays, like)
-        return (search if kind == SEARCH else estimator).unpack(header, arrays)
+        return {ESTIMATOR: estimator.unpack, SEARCH: search.unpack, TABLE: table.unpack}[kind](header, arrays)
 
 
 def _checked(kinds: Any) -> list[type]:

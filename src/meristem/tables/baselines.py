@@ -1,0 +1,72 @@
+"""What a score is to be seen beside: a constant, a linear model and an MLP of default size, fitted on the same inputs and rows.
+
+    for name, predict in baselines("class", X, y, seconds=None, seed=0): predict(X_of_the_test_part)
+
+Inputs are filled and scaled as an estimator's are; targets of the MLP are standardized. An MLP ends as scikit-learn's does,
+when ten epochs were no better, or with its time; the linear model takes as many rows as its time allows. Imports scikit-learn.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from meristem.columns import Columns
+
+EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
+PER_SECOND = 3e6  # rows × inputs × outputs of a logistic regression: what a slow core does
+Predict = Callable[[np.ndarray], np.ndarray]
+
+
+def baselines(task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None, seed: int) -> Iterator[tuple[str, Predict]]:
+    """Each by its name, when it is fitted; y and what is predicted are places of classes, or numbers.
+
+    >>> X, y = np.arange(20.0)[:, None], np.arange(20) // 10
+    >>> {name: predict(X[[0, 19]]).tolist() for name, predict in baselines("class", X, y, seconds=None, seed=0)}["linear"]
+    [0, 1]
+    """
+    columns = Columns.of(X)
+    z = columns(X)
+    constant = np.bincount(y).argmax() if task == "class" else y.mean()
+    yield "constant", lambda x: np.full(len(x), constant)
+    linear = _linear(task, z, y, None if seconds is None else seconds / 3, seed)
+    yield "linear", lambda x: linear.predict(columns(x))
+    if task == "class":
+        mlp = _mlp(task, z, y, seconds, seed)
+        yield "mlp", lambda x: mlp.predict(columns(x))
+    else:
+        mean, scale = y.mean(), y.std() or 1.0
+        mlp = _mlp(task, z, (y - mean) / scale, seconds, seed)
+        yield "mlp", lambda x: mean + scale * mlp.predict(columns(x))
+
+
+def _linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    if task != "class":
+        return Ridge().fit(z, y)
+    if seconds is not None:
+        most = max(1000, int(seconds * PER_SECOND / (z.shape[1] * max(1, y.max()))))
+        if most < len(y):
+            rows = np.random.default_rng(seed).permutation(len(y))[:most]
+            z, y = z[rows], y[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of iterations that were not enough
+        return LogisticRegression(max_iter=300).fit(z, y)
+
+
+def _mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> Any:
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    kind, more = (MLPClassifier, {"classes": np.unique(y)}) if task == "class" else (MLPRegressor, {})
+    model, best, waited = kind(random_state=seed), np.inf, 0
+    end = np.inf if seconds is None else time.monotonic() + 2 * seconds / 3
+    for _ in range(EPOCHS):
+        model.partial_fit(z, y, **more)
+        waited = 0 if model.loss_ < best - TOLERANCE else waited + 1
+        best = min(best, model.loss_)
+        if waited >= PATIENCE or time.monotonic() > end:
+            break
+    return model

@@ -1,0 +1,107 @@
+"""A table's model: the encoding of its columns and the estimator that found its price, as one thing that takes frames.
+
+    model.predict(frame)  model.predict_proba(frame)  model.score(frame)  model.doubts(frame)  model.save(path)
+
+A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not know are ignored; what of the
+others is unlike those it was made from, `doubts` says. Imports the encoding; fitting, files and commands import it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from meristem.files.whole import PATHS
+from meristem.tables.column import MISSING
+from meristem.tables.encoding import Encoding
+from meristem.tables.reading import Table, tabled
+from meristem.tables.scoring import scored
+from meristem.tables.target import CLASS
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """Made by `fit_table`; `facts` is what summary.json says: what was used, held out, found, and how good it is.
+
+    >>> from meristem import fit_table
+    >>> x = np.arange(40)
+    >>> quick = {"cv": 2, "max_epochs": 20, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.03}
+    >>> model = fit_table({"x": x, "side": np.where(x < 20, "left", "right")}, target="side", **quick)
+    >>> model.predict({"x": [0, 39]}).tolist(), model.classes.tolist()
+    (['left', 'right'], ['left', 'right'])
+    """
+
+    encoding: Encoding
+    estimator: Any  # one of the CV estimators, fitted
+    target: str
+    task: str
+    facts: dict[str, Any] = field(repr=False)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The labels of a class, in the order of `predict_proba`'s columns."""
+        if self.task != CLASS:
+            raise ValueError(f"The target {self.target!r} is a number; it has no classes.")
+        labels: np.ndarray = self.estimator.classes_
+        return labels
+
+    def table(self, frame: Any) -> Table:
+        """A frame or a file as this model reads it."""
+        return tabled(frame, self.encoding.known)
+
+    def doubts(self, frame: Any) -> list[str]:
+        """What of a table is unlike the one that was learned from, a line each."""
+        return self.encoding.doubts(self.table(frame))
+
+    def predict(self, frame: Any) -> np.ndarray:
+        """The label or the number of each row."""
+        return self._said(frame, None, self.estimator.predict)
+
+    def predict_proba(self, frame: Any) -> np.ndarray:
+        """The probability of each class, [rows, classes]."""
+        _ = self.classes  # a number has none, and says so
+        return self._said(frame, None, self.estimator.predict_proba)
+
+    def score(self, frame: Any) -> float:
+        """The share of labels that are right, or R² of numbers, over the rows that have a target."""
+        return float(self.scored(self.table(frame))["value"])
+
+    def scored(self, table: Table, rows: np.ndarray | None = None) -> dict[str, Any]:
+        """The same of some rows, with its limits."""
+        values, there = self.answers(table)
+        rows = there if rows is None else rows
+        said = self._said(table, rows, self.estimator.predict)
+        if self.task == CLASS:
+            said = np.searchsorted(self.classes, said)
+        return scored(self.task, values[rows], said, int(self.facts["seed"]))
+
+    def answers(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """The target of each row, as the place of its class (negative: none of them) or as a number; the rows that have one."""
+        if self.target not in table:
+            raise ValueError(f"{table.source} has no column {self.target!r}, which was to be predicted; give a table that has.")
+        column = table[self.target]
+        if self.task == CLASS:
+            codes = column.as_codes([str(label) for label in self.classes.tolist()])
+            there = np.flatnonzero(codes != MISSING)
+        else:
+            codes = column.as_numbers()
+            there = np.flatnonzero(~np.isnan(codes))
+        if not len(there):
+            raise ValueError(
+                f"{table.source}: column {self.target!r} is missing in every row; there is nothing to compare with."
+            )
+        return codes, there
+
+    def save(self, path: PATHS) -> None:
+        """Write the whole of it to a file; `meristem.load(path)` gives it back."""
+        from meristem.files import save
+
+        save(path, self)
+
+    def _said(self, frame: Any, rows: np.ndarray | None, say: Any) -> np.ndarray:
+        """What the estimator says of some rows, a block at a time."""
+        table = self.table(frame)
+        if not any(one.name in table for one in self.encoding.columns):
+            self.encoding.doubts(table)  # which says so
+        rows = np.arange(table.rows) if rows is None else rows
+        return np.concatenate([say(block) for block in self.encoding.blocks(table, rows)])

@@ -1,0 +1,134 @@
+"""What of a table is to be predicted: a class or a number, in the table's own labels.
+
+    Target.of(table, "species", None) → task "class", values ['setosa', …], the rows that have one, and why
+
+Texts are classes. Numbers are classes where there are two of them, or few whole ones (at most 20, ten rows each on average);
+else numbers. `task` says otherwise. Labels stay as the table has them: whole numbers, booleans and texts of frames; of files
+texts, or numbers where every text is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
+Imports column, kinds and reading.
+"""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from meristem.check import unknown
+from meristem.tables.column import MISSING, MOST_TEXTS, Column
+from meristem.tables.kinds import DATE, NUMBER, kind_of
+from meristem.tables.reading import Table
+
+CLASS = "class"
+TASKS = [CLASS, NUMBER]
+MOST_WHOLE, ROWS_EACH = 20, 10  # different whole numbers that are classes, and rows of each on average
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A value for each row of the table; only those of `rows` count."""
+
+    name: str
+    task: str  # class or number
+    why: str
+    values: np.ndarray = field(repr=False)  # labels or float64, [rows of the table]
+    rows: np.ndarray = field(repr=False)  # those that have a target, ascending
+
+    @property
+    def n_dropped(self) -> int:
+        return len(self.values) - len(self.rows)
+
+    @classmethod
+    def of(cls, table: Table, name: str, task: str | None) -> Self:
+        """See the module's header; raises ValueError where there is nothing to predict.
+
+        >>> from meristem.tables.reading import table_of
+        >>> Target.of(table_of({"size": [1, 2, 3], "color": ["red", "blue", None]}), "color", None).why
+        '2 classes: it holds texts'
+        """
+        if task not in (None, *TASKS):
+            raise unknown("task", task, TASKS)
+        if name not in table:
+            raise unknown("target", name, list(table.columns))
+        column = table[name]
+        if column.n_missing == column.rows:
+            raise ValueError(f"{table.source}: column {name!r} is missing in every row; choose another target.")
+        if kind_of(column).kind == DATE:
+            raise ValueError(
+                f"{table.source}: column {name!r} holds dates; make numbers of them first, such as days from a day."
+            )
+        return cls(name, *_read(table.source, column, task))
+
+
+def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.ndarray, np.ndarray]:
+    """The task, why, the values, and the rows that have one."""
+    numbers, is_numeric, name = column.as_numbers(), kind_of(column).kind == NUMBER or _all_numbers(column), column.name
+    if task == NUMBER and not is_numeric:
+        such = column.texts[0] if column.texts else column.example
+        raise ValueError(f"task={task!r}, but column {name!r} holds texts, such as {such!r}; leave task out for classes.")
+    if not is_numeric and column.codes is None:
+        raise ValueError(f"{source}: column {name!r} holds more than {MOST_TEXTS:,} different texts; choose another target.")
+    rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(_codes(column) != MISSING)
+    different = np.unique(numbers[rows]) if is_numeric else np.unique(_codes(column)[rows])
+    if len(different) < 2:
+        value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
+        raise ValueError(f"{source}: column {name!r} is {value} in every row that has one; there is nothing to predict.")
+    if task is None and is_numeric:
+        task, why = _task_of(different, len(rows))
+    elif task is None:
+        task, why = CLASS, "it holds texts"
+    else:
+        why = "as was asked for"
+    if task == NUMBER:
+        return task, "numbers" if why == NUMBER else f"numbers, {why}", numbers, rows
+    if is_numeric and len(different) > MOST_TEXTS:
+        raise ValueError(f"{source}: column {name!r} holds {len(different):,} different numbers; task='number' predicts them.")
+    mark = ", " if why == "as was asked for" else ": "
+    labels = _labels(column)
+    return task, f"{len(np.unique(labels[rows]))} classes{mark}{why}", labels, rows
+
+
+def _task_of(different: np.ndarray, rows: int) -> tuple[str, str]:
+    """Of numbers."""
+    if len(different) == 2:
+        return CLASS, "it holds 2 different numbers"
+    is_few = len(different) <= min(MOST_WHOLE, rows // ROWS_EACH)
+    if is_few and (different == np.round(different)).all():
+        return CLASS, f"it holds {len(different)} different whole numbers"
+    return NUMBER, NUMBER
+
+
+def _all_numbers(column: Column) -> bool:
+    """Also where all rows are alike, of which kinds say nothing."""
+    return int((~np.isnan(column.as_numbers())).sum()) == column.rows - column.n_missing
+
+
+def _codes(column: Column) -> np.ndarray:
+    assert column.codes is not None
+    return column.codes
+
+
+def _labels(column: Column) -> np.ndarray:
+    """As the table has them; what stands where there is none does not matter."""
+    if column.own is not None:
+        return column.own
+    if column.codes is None:
+        numbers = np.nan_to_num(column.as_numbers())
+        return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
+    labels = np.array(column.texts)
+    for kind, longest in ((int, 18), (float, 32)):
+        if all(len(text) <= longest and _is_written_as(kind, text) for text in column.texts):
+            labels = np.array([kind(text) for text in column.texts])
+            break
+    return labels[np.maximum(column.codes, 0)]
+
+
+def _is_written_as(kind: type, text: str) -> bool:
+    """Whether this is how Python writes such a number: then it can be written again as it was.
+
+    >>> [_is_written_as(int, text) for text in ("7", "07", "7.0", "seven")]
+    [True, False, False, False]
+    """
+    try:
+        return repr(kind(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,306 @@
+"""A model from a table: what it finds, what it says, its file, the two commands, and one line for what is wrong."""
+
+import csv
+import io
+import json
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.datasets import load_iris
+
+import meristem
+from commanding import meristem_here
+from meristem.files.document import read, write_document
+from meristem.tables import fitting, pace
+from meristem.tables.reading import read_table
+from meristem.tables.scoring import scored
+
+QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+def mixed(n, seed=0):
+    """Rows with strings, dates and holes, whose price follows from size, color and age."""
+    rng = np.random.default_rng(seed)
+    size, color, day = rng.uniform(0, 10, n), rng.choice(["red", "green", "blue"], n), rng.integers(0, 1000, n)
+    price = 3 * size + 10 * (color == "red") + day / 50 + rng.normal(0, 0.5, n)
+    rows = [["size", "color", "built", "id", "country", "price"]]
+    for place in range(n):
+        built = str(np.datetime64("2020-01-01") + day[place])
+        row = [f"{size[place]:.4f}", color[place], built, f"order {seed}-{place}", "NL", f"{price[place]:.3f}"]
+        rows.append(["" if hole else value for hole, value in zip(rng.random(6) < 0.03, row, strict=True)])
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two tables of prices, iris, and what `fit` made of each: (status, words)."""
+    where = tmp_path_factory.mktemp("tables")
+    (where / "prices.csv").write_text(mixed(1200))
+    (where / "new.csv").write_text(mixed(60, seed=1))
+    iris = load_iris(as_frame=True)
+    frame = iris.frame.drop(columns="target").assign(species=iris.target_names[iris.target])
+    frame.to_csv(where / "iris.csv", index=False)
+    return where
+
+
+@pytest.fixture(scope="module")
+def prices(folder):
+    return meristem.fit_table(folder / "prices.csv", target="price", **QUICK)
+
+
+@pytest.fixture(scope="module")
+def species(folder):
+    return meristem.fit_table(pandas.read_csv(folder / "iris.csv"), target="species", test=0.3, **QUICK)
+
+
+def test_numbers_of_a_table_with_strings_dates_and_holes(prices, folder):
+    facts = prices.facts
+    assert prices.task == "number" and facts["why"] == "numbers"
+    assert facts["columns"]["built"].startswith("dates, as days; ") and "missing" in facts["columns"]["size"]
+    assert facts["dropped"] == {"id": "more than 1,000 categories"} and facts["columns"]["country"].startswith("1 category")
+    rows = facts["rows"]
+    assert rows["without_target"] > 10 and rows["train"] + rows["test"] + rows["without_target"] == rows["all"] == 1200
+    assert rows["test"] == round(0.2 * (rows["all"] - rows["without_target"]))
+    score = facts["score"]
+    assert score["measure"] == "R²" and score["low"] < score["value"] < score["high"] and score["value"] > 0.8
+    assert list(facts["baselines"]) == ["constant", "linear", "mlp"] and facts["baselines"]["constant"]["value"] < 0.05
+    assert facts["digest"] == read_table(folder / "prices.csv").digest
+    assert json.loads(json.dumps(facts)) == facts
+    assert prices.score(folder / "new.csv") > 0.8
+
+
+def test_classes_keep_their_labels(species, folder):
+    frame = pandas.read_csv(folder / "iris.csv")
+    assert species.classes.tolist() == ["setosa", "versicolor", "virginica"]
+    assert species.facts["rows"]["test"] == 45 and species.score(frame) > 0.85
+    assert set(species.predict(frame)) == set(frame["species"])
+    chances = species.predict_proba(frame)
+    assert chances.shape == (150, 3) and np.allclose(chances.sum(1), 1)
+    assert (species.classes[chances.argmax(1)] == species.predict(frame)).all()
+    score = species.facts["score"]
+    assert 0 < score["low"] < score["value"] <= score["high"] <= 1
+
+
+def test_the_same_seed_gives_the_same_model(species, folder):
+    again = meristem.fit_table(str(folder / "iris.csv"), target="species", test=0.3, **QUICK)
+    np.testing.assert_array_equal(again.predict_proba(folder / "iris.csv"), species.predict_proba(folder / "iris.csv"))
+
+
+def test_a_file_holds_the_whole_of_it_and_forged_ones_are_refused(prices, species, folder, tmp_path):
+    for model, table in ((prices, "prices.csv"), (species, "iris.csv")):
+        model.save(tmp_path / "model")
+        again = meristem.load(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict(folder / table), model.predict(folder / table))
+        assert again.encoding == model.encoding and again.facts == model.facts and again.target == model.target
+    kind, header, arrays, _ = read(tmp_path / "model")
+    columns = header["encoding"]["columns"]
+    for wrong in (
+        {"task": "number"},
+        {"target": 3},
+        {"facts": []},
+        {"facts": {}},
+        {"encoding": header["encoding"] | {"columns": columns[1:]}},
+        {"encoding": {"columns": [{}], "dropped": []}},
+        {"more": 1},
+    ):
+        write_document(tmp_path / "forged", kind, arrays, header | wrong)
+        with pytest.raises(ValueError, match="'.*forged' cannot be loaded: "):
+            meristem.load(tmp_path / "forged")
+
+
+def test_new_tables_may_be_unlike(prices, folder):
+    frame = pandas.read_csv(folder / "new.csv").drop(columns="built").assign(more=1)
+    frame.loc[0, "color"] = "pink"
+    assert prices.doubts(frame) == [
+        "column 'built' is not there: missing in every row",
+        "column 'color': 1 row of unseen categories, such as 'pink'",
+    ]
+    assert np.isfinite(prices.predict(frame)).all()
+    with pytest.raises(ValueError, match="has no column 'price', which was to be predicted"):
+        prices.score(frame.drop(columns="price"))
+    with pytest.raises(ValueError, match="is a number; it has no classes"):
+        prices.predict_proba(frame)
+
+
+def test_a_test_table_of_its_own_with_a_class_that_was_never_seen(folder):
+    frame = pandas.read_csv(folder / "iris.csv")
+    apart = frame.iloc[::3].assign(species=lambda rows: rows["species"].replace("setosa", "unknown"))
+    model = meristem.fit_table(frame, target="species", test=apart, **QUICK)
+    assert model.facts["rows"] == {"all": 150, "without_target": 0, "train": 150, "test": 50, "searched_with": 150}
+    assert model.facts["score"]["value"] <= 33 / 50, "what cannot be predicted counts as wrong"
+    assert model.facts["baselines"]["constant"]["value"] <= 17 / 50
+
+
+def test_many_rows_are_drawn_from_and_all_are_scored(folder, monkeypatch):
+    monkeypatch.setattr(fitting, "MOST_ROWS", 100)
+    model = meristem.fit_table(folder / "prices.csv", target="price", **QUICK | {"max_epochs": 5})
+    assert model.facts["rows"]["searched_with"] == 100 and model.facts["rows"]["test"] > 200
+
+
+# ---- time
+
+
+def test_a_limit_ends_the_search_with_a_model(folder):
+    begun = time.monotonic()
+    quick = {name: value for name, value in QUICK.items() if name not in ("max_epochs", "penalties", "l2s")}
+    model = meristem.fit_table(folder / "prices.csv", target="price", seconds=4, **quick | {"max_epochs": 100_000})
+    limits = model.facts["seconds"]
+    assert limits["limit"] == 4 and limits["ended_the_search"] and model.facts["score"]["value"] > 0.5
+    assert limits["all"] <= time.monotonic() - begun < 60  # programs are compiled here, and the machine has other work
+
+
+def test_less_is_searched_where_time_is_short(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(2000, 3)), np.arange(2000) % 2
+    model = meristem.TunnelClassifierCV(random_state=0)
+    monkeypatch.setattr(pace, "cores", lambda: 1)
+
+    def tried(epoch, **given):
+        monkeypatch.setattr(pace, "_epoch_seconds", lambda *_: epoch)
+        options, rows = pace.paced(model.set_params(**given), X, y, seconds=10.0, seed=0)
+        return {name: value if name == "cv" else len(value) for name, value in options.items()}, len(rows)
+
+    whole = 10 / (10 * 5 * model._epochs(2000) / 3)  # seconds of an epoch with which all of it takes as long as there is
+    assert tried(0.99 * whole) == ({"cv": 5}, 2000)
+    assert tried(1.9 * whole) == ({"l2s": 1, "input_dropouts": 1, "cv": 5}, 2000)
+    assert tried(3.2 * whole) == ({"l2s": 1, "input_dropouts": 1, "cv": 3}, 2000)
+    assert tried(8 * whole) == ({"l2s": 1, "input_dropouts": 1, "penalties": 3, "cv": 2}, 2000)
+    assert tried(24 * whole) == ({"l2s": 1, "input_dropouts": 1, "penalties": 1, "cv": 2}, 2000)
+    assert tried(50 * whole) == ({"l2s": 1, "input_dropouts": 1, "penalties": 1, "cv": 2}, 1000)
+    assert tried(1e4 * whole)[1] == 500
+    assert tried(24 * whole, penalties=[1e-3, 1e-2], l2s=[0.0]) == ({"input_dropouts": 1, "cv": 2}, 2000)
+
+
+def test_intervals_hold_what_they_should():
+    rng = np.random.default_rng(0)
+    for task, y, said in (
+        ("class", np.ones(400, int), (rng.random((200, 400)) < 0.9).astype(int)),
+        ("number", rng.normal(size=100), None),
+    ):
+        if said is not None:
+            found = [scored(task, y, each) for each in said]
+            assert 0.9 < np.mean([one["low"] <= 0.9 <= one["high"] for one in found]) < 0.99
+        else:
+            one = scored(task, y, y + rng.normal(0, 0.5, 100))
+            assert one["low"] < one["value"] < one["high"] and scored(task, y, y)["value"] == 1
+
+
+# ---- commands
+
+
+@pytest.fixture(scope="module")
+def commands(folder):
+    """A fit of each kind from the command line, and predictions by it."""
+    done = {}
+    for name, target in (("prices", "price"), ("iris", "species")):
+        out = folder / "out" / name
+        fit = ["fit", folder / f"{name}.csv", "--target", target, "--max-epochs", "3", "--out", out, "--body", "tunnel"]
+        done[name] = meristem_here(*fit)
+    return done
+
+
+def test_fit_says_and_writes_what_it_found(commands, folder):
+    for name, said in (("prices", "target 'price': numbers"), ("iris", "target 'species': 3 classes: it holds texts")):
+        done, out = commands[name], folder / "out" / name
+        assert done.returncode == 0, done.stderr
+        assert said in done.stderr and " left" in done.stderr, "progress with the time left"
+        assert f"In {out}: model.safetensors, summary.json" in done.stdout and "linear" in done.stdout
+        assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "summary.json"]
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["command"].startswith("meristem fit") and summary["seconds"]["all"] > 0
+        assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k != "command"}
+    assert "dropped column 'id': more than 1,000 categories" in commands["prices"].stderr
+    assert "without a target are dropped" in commands["prices"].stderr
+
+
+@pytest.mark.usefixtures("commands")
+def test_predict_writes_labels_and_probabilities(folder, monkeypatch):
+    model = folder / "out" / "iris" / "model.safetensors"
+    done = meristem_here("predict", model, folder / "iris.csv")
+    assert done.returncode == 0 and done.stderr == ""
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(rows) == 150 and list(rows[0]) == ["species", "species=setosa", "species=versicolor", "species=virginica"]
+    assert [row["species"] for row in rows] == meristem.load(model).predict(folder / "iris.csv").tolist()
+    assert sum(float(row["species=setosa"]) for row in rows) > 1
+    text = (folder / "iris.csv").read_text().replace("sepal width", "other")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+    done = meristem_here("predict", model, "-", "--out", folder / "said.csv")
+    assert done.returncode == 0 and done.stdout == ""
+    assert done.stderr == "meristem: column 'sepal width (cm)' is not there: missing in every row\n"
+    assert len((folder / "said.csv").read_text().splitlines()) == 151
+    numbers = meristem_here("predict", folder / "out" / "prices" / "model.safetensors", folder / "new.csv")
+    assert numbers.stdout.startswith("price\n") and len(numbers.stdout.splitlines()) == 61
+    assert np.isfinite([float(line) for line in numbers.stdout.splitlines()[1:]]).all()
+
+
+MISTAKES = {
+    "prices.csv --target prise": "target='prise' is not known. Did you mean 'price'",
+    "prices.csv --target country": "column 'country' is 'NL' in every row that has one; there is nothing to predict",
+    "nowhere.csv --target price": "nowhere.csv' does not exist",
+    "empty.csv --target price": "is empty",
+    "ragged.csv --target price": "line 3 has 1 field",
+    "hollow.csv --target y": "column 'y' is missing in every row",
+    "out/iris/model.safetensors --target price": "is a model file, not a table",
+    "prices.csv --target price --task sort": "task='sort' is not known",
+    "prices.csv --target color --task number": "task='number', but column 'color' holds texts",
+    "prices.csv --target price --body tunel": "Did you mean 'tunnel'",
+    "prices.csv --target price --rule best": "rule='best' is not known",
+    "prices.csv --target price --budget 0": "budget=0 must be an integer of at least 1",
+    "prices.csv --target price --test 1": "test=1.0 must be a number above 0 and below 1",
+    "prices.csv --target price --seconds 0": "seconds=0.0 must be a number above 0",
+    "prices.csv --target price --seed -1": "random_state=-1 must be an integer of at least 0",
+    "prices.csv --target price --max-epochs 0": "max_epochs=0",
+    "prices.csv --target price --test 0.1 --test-file new.csv": "exclude each other",
+    "prices.csv --target price --test-file iris.csv": "iris.csv' has no column 'price'; the target must be in it, too",
+    "few.csv --target y": "has 4 rows with a target, of which test=0.2 holds out too few",
+}
+
+
+@pytest.mark.usefixtures("commands")
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(mistake, folder, monkeypatch):
+    (folder / "empty.csv").write_text("")
+    (folder / "ragged.csv").write_text("x,price\n1,2\n3\n")
+    (folder / "hollow.csv").write_text("x,y\n1,\n2,NA\n")
+    (folder / "few.csv").write_text("x,y\n1,a\n2,b\n1,a\n2,b\n")
+    monkeypatch.chdir(folder)
+    done = meristem_here("fit", *mistake.split(), "--out", "wrong")
+    assert done.returncode == 2 and done.stdout == ""
+    assert MISTAKES[mistake] in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert not (folder / "wrong").exists()
+
+
+@pytest.mark.usefixtures("commands")
+def test_mistakes_of_predict(folder, tmp_path):
+    model = folder / "out" / "iris" / "model.safetensors"
+    meristem.save(tmp_path / "other", meristem.load(model).estimator)
+    for args, said in (
+        ([tmp_path / "other", folder / "iris.csv"], "holds no model of a table"),
+        ([model, folder / "prices.csv"], "has none of the model's columns: 'sepal length (cm)'"),
+        ([folder / "iris.csv", folder / "iris.csv"], "is not a safetensors file"),
+        ([model, model], "is a model file, not a table"),
+        ([model, folder / "iris.csv", "--out", tmp_path / "no" / "said.csv"], "is no folder"),
+    ):
+        done = meristem_here("predict", *args)
+        assert done.returncode == 2 and said in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
+        assert done.stdout == ""
+
+
+def test_a_disk_that_is_full_leaves_nothing_half_written(species):
+    with pytest.raises(ValueError, match="cannot be written"):
+        species.save("/dev/full")
+
+
+def test_help_has_examples():
+    for name in ("fit", "predict"):
+        done = meristem_here(name, "--help")
+        assert done.returncode == 0 and "example:" in done.stdout
