@@ -199,7 +199,7 @@ def test_parameters_keep_their_value_or_are_refused(everything, tmp_path):
     save(file, copy.copy(model).set_params(quantiles=np.array([0.1, 0.5])))
     np.testing.assert_array_equal(load(file).quantiles, np.array([0.1, 0.5]))
     weighted = copy.copy(everything["names"][0])
-    weighted.class_weight = {"setosa": np.inf, "versicolor": [1, (None, -np.inf)]}
+    weighted.class_weight = {"setosa": np.float64(0.5), "versicolor": 2}
     save(file, weighted)
     assert load(file).class_weight == weighted.class_weight
     before = file.read_bytes()

@@ -59,6 +59,7 @@ BOOKKEEPING = {
     "__abstractmethods__",
     "__parameters__",
     "_abc_impl",
+    *(f"set_{method}_request" for method in ("fit", "partial_fit", "predict", "score")),  # scikit-learn's, of every class
 }
 
 
