@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import resource
 import sys
 import time
 from types import SimpleNamespace
@@ -15,7 +17,8 @@ from sklearn.datasets import load_iris
 import meristem
 from commanding import meristem_here
 from meristem.files.document import read, write_document
-from meristem.tables import fitting, pace
+from meristem.tables import fitting
+from meristem.tables.pace import options_of, plan_within
 from meristem.tables.reading import read_table
 from meristem.tables.scoring import scored
 
@@ -114,7 +117,7 @@ def test_a_file_holds_the_whole_of_it_and_forged_ones_are_refused(prices, specie
         {"more": 1},
     ):
         write_document(tmp_path / "forged", kind, arrays, header | wrong)
-        with pytest.raises(ValueError, match="'.*forged' cannot be loaded: "):
+        with pytest.raises(ValueError, match=r"'.*forged' cannot be loaded: "):
             meristem.load(tmp_path / "forged")
 
 
@@ -159,25 +162,23 @@ def test_a_limit_ends_the_search_with_a_model(folder):
     assert limits["all"] <= time.monotonic() - begun < 60  # programs are compiled here, and the machine has other work
 
 
-def test_less_is_searched_where_time_is_short(monkeypatch):
+def test_less_is_searched_where_time_is_short():
     X, y = np.random.default_rng(0).normal(size=(2000, 3)), np.arange(2000) % 2
     model = meristem.TunnelClassifierCV(random_state=0)
-    monkeypatch.setattr(pace, "cores", lambda: 1)
 
-    def tried(epoch, **given):
-        monkeypatch.setattr(pace, "_epoch_seconds", lambda *_: epoch)
-        options, rows = pace.paced(model.set_params(**given), X, y, seconds=10.0, seed=0)
-        return {name: value if name == "cv" else len(value) for name, value in options.items()}, len(rows)
+    def tried(training, is_open=True):
+        plan = plan_within(500.0, training, is_open=is_open)
+        options = options_of(plan, model, X, y, is_open=is_open)
+        return {name: value if name == "cv" else len(value) for name, value in options.items()}, plan.rows
 
-    whole = 10 / (10 * 5 * model._epochs(2000) / 3)  # seconds of an epoch with which all of it takes as long as there is
-    assert tried(0.99 * whole) == ({"cv": 5}, 2000)
-    assert tried(1.9 * whole) == ({"l2s": 1, "input_dropouts": 1, "cv": 5}, 2000)
-    assert tried(3.2 * whole) == ({"l2s": 1, "input_dropouts": 1, "cv": 3}, 2000)
-    assert tried(8 * whole) == ({"l2s": 1, "input_dropouts": 1, "penalties": 3, "cv": 2}, 2000)
-    assert tried(24 * whole) == ({"l2s": 1, "input_dropouts": 1, "penalties": 1, "cv": 2}, 2000)
-    assert tried(50 * whole) == ({"l2s": 1, "input_dropouts": 1, "penalties": 1, "cv": 2}, 1000)
-    assert tried(1e4 * whole)[1] == 500
-    assert tried(24 * whole, penalties=[1e-3, 1e-2], l2s=[0.0]) == ({"input_dropouts": 1, "cv": 2}, 2000)
+    assert tried(30.0) == ({"cv": 5}, 1)
+    assert tried(57.0) == ({"l2s": 1, "input_dropouts": 1, "cv": 5}, 1)
+    assert tried(96.0) == ({"l2s": 1, "input_dropouts": 1, "cv": 3}, 1)
+    assert tried(240.0) == ({"l2s": 1, "input_dropouts": 1, "penalties": 3, "cv": 2}, 1)
+    assert tried(720.0) == ({"l2s": 1, "input_dropouts": 1, "penalties": 1, "cv": 2}, 1)
+    assert tried(1500.0) == ({"l2s": 1, "input_dropouts": 1, "penalties": 1, "cv": 2}, 0.5)
+    model.set_params(penalties=[1e-3, 1e-2], l2s=[0.0], cv=2)
+    assert tried(250.0, is_open=False) == ({"input_dropouts": 1, "cv": 2}, 1)
 
 
 def test_intervals_hold_what_they_should():
@@ -295,9 +296,22 @@ def test_mistakes_of_predict(folder, tmp_path):
         assert done.stdout == ""
 
 
-def test_a_disk_that_is_full_leaves_nothing_half_written(species):
-    with pytest.raises(ValueError, match="cannot be written"):
-        species.save("/dev/full")
+def test_a_disk_that_is_full_leaves_nothing_half_written(species, tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # a file may not grow beyond, as on a disk that is full
+    try:
+        with pytest.raises(ValueError, match="model' cannot be written"):
+            species.save(tmp_path / "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_plain_file_is_never_replaced(species, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe' is no plain file; give the path of a file"):
+        species.save(tmp_path / "pipe")
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"] and (tmp_path / "pipe").is_fifo()
 
 
 def test_help_has_examples():

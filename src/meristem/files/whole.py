@@ -22,8 +22,10 @@ def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None =
     `check` is given the new file before it is moved into place; what it raises leaves the old one there.
     """
     place = Path(os.path.realpath(path))
-    if place.is_dir() or not place.parent.is_dir():
-        wrong = f"{os.fspath(path)!r} is a folder" if place.is_dir() else f"{str(place.parent)!r} is no folder"
+    is_other = place.exists() and not place.is_file()  # a device or a pipe would be replaced by the move, not written to
+    if is_other or not place.parent.is_dir():
+        what = "a folder" if place.is_dir() else "no plain file"
+        wrong = f"{os.fspath(path)!r} is {what}" if is_other else f"{str(place.parent)!r} is no folder"
         raise ValueError(f"{wrong}; give the path of a file in a folder that exists.")
     beside = place.parent / f".meristem-{os.getpid()}-{secrets.token_hex(8)}"
     try:

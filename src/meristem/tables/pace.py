@@ -8,6 +8,7 @@ in any case: the networks are kept as they are then. Imports the estimators.
 """
 
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,21 +46,40 @@ class _Times(Watcher):
         return self.times[-1] > self.at
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What is searched: settings in all, penalties among them, folds, and the share of the rows."""
+
+    settings: int
+    penalties: int
+    folds: int
+    rows: float = 1.0
+
+
+def plan_within(seconds: float, epoch: float, *, is_open: bool = True) -> Plan:
+    """The most that takes so long, where `epoch` is what all epochs of one training take at most; prices are searched if open.
+
+    >>> plan_within(100.0, 5.0), plan_within(100.0, 50.0), plan_within(100.0, 300.0).rows
+    (Plan(settings=10, penalties=5, folds=5, rows=1.0), Plan(settings=3, penalties=3, folds=2, rows=1.0), 0.5)
+    """
+    for settings, penalties, folds in STEPS:
+        plan = Plan(settings if is_open else max(1, settings // penalties), penalties, folds)
+        takes = plan.settings * plan.folds * SHARE * epoch
+        if takes <= seconds:
+            return plan
+    return replace(plan, rows=seconds / takes)
+
+
 def paced(estimator: Any, X: np.ndarray, y: np.ndarray, *, seconds: float, seed: int) -> tuple[dict[str, Any], np.ndarray]:
     """Parameters for a search of at most so many seconds, and which rows to take."""
     begun, given = time.monotonic(), estimator.get_params()
     order = np.random.default_rng(seed).permutation(len(y))
     epoch = _epoch_seconds(estimator, X, y, order, begun + seconds / 4)
-    left, epochs = begun + seconds - time.monotonic(), estimator._epochs(len(y))
+    left = max(0.0, begun + seconds - time.monotonic())
     is_open = isinstance(given["penalties"], str) and given["budget"] is None
-    for settings, penalties, folds in STEPS:
-        settings = settings if is_open else max(1, settings // penalties)
-        takes = settings * folds * SHARE * epochs * epoch / cores()
-        if takes <= left:
-            return _options(estimator, X, y, settings, penalties, folds, is_open), np.arange(len(y))
-    rows = np.sort(order[: max(LEAST_ROWS, int(len(y) * left / takes))])
-    options = _options(estimator, X[rows], y[rows], settings, penalties, folds, is_open)
-    return options, rows
+    plan = plan_within(left, estimator._epochs(len(y)) * epoch / cores(), is_open=is_open)
+    rows = np.sort(order[: max(LEAST_ROWS, round(len(y) * plan.rows))])
+    return options_of(plan, estimator, X[rows], y[rows], is_open=is_open), rows
 
 
 def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarray, at: float) -> float:
@@ -79,20 +99,19 @@ def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarr
     return float(spans[1:].min() if len(spans) > 1 else spans.min())
 
 
-def _options(
-    estimator: Any, X: np.ndarray, y: np.ndarray, settings: int, penalties: int, folds: int, is_open: bool
-) -> dict[str, Any]:
+def options_of(plan: Plan, estimator: Any, X: np.ndarray, y: np.ndarray, *, is_open: bool) -> dict[str, Any]:
     """What is not as the estimator has it; nothing that was given is changed, but for the folds."""
-    given, options = estimator.get_params(), {}
-    if settings <= penalties or not is_open:
+    given = estimator.get_params()
+    options: dict[str, Any] = {}
+    if plan.settings <= plan.penalties:
         if isinstance(given["l2s"], str):
             options["l2s"] = [L2 / len(y)]
         if isinstance(given["input_dropouts"], str):
             options["input_dropouts"] = [0.0]
-    if is_open and penalties < STEPS[0][1]:
+    if is_open and plan.penalties < STEPS[0][1]:
         plain = estimator._plain(price=given["price"])
         tried = Search(plain, Table.of(plain, X, y), []).penalties("auto")
-        options["penalties"] = tried[::2] if penalties > 1 else [tried[len(tried) // 2]]
+        options["penalties"] = tried[::2] if plan.penalties > 1 else [tried[len(tried) // 2]]
     if isinstance(given["cv"], int):
-        options["cv"] = min(given["cv"], folds)
+        options["cv"] = min(given["cv"], plan.folds)
     return options
