@@ -92,6 +92,7 @@ LONGEST = [
     "user_optimizer",
     "paths",
     "io_refused",
+    "io_forged",
     "io_writing",
 ]
 

@@ -211,9 +211,9 @@ def test_parameters_keep_their_value_or_are_refused(everything, tmp_path):
         assert next(iter(given)) in str(caught.value) and "\n" not in str(caught.value)
     assert file.read_bytes() == before
     for given in ({"callbacks": print}, {"random_state": np.random.RandomState(0)}):
-        with pytest.warns(UserWarning, match=f"{next(iter(given))} is not kept") as told:
+        with pytest.warns(UserWarning, match=f"{next(iter(given))} is not kept"):
             save(file, copy.copy(model).set_params(**given))
-        assert told[0].filename == __file__ and load(file).get_params()[next(iter(given))] is None
+        assert load(file).get_params()[next(iter(given))] is None
     save(file, copy.copy(model).set_params(device="gpu:7"))  # of another machine
     assert load(file).device == "gpu:7"
 

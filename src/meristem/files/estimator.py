@@ -163,7 +163,7 @@ def kind_of(estimator: Any, kinds: Mapping[str, type[E]]) -> type[E]:
     if base is None:
         raise ValueError(f"A {own.__name__} cannot be saved; give one of {', '.join(kinds)}.")
     between = own.__mro__[: own.__mro__.index(base)]
-    added = [name for kind in between for name in vars(kind) if name not in BOOKKEEPING]
+    added = [name for kind in between for name in vars(kind) if name not in BOOKKEEPING and not _is_request(name)]
     others = [kind for kind in own.__mro__ if kind not in base.__mro__ and kind not in between]
     if added or others:
         what = repr(added[0]) if added else f"the base {others[0].__name__}"
@@ -172,6 +172,11 @@ def kind_of(estimator: Any, kinds: Mapping[str, type[E]]) -> type[E]:
             f"first, with all that it has learned: model.__class__ = meristem.{base.__name__}."
         )
     return base
+
+
+def _is_request(name: str) -> bool:
+    """Whether scikit-learn gives every subclass a method of that name."""
+    return name.startswith("set_") and name.endswith("_request")
 
 
 def made(header: Any, kinds: Mapping[str, type[E]]) -> E:
