@@ -20,6 +20,7 @@ import equinox as eqx
 from meristem.files import model, network, run
 from meristem.files.document import naming_file, read, write_document
 from meristem.files.whole import PATHS
+from meristem.forks import check_fork
 from meristem.nn.body import Body
 from meristem.nn.network import Network
 from meristem.train.objectives import Objective
@@ -73,6 +74,7 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
     Traceback (most recent call last):
     ValueError: 'nowhere.safetensors' does not exist; check the path.
     """
+    check_fork()
     known = _checked(kinds)
     document = read(path)
     kind, header, arrays = document.kind, document.header, document.arrays

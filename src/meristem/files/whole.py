@@ -13,6 +13,8 @@ def write_whole(path: PATHS, data: bytes) -> None:
     if place.is_dir() or not place.parent.is_dir():
         wrong = f"{os.fspath(path)!r} is a folder" if place.is_dir() else f"{str(place.parent)!r} is no folder"
         raise ValueError(f"{wrong}; give the path of a file in a folder that exists.")
+    if place.exists() and not place.is_file():  # a device or a pipe, which the new file would take the place of
+        raise ValueError(f"{os.fspath(path)!r} is a device or a pipe, no file; choose another place.")
     beside = place.parent / f".meristem-{secrets.token_hex(8)}"
     try:
         try:

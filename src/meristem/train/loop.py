@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from meristem.check import check_size
+from meristem.forks import check_fork
 from meristem.nn.network import Network
 from meristem.room import make_room
 from meristem.train.knobs import L2, Knobs, check_rows
@@ -101,6 +102,7 @@ def fit(
     (5,)
     """
     check_size("max_epochs", max_epochs)
+    check_fork()
     make_room()
     if isinstance(start, Run):
         run = start
