@@ -1,16 +1,20 @@
 """The command line: it reads arguments, calls the commands, and turns bad input into one clear line and exit status 2."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
 
 import meristem
 from meristem.cache import keep_programs
+from meristem.check import short
 from meristem.commands import figures, models, reproduce, tables
 from meristem.commands.parsing import Parser
+from meristem.commands.streams import steady
 from meristem.gpu import be_repeatable
 
+CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 EXTRAS = {  # package → the extra that installs it
     "matplotlib": "cli",
     "rich": "cli",
@@ -47,6 +51,15 @@ def missing_package(error: ImportError) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status, see docs/api.md."""
+    with steady() as streams:
+        try:
+            return streams.status(_run(argv))
+        except SystemExit as end:  # --help, --version, or an option that does not fit
+            return streams.status(end.code if isinstance(end.code, int) else 0)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     args = parser().parse_args(argv)
     keep_programs()
     be_repeatable()
@@ -55,17 +68,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return int(status)
     except ValueError as error:
-        print(f"meristem: {error}", file=sys.stderr)
-        return 2
+        return _told(str(error), 2)
     except ImportError as error:
-        print(f"meristem: {missing_package(error)}", file=sys.stderr)
-        return 2
+        return _told(missing_package(error), 2)
     except KeyboardInterrupt:
-        print("meristem: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # whoever read our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:  # a disk that is full, most of all: whatever was being written
-        print(f"meristem: {f'{error.filename!r}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
-        return 2
+        return _told("interrupted", 130)
+    except OSError as error:
+        place = f"{short(str(error.filename))}: " if error.filename else ""
+        return _told(f"{place}{error.strerror}", 1 if error.errno in CANNOT_WRITE else 2)
+    except RuntimeError as error:
+        if "backend" not in str(error):
+            raise
+        wanted = os.environ.get("JAX_PLATFORMS", "")
+        return _told(f"JAX_PLATFORMS={wanted!r} cannot be used: {str(error).splitlines()[0]}", 2)
+
+
+def _told(line: str, status: int) -> int:
+    print(f"meristem: {line}", file=sys.stderr)
+    return status

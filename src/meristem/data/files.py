@@ -79,7 +79,8 @@ def _check_all_there(place: Path, files: Iterable[str], named: str | None, advic
 
 
 def _check(path: Path, md5: str) -> None:
-    found = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+    with path.open("rb") as file:  # in blocks, however large it is
+        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if found != md5:
         raise ValueError(
             f"{path} has the checksum {found}, not {md5}: it is damaged or another file; delete it, it will be fetched again."

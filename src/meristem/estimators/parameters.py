@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from meristem.check import MOST, check_number, check_size, short, unknown
 from meristem.complexity import PRICES
 from meristem.estimators.device import found
+from meristem.forks import check_fork
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.train.watching import watcher_of
 
@@ -37,6 +38,7 @@ def parameters_of(estimator: Any) -> dict[str, tuple[Parameter, Any]]:
 
 def check_parameters(estimator: Any) -> None:
     """Everything that can be said before the data are seen."""
+    check_fork()
     for name, (parameter, _) in parameters_of(estimator).items():
         parameter.check(name, getattr(estimator, name))
 

@@ -28,6 +28,7 @@ from meristem.files import model, network, run
 from meristem.files.arrays import Arrays
 from meristem.files.document import Document, naming_file, packed, read
 from meristem.files.whole import PATHS, write_whole
+from meristem.forks import check_fork
 from meristem.nn.body import Body
 from meristem.nn.network import Network
 from meristem.train.objectives import Objective
@@ -107,6 +108,7 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
     Traceback (most recent call last):
     ValueError: 'nowhere.safetensors' does not exist; check the path.
     """
+    check_fork()
     known = _checked(kinds)
     document = read(path)
     kind, header, arrays = document.kind, document.header, document.arrays

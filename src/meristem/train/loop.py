@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from meristem.check import check_size
+from meristem.forks import check_fork
 from meristem.nn.network import Network
 from meristem.room import make_room
 from meristem.train.keeping import carried, kept
@@ -103,6 +104,7 @@ def fit(
     (5,)
     """
     check_size("max_epochs", max_epochs)
+    check_fork()
     make_room()
     if isinstance(start, Run):
         run = start
