@@ -26,7 +26,7 @@ import equinox as eqx
 
 from meristem.files import model, network, run
 from meristem.files.arrays import Arrays
-from meristem.files.document import Document, naming_file, packed, read
+from meristem.files.document import Document, naming_file, packed, read, read_back
 from meristem.files.whole import PATHS, write_whole
 from meristem.forks import check_fork
 from meristem.nn.body import Body
@@ -48,7 +48,7 @@ def save(path: PATHS, thing: Any) -> None:
     ...     load(f"{folder}/model.safetensors").body.gate.value.shape
     (3, 4)
     """
-    kind, (header, arrays), read_back = _packed(thing)
+    kind, (header, arrays), ask = _packed(thing)
     if kind in (ESTIMATOR, SEARCH):
         for name in not_kept(thing):
             warnings.warn(f"{name} is not kept in a file: it will be None when this is loaded.", UserWarning, stacklevel=2)
@@ -57,7 +57,7 @@ def save(path: PATHS, thing: Any) -> None:
 
     def check(beside: Path) -> None:
         with naming_file(path, "cannot be saved"):
-            read_back(read(beside))
+            ask(read_back(beside, data, arrays))
 
     write_whole(path, data, check)
 

@@ -25,6 +25,7 @@ from meristem.files.whole import PATHS
 
 LONGEST_HEADER = 100_000_000  # bytes, as safetensors has it
 MOST_AXES = 32
+BLOCK = 1 << 18  # bytes that are compared at a time: as many as a cache holds
 ALIGNMENT = 64  # bytes: where an array begins so, JAX takes it over on a CPU without a copy
 ERRORS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
@@ -117,6 +118,18 @@ def arrays_of(file: FileIO, places: list[Place], types: Mapping[str, np.dtype]) 
         _read_into(file, data.data)
         arrays[place.name] = array
     return {place.name: arrays[place.name] for place in places}
+
+
+def check_same(file: FileIO, data: bytes) -> None:
+    """Raise unless the whole file holds these bytes; a block at a time, so that it takes no memory to speak of."""
+    file.seek(0)
+    done = 0
+    while part := file.read(BLOCK):
+        if part != data[done : done + len(part)]:
+            break
+        done += len(part)
+    if done != len(data):
+        raise Misread(f"was not written as it is: the disk holds something else after {done} bytes; choose another place.")
 
 
 def _aligned(size: int) -> np.ndarray:
