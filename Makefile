@@ -15,7 +15,9 @@ test: .venv/installed-test lint
 
 # What draws at random, eighty times as often as in the suite, and what the suite has a few cases of, all of it.
 soak: .venv/installed-test
-	MERISTEM_SOAK=80 $(BIN)/python -m pytest -n 2 tests/test_reference.py tests/test_compact.py tests/test_io_refused.py tests/test_io_forged.py tests/test_run_files.py tests/test_settle.py tests/test_docs.py tests/test_runs.py tests/test_live.py tests/test_cv.py tests/test_sklearn_checks.py tests/test_reference_trainer.py tests/test_trunk.py tests/test_survival.py tests/test_signals.py
+	rm -rf .soak && mkdir .soak
+	MERISTEM_SOAK=80 MERISTEM_SOAK_REPORT=.soak $(BIN)/python -m pytest -n 2 tests/test_reference.py tests/test_compact.py tests/test_io_refused.py tests/test_io_forged.py tests/test_run_files.py tests/test_settle.py tests/test_docs.py tests/test_runs.py tests/test_live.py tests/test_cv.py tests/test_sklearn_checks.py tests/test_reference_trainer.py tests/test_trunk.py tests/test_survival.py tests/test_signals.py
+	MERISTEM_SOAK=80 $(BIN)/python tests/soak.py .soak results/soak.json
 
 lint: .venv/installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
@@ -41,4 +43,4 @@ bench: .venv/installed-bench
 	touch $@
 
 clean:
-	rm -rf .venv out dist .cache
+	rm -rf .venv out dist .cache .soak

@@ -22,7 +22,7 @@ from filing import alike, complaint, create
 from meristem.data.spirals import two_spirals
 from meristem.files import document, load, save
 from meristem.nn.tree import is_tree
-from soak import FACTOR, many
+from soak import FACTOR, many, tell
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
 MEMORY = 20e6  # bytes: far less than what is asked for
@@ -46,6 +46,7 @@ def test_forged_and_damaged_files_work_or_are_refused(forge):
         if outcome.result == "failed":
             forging.keep(outcome)
     found = forging.report(outcomes)
+    tell("model files", **found)
     assert found["failures"] == []
     assert min(found["counts"].get(f"forged {result}", 0) for result in ("works", "refused")) > many(5)
     assert found["counts"]["damaged refused"] > many(10)

@@ -10,7 +10,7 @@ import pytest
 
 from killing import Script, Study, after, drawing, left_by, lines, saving, some, survive
 from meristem.files.document import read
-from soak import FACTOR
+from soak import FACTOR, tell
 
 TINY = ("--task", "easy", "--width", "3", "--depth", "2", "--max-epochs", "150")
 STUDIES = {
@@ -67,6 +67,7 @@ def test_kills_at_random_moments_twice_in_a_row_and_more(tmp_path, name, whole):
         moments = [some(chance, 8.0, 1) for _ in range(chance.randrange(1, 6))]
         hits += check_survival(tmp_path / str(turn), name, moments, whole)
         turn += 1
+    tell(f"kills of {name}", kills=hits, runs=turn, identical=turn)
 
 
 @pytest.mark.skipif(FACTOR == 1, reason="for make soak")
@@ -78,6 +79,7 @@ def test_an_estimator_that_is_killed_at_random_moments(tmp_path):
         hits += survive(Script(out, ESTIMATOR), [after(chance.uniform(0, 12.0)) for _ in range(chance.randrange(1, 6))])[1]
         assert document(out) == wanted
         turn += 1
+    tell("kills of an estimator", kills=hits, runs=turn, identical=turn)
 
 
 def document(out: Path) -> dict[str, bytes]:
