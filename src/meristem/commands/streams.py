@@ -65,7 +65,7 @@ def steady() -> Iterator[Streams]:
     """Inside, what is printed goes there as far as it can."""
     before = sys.stdout, sys.stderr
     streams = Streams(Stream(sys.stdout), Stream(sys.stderr))
-    sys.stdout, sys.stderr = streams  # type: ignore[assignment]
+    sys.stdout, sys.stderr = streams
     try:
         yield streams
     finally:
