@@ -6,6 +6,8 @@ import pytest
 import meristem
 from estimating import iris, tunnel
 
+pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
+
 
 class GaveUpError(Exception):
     """Of a callback."""
