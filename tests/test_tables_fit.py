@@ -159,7 +159,7 @@ def test_a_limit_ends_the_search_with_a_model(folder):
     model = meristem.fit_table(folder / "prices.csv", target="price", seconds=4, **quick | {"max_epochs": 100_000})
     limits = model.facts["seconds"]
     assert limits["limit"] == 4 and limits["ended_the_search"] and model.facts["score"]["value"] > 0.5
-    assert limits["all"] <= time.monotonic() - begun < 60  # programs are compiled here, and the machine has other work
+    assert limits["all"] < time.monotonic() - begun + 0.001 < 60  # programs are compiled here, and the machine has other work
 
 
 def test_less_is_searched_where_time_is_short():

@@ -11,6 +11,7 @@ import io
 import json
 import shlex
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def run_fit(args: argparse.Namespace) -> None:
     from meristem.tables.fitting import check_fit, fit_table  # it needs scikit-learn
     from meristem.tables.reading import read_table
 
+    begun = time.monotonic() - time.process_time()  # what it took to start, as far as that can be told
     if args.test is not None and args.test_file is not None:
         raise ValueError(f"--test={args.test} and --test-file={args.test_file!r} exclude each other; give one.")
     if args.table == "-" and args.test_file == "-":
@@ -81,7 +83,12 @@ def run_fit(args: argparse.Namespace) -> None:
     given["test"] = given["test"] if args.test_file is None else read_table(args.test_file)
     check_fit(table, **given)
     out = check_out(args.out)
+    if args.seconds is not None:
+        given["seconds"] = args.seconds - (time.monotonic() - begun)
+        if given["seconds"] <= 0:
+            raise ValueError(f"--seconds={args.seconds:g} was over when the table had been read; give more.")
     model = fit_table(table, **given, verbose=True)
+    model.facts["seconds"] |= {"limit": args.seconds, "all": round(time.monotonic() - begun, 3)}
     model.save(out / "model.safetensors")
     facts = {"command": shlex.join(["meristem", *sys.argv[1:]]), **model.facts}
     write_whole(out / "summary.json", json.dumps(facts, indent=1, ensure_ascii=False).encode() + b"\n")

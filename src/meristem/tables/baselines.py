@@ -3,7 +3,7 @@
     for name, predict in baselines("class", X, y, seconds=None, seed=0): predict(X_of_the_test_part)
 
 Inputs are filled and scaled as an estimator's are; targets of the MLP are standardized. An MLP ends as scikit-learn's does,
-when ten epochs were no better, or with its time; the linear model takes as many rows as its time allows. Imports scikit-learn.
+when ten epochs were no better, or with its time; where time is short, fewer rows are taken. Imports scikit-learn.
 """
 
 import time
@@ -16,7 +16,7 @@ import numpy as np
 from meristem.columns import Columns
 
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
-PER_SECOND = 3e6  # rows × inputs × outputs of a logistic regression: what a slow core does
+TRIED, LEAST_EPOCHS = 2000, 20  # rows that a time is measured with; epochs of the MLP that must fit in
 Predict = Callable[[np.ndarray], np.ndarray]
 
 
@@ -47,14 +47,13 @@ def _linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed
 
     if task != "class":
         return Ridge().fit(z, y)
-    if seconds is not None:
-        most = max(1000, int(seconds * PER_SECOND / (z.shape[1] * max(1, y.max()))))
-        if most < len(y):
-            rows = np.random.default_rng(seed).permutation(len(y))[:most]
-            z, y = z[rows], y[rows]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of iterations that were not enough
-        return LogisticRegression(max_iter=300).fit(z, y)
+
+    def fit(rows: np.ndarray) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of iterations that were not enough
+            return LogisticRegression(max_iter=300).fit(z[rows], y[rows])
+
+    return fit(_rows_within(seconds, fit, y, seed))
 
 
 def _mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> Any:
@@ -63,10 +62,24 @@ def _mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: i
     kind, more = (MLPClassifier, {"classes": np.unique(y)}) if task == "class" else (MLPRegressor, {})
     model, best, waited = kind(random_state=seed), np.inf, 0
     end = np.inf if seconds is None else time.monotonic() + 2 * seconds / 3
+    epoch = None if seconds is None else 2 * seconds / 3 / LEAST_EPOCHS
+    rows = _rows_within(epoch, lambda few: kind(random_state=seed).partial_fit(z[few], y[few], **more), y, seed)
     for _ in range(EPOCHS):
-        model.partial_fit(z, y, **more)
+        model.partial_fit(z[rows], y[rows], **more)
         waited = 0 if model.loss_ < best - TOLERANCE else waited + 1
         best = min(best, model.loss_)
         if waited >= PATIENCE or time.monotonic() > end:
             break
     return model
+
+
+def _rows_within(seconds: float | None, fit: Callable[[np.ndarray], Any], y: np.ndarray, seed: int) -> np.ndarray:
+    """As many rows as `fit` takes so long for, by what it takes for some; all of them where nobody counts."""
+    if seconds is None or len(y) <= TRIED:
+        return np.arange(len(y))
+    order = np.random.default_rng(seed).permutation(len(y))
+    begun = time.monotonic()
+    if len(np.unique(y[order[:TRIED]])) < 2:
+        return order[:TRIED]
+    fit(order[:TRIED])
+    return order[: max(TRIED, int(TRIED * seconds / (time.monotonic() - begun)))]

@@ -29,6 +29,7 @@ from meristem.tables.scoring import in_words, scored
 from meristem.tables.target import CLASS, Target
 
 MOST_ROWS, MOST_NUMBERS = 50_000, 50_000_000  # that are searched with; rows × inputs
+NUMBERS_PER_SECOND, LEAST_USED = 50_000, 1000  # with a limit: what scaling, baselines and a trial go through several times
 LEAST_ROWS = 10  # on each side of a split
 BODIES = ["tunnel", "budding"]
 END, BESIDE = 0.05, 0.125  # of the time: for the score and files, and for baselines
@@ -77,7 +78,8 @@ def fit_table(
     estimator = _estimator(
         body, goal.task, {"budget": budget, "rule": rule, "random_state": random_state, "verbose": verbose} | options
     )
-    used = _drawn(train, min(MOST_ROWS, MOST_NUMBERS // len(encoding.inputs)), random_state)
+    most = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
+    used = _drawn(train, min(MOST_ROWS, max(LEAST_USED, most // len(encoding.inputs))), random_state)
     X, y = encoding(whole, used), goal.values[used]
     labels, places = np.unique(y, return_inverse=True) if goal.task == CLASS else (None, y)
     facts: dict[str, Any] = {"seed": random_state}

@@ -19,6 +19,7 @@ from meristem.train.state import EpochInfo
 from meristem.train.watching import Watcher
 
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
+TRIED = 2000  # rows that an epoch is measured with
 SHARE = 1 / 3  # of the most epochs, that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
 
@@ -38,12 +39,12 @@ class Deadline(Watcher):
 class _Times(Watcher):
     """When each epoch was over."""
 
-    def __init__(self, at: float) -> None:
-        self.times, self.at = [time.monotonic()], at
+    def __init__(self) -> None:
+        self.times = [time.monotonic()]
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
         self.times.append(time.monotonic())
-        return self.times[-1] > self.at
+        return False
 
 
 @dataclass(frozen=True)
@@ -74,18 +75,19 @@ def paced(estimator: Any, X: np.ndarray, y: np.ndarray, *, seconds: float, seed:
     """Parameters for a search of at most so many seconds, and which rows to take."""
     begun, given = time.monotonic(), estimator.get_params()
     order = np.random.default_rng(seed).permutation(len(y))
-    epoch = _epoch_seconds(estimator, X, y, order, begun + seconds / 4)
-    left = max(0.0, begun + seconds - time.monotonic())
+    epoch, compiling = _epoch_seconds(estimator, X, y, order)
+    left = max(0.0, begun + seconds - time.monotonic() - compiling)  # rows of another number take another program
     is_open = isinstance(given["penalties"], str) and given["budget"] is None
     plan = plan_within(left, estimator._epochs(len(y)) * epoch / cores(), is_open=is_open)
     rows = np.sort(order[: max(LEAST_ROWS, round(len(y) * plan.rows))])
     return options_of(plan, estimator, X[rows], y[rows], is_open=is_open), rows
 
 
-def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarray, at: float) -> float:
-    """What an epoch of one network takes, its program being compiled: the search finds it ready."""
-    times, cut = _Times(at), len(order) // 5
-    few = {
+def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarray) -> tuple[float, float]:
+    """What an epoch of one network over all rows takes, from a few of them; and how long its program takes to compile."""
+    times, few = _Times(), order[:TRIED]
+    cut = max(1, len(few) // 5)
+    one = {
         "penalties": [1e-3],
         "l2s": [L2 / len(y)],
         "input_dropouts": [0.0],
@@ -93,10 +95,11 @@ def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarr
         "max_epochs": 4,
         "verbose": False,
     }
-    trial = type(estimator)(**estimator.get_params() | few | {"cv": [(order[cut:], order[:cut])], "callbacks": times})
-    trial.fit(X, y)
-    spans = np.diff(times.times)
-    return float(spans[1:].min() if len(spans) > 1 else spans.min())
+    split = [(np.arange(cut, len(few)), np.arange(cut))]
+    type(estimator)(**estimator.get_params() | one | {"cv": split, "callbacks": times}).fit(X[few], y[few])
+    first, *others = np.diff(times.times).tolist()
+    epoch = min(others, default=first)
+    return epoch * len(y) / len(few), first - epoch
 
 
 def options_of(plan: Plan, estimator: Any, X: np.ndarray, y: np.ndarray, *, is_open: bool) -> dict[str, Any]:
