@@ -105,7 +105,7 @@ def test_links_and_pictures_are_there():
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("name", ["table", "mnist", "tagging", "speed", "gpu", "estimators"])
+@pytest.mark.parametrize("name", ["table", "mnist", "tagging", "speed", "gpu", "tabular"])
 def test_the_tables_are_those_of_the_recorded_runs(name):
     """The numbers are not typed in: benchmarks/tables.py would change nothing."""
     tables = runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))["tables"]()

@@ -340,16 +340,15 @@ def test_one_run_of_one_epoch_can_be_drawn(tmp_path: Path, study: Study) -> None
     assert [path.stem for path in figures.draw(write(tmp_path, short))] == ["tunnel", "sizes"]
 
 
-def test_a_run_that_diverged_at_once_can_be_drawn(tmp_path: Path, study: Study) -> None:
+def test_a_run_without_a_good_epoch_is_not_drawn(tmp_path: Path, study: Study) -> None:
+    """The others are; where there are none, that is said."""
     summary, history = study
-    measured = [name for name in summary["runs"][0] if name.endswith(("_error", "_macro_f1"))]
-    runs = [run | {"best_epoch": 0} | dict.fromkeys(measured) for run in summary["runs"] if one_run(run)]
-    lost = {name: values[:1] * np.nan if "error" in name or "f1" in name else values[:1] for name, values in history.items()}
-    study = summary | {"runs": runs}, lost
-    assert len(figures.draw(write(tmp_path, study))) == 2
-    (axes,) = columns(study, "tunnel").values()
-    assert axes[0].texts[0].get_text() == "seed 1: no finite epoch"
-    assert not marks(axes[0], (6, 2, 0))
+    measured = [name for name in summary["runs"][0] if name.endswith(("_error", "_macro_f1", "_size"))]
+    runs = [run | ({"best_epoch": 0} | dict.fromkeys(measured) if one_run(run) else {}) for run in summary["runs"]]
+    assert figures.draw(write(tmp_path, (summary | {"runs": runs}, history)))
+    lost = [run for run in runs if not run["best_epoch"]]
+    with pytest.raises(ValueError, match="holds no run with a good epoch, all diverged; there is nothing to draw"):
+        figures.draw(write(tmp_path, (summary | {"runs": lost}, history)))
 
 
 def run_without(name: str) -> Callable[[Path], None]:

@@ -124,7 +124,7 @@ def test_other_files_are_told_apart(saved, tmp_path, monkeypatch):
         assert words in text and repr(str(other)) in text
     assert not (tmp_path / "exploded").exists()
     document.write_document(other, "recipe", {}, {})
-    assert "it holds a 'recipe', which is none of network, run, estimator, search, model" in complaint(load, other)
+    assert "it holds a 'recipe', which is none of network, run, estimator, search, table, model" in complaint(load, other)
     assert "holds a 'recipe', not a 'network'" in complaint(document.read_document, other, "network")
     assert "needs no like=" in complaint(load, saved, like=create("budding"))
     assert "needs no optimizer=" in complaint(load, saved, optimizer=optax.sgd(0.1))

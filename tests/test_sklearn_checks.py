@@ -50,14 +50,14 @@ def test_check(estimator, check):
 
 
 def test_what_the_checks_compile():
-    """35 programs: a start and eight epochs per body (numbers, with rows held out and without; classes and labels, each with
-    and without dropout, and of noise with rows held out), for the one that settles a settling for each but dropout, and three
-    small ones.
+    """38 programs: a start and nine epochs per body (numbers, with rows held out and without; classes and labels, each with
+    and without dropout, and of noise or of many numbers with rows held out), for the one that settles a settling for each but
+    dropout, and three small ones.
     """
     if len(RAN) < sum(len(list(estimator_checks_generator(estimator))) for estimator in ESTIMATORS):
         pytest.skip("this counts what all checks compile together: run the whole file")
     count = Counter(COMPILED)
     print(f"{len(COMPILED)} programs: {dict(count)}")
-    assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 8  # fewer where other files needed the same
+    assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 9  # fewer where other files needed the same
     settling = 1 if FACTOR == 1 else 2
-    assert count["jit(_settle)"] <= 5 * settling and len(COMPILED) <= 30 + 5 * settling
+    assert count["jit(_settle)"] <= 5 * settling and len(COMPILED) <= 33 + 5 * settling

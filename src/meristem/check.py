@@ -58,7 +58,7 @@ def check_number(name: str, value: Any, wanted: str, fits: Callable[[float], boo
 def short(value: Any) -> str:
     """What was given, as Python writes it, but no longer than a line has room for.
 
-    >>> short(10**400)[-16:], short(10**9999)
+    >>> short(10**400)[-13:], short(10**9999)
     ('… (1329 bits)', 'an integer of 33216 bits')
     """
     try:

@@ -23,6 +23,7 @@ from meristem.files.arrays import Arrays, by_path, check, fill, on_device
 from meristem.files.document import cut, in_one_line
 from meristem.files.meaning import check_network
 from meristem.gate import Confined
+from meristem.memory import shapes_alone
 from meristem.nn.body import Body
 from meristem.nn.linear import Linear
 from meristem.nn.network import BODIES, Network
@@ -146,6 +147,7 @@ def _known_shapes(text: str, kinds: tuple[type, ...], x64: bool) -> Network:
     return _shapes(json.loads(text), kinds)
 
 
+@shapes_alone()
 def _shapes(structure: Structure, kinds: Kinds) -> Network:
     name, body = structure.get("body"), body_class(structure.get("body"), kinds)
     constructor = {key: value for key, value in inspect.signature(body).parameters.items() if key != "key"}
@@ -196,6 +198,7 @@ def body_class(name: Any, kinds: Kinds) -> type[Body]:
     return known[name]
 
 
+@shapes_alone()
 def made_with(body: type[Body], options: Mapping[str, Any]) -> Body:
     """The body that its constructor makes of a file's options, if it keeps them; called where nothing is computed."""
     for name, value in options.items():

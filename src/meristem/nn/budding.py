@@ -28,6 +28,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.check import check_size, unknown
 from meristem.gate import Confined
+from meristem.memory import check_room
 from meristem.nn import growth
 from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.body import Axes, Body, Dormant, GrowthInfo, Maps
@@ -35,7 +36,6 @@ from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
 from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of, living, n_leaves, seedling, spans
 from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
-from meristem.room import check_room
 
 PROBES = ["bud", "zero"]
 ROOTS = ["layer", "identity"]

@@ -111,7 +111,7 @@ def _curves(measure: Measure, ax: Axes, files: StudyFiles, runs: list[Run], draw
 
 
 def _test(measure: Measure, run: Run) -> float | None:
-    return value_of(run, f"test_{measure.name}") if run["best_epoch"] else None
+    return value_of(run, f"test_{measure.name}")
 
 
 def _heading(measure: Measure, runs: list[Run], drawn: Run) -> str:
@@ -119,7 +119,7 @@ def _heading(measure: Measure, runs: list[Run], drawn: Run) -> str:
     which = f"seed {drawn['seed']}" + (f" (median of {len(runs)})" if len(runs) > 1 else "")
     test, epoch = _test(measure, drawn), drawn["best_epoch"]
     tested = f"test {measure.label} {measure.show(test)} at " if test is not None else ""
-    return f"{which}: {tested}epoch {epoch}" if epoch else f"{which}: no finite epoch"
+    return f"{which}: {tested}epoch {epoch}"
 
 
 def _handles(files: StudyFiles, groups: list[list[Run]]) -> Handles:
