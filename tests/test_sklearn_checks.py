@@ -50,7 +50,7 @@ def test_check(estimator, check):
 
 
 def test_what_the_checks_compile():
-    """38 programs: a start and nine epochs per body (numbers, with rows held out and without; classes and labels, each with
+    """40 programs: a start and nine epochs per body (numbers, with rows held out and without; classes and labels, each with
     and without dropout, and of noise or of many numbers with rows held out), for the one that settles a settling for each but
     dropout, and three small ones.
     """
@@ -60,4 +60,4 @@ def test_what_the_checks_compile():
     print(f"{len(COMPILED)} programs: {dict(count)}")
     assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 9  # fewer where other files needed the same
     settling = 1 if FACTOR == 1 else 2
-    assert count["jit(_settle)"] <= 5 * settling and len(COMPILED) <= 33 + 5 * settling
+    assert count["jit(_settle)"] <= 7 * settling and len(COMPILED) <= 33 + 7 * settling
