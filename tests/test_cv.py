@@ -9,6 +9,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import meristem
+from commanding import meristem_here
 from exporting import run, run_torch
 from meristem.compact.inference import outputs
 from meristem.compact.layers import Bag
@@ -78,6 +79,17 @@ def test_exports_are_one_model(fitted, tmp_path, torch):
         written = run(model.to_onnx(tmp_path / "model.onnx"), X)
         np.testing.assert_allclose(np.squeeze(list(written.values())[-1]), said, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(np.squeeze(run_torch(torch, model.to_torch(), X)), said, rtol=1e-4, atol=1e-5)
+
+
+def test_a_bag_is_shown_and_exported_from_the_command_line(fitted, tmp_path):
+    file = tmp_path / "bag.safetensors"
+    fitted[0].save(file)
+    shown = meristem_here("show", file)
+    assert shown.returncode == 0 and "TunnelClassifierCV: a bag of 2 networks" in shown.stdout, shown.stderr
+    one = meristem_here("show", file, "--member", "1")
+    assert one.returncode == 0 and "TunnelClassifier: " in one.stdout, one.stderr
+    done = meristem_here("export", file, "--onnx", tmp_path / "bag.onnx")
+    assert done.returncode == 0 and (tmp_path / "bag.onnx").exists(), done.stderr
 
 
 def test_one_network_may_be_kept_instead_and_the_largest_price_within_one_standard_error():

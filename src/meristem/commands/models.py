@@ -1,7 +1,7 @@
 """`meristem show MODEL` and `meristem export MODEL`: what a model file holds, and the same for other programs.
 
-A file may hold a network, a fitted estimator or a training run, of which the best network counts; of a population `--member`
-says which.
+A file may hold a network, a fitted estimator, a training run, of which the best network counts, or a table's model, whose
+estimator counts. Of a population, and of the bag of an estimator that found its price, `--member` says which network.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def run_show(args: argparse.Namespace) -> None:
     path = _picture(args.model, args.png)
     held = _load(args.model)
     if args.member is None and (members := _members(held)):
-        print(f"A population of {members}; --member 0 … {members - 1} shows one of them.")
+        print(f"{_many_words(held, members)}; --member 0 … {members - 1} shows one of them.")
         print_table(*_members_table(held, members), title="")
         return
     held = _member(held, args.member, args.model)
@@ -80,13 +80,13 @@ def run_export(args: argparse.Namespace) -> None:
     """The file, and how large it is."""
     held = _load(args.model)
     members = _members(held)
-    if members and args.member is None:
+    if members and args.member is None and not _is_bag(held):
         raise ValueError(f"{args.model} holds a population of {members}; choose one with --member 0 … {members - 1}.")
     held = _member(held, args.member, args.model)
     from meristem import export
 
     _check_onnx(args.onnx)
-    is_estimator = hasattr(held, "network_")
+    is_estimator = hasattr(held, "network_") or _is_bag(held)
     path = export.onnx_of(held, args.onnx) if is_estimator else export.to_onnx(args.onnx, compact(_network(held)))
     print(f"{path}: {path.stat().st_size:,} bytes")
 
@@ -100,7 +100,22 @@ def _check_onnx(path: Path) -> None:
 def _load(path: Path) -> Any:
     from meristem.files import load  # only these commands need it
 
-    return load(path)
+    held = load(path)
+    if hasattr(held, "encoding"):
+        print(f"A table's model: {held.task} {held.target!r} from {len(held.encoding.inputs)} inputs, which are what is shown.")
+        held = held.estimator
+    return held.estimators_[0] if _is_bag(held) and len(held.estimators_) == 1 else held
+
+
+def _is_bag(held: Any) -> bool:
+    """Whether it is an estimator that found its price, with the networks of its folds."""
+    return hasattr(held, "estimators_")
+
+
+def _many_words(held: Any, members: int) -> str:
+    if not _is_bag(held):
+        return f"A population of {members}"
+    return f"{type(held).__name__}: a bag of {members} networks at penalty {held.penalty_:g}, {held.n_parameters_:,} parameters"
 
 
 def _network(held: Any) -> Network:
@@ -109,7 +124,9 @@ def _network(held: Any) -> Network:
 
 
 def _members(held: Any) -> int:
-    """How many networks a population has; 0: there is only one network."""
+    """How many networks a population or a bag has; 0: there is only one network."""
+    if _is_bag(held):
+        return len(held.estimators_)
     return sum(_network(held).embed.weight.shape[:-2])
 
 
@@ -122,6 +139,8 @@ def _member(held: Any, member: int | None, path: Path) -> Any:
         raise ValueError(f"{path} holds one network, no population; leave out --member.")
     if not 0 <= member < members:
         raise ValueError(f"--member={member} must be one of 0 … {members - 1}: {path} holds {members} networks.")
+    if _is_bag(held):
+        return held.estimators_[member]
     return held.member(member) if isinstance(held, Run) else jax.tree.map(lambda leaf: leaf[member], held)
 
 
