@@ -5,6 +5,7 @@ Warnings are errors too (pyproject.toml).
 
 import gc
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -33,6 +34,10 @@ import jaxtyping
 import pytest
 
 import annotations
+
+# A suite that runs in the background may have Ctrl-C ignored; the processes that tests start should not inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
 jaxtyping.jaxtyped = annotations.checked_call
