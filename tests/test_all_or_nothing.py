@@ -17,7 +17,7 @@ def fails(info):
     raise GaveUpError
 
 
-@pytest.mark.filterwarnings("ignore")  # two epochs are too few, and it says so
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::meristem.GrowthWarning")  # two epochs
 @pytest.mark.parametrize(("change", "error"), [({"callbacks": fails}, GaveUpError), ({"learning_rate": 1e30}, ArithmeticError)])
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])
 def test_a_fit_that_fails_leaves_what_was_there(change, error, how):

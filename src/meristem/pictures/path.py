@@ -35,7 +35,7 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
     best, small = path.best(), path.within_one_se()
     penalties = np.array([point.penalty for point in points])
     with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
-        _losses(above, points, penalties, best, small, left)
+        _losses(above, points, penalties, best, small, left, drawn="score" if "score" in path.table else "loss")
         _bands(below, path, points, penalties)
         if (penalties > 0).all():
             for one in (above, below):
@@ -51,16 +51,17 @@ def _best_of_each(points: list[Point]) -> list[Point]:
     return [found[penalty] for penalty in sorted(found) if penalty > 0 or len(found) == 1]
 
 
-def _losses(ax: Axes, points: list[Point], penalties: np.ndarray, best: Point, small: Point, left: list[Point]) -> None:
-    is_loss = np.allclose([point.score for point in points], [-point.loss for point in points])
-    drawn = "loss" if is_loss else "score"
+def _losses(
+    ax: Axes, points: list[Point], penalties: np.ndarray, best: Point, small: Point, left: list[Point], drawn: str
+) -> None:
+    """`drawn`: the loss, or the score that points are chosen by in its place."""
     losses, errors = (np.array([getattr(point, name) for point in points]) for name in (drawn, "standard_error"))
     ax.fill_between(penalties, losses - errors, losses + errors, color="#D6E6F2", linewidth=0)
     ax.plot(penalties, losses, color="#2171B5", marker="o", markersize=4, linewidth=1.6)
     if left:
         rings = {"color": "#2171B5", "marker": "o", "markersize": 4, "markerfacecolor": "none", "linestyle": "none"}
         ax.plot([point.penalty for point in left], [getattr(point, drawn) for point in left], label="left early", **rings)
-    marks = [(best, INK, "least loss" if is_loss else "best score")] + [(small, GREY, "within one standard error")] * (
+    marks = [(best, INK, "least loss" if drawn == "loss" else "best score")] + [(small, GREY, "within one standard error")] * (
         small.penalty != best.penalty
     )
     for point, color, label in marks:

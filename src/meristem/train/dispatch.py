@@ -7,7 +7,6 @@ computes on the one before; inside a block it shuffles again. A block's weights 
 """
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
@@ -19,7 +18,6 @@ from meristem.train.batches import steps_of
 from meristem.train.knobs import Knobs
 from meristem.train.live import restore, shrink, what_is_open
 from meristem.train.measure import Sums, measures_of
-from meristem.train.objectives import Objective
 from meristem.train.packing import Packed
 from meristem.train.programs import ALONE, TOGETHER, Programs
 from meristem.train.recipe import Recipe
@@ -61,14 +59,7 @@ def _epoch(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, 
 
 def settled(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe) -> TrainState:
     """The state in which what is not worth its price, or above the budget, has closed."""
-    how = _of_settling(recipe.task, recipe.price, recipe.scales)
-    return programs_for(knobs).settle(state, *_to_settle_by(prepared, knobs, state), recipe=how)
-
-
-@lru_cache
-def _of_settling(task: Objective, price: str, scales: tuple[float, ...]) -> Recipe:
-    """What of a recipe settling asks for: others that agree in it share a program."""
-    return Recipe(objective=task, price=price, scales=scales, settle=True)
+    return programs_for(knobs).settle(state, *_to_settle_by(prepared, knobs, state), recipe=recipe)
 
 
 def _to_settle_by(prepared: Prepared, knobs: Knobs, state: TrainState) -> tuple[Data, Knobs]:
