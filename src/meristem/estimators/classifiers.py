@@ -14,6 +14,7 @@ from meristem.compact.inference import decisive_outputs, outputs
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
+from meristem.estimators.prior import between
 from meristem.estimators.settings import ClassWeight
 from meristem.targets import Classes, Labels
 
@@ -30,8 +31,8 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
     def _auto_dropout(self, numbers: int) -> float:
         return DROPOUT if numbers >= MANY_NUMBERS else 0.0
 
-    def _prior(self, rows: int, targets: Any) -> tuple[float, float]:
-        return L2, max(L2, self._firmness / rows)
+    def _prior(self, rows: int, targets: Any, told: float) -> float:
+        return between(L2, max(L2, self._firmness / rows), told)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream.
