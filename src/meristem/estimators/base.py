@@ -66,7 +66,6 @@ class Growing(Shipping, Settings):
     warm_start: bool = False
 
     _body: ClassVar[str]
-    _firmness: ClassVar[float] = 1.0  # of the prior on noisy classes
     _stops: ClassVar[bool] = False  # early_stopping, where no one says
 
     # What bodies, classifiers and regressors differ in ----------------------------------------------------------------------

@@ -242,9 +242,9 @@ PARAMETERS = {
         number_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
         "The price of large weights, ½ · l2 · ‖W‖² beside the mean loss. 'auto' looks at how much of the targets' variance the "
         "inputs tell (`predictability_`). For classifiers it is 5e-5 from 0.6 on; at half or less, where a network could only "
-        "learn noise by heart, 1 / rows (3 / rows for trees). For regressors it is that of ridge regression, in proportion to "
-        "the noise: (1 - `predictability_`) · 5 / rows (3 / rows for tunnels, which start linear; for rare counts 3 times "
-        "their relative variance / rows).",
+        "learn noise by heart, it is (1 - `predictability_`) / `predictability_` / rows, from 1 to 10 / rows (3 / rows for "
+        "trees). For regressors it is that of ridge regression, in proportion to the noise: (1 - `predictability_`) · 5 / rows "
+        "(3 / rows for tunnels, which start linear; for rare counts 3 times their relative variance / rows).",
     ),
     "input_dropout": Parameter(
         "float or 'auto'",
