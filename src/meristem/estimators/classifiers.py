@@ -79,18 +79,15 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, or its labels as 0 and 1."""
-        x = self._scaled(X)
-        return self._targets_.decode(self._said(decisive_outputs(self._compact_, x, self._targets_.unsure)))
+        return self._targets_.decode(self._answers(X, lambda x: decisive_outputs(self._compact_, x, self._targets_.unsure)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, or of each label."""
-        x = self._scaled(X)
-        return self._targets_.probabilities(self._said(outputs(self._compact_, x)))
+        return self._targets_.probabilities(self._answers(X, lambda x: outputs(self._compact_, x)))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits: one per row for two classes, else one per class or label."""
-        x = self._scaled(X)
-        return self._targets_.decision(self._said(outputs(self._compact_, x)))
+        return self._targets_.decision(self._answers(X, lambda x: outputs(self._compact_, x)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -48,8 +48,7 @@ class Regressor(RegressorMixin, Loss, Growing):
 
     def predict(self, X: Any) -> np.ndarray:
         """The number of each row, or its numbers; of several quantiles a column each."""
-        x = self._scaled(X)
-        return self._said(self._targets_.decode(outputs(self._compact_, x)))
+        return self._answers(X, lambda x: self._targets_.decode(outputs(self._compact_, x)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the prediction, whatever the loss; of several quantiles that of the median, if it is among them."""
