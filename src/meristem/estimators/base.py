@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
 from meristem.columns import Columns, n_numbers
@@ -27,6 +27,7 @@ from meristem.estimators import buckets, features
 from meristem.estimators.advice import GrowthWarning, advice_on_epochs, advice_on_failure, advice_on_size
 from meristem.estimators.course import SHARE, Course
 from meristem.estimators.device import on
+from meristem.estimators.given import weights_of
 from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
@@ -110,6 +111,9 @@ class Growing(Shipping, Settings):
         """How much each row counts."""
         return weight
 
+    def _check_target(self, y: Any) -> None:
+        """Raise ValueError where y holds what it cannot."""
+
     def _validated_target(self, y: Any) -> np.ndarray:
         return np.asarray(y)
 
@@ -162,8 +166,9 @@ class Growing(Shipping, Settings):
             raise
 
     def _validated(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool) -> tuple[Any, Any, np.ndarray]:
+        self._check_target(y)
         X, y = features.checked_with(self, X, y, reset=reset)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = weights_of(sample_weight, X.shape[0])
         y = self._validated_target(y)
         weight = self._weights(y, weight)
         if not (weight > 0).any():

@@ -101,8 +101,8 @@ def inputs_of(scaling: tuple[Any, Any] | Columns, n_in: int, dtype: Any) -> Inpu
     inputs = Inputs(high, (mean - high).astype(dtype), scale.astype(dtype))
     if not isinstance(scaling, Columns):
         return inputs
-    picked = {"kept": scaling.kept, "width": scaling.width}
-    return inputs._replace(fill=scaling.fill.astype(dtype), gaps=scaling.gaps, limit=scaling.limit, **picked)
+    inputs = inputs._replace(kept=scaling.kept, width=scaling.width)
+    return inputs._replace(fill=scaling.fill.astype(dtype), gaps=scaling.gaps, limit=scaling.limit)
 
 
 def sizes(network: CompactNetwork) -> tuple[int, int]:

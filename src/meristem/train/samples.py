@@ -52,16 +52,16 @@ class Data(NamedTuple):
     """Training and development samples, as NumPy or JAX arrays; a development set of None is the training set.
 
     A sample counts by its weight, relative to the others'; one of weight 0 is as good as not there, so arrays may be filled up
-    to a length that many data sets share. Weights of None are all alike.
+    to a length that many data sets share. Weights of None are all alike. Samples may be `Lazy`, too.
 
     >>> import numpy as np
     >>> Data(np.zeros((4, 2)), np.array([0, 1, 1, 0])).x.shape
     (4, 2)
     """
 
-    x: Num[Array | np.ndarray, "n in"] | Lazy
+    x: Num[Array | np.ndarray, "n in"]
     y: Num[Array | np.ndarray, "n ..."]
-    dev_x: Num[Array | np.ndarray, "m in"] | Lazy | None = None
+    dev_x: Num[Array | np.ndarray, "m in"] | None = None
     dev_y: Num[Array | np.ndarray, "m ..."] | None = None
     weight: Num[Array | np.ndarray, " n"] | None = None
     dev_weight: Num[Array | np.ndarray, " m"] | None = None
@@ -125,7 +125,10 @@ def checked(data: Any, network: Network, objective: Objective) -> Data:
             rows = targets.shape[0] if targets.ndim else 0
             raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
         objective.check(y_name, targets, n_out)
-        ready += [samples if isinstance(samples, Lazy) else _narrow(samples), _narrow(targets, as_class=objective.targets_are_classes)]
+        ready += [
+            samples if isinstance(samples, Lazy) else _narrow(samples),
+            _narrow(targets, as_class=objective.targets_are_classes),
+        ]
     both = Data(*ready)
     return both._replace(
         weight=_weights("weight", data.weight, len(both.x)),
