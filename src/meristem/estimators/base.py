@@ -258,7 +258,7 @@ class Growing(Shipping, Settings):
         asked: dict[str, Callable[[], float]] = {}
         if isinstance(self.l2, str):
             weight = rows.weight * targets.typical(rows.y)
-            asked["predictability_"] = lambda: predictability(rows.x, targets.columns(rows.y), weight)
+            asked["predictability_"] = lambda: predictability(rows.x, rows.y, weight, targets.columns)
         if isinstance(self.input_dropout, str):
             asked["input_dropout_"] = lambda: self._auto_dropout(n_numbers(rows.x, rows.weight))
         # The first rows decide; the first files do not say.

@@ -85,7 +85,8 @@ def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: 
     if isinstance(data, Prepared):
         return data
     host = checked(data, network, objective)
-    lazy = [x.rows_at_once for x in (host.x, host.dev_x) if isinstance(x, Lazy)]
+    samples: list[Any] = [host.x, host.dev_x]
+    lazy = [x.rows_at_once for x in samples if isinstance(x, Lazy)]
     if lazy:
         return Prepared(host, rows_at_once or min(lazy))
     rows = rows_at_once or rows_that_fit(host)
