@@ -17,6 +17,7 @@ test: .venv/installed-test lint
 soak: .venv/installed-test
 	rm -rf .soak && mkdir .soak
 	MERISTEM_SOAK=80 MERISTEM_SOAK_REPORT=.soak $(BIN)/python -m pytest -n 2 tests/test_reference.py tests/test_compact.py tests/test_io_refused.py tests/test_io_forged.py tests/test_run_files.py tests/test_settle.py tests/test_docs.py tests/test_runs.py tests/test_live.py tests/test_cv.py tests/test_sklearn_checks.py tests/test_reference_trainer.py tests/test_trunk.py tests/test_survival.py tests/test_signals.py
+	JAX_ENABLE_X64=1 $(BIN)/python -m pytest -n 2 tests/test_models.py tests/test_own_body.py tests/test_forward.py tests/test_growth.py tests/test_trunk.py tests/test_compact.py tests/test_compact_ops.py
 	MERISTEM_SOAK=80 $(BIN)/python tests/soak.py .soak results/soak.json
 
 lint: .venv/installed-test

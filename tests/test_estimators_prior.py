@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from estimating import SMALL, split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
+from meristem.targets import Classes
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # an epoch or two
 
@@ -142,3 +143,14 @@ def test_a_stream_counts_all_its_rows_and_its_first_ones_say_how_noisy_it_is(sta
     assert [one["n_samples_seen_"] for one in asked] == [90, 180, 270, 277, 309] and model.n_samples_seen_ == 309
     *stream, again = [one["predictability_"] for one in asked]
     assert len(set(stream)) == 1 and again != stream[0]
+
+
+def test_of_ten_thousand_classes_only_those_of_the_rows_that_are_looked_at_are_columns():
+    encoded, asked = np.arange(20_000) % 10_000, []
+
+    def columns(rows):
+        asked.append(Classes(np.arange(10_000)).columns(rows))
+        return asked[-1]
+
+    predictability(np.random.default_rng(0).normal(size=(20_000, 2)), encoded, None, columns)
+    assert sum(one.nbytes for one in asked) <= 2 * 512 * 512 * 8

@@ -1,7 +1,13 @@
 """With JAX_ENABLE_X64=1 everything works that works without: estimators, searches, files and studies, in double precision.
 
-The suite tries one estimator and its file, a soak (MERISTEM_SOAK) one of each kind, a search and a study.
+The suite tries one estimator and its file, a soak (MERISTEM_SOAK) one of each kind, a search and a study; of what all bodies
+promise (test_models.py) it tries the quickest, `make soak` all of it and more.
 """
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 from commanding import meristem
 from soak import FACTOR
@@ -52,3 +58,19 @@ def test_everything_works_in_double_precision():
     done = meristem(*(["all"] if FACTOR > 1 else []), code=CODE, JAX_ENABLE_X64=1)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.rstrip().endswith("done")
+
+
+def test_bodies_keep_their_promises_in_double_precision():
+    quick = "depths_are_prefixes or make_it_again or at_rest or limits_of"
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:xdist", str(here / "test_models.py"), "-k", quick],
+        env=os.environ | {"JAX_ENABLE_X64": "1"},
+        cwd=here.parent,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "13 passed" in done.stdout

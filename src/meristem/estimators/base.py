@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
 from meristem.columns import Columns, n_numbers
@@ -27,6 +27,7 @@ from meristem.estimators import buckets, features
 from meristem.estimators.advice import GrowthWarning, advice_on_epochs, advice_on_failure, advice_on_size
 from meristem.estimators.course import SHARE, Course
 from meristem.estimators.device import on
+from meristem.estimators.given import weights_of
 from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
@@ -36,6 +37,7 @@ from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
 from meristem.estimators.watching import watchers
 from meristem.nn import Network
 from meristem.show.measure import error_measure
+from meristem.sparse import is_large, is_sparse, occurring, rows_at_once
 from meristem.targets import Targets
 from meristem.train.knobs import Knobs
 from meristem.train.loop import DivergedError
@@ -116,6 +118,9 @@ class Growing(Shipping, Settings):
         """How much each row counts."""
         return weight
 
+    def _check_target(self, y: Any) -> None:
+        """Raise ValueError where y holds what it cannot."""
+
     def _validated_target(self, y: Any) -> np.ndarray:
         return np.asarray(y)
 
@@ -148,7 +153,7 @@ class Growing(Shipping, Settings):
             meaning = y if classes is None else classes
             targets = self._targets_with_more(y, weight) if goes_on else self._targets(meaning, weight)
             rows = Rows(X, targets.encode(y), weight)
-            columns = self._columns_.with_more(X, weight) if goes_on else self._columns(rows)
+            columns = self._columns_.with_more(X, weight) if goes_on else self._columns(rows, is_stream=True)
             self._train(rows, None, targets, columns, seed_of(self.random_state), goes_on=goes_on, is_stream=True)
         return self
 
@@ -168,16 +173,20 @@ class Growing(Shipping, Settings):
             raise
 
     def _validated(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool) -> tuple[Any, Any, np.ndarray]:
+        self._check_target(y)
         X, y = features.checked_with(self, X, y, reset=reset)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = weights_of(sample_weight, X.shape[0])
         y = self._validated_target(y)
         weight = self._weights(y, weight)
         if not (weight > 0).any():
             raise ValueError("sample_weight, times class_weight, is 0 for every sample; at least one must count.")
         return X, y, weight / weight[weight > 0].mean()  # only their proportions count: they sum to the rows that do
 
-    def _columns(self, rows: Rows) -> Columns:
-        return Columns.of(rows.x, rows.weight, standardize=bool(self.standardize))
+    def _columns(self, rows: Rows, *, is_stream: bool = False) -> Columns:
+        """What columns become. Of a large sparse table those that never occur are no inputs; in a stream they still may."""
+        kept = occurring(rows.x, rows.weight > 0) if is_large(rows.x) and not is_stream else None
+        kept = None if kept is None or not len(kept) else kept
+        return Columns.of(rows.x, rows.weight, standardize=bool(self.standardize), kept=kept)
 
     def _chosen_by(self, validation: Any, targets: Targets) -> Rows | None:
         """The rows to choose a model by, if someone gives any."""
@@ -256,7 +265,7 @@ class Growing(Shipping, Settings):
         asked: dict[str, Callable[[], float]] = {}
         if self._asks_what_is_told():
             weight = rows.weight * targets.typical(rows.y)
-            asked["predictability_"] = lambda: predictability(rows.x, targets.columns(rows.y), weight)
+            asked["predictability_"] = lambda: predictability(rows.x, rows.y, weight, targets.columns)
         if isinstance(self.input_dropout, str):
             asked["input_dropout_"] = lambda: self._auto_dropout(n_numbers(rows.x, rows.weight))
         # The first rows decide; the first files do not say.
@@ -390,9 +399,12 @@ class Growing(Shipping, Settings):
 
     # predict ----------------------------------------------------------------------------------------------------------------
 
-    def _scaled(self, X: Any) -> np.ndarray:
+    def _answers(self, X: Any, say: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """What `say` makes of the inputs of all rows; sparse ones are made dense some at a time."""
         check_is_fitted(self)
-        return self._columns_(features.checked(self, X, reset=False))
+        x, columns = features.checked(self, X, reset=False), self._columns_
+        step = rows_at_once(columns.n_inputs) if is_sparse(x) else x.shape[0]
+        return self._said(np.concatenate([say(columns(x[at : at + step])) for at in range(0, x.shape[0], step)]))
 
     def _said(self, answers: np.ndarray) -> np.ndarray:
         """What a prediction is made of, with a warning where a row of it is no number."""
@@ -401,7 +413,7 @@ class Growing(Shipping, Settings):
                 f"{type(self).__name__} has no finite prediction for {(~fine).sum()} of {len(fine)} rows, row {fine.argmin()} "
                 "for one: they are beyond what a float holds. Look at the scale of X, and fit again.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return answers
 
@@ -418,7 +430,9 @@ class Growing(Shipping, Settings):
     def selected_features_(self) -> np.ndarray:
         features, columns = self.network_.features, self._columns_
         gates = np.ones(columns.n_inputs) if features is None else np.asarray(features.value)
-        chosen = np.union1d(np.flatnonzero(gates[: columns.n_features]), columns.gaps[gates[columns.n_features :] > 0])
+        n = len(columns.fill)
+        chosen = np.union1d(np.flatnonzero(gates[:n]), columns.gaps[gates[n:] > 0])
+        chosen = chosen if columns.kept is None else columns.kept[chosen]
         return self.feature_names_in_[chosen] if hasattr(self, "feature_names_in_") else chosen
 
     def __sklearn_is_fitted__(self) -> bool:

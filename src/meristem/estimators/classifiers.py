@@ -1,6 +1,7 @@
 """The classifiers: one of several classes of any type, or any number of labels (an indicator matrix)."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -8,12 +9,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from meristem.compact.inference import decisive_outputs, outputs
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
+from meristem.estimators.given import check_labels, to_score
 from meristem.estimators.prior import between
 from meristem.estimators.settings import ClassWeight
 from meristem.targets import Classes, Labels
@@ -60,6 +62,9 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Classes | Labels:
         return Labels(y.shape[1]) if y.ndim == 2 else Classes(np.unique(y))
 
+    def _check_target(self, y: Any) -> None:
+        check_labels(y)
+
     def _validated_target(self, y: Any) -> np.ndarray:
         check_classification_targets(y)
         if type_of_target(y) == "multilabel-indicator":
@@ -84,18 +89,23 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, or its labels as 0 and 1."""
-        x = self._scaled(X)
-        return self._targets_.decode(self._said(decisive_outputs(self._compact_, x, self._targets_.unsure)))
+        said = self._answers(X, lambda x: decisive_outputs(self._compact_, x, self._targets_.unsure))
+        return self._targets_.decode(said)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, or of each label."""
-        x = self._scaled(X)
-        return self._targets_.probabilities(self._said(outputs(self._compact_, x)))
+        said = self._answers(X, lambda x: outputs(self._compact_, x))
+        return self._targets_.probabilities(said)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits: one per row for two classes, else one per class or label."""
-        x = self._scaled(X)
-        return self._targets_.decision(self._said(outputs(self._compact_, x)))
+        said = self._answers(X, lambda x: outputs(self._compact_, x))
+        return self._targets_.decision(said)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows, by their weight, whose class is predicted; of labels, of rows with all of them."""
+        check_is_fitted(self)
+        return super().score(X, *to_score(self, X, y, sample_weight, partial(check_labels, classes=self.classes_)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

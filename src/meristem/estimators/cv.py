@@ -194,6 +194,11 @@ class ClassifierCV(ClassifierMixin, ClassWeight, CrossValidated):
         check_is_fitted(self)
         return self._model_.decision_function(X)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows, by their weight, whose class is predicted; of labels, of rows with all of them."""
+        check_is_fitted(self)
+        return self._model_.score(X, y, sample_weight)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RegressorCV(RegressorMixin, Loss, CrossValidated):

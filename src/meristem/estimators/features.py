@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from meristem.estimators.given import length_error
+
 OPTIONS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
 
@@ -21,7 +23,7 @@ def checked_with(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, A
     try:
         return validate_data(estimator, X, y, multi_output=True, reset=reset, **OPTIONS)
     except ValueError as error:
-        raise text_error(X) or error from None
+        raise text_error(X) or length_error(X, y) or error from None
 
 
 def text_error(X: Any) -> ValueError | None:

@@ -117,7 +117,8 @@ def levels(name: str, value: Any) -> None:
 
 
 def class_weight(name: str, value: Any) -> None:
-    is_fine = value is None or isinstance(value, dict | list) or (isinstance(value, str) and value == "balanced")
+    is_listed = isinstance(value, list) and all(isinstance(one, dict) for one in value)  # of labels, one each
+    is_fine = value is None or isinstance(value, dict) or is_listed or (isinstance(value, str) and value == "balanced")
     if not is_fine:
         raise ValueError(f"{name}={short(value)} must be None, 'balanced' or a dictionary {{class: weight}}.")
     for given in [value] if isinstance(value, dict) else value if isinstance(value, list) else []:

@@ -6,11 +6,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from meristem.compact.inference import outputs
 from meristem.estimators.base import PENALTY, Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
+from meristem.estimators.given import check_numbers, to_score
 from meristem.estimators.settings import Loss
 from meristem.targets import Counts, Numbers, Quantiles
 from meristem.train.objectives import OBJECTIVES, Objective, Quantile
@@ -62,11 +64,12 @@ class Regressor(RegressorMixin, Loss, Growing):
 
     def predict(self, X: Any) -> np.ndarray:
         """The number of each row, or its numbers; of several quantiles a column each."""
-        x = self._scaled(X)
-        return self._said(self._targets_.decode(outputs(self._compact_, x)))
+        return self._answers(X, lambda x: self._targets_.decode(outputs(self._compact_, x)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the prediction, whatever the loss; of several quantiles that of the median, if it is among them."""
+        check_is_fitted(self)
+        y, weight = to_score(self, X, y, sample_weight, check_numbers)
         said, objective = self.predict(X), self._targets_.objective
         if isinstance(objective, Quantile) and len(objective.levels) > 1:
             if 0.5 not in objective.levels:
@@ -75,13 +78,16 @@ class Regressor(RegressorMixin, Loss, Growing):
                     "sklearn.metrics.mean_pinball_loss(y, predicted[:, i], alpha=quantiles[i])."
                 )
             said = said[:, objective.levels.index(0.5) :: len(objective.levels)]
-        return r2_score(y, said, sample_weight=sample_weight)
+        return r2_score(y, said, sample_weight=weight)
 
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
         return MEANINGS.get(self.loss, Numbers).of(y, weight, standardize=bool(self.standardize), objective=self._objective())
 
     def _targets_with_more(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
         return self._targets_.with_more(y, weight)
+
+    def _check_target(self, y: Any) -> None:
+        check_numbers(y)
 
     def _validated_target(self, y: Any) -> np.ndarray:
         return np.asarray(y, float)

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from meristem import sparse
 from meristem.columns import Columns
 from meristem.estimators import buckets
 from meristem.nn import Network
@@ -37,12 +38,14 @@ def data_of(rows: Rows, dev: Rows | None, columns: Columns, network: Network, ob
     return Data(x, y, dev_x, dev_y, weight, dev_weight)
 
 
-def _filled(rows: Rows, columns: Columns, network: Network, objective: Objective) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Samples, targets and weights in the shape that many data sets share."""
-    n, n_in, n_out = buckets.bucket(len(rows.y), buckets.ROWS), network.embed.weight.shape[1], network.head.weight.shape[0]
+def _filled(rows: Rows, columns: Columns, network: Network, objective: Objective) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Samples, targets and weights in the shape that many data sets share; a large sparse table as it is, row by row."""
+    n_in, n_out = network.embed.weight.shape[1], network.head.weight.shape[0]
+    stays_sparse = sparse.is_sparse(rows.x) and 4 * rows.x.shape[0] * n_in > sparse.DENSE
+    n = len(rows.y) if stays_sparse else buckets.bucket(len(rows.y), buckets.ROWS)
     y = rows.y if objective.targets_are_classes else rows.y.reshape(len(rows.y), -1).astype(np.float32)
     return (
-        buckets.filled(columns(rows.x), n, n_in),
+        columns.scattered(rows.x).filled(n_in) if stays_sparse else buckets.filled(columns(rows.x), n, n_in),
         buckets.filled(y, n, *[n_out] * (y.ndim - 1)),
         buckets.filled(rows.weight, n),
     )

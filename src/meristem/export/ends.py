@@ -77,11 +77,13 @@ class Inputs(NamedTuple):
     fill: np.ndarray | None = None  # [n_features]
     gaps: np.ndarray | None = None  # columns whose gaps are inputs, too
     limit: float = np.inf
+    kept: np.ndarray | None = None  # the columns that are inputs; None: all
+    width: int = 0  # n_features where only some are kept
 
     @property
     def n_features(self) -> int:
         """The columns."""
-        return len(self.mean) if self.fill is None else len(self.fill)
+        return self.width if self.kept is not None else len(self.mean) if self.fill is None else len(self.fill)
 
 
 def inputs_of(scaling: tuple[Any, Any] | Columns, n_in: int, dtype: Any) -> Inputs:
@@ -99,6 +101,7 @@ def inputs_of(scaling: tuple[Any, Any] | Columns, n_in: int, dtype: Any) -> Inpu
     inputs = Inputs(high, (mean - high).astype(dtype), scale.astype(dtype))
     if not isinstance(scaling, Columns):
         return inputs
+    inputs = inputs._replace(kept=scaling.kept, width=scaling.width)
     return inputs._replace(fill=scaling.fill.astype(dtype), gaps=scaling.gaps, limit=scaling.limit)
 
 

@@ -108,6 +108,7 @@ def build(
 
 def standardized(graph: Graph, x: str, inputs: Inputs) -> str:
     """What the network takes, from columns."""
+    x = x if inputs.kept is None else graph.pick(inputs.kept.tolist(), x)
     if inputs.fill is not None and inputs.gaps is not None:
         is_gap = graph("IsNaN", x)
         x = graph("Where", is_gap, inputs.fill, x)

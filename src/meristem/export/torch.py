@@ -60,6 +60,7 @@ def to_torch(
 def standardized(record: Record, inputs: Inputs) -> Any:
     """What the network takes, from columns."""
     torch, x = record.torch, record.input
+    x = x if inputs.kept is None else x.index_select(1, record.buffer("kept", inputs.kept))
     mean, rest, scale = (record.buffer(name, getattr(inputs, name)) for name in ("mean", "rest", "scale"))
     if inputs.fill is not None and inputs.gaps is not None:
         is_gap = torch.isnan(x)

@@ -204,8 +204,10 @@ def made(header: Any, kinds: Mapping[str, type[E]]) -> E:
 def check_says_numbers(estimator: Growing) -> None:
     """Raise ValueError unless it says finite numbers to rows in the middle, at the edges and without any number."""
     columns = estimator._columns_
-    mean, scale = columns.scaling.mean[: columns.n_features], columns.scaling.scale[: columns.n_features]
-    rows = np.stack([columns.fill, mean - EDGE * scale, mean + EDGE * scale, np.full(columns.n_features, np.nan)])
+    mean, scale = columns.scaling.mean[: len(columns.fill)], columns.scaling.scale[: len(columns.fill)]
+    rows = np.zeros((4, columns.n_features))
+    at = slice(None) if columns.kept is None else columns.kept
+    rows[:, at] = columns.fill, mean - EDGE * scale, mean + EDGE * scale, np.full(len(mean), np.nan)
     with np.errstate(all="ignore"):
         said = outputs(estimator._compact_, columns(rows))
         told = estimator._targets_.decode(said)

@@ -27,7 +27,7 @@ from meristem.files.network import structure_of
 from meristem.files.whole import clean_leftovers
 from meristem.train.keeping import Keep, kept_by
 from meristem.train.run import Run
-from meristem.train.samples import Prepared
+from meristem.train.samples import Lazy, Prepared
 from meristem.train.saving import SECONDS, Saver
 
 KEPT = 3
@@ -125,7 +125,8 @@ class Checkpoints:
 
     def _digest(self, data: Any) -> bytes:
         if id(data) not in self._digests:
-            self._digests[id(data)] = data, digest_of(data)
+            parts = [array for part in data for array in (part.arrays if isinstance(part, Lazy) else [part])]
+            self._digests[id(data)] = data, digest_of(parts)
         return self._digests[id(data)][1]
 
     def _newest(self, label: str, key: str) -> Run | None:

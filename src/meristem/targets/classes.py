@@ -47,8 +47,8 @@ class Classes(Targets):
         return np.searchsorted(self.classes, y)
 
     def columns(self, encoded: np.ndarray) -> np.ndarray:
-        """A column of zeros and ones per class."""
-        return np.eye(len(self.classes))[encoded]
+        """A column of zeros and ones for each class that is there."""
+        return (encoded[:, None] == np.unique(encoded)).astype(float)
 
     def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
         return float(1 - np.bincount(encoded, weight).max() / weight.sum())

@@ -17,6 +17,7 @@ import numpy as np
 from meristem.train.objectives.base import weighted_quantile
 
 BLOCK = 4096  # rows
+NUMBERS = 2**22  # of a block, in which there are fewer rows if they are long
 QUARTILES = 1.349  # how far apart those of a normal distribution are, in standard deviations
 ROUNDING = 1e-12  # of the mean: what is left of a constant column
 LEAST_VARIANCE = 1e-302  # below it a float has fewer digits; standard deviations from 1e-151 on
@@ -153,7 +154,8 @@ def row_of(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
 
 def blocks(x: Any) -> Iterator[tuple[slice, np.ndarray]]:
     """Dense rows, some at a time."""
-    for start in range(0, x.shape[0], BLOCK):
-        rows = slice(start, start + BLOCK)
+    step = max(1, min(BLOCK, NUMBERS // max(1, x.shape[1])))
+    for start in range(0, x.shape[0], step):
+        rows = slice(start, start + step)
         block = x[rows]
         yield rows, np.asarray(block.toarray() if hasattr(block, "toarray") else block, float)

@@ -2,10 +2,13 @@
 
     prepare(data, network, objective) → Prepared: on the device, or with the host where they do not fit
 
+Samples may be `Lazy`: rows that are made where they are asked for. They stay with the host.
+
 Whatever does not fit is a ValueError of one line that names the array, what it holds, and what to do; what targets must be is
 the objective's business.
 """
 
+import abc
 from typing import Any, NamedTuple
 
 import jax
@@ -19,11 +22,37 @@ from meristem.train.objectives import Objective
 SHARE_OF_MEMORY = 0.5  # data that need more of the device's memory stay with the host
 
 
+class Lazy(abc.ABC):
+    """Samples [n, in] of which x[rows] are made when they are asked for; they are finite."""
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """[n, in]."""
+
+    @property
+    @abc.abstractmethod
+    def arrays(self) -> list[np.ndarray]:
+        """What they are made of: the same arrays, the same samples."""
+
+    @property
+    @abc.abstractmethod
+    def rows_at_once(self) -> int:
+        """How many should be made at a time."""
+
+    @abc.abstractmethod
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        """These rows, dense."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
 class Data(NamedTuple):
     """Training and development samples, as NumPy or JAX arrays; a development set of None is the training set.
 
     A sample counts by its weight, relative to the others'; one of weight 0 is as good as not there, so arrays may be filled up
-    to a length that many data sets share. Weights of None are all alike.
+    to a length that many data sets share. Weights of None are all alike. Samples may be `Lazy`, too.
 
     >>> import numpy as np
     >>> Data(np.zeros((4, 2)), np.array([0, 1, 1, 0])).x.shape
@@ -56,6 +85,10 @@ def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: 
     if isinstance(data, Prepared):
         return data
     host = checked(data, network, objective)
+    samples: list[Any] = [host.x, host.dev_x]
+    lazy = [x.rows_at_once for x in samples if isinstance(x, Lazy)]
+    if lazy:
+        return Prepared(host, rows_at_once or min(lazy))
     rows = rows_at_once or rows_that_fit(host)
     if rows is not None and rows < len(host.x):
         return Prepared(host, rows)
@@ -87,13 +120,16 @@ def checked(data: Any, network: Network, objective: Objective) -> Data:
         pairs.append(("dev_x", data.dev_x, "dev_y", data.dev_y))
     ready: list[Any] = []
     for x_name, x, y_name, y in pairs:
-        samples, targets = _numbers(x_name, x), _numbers(y_name, y)
+        samples, targets = x if isinstance(x, Lazy) else _numbers(x_name, x), _numbers(y_name, y)
         _check_samples(x_name, samples, n_in)
         if targets.shape[:1] != samples.shape[:1]:
             rows = targets.shape[0] if targets.ndim else 0
             raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
         objective.check(y_name, targets, n_out)
-        ready += [_narrow(samples), _narrow(targets, as_class=objective.targets_are_classes)]
+        ready += [
+            samples if isinstance(samples, Lazy) else _narrow(samples),
+            _narrow(targets, as_class=objective.targets_are_classes),
+        ]
     both = Data(*ready)
     return both._replace(
         weight=_weights("weight", data.weight, len(both.x)),
@@ -121,8 +157,8 @@ def _numbers(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def _check_samples(name: str, x: np.ndarray, n_in: int) -> None:
-    if x.ndim != 2 or 0 in x.shape:
+def _check_samples(name: str, x: np.ndarray | Lazy, n_in: int) -> None:
+    if len(x.shape) != 2 or 0 in x.shape:
         raise ValueError(f"{name} has shape {x.shape}; it must be [samples, features] with at least one sample.")
     if x.shape[1] != n_in:
         raise ValueError(f"{name} has {x.shape[1]} features, but the network takes {n_in}; create it with n_in={x.shape[1]}.")
