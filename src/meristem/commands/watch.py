@@ -1,4 +1,4 @@
-"""`meristem watch OUT`: follow a run from its files, in the terminal or in a browser on this machine; the run does not notice."""
+"""`meristem watch OUT`: follow a run from its files, in the terminal or in a browser on this machine, unnoticed by it."""
 
 import argparse
 import sys

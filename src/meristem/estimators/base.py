@@ -44,8 +44,8 @@ from meristem.train.recipe import Recipe
 from meristem.train.run import Run
 from meristem.train.samples import prepare
 from meristem.train.state import TrainState
-from meristem.train.watching import Everyone, Watcher
 from meristem.train.temperature import tempered
+from meristem.train.watching import Everyone, Watcher
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation

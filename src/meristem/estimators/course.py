@@ -72,7 +72,7 @@ class Course:
         return found if whole.diverged else whole, found
 
     def _trained(self, state: TrainState, knobs: Knobs, part: str) -> Run:
-        """A run at its end, of which watchers hear as of this part; one that diverged after a good epoch ends there, with a warning."""
+        """A run at its end, a part of the fit; one that diverged after a good epoch ends there, with a warning."""
         if self.fold is not None:
             knobs = self._in(self.fold, knobs)
         begun = of_state(state, self.recipe, knobs, max_capacity=self.estimator._max_leaves())

@@ -5,8 +5,8 @@
 Whole lines are appended. When a group is over its lines are written once more from its history, member by member: those of
 epochs that a run which was killed told of and then trained again are there once, those that a power cut lost are there, too,
 and the file of a run is the same to the byte, however often it was interrupted. A fit of an estimator, which trains more than
-once, has a group for each part of it ("train", "search", "replay"), and `tidy` puts its lines in order at the end: each once, by
-group and member. A number that is not finite is null. `meristem watch` reads the file (watch/following.py).
+once, has a group for each part of it ("train", "search", "replay"), and `tidy` puts its lines in order at the end: each once,
+by group and member. A number that is not finite is null. `meristem watch` reads the file (watch/following.py).
 """
 
 import json
@@ -58,7 +58,7 @@ class EpochLines:
         write_whole(self.path, "".join(f"{line}\n" for line in [*others, *wanted]).encode())
 
     def tidy(self) -> None:
-        """Each epoch once, the last that was told of it, member by member; groups as they began. The lines of a fit at its end."""
+        """The lines of a fit at its end: each epoch once, what was told of it last, member by member; groups as they began."""
         last: dict[tuple[str, int, int], str] = {}
         for line in self._lines():
             with suppress(ValueError, LookupError, TypeError):

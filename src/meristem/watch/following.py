@@ -3,9 +3,9 @@
     follower = Follower(out)            ValueError where there can be no run
     follower.poll() → Seen              what there is now
 
-Of epochs.jsonl only what is new is read: a part of a line is left for later, a file that was replaced or has shrunk is read from
-its beginning, and a line that is damaged is counted and passed over. A folder without a run, or none at all, is waited for.
-Imports folders.owned for names; view.py imports it.
+Of epochs.jsonl only what is new is read: a part of a line is left for later, a file that was replaced or has shrunk is read
+from its beginning, and a line that is damaged is counted and passed over. A folder without a run, or none at all, is waited
+for. Imports folders.owned for names; view.py imports it.
 """
 
 import os
@@ -82,7 +82,7 @@ class Follower:
         return seen
 
     def _json(self, path: Path) -> dict[str, Any]:
-        """An object, read again where the file is another; of one that cannot be read, as it is being written, the one before."""
+        """An object, read again where the file is another; of one that cannot be read for a moment, the one before."""
         stamp = _stamp(path)
         if stamp is None:
             self._stamps.pop(path, None)

@@ -3,8 +3,8 @@
     picture(seen) → {"run": {…}, "groups": [{"name": "tunnel-easy", "members": [{"epoch": 12, "curve": {…}, "layers": {…}}]}]}
 
 Curves and the sizes of layers over time are thinned: the first of every so many epochs and the last, fewer the more members
-there are. Numbers have four digits, what is not known is null. A layer counts as open from a twentieth of a unit on: gates hover
-a hair above 0. Imports told and following; view.py imports it.
+there are. Numbers have four digits, what is not known is null. A layer counts as open from a twentieth of a unit on: gates
+hover a hair above 0. Imports told and following; view.py imports it.
 """
 
 import math
@@ -89,8 +89,10 @@ def member(number: int, told: Told, points: int, columns: int) -> State:
     >>> for epoch in range(1, 101):
     ...     told.add(epoch, {"dev_loss": 1 / epoch, "layer_sizes": [0.0 if epoch < 50 else 1.5]})
     >>> one = member(0, told, 5, 3)
-    >>> one["curve"]["epoch"], one["curve"]["loss"], one["layers"], one["events"]
-    ([1, 33, 65, 97, 100], [1.0, 0.0303, 0.01538, 0.01031, 0.01], {'epoch': [1, 65, 100], 'sizes': [[0.0], [1.5], [1.5]]}, [[50, 1, True]])
+    >>> one["curve"]["epoch"], one["curve"]["loss"]
+    ([1, 33, 65, 97, 100], [1.0, 0.0303, 0.01538, 0.01031, 0.01])
+    >>> one["layers"], one["events"]
+    ({'epoch': [1, 65, 100], 'sizes': [[0.0], [1.5], [1.5]]}, [[50, 1, True]])
     """
     at, layers_at = thinned(len(told.epochs), points), thinned(len(told.epochs), columns)
     last = {name: _short(column[-1]) for name, column in told.columns.items()}

@@ -9,7 +9,7 @@ Imports view and words; commands/watch.py imports it.
 
 import time
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any
 
 from meristem.show.progress import have_rich
 from meristem.watch import words
@@ -22,11 +22,13 @@ LEAST_ROWS, WIDE = 4, 130  # members at least; columns for everything
 Closing = Callable[[Callable[[], None]], Any]
 
 
-def show_once(view: View, stream: TextIO) -> None:
+def show_once(view: View, stream: Any) -> None:
     """All that is known, as plain lines."""
     state = view.now()
     if state["run"]["id"] is None:
-        raise ValueError(f"{state['run']['where']!r} holds no run; give the folder that one writes to, or leave out --once to wait.")
+        raise ValueError(
+            f"{state['run']['where']!r} holds no run; give the folder that one writes to, or leave out --once to wait."
+        )
     print("\n".join(lines_of(state)), file=stream, flush=True)
 
 
@@ -42,7 +44,7 @@ def lines_of(state: State) -> list[str]:
     return lines
 
 
-def follow(view: View, stream: TextIO, *, seconds: float = SECONDS, closing: Closing | None = None) -> None:
+def follow(view: View, stream: Any, *, seconds: float = SECONDS, closing: Closing | None = None) -> None:
     """Until the run is finished; `closing` is a context for what takes the display away (commands/ending.py)."""
     if have_rich() and stream.isatty():
         _live(view, stream, seconds, closing)
@@ -50,7 +52,7 @@ def follow(view: View, stream: TextIO, *, seconds: float = SECONDS, closing: Clo
         _plain(view, stream, seconds)
 
 
-def _plain(view: View, stream: TextIO, seconds: float) -> None:
+def _plain(view: View, stream: Any, seconds: float) -> None:
     """A line every few seconds where something changed, one for each group that is over, one at the end."""
     told, last, before, status = set[str](), -PLAIN_SECONDS, "", ""
 
@@ -75,7 +77,7 @@ def _plain(view: View, stream: TextIO, seconds: float) -> None:
         time.sleep(seconds)
 
 
-def _live(view: View, stream: TextIO, seconds: float, closing: Closing | None) -> None:
+def _live(view: View, stream: Any, seconds: float, closing: Closing | None) -> None:
     from contextlib import nullcontext
 
     from rich.console import Console
