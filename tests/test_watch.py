@@ -86,7 +86,8 @@ def test_the_picture_says_what_the_lines_say(finished):
         np.testing.assert_allclose(one["layers"]["sizes"], [each["layer_sizes"] for each in mine], rtol=1e-2)
         sizes = np.array([[0.0, 0.0], *(each["layer_sizes"] for each in mine)]) >= OPEN
         changed = [[e + 1, j + 1, bool(sizes[e + 1, j])] for e, j in zip(*np.nonzero(sizes[1:] != sizes[:-1]), strict=True)]
-        assert one["events"] == changed and one["events"], "some layer opened"
+        assert one["events"] == changed
+    assert any(one["events"] for one in group["members"]), "some layer opened"
 
 
 def test_a_run_in_another_process_is_followed_while_it_runs_and_not_disturbed(tmp_path):

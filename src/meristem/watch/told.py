@@ -48,8 +48,9 @@ class Told:
     def add(self, epoch: int, values: dict[str, Any]) -> None:
         """An epoch, after those before it."""
         keep = bisect.bisect_left(self.epochs, epoch)
-        for column in (self.epochs, *self.columns.values(), self.layers, self.is_best):
-            del column[keep:]
+        every: list[list[Any]] = [self.epochs, self.layers, self.is_best, *self.columns.values()]
+        for one in every:
+            del one[keep:]
         self.epochs.append(epoch)
         for name, column in self.columns.items():
             column.append(_number(values.get(name)))
@@ -81,8 +82,9 @@ def read_line(line: bytes) -> Line | None:
     if not isinstance(values, dict):
         return None
     group, member, epoch = (values.get(name) for name in ("group", "member", "epoch"))
-    fits = isinstance(group, str) and type(member) is int and type(epoch) is int and member >= 0 and epoch >= 1
-    return Line(group, member, epoch, values) if fits else None
+    if not isinstance(group, str) or type(member) is not int or type(epoch) is not int or member < 0 or epoch < 1:
+        return None
+    return Line(group, member, epoch, values)
 
 
 def _number(value: Any) -> float:
