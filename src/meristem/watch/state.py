@@ -3,12 +3,11 @@
     picture(seen) → {"run": {…}, "groups": [{"name": "tunnel-easy", "members": [{"epoch": 12, "curve": {…}, "layers": {…}}]}]}
 
 Curves and the sizes of layers over time are thinned: the first of every so many epochs and the last, fewer the more members
-there are. Numbers have four digits, what is not known is null. A layer counts as open from a twentieth of a unit on: gates
-hover a hair above 0. Imports told and following; view.py imports it.
+there are. Numbers have four digits, what is not known is null.
+Imports told and following; view.py imports it.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from meristem.watch.following import Members, Seen
@@ -17,7 +16,6 @@ from meristem.watch.told import Told
 POINTS = 4096  # of all curves of one kind together
 LAYER_POINTS = 8192  # sizes of layers
 MOST, LEAST = 256, 16  # points of a curve
-OPEN = 0.05  # units of a layer that is open
 EVENTS = 6  # the last openings and closings of a member
 State = dict[str, Any]
 Done = dict[tuple[str, int], tuple[tuple[Told, int, int, int], State]]
@@ -117,7 +115,7 @@ def member(number: int, told: Told, points: int, columns: int) -> State:
             "epoch": [told.epochs[i] for i in layers_at],
             "sizes": [[_short(size, 3) for size in told.layers[i]] for i in layers_at],
         },
-        "events": [] if told.is_tree else events(told)[-EVENTS:],
+        "events": [] if told.is_tree else [list(event) for event in told.events[-EVENTS:]],
     }
 
 
@@ -132,21 +130,6 @@ def thinned(n: int, most: int) -> list[int]:
         step *= 2
     places = list(range(0, n, step))
     return places if not n or places[-1] == n - 1 else [*places, n - 1]
-
-
-def events(told: Told) -> list[list[Any]]:
-    """When layers opened (True) and closed: [epoch, layer, opened], layers counted from 1."""
-    found: list[list[Any]] = []
-    before: Sequence[float] = [0.0] * len(told.layers[0]) if told.epochs and told.epochs[0] == 1 else told.layers[0]
-    for epoch, sizes in zip(told.epochs, told.layers, strict=True):
-        if sizes != before and len(sizes) == len(before):
-            found += [
-                [epoch, layer + 1, now >= OPEN]
-                for layer, (was, now) in enumerate(zip(before, sizes, strict=True))
-                if (was >= OPEN) != (now >= OPEN)
-            ]
-        before = sizes
-    return found
 
 
 def _over(seen: Seen, name: str, members: Members) -> State:

@@ -4,14 +4,15 @@
     group_line(group) → "tunnel-easy: 3 networks, epoch 12 … 80, error 0 (0 … 0.01), size 1.8"
     curve([3, 2, 1]) → "█▄▁"        layers([0, 2.5, 1]) → "·█▄"
 
-What comes from files is shown without control characters. Pure; imports state; terminal.py imports it.
+What comes from files is shown without control characters. Pure; imports state and told; terminal.py imports it.
 """
 
 import math
 from statistics import median
 from typing import Any
 
-from meristem.watch.state import OPEN, State
+from meristem.watch.state import State
+from meristem.watch.told import OPEN
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 STATUS = {
