@@ -7,6 +7,7 @@ What a page says on the console, and what it asks anyone else for, fails the tes
 
 import importlib.util
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -51,6 +52,14 @@ def seen(browser: Any, url: str, *, width: int = 1280, height: int = 900, scheme
         assert said == [] and [one for one in asked if not one.startswith((url, "data:"))] == []
     finally:
         context.close()
+
+
+def until(page: Any, expression: str, seconds: float) -> None:
+    """Wait until an expression is true. (playwright's own way to wait needs `eval`, which a strict page forbids.)"""
+    deadline = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        assert time.monotonic() < deadline, f"never came: {expression}"
+        page.wait_for_timeout(50)
 
 
 def overflow(page: Any) -> int:

@@ -2,7 +2,7 @@
 
 import json
 
-from browser import browsing, needs_browser, overflow, seen
+from browser import browsing, needs_browser, overflow, seen, until
 from killing import SECONDS, start
 from meristem.watch.server import serving
 from test_watch import STUDY, forged, line
@@ -18,7 +18,7 @@ def test_a_run_is_followed_to_its_end(tmp_path):
         with start("-m", "meristem", *STUDY, "--max-epochs", "150", "--out", str(out)) as process:
             page.wait_for_selector("polyline.line", state="attached", timeout=PATIENCE)
             first = epoch_of(page)
-            page.wait_for_function(f"{EPOCH} > {first} || document.querySelector('[data-is=finished]')", timeout=PATIENCE)
+            until(page, f"{EPOCH} > {first} || !!document.querySelector('[data-is=finished]')", SECONDS)
             assert page.locator("#status").get_attribute("role") == "status", "what changes there is announced"
             _, errors = process.communicate(timeout=SECONDS)
             assert process.returncode == 0, errors
@@ -71,4 +71,4 @@ def test_many_members_fit_a_phone_and_what_files_say_is_text(tmp_path):
                 assert took < 2000, "milliseconds, on a machine that does much else"
                 with file.open("a") as more:
                     more.write(line(0, 100 + width, evil, layers=10))
-                page.wait_for_function(f"{EPOCH} === {100 + width}", timeout=PATIENCE)
+                until(page, f"{EPOCH} === {100 + width}", SECONDS)
