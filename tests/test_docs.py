@@ -60,7 +60,10 @@ def test_a_star_imports_every_public_name():
     assert public <= set(names) and {"nn", "load", "TunnelClassifier", "plot_growth"} <= set(names)
 
 
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "api", "training", "own-body", "sizes"))]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "api", "training", "own-body", "sizes", "watch")),
+]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
     for page in PAGES

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import meristem
 from meristem.cache import keep_programs
 from meristem.check import short
-from meristem.commands import figures, models, reproduce, tables
+from meristem.commands import figures, models, reproduce, tables, watch
 from meristem.commands.parsing import Parser
 from meristem.commands.streams import steady
 from meristem.gpu import be_repeatable
@@ -23,7 +23,10 @@ EXTRAS = {  # package → the extra that installs it
     "threadpoolctl": "sklearn",
     "onnx": "onnx",
     "pyarrow": "tables",
+    "starlette": "live",
+    "tensorboardX": "tensorboard",
     "torch": "torch",
+    "uvicorn": "live",
 }
 
 
@@ -31,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     main = Parser(prog="meristem", description="Neural networks that find their own size.")
     main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for command in (tables, reproduce, figures, models):
+    for command in (tables, reproduce, watch, figures, models):
         command.add(commands)
     return main
 

@@ -15,11 +15,11 @@ from meristem.commands.ending import ends_with
 from meristem.commands.parsing import Parser, add_command
 from meristem.experiments import STUDIES, summary
 from meristem.experiments.columns import table
-from meristem.experiments.kept import Kept, described
+from meristem.experiments.kept import Kept, described, group_name
 from meristem.experiments.option import Option, flag, option_of
 from meristem.experiments.options import Options
 from meristem.experiments.runs import at_once, device
-from meristem.experiments.study import Study, run as run_study
+from meristem.experiments.study import Study, run as run_study, usual_epochs
 from meristem.folders.folder import RunFolder
 from meristem.pictures.studies import drawn, have_matplotlib
 from meristem.pictures.studies.drawing import OTHERS as PICTURES
@@ -91,12 +91,14 @@ def run(args: argparse.Namespace) -> int:
     with Progress() as progress, ends_with(progress.close), RunFolder.take(out) as folder:
         progress.say(f"{args.study} on {device()}, {seeds}")
         plan = study.plan(options)
-        about = described(options, [options.sized(task) for task in plan.tasks])
+        tasks = [options.sized(task) for task in plan.tasks]
+        about = described(options, tasks)
         may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *PICTURES))]
         for line in folder.begin(about, summary.command(), resume=args.resume, may_write=may_write):
             progress.say(line)
         if args.resume and folder.is_finished:
             return 0
+        folder.plan({group_name(*which): epochs for which, epochs in usual_epochs(options, tasks).items()})
         kept = _kept(folder, every, progress)
         with ends_with(lambda: _last_words(folder, kept)):
             result = run_study(study, options, plan, progress, at_once if kept is None else kept.train)

@@ -10,7 +10,7 @@ package imports scikit-learn.
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import jax
@@ -46,6 +46,7 @@ from meristem.train.run import Run
 from meristem.train.samples import prepare
 from meristem.train.state import TrainState
 from meristem.train.temperature import tempered
+from meristem.train.watching import Everyone, Watcher
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
@@ -340,8 +341,9 @@ class Growing(Shipping, Settings):
                 epochs=epochs,
                 watch=watch,
             )
-            with keeping(self, seed, _parts(rows, dev), say) if not is_stream else nullcontext():
-                run, found = course.run(state, is_first=is_first)
+            with keeping(self, seed, _parts(rows, dev), say) if not is_stream else nullcontext(Watcher()) as told:
+                seen = replace(course, watch=Everyone([*watch.watchers, told]))
+                run, found = seen.run(state, is_first=is_first)
             if is_open:
                 facts["input_dropout_"] = round(float(np.asarray(found.knobs.dropout)), 6)
             network = buckets.narrow(run.last if is_stream else run.best, columns.n_inputs, targets.n_out)

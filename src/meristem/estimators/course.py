@@ -58,26 +58,26 @@ class Course:
         Of a network that is trained for the first time a bad beginning is put right.
         """
         knobs = self._looked(state) if is_first else self.knobs
-        found = self._trained(state, knobs)
+        found = self._trained(state, knobs, "train")
         for number in range(1, doubts.TRIES):
             if not is_first or not self._is_over(found) or not self._began_badly(found):
                 break
             other = self.estimator._fresh(self.targets, self.columns, (self.seed + number) % 2**32)
-            found = min(found, self._trained(other, self._bolder(knobs)), key=self._error)
+            found = min(found, self._trained(other, self._bolder(knobs), f"again-{number}"), key=self._error)
         if self.fold is None or not found.best_epoch or not self._is_over(found):
             return found, found
         n = len(self.rows.y)
         start = self.estimator._fresh(self.targets, self.columns, self.seed)
-        whole = on_all_rows([found], start, self.prepared, n, found.knobs.budget, self.watch)
+        whole = on_all_rows([found], start, self.prepared, n, found.knobs.budget, self.watch.part("replay"))
         return found if whole.diverged else whole, found
 
-    def _trained(self, state: TrainState, knobs: Knobs) -> Run:
-        """A run at its end; one that diverged after a good epoch ends there, with a warning."""
+    def _trained(self, state: TrainState, knobs: Knobs, part: str) -> Run:
+        """A run at its end, a part of the fit; one that diverged after a good epoch ends there, with a warning."""
         if self.fold is not None:
             knobs = self._in(self.fold, knobs)
         begun = of_state(state, self.recipe, knobs, max_capacity=self.estimator._max_leaves())
         try:
-            return fit(begun, self.prepared, max_epochs=self.epochs, watch=self.watch)
+            return fit(begun, self.prepared, max_epochs=self.epochs, watch=self.watch.part(part))
         except DivergedError as error:
             if not error.run.best_epoch:
                 raise
@@ -104,7 +104,7 @@ class Course:
         if self.prepared.data.dev_x is not None or not (is_in_doubt or len(self.dropouts) > 1):
             return self.knobs
         fold = self.estimator._fold(self.rows, self.columns, self.seed)
-        looks = [] if fold is None else [self._look(state, fold, dropout) for dropout in self.dropouts]
+        looks = [] if fold is None else [self._look(state, fold, number) for number in range(len(self.dropouts))]
         seen = min(looks, key=least_loss, default=None)
         knobs = self.knobs if seen is None else self.knobs._replace(dropout=seen.knobs.dropout)
         if not is_in_doubt or (seen is not None and fold is not None and not self._is_chance(seen, fold[1])):
@@ -118,10 +118,11 @@ class Course:
         is_nothing = self.predictability is not None and doubts.tells_nothing(self.predictability)
         return bool(is_nothing and are_alike and self.targets.objective.error_is_share)
 
-    def _look(self, state: TrainState, fold: Fold, dropout: Any) -> Run:
+    def _look(self, state: TrainState, fold: Fold, number: int) -> Run:
+        """With the dropout of this number."""
         recipe = self.estimator._recipe(self.targets, has_dev=True, work=0)
         short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(len(self.rows.y), SHARE))
-        return short._trained(state, self.knobs._replace(dropout=dropout))
+        return short._trained(state, self.knobs._replace(dropout=self.dropouts[number]), f"look-{number + 1}")
 
     def _is_chance(self, seen: Run, held: np.ndarray) -> bool:
         constant = self.targets.constant_error(self.rows.y[held], self.rows.weight[held])

@@ -37,6 +37,7 @@ from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
 from meristem.show.measure import error_measure
 from meristem.train.run import Run
+from meristem.train.watching import Everyone
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,8 +75,9 @@ class CrossValidated(Shipping, Settings):
         measure = error_measure(objective.error_name, is_share=objective.error_is_share)
         usual = 10 * len(folds) * self._epochs(len(table.rows.y)) // 3  # a guess: ten settings, a third of the epochs
         watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
-        with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say):
-            search = Search(plain, table, folds, budget=budget, scoring=self.scoring, watcher=watch)
+        with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say) as told:
+            everyone = Everyone([*watch.watchers, told])
+            search = Search(plain, table, folds, budget=budget, scoring=self.scoring, watcher=everyone)
             tried = {
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),

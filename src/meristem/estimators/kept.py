@@ -1,6 +1,6 @@
 """What an estimator keeps while it is trained, where `checkpoint_dir` names a folder: with `resume=True` the same fit goes on.
 
-    with keeping(estimator, seed, parts, say): …        everything that is trained inside
+    with keeping(estimator, seed, parts, say) as told: …        everything that is trained inside; `told` looks on
 
 The folder is one fit's at a time (folders/folder.py). What is trained is known by what it starts from (folders/checkpoints.py),
 so that whatever a fit tries, one after another or side by side, is found again; what is there when it is over stays until
@@ -19,16 +19,20 @@ import numpy as np
 from meristem.folders.checkpoints import digest_of
 from meristem.folders.folder import RunFolder
 from meristem.train.saving import SECONDS as USUAL_SECONDS
+from meristem.train.watching import Watcher
 
 SECONDS = USUAL_SECONDS  # between checkpoints
 NOT_SETTINGS = ["callbacks", "verbose", "checkpoint_dir", "resume", "random_state", "device"]
 
 
 @contextmanager
-def keeping(estimator: Any, seed: int, parts: Mapping[str, Any], say: Callable[[str], None]) -> Iterator[None]:
-    """Inside, trainings are kept, and what was kept goes on; `parts`: the data by name, which must be the same."""
+def keeping(estimator: Any, seed: int, parts: Mapping[str, Any], say: Callable[[str], None]) -> Iterator[Watcher]:
+    """Inside, trainings are kept, and what was kept goes on; `parts`: the data by name, which must be the same.
+
+    Yields who writes the lines of their epochs, by which `meristem watch` follows.
+    """
     if estimator.checkpoint_dir is None:
-        yield
+        yield Watcher()
         return
     if not isinstance(estimator.random_state, int | np.integer):
         raise ValueError(
@@ -43,13 +47,14 @@ def keeping(estimator: Any, seed: int, parts: Mapping[str, Any], say: Callable[[
         checkpoints = folder.checkpoints(seconds=SECONDS, say=tell)
         try:
             with checkpoints.keeping("fit"):
-                yield
+                yield folder.epochs.watcher("fit")
         except BaseException:
             with suppress(Exception):  # what went wrong first is what a person should hear of
                 checkpoints.now()
             raise
         checkpoints.now()
         checkpoints.close()
+        folder.epochs.tidy()
         folder.end()
 
 

@@ -161,7 +161,7 @@ class Search:
             max_epochs=self.max_epochs,
             stays=stays,
             together=self.together,
-            watcher=Everyone([Named(self.watcher, {m: first + m for m in range(len(runs))})]),
+            watcher=Everyone([Named(self.watcher.part("search"), {m: first + m for m in range(len(runs))})]),
         )
 
     @cached_property
@@ -184,7 +184,7 @@ class Search:
     def on_all_rows(self, runs: list[Run]) -> Run:
         """A network that was trained on all rows as these were on theirs."""
         state = self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed)
-        return on_all_rows(runs, state, self.prepared, len(self.table.rows.y), self.budget, self.watcher)
+        return on_all_rows(runs, state, self.prepared, len(self.table.rows.y), self.budget, self.watcher.part("replay"))
 
     def path(self, members: Members, runs: list[Run], seconds: float) -> Path:
         """What they came to."""

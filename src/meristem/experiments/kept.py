@@ -54,9 +54,18 @@ class Kept:
             self.folder.note(name, time.perf_counter() - begin)
 
     def _name(self, model: str, task: str) -> str:
-        name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{model}-{task}")[:80]
+        name = group_name(model, task)
         self._counts[name] += 1
         return name if self._counts[name] == 1 else f"{name}-{self._counts[name]}"
+
+
+def group_name(model: str, task: str) -> str:
+    """Of the first group of a model on a task.
+
+    >>> group_name("tunnel", "two: easy")
+    'tunnel-two__easy'
+    """
+    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{model}-{task}")[:80]
 
 
 def described(options: Options, tasks: Sequence[Task]) -> dict[str, Any]:

@@ -4,11 +4,14 @@
 
 Whole lines are appended. When a group is over its lines are written once more from its history, member by member: those of
 epochs that a run which was killed told of and then trained again are there once, those that a power cut lost are there, too,
-and the file of a run is the same to the byte, however often it was interrupted. A number that is not finite is null.
+and the file of a run is the same to the byte, however often it was interrupted. A fit of an estimator, which trains more than
+once, has a group for each part of it ("train", "search", "replay"), and `tidy` puts its lines in order at the end: each once,
+by group and member. A number that is not finite is null. `meristem watch` reads the file (watch/following.py).
 """
 
 import json
 import math
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,12 +32,19 @@ class EpochLines:
 
     def watcher(self, group: str) -> Watcher:
         """Who writes the lines of this group."""
+        self._end_line()
         return _Writer(self, group)
 
     def append(self, line: str) -> None:
         """One line, in one piece. A disk that is full does not end a training: what is missing is written when it is over."""
         with suppress(OSError), open(self.path, "ab", buffering=0) as file:
             file.write(line.encode() + b"\n")
+
+    def _end_line(self) -> None:
+        """A power cut may have left a part of one, which must not spoil the next."""
+        with suppress(OSError), open(self.path, "rb+", buffering=0) as file:
+            if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
+                file.write(b"\n")
 
     def complete(self, group: str, run: Run) -> None:
         """The lines of a group that is over: one for each epoch that each of its members took."""
@@ -47,6 +57,18 @@ class EpochLines:
         others = [line for line in self._lines() if line.startswith('{"group": ') and not line.startswith(start)]
         write_whole(self.path, "".join(f"{line}\n" for line in [*others, *wanted]).encode())
 
+    def tidy(self) -> None:
+        """The lines of a fit at its end: each epoch once, what was told of it last, member by member; groups as they began."""
+        last: dict[tuple[str, int, int], str] = {}
+        for line in self._lines():
+            with suppress(ValueError, LookupError, TypeError):
+                told = json.loads(line)
+                last[str(told["group"]), int(told["member"]), int(told["epoch"])] = line
+        groups = list(dict.fromkeys(group for group, _, _ in last))
+        places = sorted(last, key=lambda place: (groups.index(place[0]), *place[1:]))
+        if places:
+            write_whole(self.path, "".join(f"{last[place]}\n" for place in places).encode())
+
     def _lines(self) -> list[str]:
         try:
             return self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]  # the last one may be a part
@@ -57,6 +79,9 @@ class EpochLines:
 class _Writer(Watcher):
     def __init__(self, lines: EpochLines, group: str):
         self.lines, self.group = lines, group
+
+    def part(self, name: str) -> Watcher:
+        return _Writer(self.lines, name)
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
         values = {name: np.asarray(getattr(info, name)) for name in info.keys() if name != "epoch"}  # noqa: SIM118

@@ -10,7 +10,9 @@
 run.json:
 
     {"id": "…", "command": "…", "described": {…}, "versions": {…}, "groups": {"tunnel-easy": {"sha256": "…", "seconds": 3.2}},
-     "began": {"tunnel-easy": 1.3}, "wrote": {"history.npz": ["…"]}, "over": true}
+     "began": {"tunnel-easy": 1.3}, "plan": {"tunnel-easy": 450}, "wrote": {"history.npz": ["…"]}, "over": true}
+
+"plan": the epochs that groups take, roughly, all members together: for those who follow (watch/), nothing else.
 """
 
 import hashlib
@@ -162,6 +164,12 @@ class RunFolder:
     def seconds(self, group: str) -> float:
         """How long a group has been trained so far, in earlier processes too."""
         return float(self._state["groups"].get(group, {}).get("seconds", self._state["began"].get(group, 0.0)))
+
+    def plan(self, epochs: Mapping[str, float]) -> None:
+        """How many epochs each group will take, roughly."""
+        with self._mutex:
+            self._state["plan"] = dict(epochs)
+            self._write_state()
 
     def note(self, group: str, seconds: float) -> None:
         """A group that is under way has been trained for so long."""

@@ -2,6 +2,7 @@
 
     epoch(member, info) → True to stop     after each epoch of each member; `info` is its EpochInfo, on the host
     pulse(member, share)                   within long epochs: the share of the steps that is done
+    part(name) → Watcher                   who looks on at a part of a fit that trains more than once: "look", "train", "replay"
 
 A plain function does, too: `f(info)`, or `f(member, info)` where there are many. Calls may come from several threads.
 """
@@ -26,6 +27,10 @@ class Watcher:
 
     def pulse(self, member: int, share: float) -> None:
         """Within an epoch."""
+
+    def part(self, name: str) -> "Watcher":
+        """Who looks on at a part of this name; its epochs are counted from 1 again."""
+        return self
 
 
 class Calling(Watcher):
@@ -78,6 +83,9 @@ class Everyone(Watcher):
         for watcher in self.watchers:
             if hasattr(watcher, "pulse"):
                 watcher.pulse(member, share)
+
+    def part(self, name: str) -> "Everyone":
+        return Everyone(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)
 
 
 def watcher_of(name: str, given: Any) -> Everyone:

@@ -1,0 +1,140 @@
+"""A run in a browser on this machine: one page, and its picture as server-sent events, whole at first and then what changed.
+
+    with serving(out, port) as url: …           port 0: one that is free
+
+It listens on 127.0.0.1 alone, and answers only those who call it by that name or as localhost: a page from elsewhere that
+resolves its own name to 127.0.0.1 is refused. The page asks nobody else for anything, which its Content-Security-Policy holds
+it to. Only this file imports starlette and uvicorn (the extra `live`); commands/watch.py imports it.
+"""
+
+import asyncio
+import json
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from meristem.watch.changes import changes
+from meristem.watch.state import State
+from meristem.watch.view import View
+
+HOST, NAMES = "127.0.0.1", ["127.0.0.1", "localhost"]
+SECONDS = 0.5  # between two looks
+SILENCE = 10.0  # seconds, after which a line is sent in any case
+START = 10.0  # seconds that it may take to listen
+MOST_CALLERS = 64
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+POLICY = (
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class Feed:
+    """The picture for any number of callers: the files are read once, however many there are."""
+
+    def __init__(self, view: View):
+        self._view, self._lock = view, asyncio.Lock()
+        self._state: State = {}
+        self._when = -SECONDS
+
+    async def now(self) -> State:
+        """The picture, at most half a second old."""
+        async with self._lock:
+            if time.monotonic() - self._when >= SECONDS:
+                self._state = await asyncio.to_thread(self._view.now)
+                self._when = time.monotonic()
+            return self._state
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """For one caller: the picture, then its changes."""
+        sent = await self.now()
+        yield event("state", sent)
+        last = time.monotonic()
+        while True:
+            await asyncio.sleep(SECONDS)
+            state = await self.now()
+            change = changes(sent, state)
+            if change is not None:
+                yield event("change", change)
+                sent, last = state, time.monotonic()
+            elif time.monotonic() - last > SILENCE:
+                yield b": still here\n\n"
+                last = time.monotonic()
+
+
+def event(name: str, data: object) -> bytes:
+    """As it is sent.
+
+    >>> event("change", {"is": 1})
+    b'event: change\\ndata: {"is":1}\\n\\n'
+    """
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'), allow_nan=False)}\n\n".encode()
+
+
+def application(view: View) -> Starlette:
+    """The page and its events."""
+    feed = Feed(view)
+    text = files("meristem.watch").joinpath("page.html").read_text(encoding="utf-8")
+
+    async def page(request: Request) -> Response:
+        nonce = secrets.token_urlsafe(16)
+        policy = {"Content-Security-Policy": POLICY.format(nonce=nonce)}
+        return HTMLResponse(text.replace("NONCE", nonce), headers=HEADERS | policy)
+
+    async def events(request: Request) -> Response:
+        return StreamingResponse(feed.events(), media_type="text/event-stream", headers=HEADERS)
+
+    return Starlette(
+        routes=[Route("/", page), Route("/events", events)],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=NAMES, www_redirect=False)],
+    )
+
+
+@contextmanager
+def serving(out: Path, port: int = 0) -> Iterator[str]:
+    """The page's address, while it is served by a thread; ValueError where the folder or the port cannot be used."""
+    if not 0 <= port < 65536:
+        raise ValueError(f"--port={port} must be a whole number from 0, which takes one that is free, to 65535.")
+    app = application(View(out))
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.bind((HOST, port))
+    except OSError as error:
+        listening.close()
+        raise ValueError(f"--port={port} cannot be used ({error.strerror}); leave it out, and one is found.") from error
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1, limit_concurrency=MOST_CALLERS
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="meristem-page", daemon=True)
+    thread.start()
+    try:
+        begin = time.monotonic()
+        while not server.started and thread.is_alive() and time.monotonic() - begin < START:
+            time.sleep(0.01)
+        yield f"http://{HOST}:{listening.getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join(5.0)
+        listening.close()

@@ -1,0 +1,74 @@
+"""The page of `meristem watch --serve` in a real browser: a run of another process, from before it begins to its end."""
+
+import json
+
+from browser import browsing, needs_browser, overflow, seen, until
+from killing import SECONDS, start
+from meristem.watch.server import serving
+from test_watch import STUDY, forged, line
+
+PATIENCE = 1000 * SECONDS
+
+
+@needs_browser
+def test_a_run_is_followed_to_its_end(tmp_path):
+    out = tmp_path / "out"
+    with serving(out) as url, browsing() as browser, seen(browser, url) as page:
+        page.wait_for_selector("#status[data-is=waiting] >> text=waiting for a run", timeout=PATIENCE)
+        with start("-m", "meristem", *STUDY, "--max-epochs", "150", "--out", str(out)) as process:
+            page.wait_for_selector("polyline.line", state="attached", timeout=PATIENCE)
+            first = epoch_of(page)
+            until(page, f"{EPOCH} > {first} || !!document.querySelector('[data-is=finished]')", SECONDS)
+            assert page.locator("#status").get_attribute("role") == "status", "what changes there is announced"
+            _, errors = process.communicate(timeout=SECONDS)
+            assert process.returncode == 0, errors
+        page.wait_for_selector("#status[data-is=finished]", timeout=PATIENCE)
+        assert page.inner_text("#status b") == "finished" and page.title() == "finished – meristem watch"
+        told = [json.loads(each) for each in (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()]
+        assert epoch_of(page) == max(each["epoch"] for each in told) > first
+        assert page.locator(".members button").count() == 2 and page.locator("polyline.line").count() == 6
+        labels = [one.get_attribute("aria-label") for one in page.locator("svg[role=img]").all()]
+        assert len(labels) == 5 and all(labels) and "of 2 networks over epochs 1 to" in labels[0]
+        assert overflow(page) <= 0
+        button = page.locator(".members button").first
+        button.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("polyline.this", state="attached")
+        assert button.get_attribute("aria-pressed") == "true"
+
+
+EPOCH = """(() => {
+    const texts = [...document.querySelectorAll("summary span")].map(one => one.textContent).join();
+    return Math.max(0, ...[...texts.matchAll(/epoch (?:[0-9]+ … )?([0-9]+)/g)].map(one => Number(one[1])));
+})()"""
+
+
+DRAWN = """(() => {
+    const begin = performance.now();
+    sections[0].seen = null;
+    drawGroups();
+    return performance.now() - begin;
+})()"""
+
+
+def epoch_of(page) -> int:
+    """The latest epoch that the page tells of."""
+    return int(page.evaluate(EPOCH))
+
+
+@needs_browser
+def test_many_members_fit_a_phone_and_what_files_say_is_text(tmp_path):
+    evil = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "x" * 200
+    lines = "".join(line(m, e, evil, layers=10) for e in range(1, 101) for m in range(64))
+    file = forged(tmp_path / "out", lines, command=f"meristem {evil}")
+    with serving(tmp_path / "out") as url, browsing() as browser:
+        for width, scheme in ((390, "dark"), (1280, "light")):
+            with seen(browser, url, width=width, scheme=scheme) as page:
+                page.wait_for_selector(".members li:nth-child(64)", timeout=PATIENCE)
+                assert page.locator("img").count() == 0 and page.inner_text("h2") == evil
+                assert overflow(page) <= 0
+                took = page.evaluate(DRAWN)
+                assert took < 2000, "milliseconds, on a machine that does much else"
+                with file.open("a") as more:
+                    more.write(line(0, 100 + width, evil, layers=10))
+                until(page, f"{EPOCH} === {100 + width}", SECONDS)
