@@ -88,8 +88,8 @@ class Growing(Shipping, Settings):
         """The penalty, where no one says and the inputs tell so much of the targets."""
         return PENALTY
 
-    def _prior(self, rows: int, targets: Targets, told: float) -> float:
-        """The price of large weights, likewise."""
+    def _prior(self, rows: int, targets: Targets, told: float, *, are_alike: bool) -> float:
+        """The price of large weights, likewise; rows of different weight may tell more than was seen."""
         raise NotImplementedError
 
     def _asks_what_is_told(self) -> bool:
@@ -238,7 +238,7 @@ class Growing(Shipping, Settings):
             linger=1.0 if has_dev else LINGER,  # where no rows are held out, only the price says when it is small enough
         )
 
-    def _knobs(self, facts: dict[str, Any], targets: Targets) -> Knobs:
+    def _knobs(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> Knobs:
         if self.budget is not None and (self.price == "units" or not self.settle):
             raise ValueError(
                 f"budget={self.budget!r} counts parameters or multiply-adds and is met by settling: choose such a price, and "
@@ -248,16 +248,16 @@ class Growing(Shipping, Settings):
         return Knobs(
             learning_rate=float(self.learning_rate),
             penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
-            l2=self._l2(facts, targets),
+            l2=self._l2(facts, rows, targets),
             dropout=dropout or None,
             budget=None if self.budget is None else float(self.budget),
             patience=float(self._patience(facts["n_samples_seen_"])),
         )
 
-    def _l2(self, facts: dict[str, Any], targets: Targets) -> float:
+    def _l2(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> float:
         if not isinstance(self.l2, str):
             return float(self.l2)
-        return self._prior(facts["n_samples_seen_"], targets, facts["predictability_"])
+        return self._prior(facts["n_samples_seen_"], targets, facts["predictability_"], are_alike=rows.are_alike)
 
     def _facts(self, rows: Rows, targets: Targets, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
         """What the rows say before anything is trained: fitted attributes by name."""
@@ -323,7 +323,7 @@ class Growing(Shipping, Settings):
             work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
             recipe = self._recipe(targets, has_dev=dev is not None or fold is not None, work=work)
             data = prepare(data_of(rows, dev, columns, state.network, recipe.task), state.network, recipe.task)
-            knobs = self._knobs(facts, targets)._replace(passes=1 if is_stream else self._passes(len(rows.y)))
+            knobs = self._knobs(facts, rows, targets)._replace(passes=1 if is_stream else self._passes(len(rows.y)))
             is_first = not goes_on and not is_stream
             is_open = is_first and isinstance(self.input_dropout, str) and knobs.dropout is not None
             course = Course(

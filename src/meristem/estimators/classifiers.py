@@ -33,8 +33,9 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
     def _auto_dropout(self, numbers: int) -> float:
         return DROPOUT if numbers >= MANY_NUMBERS else 0.0
 
-    def _prior(self, rows: int, targets: Any, told: float) -> float:
-        return between(L2, max(L2, self._firmness(told) / rows), told)
+    def _prior(self, rows: int, targets: Any, told: float, *, are_alike: bool) -> float:
+        firmness = self._firmness(told if are_alike else max(0.5, told))
+        return between(L2, max(L2, firmness / rows), told)
 
     def _firmness(self, told: float) -> float:
         """Of the prior on noisy classes: how many times as much of them is noise as is told."""

@@ -113,10 +113,8 @@ class Course:
 
     @property
     def _is_in_doubt(self) -> bool:
-        counted = self.rows.weight[self.rows.weight > 0]
-        are_alike = np.ptp(counted) <= 1e-6 * counted.max()  # a quick model counts all rows alike
         is_nothing = self.predictability is not None and doubts.tells_nothing(self.predictability)
-        return bool(is_nothing and are_alike and self.targets.objective.error_is_share)
+        return bool(is_nothing and self.rows.are_alike and self.targets.objective.error_is_share)
 
     def _look(self, state: TrainState, fold: Fold, number: int) -> Run:
         """With the dropout of this number."""

@@ -281,7 +281,8 @@ def path_of(
     check_parameters(estimator)
     check_scoring("scoring", scoring)
     table = Table.of(estimator, *data)
-    knobs = estimator._knobs(estimator._facts(table.rows, table.targets, goes_on=False, is_stream=False), table.targets)
+    facts = estimator._facts(table.rows, table.targets, goes_on=False, is_stream=False)
+    knobs = estimator._knobs(facts, table.rows, table.targets)
     keep_programs()
     folds = table.folds(cv, classes=is_classifier(estimator))
     objective = table.targets.objective

@@ -40,7 +40,7 @@ class Regressor(RegressorMixin, Loss, Growing):
     def _price(self, told: float) -> float:
         return PENALTY * max(LEAST_PRICE, self._left(told))
 
-    def _prior(self, rows: int, targets: Any, told: float) -> float:
+    def _prior(self, rows: int, targets: Any, told: float, *, are_alike: bool) -> float:
         # That of ridge regression; more where counts are so rare that few rows say much.
         return max(self._ridge, 3 * (targets.relative_variance - 1)) * max(LEAST_NOISE, self._left(told)) / rows
 

@@ -27,6 +27,12 @@ class Rows(NamedTuple):
     y: np.ndarray
     weight: np.ndarray
 
+    @property
+    def are_alike(self) -> bool:
+        """Whether all that count do so alike, as a quick model takes them."""
+        counted = self.weight[self.weight > 0]
+        return bool(np.ptp(counted) <= 1e-6 * counted.max())
+
     def at(self, rows: np.ndarray) -> "Rows":
         return Rows(*(part[rows] for part in self))
 
