@@ -70,6 +70,15 @@ def short(value: Any) -> str:
     return f"{text[:ROOM]}…{f' ({value.bit_length()} bits)' if isinstance(value, int) else ''}"
 
 
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text that is too long.
+
+    >>> cut("a long story", 8)
+    'a long …'
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()[: longest - 2]} …"
+
+
 def as_key(name: str, key: Any) -> Array:
     """A random key or an array of them; keys of the old style (`jax.random.PRNGKey`) are wrapped."""
     if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
