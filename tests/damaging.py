@@ -132,16 +132,16 @@ def sources(folder: Path) -> dict[str, Source]:
         "archive": Source(_archive_files(miniature.archive(folder / "archive", 50, 3)), _archive, _plain_npy, [npy_is_forged]),
         "tags": Source(_files(miniature.tags(folder / "tags", 30, 6)), _tags, _plain_npz, [npz_is_forged]),
         "own": Source(own, lambda place: multilabel(place / "own.npz"), _plain_npz, [npz_is_forged]),
-        "csv": Source({"table.csv": table}, _read_csv, _plain_csv, [text_is_forged]),
+        "csv": Source({"table.csv": table}, _read_csv, _plain_table, [text_is_forged]),
         "csv.gz": Source(
             {"table.csv": gzip.compress(table, mtime=0)},
             _read_csv,
-            lambda name, data: _plain_csv(name, gzip.decompress(data)),
+            _plain_table,
             [_below_gzip(text_is_forged)],
         ),
     }
     if find_spec("pyarrow"):
-        found["parquet"] = Source({"table.csv": _parquet(table)}, _read_csv, _plain_parquet, [])
+        found["parquet"] = Source({"table.csv": _parquet(table)}, _read_csv, _plain_table, [])
     return found
 
 
@@ -220,7 +220,7 @@ def _plain_npz(name: str, data: bytes) -> bytes:
     return out.getvalue()
 
 
-def _plain_csv(name: str, data: bytes) -> bytes:
+def _plain_csv(data: bytes) -> bytes:
     text = data.decode("utf-8-sig")
     mark = max(",;\t", key=text.partition("\n")[0].count)
     out = io.StringIO()
@@ -228,7 +228,14 @@ def _plain_csv(name: str, data: bytes) -> bytes:
     return out.getvalue().encode()
 
 
-def _plain_parquet(name: str, data: bytes) -> bytes:
+def _plain_table(name: str, data: bytes) -> bytes:
+    """Whatever its first bytes say that it is."""
+    if data[:4] == b"PAR1":
+        return _plain_parquet(data)
+    return _plain_csv(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+
+
+def _plain_parquet(data: bytes) -> bytes:
     import pyarrow
     from pyarrow import parquet
 

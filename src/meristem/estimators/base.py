@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
 from meristem.columns import Columns, n_numbers
@@ -162,7 +162,7 @@ class Growing(Shipping, Settings):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool) -> tuple[Any, Any, np.ndarray]:
         X, y = features.checked_with(self, X, y, reset=reset)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = features.weights(sample_weight, X)
         y = self._validated_target(y)
         weight = self._weights(y, weight)
         if not (weight > 0).any():

@@ -1,10 +1,14 @@
 """X as scikit-learn checks it; where it holds text, the error names the column and what to do about it."""
 
+import re
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from meristem.check import cut, short
+
+LONGEST = 300  # characters of a message
 OPTIONS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
 
@@ -12,16 +16,39 @@ def checked(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X, dense or sparse, of float32 or float64; `reset`: its width and its names are new to the estimator."""
     try:
         return validate_data(estimator, X, reset=reset, **OPTIONS)
-    except ValueError as error:
-        raise text_error(X) or error from None
+    except (ValueError, TypeError) as error:
+        raise text_error(X) or named(error, "X") from None
 
 
 def checked_with(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
     """X and y, as many rows of each."""
     try:
         return validate_data(estimator, X, y, multi_output=True, reset=reset, **OPTIONS)
-    except ValueError as error:
-        raise text_error(X) or error from None
+    except (ValueError, TypeError) as error:
+        raise text_error(X) or named(error, "X or y") from None
+
+
+def weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """How much each row of X counts: finite numbers, none below 0."""
+    try:
+        found = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    except (ValueError, TypeError) as error:
+        raise named(error, "sample_weight") from None
+    return found
+
+
+def named(error: Exception, what: str) -> Exception:
+    """The same error in one line, of the argument that it is about.
+
+    >>> named(ValueError("Expected 2D array, got scalar array instead:\\narray=3.0.\\nReshape your data"), "X")
+    ValueError('X: Expected 2D array, got scalar array instead. Reshape your data')
+    """
+    if "feature names should match" in str(error):  # a list, as scikit-learn's checks want it
+        return error
+    text = " ".join(re.sub(r":?\narray=.*\n(?=Reshape)", ". ", str(error), flags=re.DOTALL).split())
+    is_named = re.search(rf"\b({what.replace(' or ', '|')})\b", text)
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(cut(text if is_named else f"{what}: {text}", LONGEST))
 
 
 def text_error(X: Any) -> ValueError | None:
@@ -43,7 +70,7 @@ def text_error(X: Any) -> ValueError | None:
         for value in column:
             if isinstance(value, str) and not _is_number(value):
                 return ValueError(
-                    f"X holds text in column {name!r}, such as {value!r}; encode it first: "
+                    f"X holds text in column {short(name)}, such as {short(value)}; encode it first: "
                     "OneHotEncoder or OrdinalEncoder of scikit-learn, in a pipeline."
                 )
     return None
