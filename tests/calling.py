@@ -1,4 +1,4 @@
-"""Calls of all estimators with odd data and odd parameters: a model whose predictions are finite, or one line that names why not.
+"""Calls of all estimators with odd data and odd parameters: a model with finite predictions, or one line that names why not.
 
     calls = Calls(folder, seed=0)
     for outcome in calls.outcomes(tries):       Outcome({"estimator": "TunnelRegressor", "X": "huge", …}, "works", "")
@@ -8,7 +8,8 @@ A call is a choice of names: the estimator, X, y and sample_weight by what is od
 fitted model then predicts, scores, is cloned, saved, loaded, now and then exported, and learns more. Each outcome is one of
 
     works       finite predictions, the same from the file; or a RuntimeWarning that says which rows have none
-    refused     a ValueError or TypeError of one line, of at most 300 characters, that names an argument; or DivergedError
+    refused     a ValueError or TypeError of one line, of at most 300 characters, that names an argument; or a loss
+                that turned non-finite: DivergedError
     failed      anything else: a bug. `smallest` makes plain what need not be odd; `keep` writes the choice to tests/cases
 
 Networks are of four units and two epochs, on 24 rows of three columns: few programs are compiled.
@@ -313,7 +314,7 @@ class Calls:
             warnings.simplefilter("always")
             try:
                 self._use(model, data["X"], data["y"], data["weight"], said)
-            except (ValueError, TypeError, meristem.DivergedError) as error:
+            except (ValueError, TypeError, ArithmeticError) as error:
                 words = f"{type(error).__name__}: {error}"
                 return self._judged(error, [*parameters_of(kind), *values]), words
             except Exception as error:
@@ -325,8 +326,9 @@ class Calls:
     def _judged(error: Exception, parameters: list[str]) -> str:
         text = str(error)
         is_named = re.search(ARGUMENTS, text) or any(name in text for name in parameters)
-        is_ours = isinstance(error, meristem.DivergedError) or type(error) in (ValueError, TypeError)
-        return "refused" if is_ours and is_named and "\n" not in text and len(text) <= LONGEST else "failed"
+        is_ours = type(error) in (ValueError, TypeError)
+        is_diverged = type(error) in (ArithmeticError, meristem.DivergedError)
+        return "refused" if ((is_ours and is_named) or is_diverged) and "\n" not in text and len(text) <= LONGEST else "failed"
 
     def _use(self, model: Any, X: Any, y: Any, weight: Any, said: list[warnings.WarningMessage]) -> None:
         model.fit(X, y, weight)

@@ -11,7 +11,9 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 LONG = "a" * 300
@@ -21,7 +23,7 @@ SECONDS = 300.0
 class Piece(NamedTuple):
     """Variables of the environment (None: not there), shell commands before the process, redirections; what may come of it."""
 
-    variables: dict[str, str | None] = {}
+    variables: Mapping[str, str | None] = MappingProxyType({})
     before: str = ""
     streams: str = ""
     may_end: frozenset[int] = frozenset()  # with these statuses, too
@@ -73,7 +75,9 @@ PIECES = {
     "development mode": Piece({"PYTHONDEVMODE": "1"}),
     "nothing for anyone": Piece(before="umask 777"),
     "few files": Piece(before="ulimit -n 40"),
-    "no core": Piece(before="ulimit -c 0 -s 1024"),
+    "a small stack": Piece(before="ulimit -s 1024"),
+    "little memory": Piece(before="ulimit -v 2000000"),
+    "flags that XLA does not know": Piece({"XLA_FLAGS": "--nonsense"}, may_end=GONE),  # XLA itself ends it, with a line
 }
 COMMANDS = {
     "help": Command(("-m", "meristem", "--help"), 0),
@@ -149,7 +153,7 @@ def wrong(pieces: list[str], command: str, answer: Answer) -> str | None:
         return f"status {answer.status}, not one of {sorted(may_end)}: {answer.errors[-300:]}"
     if "Traceback" in answer.errors:
         return f"a traceback: {answer.errors[-300:]}"
-    if answer.status and (len(lines) > 1 or not all(line.startswith("meristem") for line in lines)):
+    if answer.status and (len(lines) > 1 or not all(line.startswith("meristem") or "XLA_FLAGS" in line for line in lines)):
         return f"{len(lines)} lines: {answer.errors[-300:]}"
     if answer.status == 0 and command != "reproduce" and lines:
         return f"it says {answer.errors[-300:]}"

@@ -8,10 +8,10 @@ import json
 import pytest
 
 import calling
-from soak import FACTOR, tell
+from soak import FACTOR, parts, tell
 
 CASES = sorted((calling.CASES / "calls").glob("*.json"))
-SUITE, SOAK = 40, 2000
+SUITE, SOAK, PARTS = 30, 2000, parts(4)
 
 
 @pytest.fixture
@@ -20,16 +20,16 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_calls_work_or_are_refused(folder):
+@pytest.mark.parametrize("part", PARTS)
+def test_calls_work_or_are_refused(part, folder):
     """Plain estimators here; 2,000 calls in a soak, searches too. The smallest of those that fail are kept in tests/cases."""
-    calls = calling.Calls(folder, searches=FACTOR > 1)
-    outcomes = []
-    for outcome in calls.outcomes(SUITE if FACTOR == 1 else SOAK * FACTOR // 80):
+    calls, outcomes = calling.Calls(folder, seed=part, searches=FACTOR > 1), []
+    for outcome in calls.outcomes(SUITE if FACTOR == 1 else SOAK * FACTOR // 80 // len(PARTS)):
         outcomes.append(outcome)
         if outcome.result == "failed":
             calling.keep(outcome)
     found = calling.report(outcomes)
-    tell("estimator calls", **found)
+    tell(f"estimator calls {part}", **found)
     assert found["failures"] == []
     assert all(sum(one.result == result for one in outcomes) > len(outcomes) // 10 for result in ("works", "refused"))
 

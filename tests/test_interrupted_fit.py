@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from killing import start
+from soak import FACTOR
 
 # Learns from two columns with names; then from three, until someone gives up: an epoch says so, the second signal is awaited.
 TWICE = """
@@ -45,7 +46,18 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("kind", "state"), [("TunnelClassifier", "fitted"), ("TunnelClassifierCV", "new")])
+in_a_soak = pytest.mark.skipif(FACTOR == 1, reason="for make soak")
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [
+        ("TunnelClassifier", "fitted"),
+        pytest.param("HighwayRegressor", "new", marks=in_a_soak),
+        pytest.param("TunnelClassifierCV", "fitted", marks=in_a_soak),
+        pytest.param("TunnelRegressorCV", "new", marks=in_a_soak),
+    ],
+)
 def test_a_second_interrupt_leaves_the_estimator_as_it_was(kind, state):
     with start("-c", TWICE, kind, state) as process:
         assert process.stdout.readline() == "now\n"

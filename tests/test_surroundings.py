@@ -1,4 +1,4 @@
-"""Odd surroundings of a process: the right status, at most one line of error, no traceback; `make soak` combines 300 of them."""
+"""Odd surroundings of a process: the right status, at most one line of error, no traceback; 300 of them in a soak."""
 
 import random
 
@@ -7,10 +7,10 @@ import pytest
 
 import meristem
 from meristem.nn import Network
-from soak import FACTOR, tell
+from soak import FACTOR, parts, tell
 from surroundings import COMMANDS, ask, draw, wrong
 
-SOAK = 300
+SOAK, PARTS = 300, parts(6)
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +32,12 @@ def test_a_command_in_odd_surroundings(pieces, command, folder):
 
 
 @pytest.mark.skipif(FACTOR == 1, reason="for make soak")
-def test_combinations_of_odd_surroundings(folder):
-    chance, failures = random.Random(0), []
-    for _ in range(count := SOAK * FACTOR // 80):
+@pytest.mark.parametrize("part", PARTS)
+def test_combinations_of_odd_surroundings(part, folder):
+    chance, failures = random.Random(part), []
+    for _ in range(count := SOAK * FACTOR // 80 // len(PARTS)):
         pieces, command = draw(chance), chance.choice([*COMMANDS])
         if (words := wrong(pieces, command, ask(pieces, command, folder))) is not None:
             failures.append([pieces, command, words])
-    tell("surroundings", processes=count, failures=failures)
+    tell(f"surroundings {part}", processes=count, failures=failures)
     assert failures == []

@@ -23,6 +23,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from meristem.cache import keep_programs
+from meristem.check import short
 from meristem.columns import Columns, n_numbers
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
@@ -30,6 +31,7 @@ from meristem.estimators import buckets
 from meristem.estimators.base import Growing
 from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
+from meristem.estimators.features import named
 from meristem.estimators.parameters import check_parameters, check_scoring, seed_of
 from meristem.estimators.training import Rows, data_of
 from meristem.estimators.watching import watchers
@@ -200,12 +202,13 @@ class Search:
         X, y = self.table.rows.x, self.table.y
 
         def score(run: Run, held: np.ndarray) -> float:
-            is_there = int(run.best_epoch) > 0
-            return (
-                float(scorer(fitted(self.estimator, self.table, run, float(run.temperature)), X[held], y[held]))
-                if is_there
-                else -np.inf
-            )
+            if not run.best_epoch:
+                return -np.inf
+            one = fitted(self.estimator, self.table, run, float(run.temperature))
+            try:
+                return float(scorer(one, X[held], y[held]))
+            except (ValueError, TypeError) as error:
+                raise named(error, f"scoring={short(self.scoring)}") from error
 
         return [score(run, self.folds[fold][1]) for run, fold in zip(runs, members.fold, strict=True)]
 

@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from meristem.compact.inference import outputs
+from meristem.estimators import features
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
@@ -70,7 +71,10 @@ class Regressor(RegressorMixin, Loss, Growing):
         return self._targets_.with_more(y, weight)
 
     def _validated_target(self, y: Any) -> np.ndarray:
-        return np.asarray(y, float)
+        try:
+            return np.asarray(y, float)
+        except (ValueError, TypeError) as error:
+            raise features.named(error, "y") from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -45,7 +45,7 @@ def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None =
 
 
 def leftover(folder: Path) -> Path:
-    """A new name in a folder for what this process is about to write there; what becomes of nothing, `clean_leftovers` finds."""
+    """A new name in a folder for what this process writes there; `clean_leftovers` finds what it leaves."""
     return folder / f".meristem-{os.getpid()}-{secrets.token_hex(8)}"
 
 
