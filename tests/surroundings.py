@@ -149,12 +149,14 @@ def wrong(pieces: list[str], command: str, answer: Answer) -> str | None:
     """What is wrong with an answer, or None."""
     may_end = {COMMANDS[command].status}.union(*(PIECES[name].may_end for name in pieces))
     lines = [line for line in answer.errors.splitlines() if line.strip()]
+    if command == "reproduce":  # it tells of its progress, too
+        lines = [line for line in lines if line.startswith("meristem")]
     if answer.status not in may_end:
         return f"status {answer.status}, not one of {sorted(may_end)}: {answer.errors[-300:]}"
     if "Traceback" in answer.errors:
         return f"a traceback: {answer.errors[-300:]}"
     if answer.status and (len(lines) > 1 or not all(line.startswith("meristem") or "XLA_FLAGS" in line for line in lines)):
         return f"{len(lines)} lines: {answer.errors[-300:]}"
-    if answer.status == 0 and command != "reproduce" and lines:
+    if answer.status == 0 and lines:
         return f"it says {answer.errors[-300:]}"
     return None

@@ -92,7 +92,14 @@ class Table:
             drawn = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.y)
             judges = self.columns.typical(self.rows.x)
             return [_judged_by(judges, learn, held) for learn, held in drawn]
-        return list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
+        try:
+            drawn = list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
+            folds = [(np.arange(n)[learn], np.arange(n)[held]) for learn, held in drawn]
+        except (ValueError, TypeError, IndexError, AttributeError) as error:
+            raise named(error, f"cv={short(cv)}") from error
+        if not folds or not all(rows.ndim == 1 and rows.size for fold in folds for rows in fold):
+            raise ValueError(f"cv={short(cv)} must give (training rows, held-out rows), neither without any, for each fold.")
+        return folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +214,7 @@ class Search:
             one = fitted(self.estimator, self.table, run, float(run.temperature))
             try:
                 return float(scorer(one, X[held], y[held]))
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, AttributeError) as error:
                 raise named(error, f"scoring={short(self.scoring)}") from error
 
         return [score(run, self.folds[fold][1]) for run, fold in zip(runs, members.fold, strict=True)]
