@@ -211,6 +211,7 @@ WEIGHTS: dict[str, Any] = {
     "none inside": [None] * ROWS,
     "complex": np.ones(ROWS, complex),
 }
+# Cases name values by their place: new ones come last.
 FINE: dict[str, list[Any]] = {
     "penalty": [0, 1e-6, np.float32(0.1), 1e30],
     "l2": [0, "auto", 1.0, 1e30],
