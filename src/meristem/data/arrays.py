@@ -62,8 +62,10 @@ def read_npz(path: Path, keys: Sequence[str]) -> list[Shaped[np.ndarray, "..."]]
 
 def _member(path: Path, file: np.lib.npyio.NpzFile, key: str) -> Shaped[np.ndarray, "..."]:
     advice = "save it again as a plain array of numbers or names"
+    archive = file.zip
+    assert archive is not None  # it is open
     try:
-        if not _is_array(file.zip, key if key in file.zip.namelist() else f"{key}.npy"):
+        if not _is_array(archive, key if key in archive.namelist() else f"{key}.npy"):
             raise ValueError(f"{path}: {key} is not an array; {advice}")
         return file[key]
     except UNREADABLE as error:

@@ -110,18 +110,18 @@ def _download(name: str, files: Mapping[str, str], url: str, cached: Path) -> Pa
             cached.mkdir(parents=True, exist_ok=True)
             clean_leftovers(cached)
             if not (cached / file).is_file() or _md5(cached / file) != md5:
-                _fetch(lambda beside, file=file: fetch(f"{url}{file}", str(beside), None), cached / file, md5)
+                _fetch(fetch, f"{url}{file}", cached / file, md5)
         except (OSError, ValueError) as error:
             reason = cut((str(error).splitlines() or [type(error).__name__])[0], 120)
             raise ValueError(f"{file} could not be downloaded ({reason}): {by_hand}") from error
     return cached
 
 
-def _fetch(fetch: Callable[[Path], object], place: Path, md5: str) -> None:
+def _fetch(fetch: Callable[..., object], url: str, place: Path, md5: str) -> None:
     """A file is fetched beside its place, and moved there when it has its checksum."""
     beside = leftover(place.parent)
     try:
-        fetch(beside)
+        fetch(url, str(beside), None)
         if (found := _md5(beside)) != md5:
             raise ValueError(f"what came has the checksum {found}, not {md5}")
         os.replace(beside, place)
