@@ -46,7 +46,7 @@ def named(error: Exception, what: str) -> Exception:
     if "feature names should match" in str(error):  # a list, as scikit-learn's checks want it
         return error
     text = " ".join(re.sub(r":?\narray=.*\n(?=Reshape)", ". ", str(error), flags=re.DOTALL).split())
-    is_named = any(re.search(rf"\b{re.escape(one)}\b", text) for one in what.split(" or "))
+    is_named = any(re.search(rf"\b{re.escape(one)}\b", text) for one in [*what.split(" or "), "samples"])
     kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(cut(text if is_named else f"{what}: {text}", LONGEST))
 
