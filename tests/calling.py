@@ -22,7 +22,7 @@ import random
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stderr
 from hashlib import sha256
 from pathlib import Path
@@ -273,9 +273,8 @@ class Outcome(NamedTuple):
 class Calls:
     """Draws calls and tells what became of each; files go to a folder."""
 
-    def __init__(self, folder: Path, *, seed: int = 0, searches: bool = True):
-        self.chance, self.folder = random.Random(seed), folder
-        self.names = PLAIN + SEARCHES * searches
+    def __init__(self, folder: Path, *, seed: int = 0, names: Sequence[str] = (*PLAIN, *SEARCHES)):
+        self.chance, self.folder, self.names = random.Random(seed), folder, names
 
     def outcomes(self, tries: int) -> Iterator[Outcome]:
         """So many calls, of all estimators in turn."""
