@@ -13,12 +13,27 @@ spirals: .venv/installed
 test: .venv/installed-test lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# What draws at random, eighty times as often as in the suite, and what the suite has a few cases of, all of it.
+# What draws at random, eighty times as often as in the suite, and what the suite has a few cases of, all of it: about an hour on
+# two cores, in at most 8 GiB a process. Each part can be run alone (make soak-data); all tell what they counted to results/soak.json.
+SOAK := random models data calls surroundings kills double
+SOAK_random := reference compact settle docs runs live cv sklearn_checks reference_trainer trunk
+SOAK_models := io_refused io_forged run_files
+SOAK_data := data_damaged downloads
+SOAK_calls := estimator_calls
+SOAK_surroundings := surroundings
+SOAK_kills := survival signals interrupted_fit
+
 soak: .venv/installed-test
-	rm -rf .soak && mkdir .soak
-	MERISTEM_SOAK=80 MERISTEM_SOAK_REPORT=.soak $(BIN)/python -m pytest -n 2 tests/test_reference.py tests/test_compact.py tests/test_io_refused.py tests/test_io_forged.py tests/test_run_files.py tests/test_settle.py tests/test_docs.py tests/test_runs.py tests/test_live.py tests/test_cv.py tests/test_sklearn_checks.py tests/test_reference_trainer.py tests/test_trunk.py tests/test_survival.py tests/test_signals.py
+	rm -rf .soak
+	$(MAKE) --keep-going $(SOAK:%=soak-%)
+
+soak-%: .venv/installed-test
+	mkdir -p .soak
+	MERISTEM_SOAK=80 MERISTEM_SOAK_REPORT=.soak $(BIN)/python -m pytest -n 2 $(SOAK_$*:%=tests/test_%.py); \
+	status=$$?; MERISTEM_SOAK=80 $(BIN)/python tests/soak.py .soak results/soak.json; exit $$status
+
+soak-double: .venv/installed-test
 	JAX_ENABLE_X64=1 $(BIN)/python -m pytest -n 2 tests/test_models.py tests/test_own_body.py tests/test_forward.py tests/test_growth.py tests/test_trunk.py tests/test_compact.py tests/test_compact_ops.py
-	MERISTEM_SOAK=80 $(BIN)/python tests/soak.py .soak results/soak.json
 
 lint: .venv/installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -6,6 +6,7 @@ Warnings are errors too (pyproject.toml).
 import gc
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -28,6 +29,12 @@ if version("jaxlib").startswith("0.10."):  # XLA ends a process whose flags it d
     flags = ("use_fusion_emitters=false", "parallel_codegen_split_count=1", "multi_thread_eigen=false")
     os.environ["XLA_FLAGS"] = " ".join(f"--xla_cpu_{flag}" for flag in flags)  # no threads: each worker has a core
 os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # of every operation JAX would note where it was called
+
+# A soak tries what asks for far too much: that must be refused, not granted until the machine has no more.
+if os.environ.get("MERISTEM_SOAK", "1") != "1" and sys.platform != "win32":
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 import jax
 import jaxtyping
@@ -71,6 +78,9 @@ LONGEST = [
     "signals",
     "watch",
     "watch_browser",
+    "interrupted_fit",
+    "estimator_calls",
+    "downloads",
     "regression_losses",
     "run_files",
     "estimators_prior",

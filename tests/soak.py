@@ -1,6 +1,7 @@
 """How hard the tests try that draw at random, and what a soak counts: `make soak` tries many times as often as the suite does.
 
 many(30)                                30 examples in the suite, 30 · MERISTEM_SOAK in a soak
+parts(4)                                range(4) in a soak, for tests that two cores share; range(1) in the suite
 tell("kills", population=50)            counts of a soak, in a file of their own below MERISTEM_SOAK_REPORT
 python tests/soak.py FOLDER FILE        puts all of them into one file: results/soak.json
 """
@@ -16,6 +17,11 @@ FACTOR = int(os.environ.get("MERISTEM_SOAK", "1"))
 def many(tries: int) -> int:
     """So many tries in the suite."""
     return tries * FACTOR
+
+
+def parts(count: int) -> range:
+    """A test of many tries in so many parts, which processes can share: in a soak; in the suite there is one."""
+    return range(count if FACTOR > 1 else 1)
 
 
 def tell(what: str, **counts: object) -> None:

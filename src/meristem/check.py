@@ -5,6 +5,7 @@ Imports nothing of meristem; everything may import it.
 
 import difflib
 import math
+import operator
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -22,16 +23,20 @@ def unknown(what: str, got: object, known: list[str]) -> ValueError:
     """An error for a name outside a list, with a guess at what was meant."""
     guess = difflib.get_close_matches(str(got), known, n=1)
     hint = f" Did you mean {guess[0]!r}?" if guess else ""
-    return ValueError(f"{what}={got!r} is not known.{hint} Choose one of: {', '.join(known)}.")
+    return ValueError(f"{what}={short(got)} is not known.{hint} Choose one of: {', '.join(known)}.")
 
 
 def check_size(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
     """A size given by a person: an integer of at least `least` and at most `most`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+    try:
+        size = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:  # an array of several, too
+        size = least - 1
+    if size < least:
         raise ValueError(f"{name}={short(value)} must be an integer of at least {least}.")
-    if value.__index__() > most:
+    if size > most:
         raise ValueError(f"{name}={short(value)} must be at most {most:,}.")
-    return value.__index__()
+    return size
 
 
 def check_number(name: str, value: Any, wanted: str, fits: Callable[[float], bool]) -> None:
@@ -62,12 +67,21 @@ def short(value: Any) -> str:
     ('… (1329 bits)', 'an integer of 33216 bits')
     """
     try:
-        text = repr(value)
+        text = repr(value).replace("\n", " ")
     except ValueError:  # Python writes no integer of so many digits
         return f"an integer of {value.bit_length()} bits"
     if len(text) <= ROOM:
         return text
     return f"{text[:ROOM]}…{f' ({value.bit_length()} bits)' if isinstance(value, int) else ''}"
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text that is too long.
+
+    >>> cut("a long story", 8)
+    'a long …'
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()[: longest - 2]} …"
 
 
 def as_key(name: str, key: Any) -> Array:

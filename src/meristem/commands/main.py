@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -66,6 +67,7 @@ def _run(argv: Sequence[str] | None) -> int:
     args = parser().parse_args(argv)
     keep_programs()
     be_repeatable()
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where its fonts are kept is no one's concern here
     try:
         status = args.run(args) or 0
         sys.stdout.flush()

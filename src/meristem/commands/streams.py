@@ -55,7 +55,7 @@ class Streams(NamedTuple):
         self.out.flush()
         if self.out.problem is None:
             return status
-        if not isinstance(self.out.problem, BrokenPipeError):
+        if status == 0 and not isinstance(self.out.problem, BrokenPipeError):  # else one line was said, and that is enough
             self.err.write(f"meristem: standard output cannot be written ({self.out.problem.strerror}).\n")
         return status or 1
 

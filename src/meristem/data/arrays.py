@@ -3,6 +3,7 @@
 Nothing is unpickled: a file can hold numbers and names, never code.
 """
 
+import math
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -12,7 +13,11 @@ from tokenize import TokenError
 import numpy as np
 from jaxtyping import Num, Shaped, UInt8
 
+from meristem.check import cut
+from meristem.data.blocks import UNPACKED
+
 ROWS = 1024
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # What numpy and zipfile raise for bytes that are not what they should be; an absurd shape asks for absurd memory.
 UNREADABLE = (
     ValueError,
@@ -50,26 +55,48 @@ def read_npz(path: Path, keys: Sequence[str]) -> list[Shaped[np.ndarray, "..."]]
             raise ValueError(f"{path} is a single array, not an .npz file; name {wanted}")
         missing = [key for key in keys if key not in file.files]
         if missing:
-            held = ", ".join(map(repr, file.files)) or "nothing"
+            held = cut(", ".join(map(repr, file.files)) or "nothing", 80)
             raise ValueError(f"{path} lacks {', '.join(missing)} (it holds {held}); name {wanted}")
         return [_member(path, file, key) for key in keys]
 
 
 def _member(path: Path, file: np.lib.npyio.NpzFile, key: str) -> Shaped[np.ndarray, "..."]:
     advice = "save it again as a plain array of numbers or names"
+    archive = file.zip
+    assert archive is not None  # it is open
     try:
-        array = file[key]
+        if not _is_array(archive, key if key in archive.namelist() else f"{key}.npy"):
+            raise ValueError(f"{path}: {key} is not an array; {advice}")
+        return file[key]
     except UNREADABLE as error:
+        if f"{path}: {key}" in str(error):
+            raise
         raise ValueError(f"{path}: {key} cannot be read ({_reason(error)}); {advice}") from error
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path}: {key} is not an array; {advice}")
-    return array
+
+
+def _is_array(archive: zipfile.ZipFile, name: str) -> bool:
+    """Whether NumPy wrote it; ValueError where its header says more than it holds, before memory for that is asked for."""
+    about = archive.getinfo(name)
+    with archive.open(about) as stream:
+        magic = stream.read(len(np.lib.format.MAGIC_PREFIX) + 2)
+        if not magic.startswith(np.lib.format.MAGIC_PREFIX):
+            return False
+        if tuple(magic[-2:]) not in HEADERS:
+            raise ValueError(f"an .npy file of the version {magic[-2]}.{magic[-1]}")
+        shape, _, dtype = HEADERS[magic[-2], magic[-1]](stream)
+        there = about.file_size - stream.tell()
+    is_whole = math.prod(shape) * dtype.itemsize == there and about.file_size <= UNPACKED * (about.compress_size + 1)
+    if not is_whole and not dtype.hasobject:  # NumPy refuses those
+        raise ValueError(f"its header says {shape} of {dtype}, and it has {there} bytes")
+    return True
 
 
 def as_features(source: str, x: Shaped[np.ndarray, "..."]) -> Num[np.ndarray, "n in"]:
     """A matrix of finite numbers; `source` names it in errors. An array on the disk stays there."""
     if x.ndim != 2 or x.dtype.kind not in "biuf" or x.size == 0:
-        raise ValueError(f"{source} must be a matrix of numbers, samples × features, not {x.dtype} of shape {x.shape}.")
+        raise ValueError(
+            f"{source} must be a matrix of numbers, samples × features, not {cut(str(x.dtype), 80)} of shape {x.shape}."
+        )
     if x.dtype.kind == "f":
         for start in range(0, len(x), ROWS):
             with np.errstate(over="ignore"):
@@ -82,7 +109,9 @@ def as_features(source: str, x: Shaped[np.ndarray, "..."]) -> Num[np.ndarray, "n
 def as_labels(source: str, y: Shaped[np.ndarray, "..."]) -> UInt8[np.ndarray, "n labels"]:
     """A matrix of zeros and ones, as bytes; `source` names it in errors."""
     if y.ndim != 2 or y.dtype.kind not in "biuf" or y.size == 0:
-        raise ValueError(f"{source} must be a matrix of 0 and 1, samples × labels, not {y.dtype} of shape {y.shape}.")
+        raise ValueError(
+            f"{source} must be a matrix of 0 and 1, samples × labels, not {cut(str(y.dtype), 80)} of shape {y.shape}."
+        )
     other = ~((y == 0) | (y == 1))
     if other.any():
         raise ValueError(f"{source} must hold 0 and 1 alone, not {y[other][0]}.")

@@ -4,15 +4,19 @@
     find_local("mirflickr", ["labels.npy", …], …)                     → the same without a download
     file_in(folder, "train-images-idx3-ubyte.gz")                     → the file itself, or unpacked beside it
 
-What is downloaded must have its checksum, before it is put in the cache, whole, and whenever it is found there. A folder that
-is named may hold other files of the same names. Only this file imports pooch, and only to download.
+What is downloaded must have its checksum, before it is put in the cache, whole, and whenever it is found there. Several
+processes may download the same at once; what a killed one left is taken away by the next. A folder that is named may hold other
+files of the same names. Only this file imports pooch, and only to download.
 """
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+
+from meristem.check import cut
+from meristem.files.whole import clean_leftovers, leftover
 
 
 def cache_folder() -> Path:
@@ -79,15 +83,19 @@ def _check_all_there(place: Path, files: Iterable[str], named: str | None, advic
 
 
 def _check(path: Path, md5: str) -> None:
-    with path.open("rb") as file:  # in blocks, however large it is
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != md5:
+    if (found := _md5(path)) != md5:
         raise ValueError(
             f"{path} has the checksum {found}, not {md5}: it is damaged or another file; delete it, it will be fetched again."
         )
 
 
+def _md5(path: Path) -> str:
+    with path.open("rb") as file:  # in blocks, however large it is
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
 def _download(name: str, files: Mapping[str, str], url: str, cached: Path) -> Path:
+    """All files that are not there; what killed downloads left is taken away, and others that download at the same time may."""
     by_hand = f"download {', '.join(files)} from {url} into {cached}, or name their folder with --data."
     try:
         import pooch
@@ -96,13 +104,29 @@ def _download(name: str, files: Mapping[str, str], url: str, cached: Path) -> Pa
             f"{name} is not on this machine, and pooch, which fetches it, is not installed (pip install 'meristem-nn[data]')"
         )
         raise ValueError(f"{lacks}: {by_hand}") from None
+    fetch = pooch.HTTPDownloader(progressbar=_has_tqdm())
     for file, md5 in files.items():
         try:
-            pooch.retrieve(f"{url}{file}", known_hash=f"md5:{md5}", fname=file, path=cached, progressbar=_has_tqdm())
+            cached.mkdir(parents=True, exist_ok=True)
+            clean_leftovers(cached)
+            if not (cached / file).is_file() or _md5(cached / file) != md5:
+                _fetch(fetch, f"{url}{file}", cached / file, md5)
         except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0][:120]
+            reason = cut((str(error).splitlines() or [type(error).__name__])[0], 120)
             raise ValueError(f"{file} could not be downloaded ({reason}): {by_hand}") from error
     return cached
+
+
+def _fetch(fetch: Callable[..., object], url: str, place: Path, md5: str) -> None:
+    """A file is fetched beside its place, and moved there when it has its checksum."""
+    beside = leftover(place.parent)
+    try:
+        fetch(url, str(beside), None)
+        if (found := _md5(beside)) != md5:
+            raise ValueError(f"what came has the checksum {found}, not {md5}")
+        os.replace(beside, place)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _has_tqdm() -> bool:

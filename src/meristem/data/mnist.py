@@ -9,7 +9,9 @@ must be MNIST itself; whether files in a folder of one's own are is found by the
 import gzip
 import hashlib
 import math
+import os
 import zlib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from meristem.check import unknown
+from meristem.data.blocks import UNPACKED, read_block
 from meristem.data.files import file_in, find, places
 from meristem.data.parts import Part, Parts
 
@@ -130,22 +133,45 @@ def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
 
 
 def _content(path: Path) -> bytes:
+    """All of a file, unpacked: no more than its header says is read, and one that says more than there can be is not."""
+    is_packed = path.suffix == ".gz"
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file, gzip.GzipFile(fileobj=file) if is_packed else nullcontext(file) as stream:
+            there = os.fstat(file.fileno()).st_size * (UNPACKED if is_packed else 1)
+            head = read_block(stream, 4)
+            head += read_block(stream, 4 * _rank(path, head))
+            n = math.prod(_shape(path, head))
+            if n > there:
+                raise ValueError(
+                    f"{path} holds less than {there} values, but its header says {_shape(path, head)}; get it again."
+                )
+            return head + read_block(stream, n + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path} is truncated or not a gzip file; get it again.") from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read ({error.strerror}).") from error
-    try:
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} is truncated or not a gzip file; get it again.") from error
+    except MemoryError as error:
+        raise ValueError(f"{path} holds more than there is memory for.") from error
 
 
 def _parsed(path: Path, raw: bytes) -> UInt8[np.ndarray, "..."]:
-    rank = raw[3] if len(raw) > 3 else 0
-    if len(raw) < 4 + 4 * rank or raw[:3] != b"\x00\x00\x08" or rank not in (1, 3):
-        raise ValueError(f"{path} is not an IDX file of bytes: it starts with {raw[:4].hex()}, not 00000801 or 00000803.")
-    shape = tuple(np.frombuffer(raw, ">i4", rank, 4).tolist())
-    values = np.frombuffer(raw, np.uint8, offset=4 + 4 * rank)
-    if min(shape) < 0 or values.size != math.prod(shape):
-        raise ValueError(f"{path} holds {values.size} values, but its header says {shape}; get it again.")
+    shape = _shape(path, raw)
+    values = np.frombuffer(raw, np.uint8, offset=4 + 4 * len(shape))
+    if values.size != (n := math.prod(shape)):
+        found = "more" if values.size > n else f"{values.size}"
+        raise ValueError(f"{path} holds {found} values, but its header says {shape}; get it again.")
     return values.reshape(shape)
+
+
+def _rank(path: Path, raw: bytes) -> int:
+    rank = raw[3] if len(raw) > 3 else 0
+    if raw[:3] != b"\x00\x00\x08" or rank not in (1, 3):
+        raise ValueError(f"{path} is not an IDX file of bytes: it starts with {raw[:4].hex()}, not 00000801 or 00000803.")
+    return rank
+
+
+def _shape(path: Path, raw: bytes) -> tuple[int, ...]:
+    rank = _rank(path, raw)
+    if len(raw) < 4 + 4 * rank:
+        raise ValueError(f"{path} ends within its header; get it again.")
+    return tuple(np.frombuffer(raw, ">u4", rank, 4).tolist())

@@ -211,6 +211,10 @@ class Growing(Shipping, Settings):
         counted = np.flatnonzero(rows.weight > 0)
         if len(counted) * self.validation_fraction < LEAST_HELD:
             return None
+        if np.ceil(len(counted) * self.validation_fraction) >= len(counted):
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} of {len(counted)} rows leaves none to learn from; lower it."
+            )
         learned, held = self._split(counted, rows.y[counted], seed)
         judges = columns.typical(rows.x[held])
         return (np.concatenate([learned, held[~judges]]), held[judges]) if judges.sum() >= LEAST_HELD else None

@@ -67,7 +67,14 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
         check_labels(y)
 
     def _validated_target(self, y: Any) -> np.ndarray:
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+            if y.dtype == object:
+                np.unique(y)
+        except TypeError:
+            raise ValueError(
+                "y holds classes that cannot be sorted, such as texts beside numbers or None; give one type."
+            ) from None
         if type_of_target(y) == "multilabel-indicator":
             return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
         if np.ndim(y) == 2 and y.shape[1] > 1:

@@ -65,7 +65,7 @@ def number_or_auto(wanted: str, fits: Callable[[float], bool]) -> Callable[[str,
 
 def size_or_auto(name: str, value: Any) -> None:
     if isinstance(value, str) and value != "auto":
-        raise ValueError(f"{name}={value!r} must be a whole number, or 'auto'.")
+        raise ValueError(f"{name}={short(value)} must be a whole number, or 'auto'.")
     if not isinstance(value, str):
         check_size(name, value)
 
@@ -82,22 +82,22 @@ def price(name: str, value: Any) -> None:
 
 def flag(name: str, value: Any) -> None:
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r} must be True or False.")
+        raise ValueError(f"{name}={short(value)} must be True or False.")
 
 
 def stopping(name: str, value: Any) -> None:
     if not isinstance(value, bool | np.bool_) and not (isinstance(value, str) and value == "auto"):
-        raise ValueError(f"{name}={value!r} must be True, False or 'auto'.")
+        raise ValueError(f"{name}={short(value)} must be True, False or 'auto'.")
 
 
 def flag_or_level(name: str, value: Any) -> None:
     if not isinstance(value, bool | np.bool_ | int | np.integer):
-        raise ValueError(f"{name}={value!r} must be True or False.")
+        raise ValueError(f"{name}={short(value)} must be True or False.")
 
 
 def activation(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise ValueError(f"{name}={value!r} must be a name, such as 'relu'.")
+        raise ValueError(f"{name}={short(value)} must be a name, such as 'relu'.")
     check_activation(value)
 
 
@@ -143,7 +143,7 @@ def callbacks(name: str, value: Any) -> None:
         watcher_of(name, value)
     except ValueError:
         raise ValueError(
-            f"{name}={value!r} must be a function that takes the epoch's info, an object with epoch(member, info), "
+            f"{name}={short(value)} must be a function that takes the epoch's info, an object with epoch(member, info), "
             "or a list of these."
         ) from None
 
@@ -152,7 +152,7 @@ def numbers_or_auto(wanted: str, fits: Callable[[float], bool]) -> Callable[[str
     def check(name: str, value: Any) -> None:
         if isinstance(value, str):
             if value != "auto":
-                raise ValueError(f"{name}={value!r} must be a list of numbers, or 'auto'.")
+                raise ValueError(f"{name}={short(value)} must be a list of numbers, or 'auto'.")
             return
         given = value.tolist() if isinstance(value, np.ndarray) else list(value) if np.iterable(value) else []
         if not given or any(np.ndim(one) for one in given):
@@ -173,7 +173,7 @@ def one_of(*names: str) -> Callable[[str, Any], None]:
 
 def folds(name: str, value: Any) -> None:
     if isinstance(value, bool) or not (isinstance(value, int | np.integer) or hasattr(value, "split") or np.iterable(value)):
-        raise ValueError(f"{name}={value!r} must be a number of folds, a splitter of scikit-learn's, or a list of splits.")
+        raise ValueError(f"{name}={short(value)} must be a number of folds, a splitter of scikit-learn's, or a list of splits.")
     if isinstance(value, int) and value > MOST:
         raise ValueError(f"{name}={short(value)} must be at most as many as there are samples.")
 
@@ -183,12 +183,13 @@ def check_scoring(name: str, value: Any) -> None:
     if isinstance(value, str) and value not in (known := get_scorer_names()):
         raise unknown(name, value, known)
     if value is not None and not isinstance(value, str) and not callable(value):
-        raise ValueError(f"{name}={value!r} must be a name such as 'roc_auc', a function of (estimator, X, y), or None.")
+        raise ValueError(f"{name}={short(value)} must be a name such as 'roc_auc', a function of (estimator, X, y), or None.")
 
 
 def folder(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, str | os.PathLike) and os.fspath(value)):
-        raise ValueError(f"{name}={value!r} must be the path of a folder, or None.")
+    is_path = isinstance(value, str | os.PathLike) and bool(path := os.fspath(value)) and "\0" not in str(path)
+    if value is not None and not is_path:
+        raise ValueError(f"{name}={short(value)} must be the path of a folder, or None.")
 
 
 # What each does -------------------------------------------------------------------------------------------------------------

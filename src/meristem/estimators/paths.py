@@ -23,6 +23,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from meristem.cache import keep_programs
+from meristem.check import short
 from meristem.columns import Columns, n_numbers
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
@@ -30,6 +31,7 @@ from meristem.estimators import buckets
 from meristem.estimators.base import Growing
 from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
+from meristem.estimators.features import named
 from meristem.estimators.parameters import check_parameters, check_scoring, seed_of
 from meristem.estimators.training import Rows, data_of
 from meristem.estimators.watching import watchers
@@ -90,7 +92,14 @@ class Table:
             drawn = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.y)
             judges = self.columns.typical(self.rows.x)
             return [_judged_by(judges, learn, held) for learn, held in drawn]
-        return list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
+        try:
+            drawn = list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
+            folds = [(np.arange(n)[learn], np.arange(n)[held]) for learn, held in drawn]
+        except (ValueError, TypeError, IndexError, AttributeError) as error:
+            raise named(error, f"cv={short(cv)}") from error
+        if not folds or not all(rows.ndim == 1 and rows.size for fold in folds for rows in fold):
+            raise ValueError(f"cv={short(cv)} must give (training rows, held-out rows), neither without any, for each fold.")
+        return folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,12 +209,13 @@ class Search:
         X, y = self.table.rows.x, self.table.y
 
         def score(run: Run, held: np.ndarray) -> float:
-            is_there = int(run.best_epoch) > 0
-            return (
-                float(scorer(fitted(self.estimator, self.table, run, float(run.temperature)), X[held], y[held]))
-                if is_there
-                else -np.inf
-            )
+            if not run.best_epoch:
+                return -np.inf
+            one = fitted(self.estimator, self.table, run, float(run.temperature))
+            try:
+                return float(scorer(one, X[held], y[held]))
+            except (ValueError, TypeError, AttributeError) as error:
+                raise named(error, f"scoring={short(self.scoring)}") from error
 
         return [score(run, self.folds[fold][1]) for run, fold in zip(runs, members.fold, strict=True)]
 

@@ -9,6 +9,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from meristem.compact.inference import outputs
+from meristem.estimators import features
 from meristem.estimators.base import PENALTY, Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
@@ -90,7 +91,10 @@ class Regressor(RegressorMixin, Loss, Growing):
         check_numbers(y)
 
     def _validated_target(self, y: Any) -> np.ndarray:
-        return np.asarray(y, float)
+        try:
+            return np.asarray(y, float)
+        except (ValueError, TypeError) as error:
+            raise features.named(error, "y") from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

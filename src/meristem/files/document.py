@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import meristem
+from meristem.check import cut
 from meristem.files import layout
 from meristem.files.whole import PATHS, write_whole
 
@@ -165,15 +166,6 @@ def in_one_line(error: Exception, longest: int = LONGEST) -> str:
     if type(error) is not ValueError:
         text = f"its content is not what it should be ({type(error).__name__}: {cut(text, longest // 2)})."
     return cut(text, longest)
-
-
-def cut(text: str, longest: int) -> str:
-    """The beginning of a text that is too long.
-
-    >>> cut("a long story", 8)
-    'a long …'
-    """
-    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()[: longest - 2]} …"
 
 
 def short_name(path: PATHS) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from meristem import estimators
-from meristem.check import unknown
+from meristem.check import cut, unknown
 from meristem.columns import Columns
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy, outputs
@@ -25,7 +25,6 @@ from meristem.estimators.parameters import parameters_of
 from meristem.estimators.settings import Settings
 from meristem.files import network, state
 from meristem.files.arrays import Arrays, on_device, with_prefix, without_prefix
-from meristem.files.document import cut
 from meristem.files.meaning import is_finite
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 

@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from meristem.check import cut
 from meristem.files.arrays import Arrays, by_path, check, fill, on_device
-from meristem.files.document import cut, in_one_line
+from meristem.files.document import in_one_line
 from meristem.files.meaning import check_network
 from meristem.gate import Confined
 from meristem.memory import shapes_alone

@@ -13,9 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from meristem.check import unknown
+from meristem.check import cut, unknown
 from meristem.files.arrays import Arrays, by_path, check, fill, on_device
-from meristem.files.document import cut
 from meristem.files.meaning import check_state
 from meristem.files.network import Kinds, check_sizes, population, shapes, structure_of
 from meristem.train.recipe import Recipe

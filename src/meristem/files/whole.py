@@ -27,7 +27,7 @@ def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None =
         what = "a folder" if place.is_dir() else "no plain file"
         wrong = f"{os.fspath(path)!r} is {what}" if is_other else f"{str(place.parent)!r} is no folder"
         raise ValueError(f"{wrong}; give the path of a file in a folder that exists.")
-    beside = place.parent / f".meristem-{os.getpid()}-{secrets.token_hex(8)}"
+    beside = leftover(place.parent)
     try:
         try:
             with open(beside, "xb") as file:
@@ -42,6 +42,11 @@ def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None =
             raise
     except OSError as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be written ({error.strerror}); choose another place.") from error
+
+
+def leftover(folder: Path) -> Path:
+    """A new name in a folder for what this process writes there; `clean_leftovers` finds what it leaves."""
+    return folder / f".meristem-{os.getpid()}-{secrets.token_hex(8)}"
 
 
 def clean_leftovers(folder: Path) -> list[Path]:

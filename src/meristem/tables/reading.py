@@ -24,13 +24,16 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from meristem.check import cut, short
 from meristem.files.whole import PATHS
+from meristem.memory import memory
 from meristem.tables.column import Column, Gatherer, column_of, column_of_texts
 
 LONGEST_LINE = 16 * 2**20  # bytes
 BLOCK = 8192  # rows
 DELIMITERS = ",;\t"
 STDIN = "-"
+UNREADABLE = (ValueError, TypeError, OSError, OverflowError, MemoryError, KeyError)  # what pyarrow raises beside its own errors
 MARK = b"\xef\xbb\xbf"  # UTF-8's byte-order mark
 Known = Mapping[str, Sequence[str]]  # of each column of categories those that keep their place
 
@@ -161,7 +164,9 @@ def _blocks(reader: Any, name: str, names: list[str]) -> Iterator[list[list[str]
                 continue
             what = f"{len(row)} field{'s' * (len(row) != 1)} where the header has {len(names)} columns"
             which = (
-                f"column {names[len(row)]!r} and what follows is not there" if len(row) < len(names) else "there are too many"
+                f"column {short(names[len(row)])} and what follows is not there"
+                if len(row) < len(names)
+                else "there are too many"
             )
             raise ValueError(f"{name}, line {reader.line_num} has {what}: {which}; mend the line, or put quotes around commas.")
         block.append(row)
@@ -214,13 +219,15 @@ def _what_is_wrong(said: str) -> str:
 def _check_names(name: str, names: list[str]) -> None:
     if not names:
         raise ValueError(f"{name} has no columns; its first line must name them.")
+    places: dict[str, int] = {}
     for place, one in enumerate(names):
         if not one:
             hint = " (an index that pandas wrote? to_csv(…, index=False))" if place == 0 else ""
             raise ValueError(f"{name}: column {place + 1} of {len(names)} has no name{hint}; give it one in the header.")
-        if one in names[:place]:
-            first = names.index(one) + 1
-            raise ValueError(f"{name}: columns {first} and {place + 1} are both called {one!r}; rename one in the header.")
+        if (first := places.setdefault(one, place)) != place:
+            raise ValueError(
+                f"{name}: columns {first + 1} and {place + 1} are both called {short(one)}; rename one in the header."
+            )
 
 
 def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
@@ -241,6 +248,7 @@ def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
             _check_names(name, names)
             if not rows:
                 raise ValueError(f"{name} has columns and no rows; give some.")
+            _check_room(name, rows, len(names))
             parts: dict[str, list[np.ndarray]] = {one: [] for one in names}
             gatherers = {
                 one.name: Gatherer(one.name, (known or {}).get(one.name))
@@ -253,10 +261,25 @@ def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
                         gatherers[one].add(["" if value is None else str(value) for value in array.to_pylist()])
                     else:
                         parts[one].append(array.to_numpy(zero_copy_only=False))
-    except ArrowException as error:
-        raise ValueError(f"{name} is a Parquet file that cannot be read ({str(error).splitlines()[0]}); use a copy.") from error
-    columns = {one: gatherers[one].column() if one in gatherers else _joined(one, parts.pop(one)) for one in names}
+            columns = {one: gatherers[one].column() if one in gatherers else _joined(one, parts.pop(one)) for one in names}
+            if {column.rows for column in columns.values()} != {rows}:
+                raise ValueError("columns of other lengths than it says")
+    except (*UNREADABLE, ArrowException) as error:
+        if type(error) is ValueError and name in str(error):
+            raise
+        why = cut((str(error).splitlines() or [type(error).__name__])[0], 100)
+        raise ValueError(f"{name} is a Parquet file that cannot be read ({why}); use a copy.") from error
     return Table(columns, rows, name, digest.hexdigest())
+
+
+def _check_room(name: str, rows: int, columns: int) -> None:
+    """Raise ValueError where a table is more than memory holds: a few bytes of Parquet can stand for any number of rows."""
+    there, needed = memory(), 8 * rows * columns
+    if there is not None and needed > there:
+        raise ValueError(
+            f"{name} says that it has {rows:,} rows of {columns:,} columns; that is {needed / 1e9:,.0f} GB, and there are "
+            f"{there / 1e9:,.0f}; give fewer."
+        )
 
 
 def _is_typed(kind: Any) -> bool:
