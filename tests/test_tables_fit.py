@@ -17,6 +17,7 @@ from sklearn.datasets import load_iris
 import meristem
 from commanding import meristem_here
 from meristem.files.document import read, write_document
+from meristem.folders.owned import is_finished
 from meristem.tables import fitting
 from meristem.tables.pace import options_of, plan_within
 from meristem.tables.reading import read_table
@@ -77,7 +78,7 @@ def test_numbers_of_a_table_with_strings_dates_and_holes(prices, folder):
     score = facts["score"]
     assert score["measure"] == "R²" and score["low"] < score["value"] < score["high"] and score["value"] > 0.8
     assert list(facts["baselines"]) == ["constant", "linear", "mlp"] and facts["baselines"]["constant"]["value"] < 0.05
-    assert facts["digest"] == read_table(folder / "prices.csv").digest
+    assert facts["table_sha256"] == read_table(folder / "prices.csv").digest
     assert json.loads(json.dumps(facts)) == facts
     assert prices.score(folder / "new.csv") > 0.8
 
@@ -219,11 +220,17 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         done, out = commands[name], folder / "out" / name
         assert done.returncode == 0, done.stderr
         assert said in done.stderr and " left" in done.stderr, "progress with the time left"
-        assert f"In {out}: model.safetensors, summary.json" in done.stdout and "linear" in done.stdout
-        assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "summary.json"]
+        assert f"In {out}: model.onnx, model.safetensors, summary.json" in done.stdout and "linear" in done.stdout
+        files = [".meristem-run", "model.onnx", "model.safetensors", "summary.json"]
+        assert sorted(path.name for path in out.iterdir()) == files
         summary = json.loads((out / "summary.json").read_text())
         assert summary["command"].startswith("meristem fit") and summary["seconds"]["all"] > 0
-        assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k != "command"}
+        assert summary["onnx"]["rows"] == summary["rows"]["test"] and summary["onnx"]["furthest"] < 1e-5
+        own = {"command", "run", "files", "digest"}
+        assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k not in own}
+        assert is_finished(out, summary["run"]) and set(summary["files"]) == {*files[1:3], ".meristem-run/epochs.jsonl"}
+        lines = [json.loads(line) for line in (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()]
+        assert {line["group"] for line in lines} == {"search"} and len({line["member"] for line in lines}) >= 5
     assert "dropped column 'id': more than 1,000 categories" in commands["prices"].stderr
     assert "without a target are dropped" in commands["prices"].stderr
 

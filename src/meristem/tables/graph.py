@@ -67,7 +67,7 @@ def _finite(graph: Any, x: str) -> str:
 def _indicators(graph: Any, one: Encoded) -> str:
     """Double [N, inputs] from texts [N, 1]."""
     n, others = len(one.inputs), len(one.categories)
-    places = {text: n - 1 if one.has_missing else -1 for text in sorted(MISSING_TEXTS)}
+    places = dict.fromkeys(sorted(MISSING_TEXTS), n - 1 if one.has_missing else -1)
     places |= {text: place for place, text in enumerate(one.categories)} | dict.fromkeys(one.rare, others)
     places |= {} if one.silent is None else {one.silent: -1}
     place = graph(

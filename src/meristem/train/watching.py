@@ -2,6 +2,7 @@
 
     epoch(member, info) → True to stop     after each epoch of each member; `info` is its EpochInfo, on the host
     pulse(member, share)                   within long epochs: the share of the steps that is done
+    over() → True                          asked before more is begun that can be left out: nothing further should be
 
 A plain function does, too: `f(info)`, or `f(member, info)` where there are many. Calls may come from several threads.
 """
@@ -27,6 +28,10 @@ class Watcher:
     def pulse(self, member: int, share: float) -> None:
         """Within an epoch."""
 
+    def over(self) -> bool:
+        """Whether nothing should be begun any more."""
+        return False
+
 
 class Calling(Watcher):
     """A plain function as a watcher."""
@@ -50,6 +55,9 @@ class Renamed(Watcher):
     def pulse(self, member: int, share: float) -> None:
         self.watcher.pulse(self.member, share)
 
+    def over(self) -> bool:
+        return self.watcher.over()
+
 
 class Named(Watcher):
     """A watcher of members that go by other numbers elsewhere."""
@@ -62,6 +70,9 @@ class Named(Watcher):
 
     def pulse(self, member: int, share: float) -> None:
         self.watcher.pulse(self.names[member], share)
+
+    def over(self) -> bool:
+        return self.watcher.over()
 
 
 class Everyone(Watcher):
@@ -78,6 +89,9 @@ class Everyone(Watcher):
         for watcher in self.watchers:
             if hasattr(watcher, "pulse"):
                 watcher.pulse(member, share)
+
+    def over(self) -> bool:
+        return any(watcher.over() for watcher in self.watchers if hasattr(watcher, "over"))
 
 
 def watcher_of(name: str, given: Any) -> Everyone:
