@@ -14,13 +14,14 @@ block of rows at a time.
 Imports NumPy and Scaling; estimators, files and exports import it.
 """
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from meristem.targets.scaling import Scaling, blocks, row_of, unit_of
-from meristem.train.objectives.base import weighted_quantile
+from meristem.train.objectives.base import weighted_quantiles
 
 LIMIT = 4.0  # standard deviations
 FAR = 1.75  # times the limit; twice is never reached
@@ -179,14 +180,13 @@ def _fence(x: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     step = max(1, SAMPLE * 100 // max(1, len(rows)))  # columns at a time
     for begin in range(0, x.shape[1], step):
         part = slice(begin, begin + step)
-        block = x[rows][:, part]
-        block = np.asarray(block.toarray() if hasattr(block, "toarray") else block, float)
+        block = np.asarray(x[rows][:, part].toarray() if hasattr(x, "toarray") else x[:, part][rows], float)
         weight = np.where(np.isnan(block), 0, w[rows][:, None])
-        median, spread = weighted_quantile(block, weight, 0.5), np.zeros(block.shape[1])
+        median, *others = weighted_quantiles(block, weight, [0.5, *itertools.chain(*SPREADS)])
+        spread = np.zeros(block.shape[1])
         with np.errstate(over="ignore"):  # then there is no fence
-            for below, above in SPREADS:
-                between = weighted_quantile(block, weight, above) - weighted_quantile(block, weight, below)
-                spread = np.where(spread > 0, spread, between)
+            for below, above in zip(others[::2], others[1::2], strict=True):
+                spread = np.where(spread > 0, spread, above - below)
             is_fenced = spread > 0
             low[part] = np.where(is_fenced, median - FENCE * spread, -np.inf)
             high[part] = np.where(is_fenced, median + FENCE * spread, np.inf)
