@@ -19,9 +19,10 @@ from commanding import meristem_here
 from meristem.files.document import read, write_document
 from meristem.folders.owned import is_finished
 from meristem.tables import fitting
-from meristem.tables.pace import options_of, plan_within
+from meristem.tables.pace import FILES, LOOKS, Deadline, ending, options_of, plan_within
 from meristem.tables.reading import read_table
 from meristem.tables.scoring import scored
+from meristem.train.watching import Watcher
 
 QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
 pytestmark = [
@@ -164,6 +165,40 @@ def test_a_limit_ends_the_search_with_a_model(folder):
     limits = model.facts["seconds"]
     assert limits["limit"] == 4 and limits["ended_the_search"] and model.facts["score"]["value"] > 0.5
     assert limits["all"] < time.monotonic() - begun + 0.001 < 60  # programs are compiled here, and the machine has other work
+
+
+def test_what_comes_after_a_search_has_its_time():
+    looks, epoch = 4.0, 1.5
+    assert ending(300.0, looks, epoch) - ending(300.0, 0.0) == LOOKS * looks + epoch, "what was measured is kept"
+    assert ending(300.0, 0.0) - FILES == pytest.approx(0.03 * 300), "and a little more"
+    assert ending(10.0, 100.0) == 5.0, "half is the search's in any case"
+    early, late = Deadline(time.monotonic() + 1000), Deadline(time.monotonic() - 1)
+    assert not early.over() and not early.has_ended and late.over() and late.has_ended
+
+
+class Ends(Watcher):
+    """Says that it is over after so many epochs, and counts those that came."""
+
+    def __init__(self, after):
+        self.after, self.members = after, []
+
+    def epoch(self, member, info):
+        self.members.append(member)
+        return self.over()
+
+    def over(self):
+        return len(self.members) >= self.after
+
+
+@pytest.mark.parametrize(("after", "epochs", "points"), [(4, [4, 1], 1), (31, [15, 15, 1], 1), (46, [15, 15, 15, 1], 2)])
+def test_a_search_that_is_over_begins_nothing_more(after, epochs, points, monkeypatch):
+    monkeypatch.setattr("meristem.paths.training.cores", lambda: 1)
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+    ends, how = Ends(after), {"l2s": [1e-4], "input_dropouts": [0.0], "penalties": [1e-4, 1e-3, 1e-2], "cv": 2}
+    shape = {"depth": 2, "max_width": 8, "max_epochs": 15, "patience": 45, "random_state": 0}
+    model = meristem.TunnelClassifierCV(**how, **shape, callbacks=ends).fit(X, y)
+    assert [ends.members.count(member) for member in sorted(set(ends.members))] == epochs
+    assert len(model.path_.points) == points and len(model.estimators_) == 2
 
 
 def test_less_is_searched_where_time_is_short():
