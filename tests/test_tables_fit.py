@@ -17,10 +17,12 @@ from sklearn.datasets import load_iris
 import meristem
 from commanding import meristem_here
 from meristem.files.document import read, write_document
+from meristem.folders.owned import is_finished
 from meristem.tables import fitting
-from meristem.tables.pace import options_of, plan_within
+from meristem.tables.pace import FILES, LOOKS, Deadline, ending, options_of, plan_within
 from meristem.tables.reading import read_table
 from meristem.tables.scoring import scored
+from meristem.train.watching import Watcher
 
 QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
 pytestmark = [
@@ -77,7 +79,7 @@ def test_numbers_of_a_table_with_strings_dates_and_holes(prices, folder):
     score = facts["score"]
     assert score["measure"] == "R²" and score["low"] < score["value"] < score["high"] and score["value"] > 0.8
     assert list(facts["baselines"]) == ["constant", "linear", "mlp"] and facts["baselines"]["constant"]["value"] < 0.05
-    assert facts["digest"] == read_table(folder / "prices.csv").digest
+    assert facts["table_sha256"] == read_table(folder / "prices.csv").digest
     assert json.loads(json.dumps(facts)) == facts
     assert prices.score(folder / "new.csv") > 0.8
 
@@ -165,6 +167,40 @@ def test_a_limit_ends_the_search_with_a_model(folder):
     assert limits["all"] < time.monotonic() - begun + 0.001 < 60  # programs are compiled here, and the machine has other work
 
 
+def test_what_comes_after_a_search_has_its_time():
+    looks, epoch = 4.0, 1.5
+    assert ending(300.0, looks, epoch) - ending(300.0, 0.0) == LOOKS * looks + epoch, "what was measured is kept"
+    assert ending(300.0, 0.0) - FILES == pytest.approx(0.03 * 300), "and a little more"
+    assert ending(10.0, 100.0) == 5.0, "half is the search's in any case"
+    early, late = Deadline(time.monotonic() + 1000), Deadline(time.monotonic() - 1)
+    assert not early.over() and not early.has_ended and late.over() and late.has_ended
+
+
+class Ends(Watcher):
+    """Says that it is over after so many epochs, and counts those that came."""
+
+    def __init__(self, after):
+        self.after, self.members = after, []
+
+    def epoch(self, member, info):
+        self.members.append(member)
+        return self.over()
+
+    def over(self):
+        return len(self.members) >= self.after
+
+
+@pytest.mark.parametrize(("after", "epochs", "points"), [(4, [4, 1], 1), (31, [15, 15, 1], 1), (46, [15, 15, 15, 1], 2)])
+def test_a_search_that_is_over_begins_nothing_more(after, epochs, points, monkeypatch):
+    monkeypatch.setattr("meristem.paths.training.cores", lambda: 1)
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+    ends, how = Ends(after), {"l2s": [1e-4], "input_dropouts": [0.0], "penalties": [1e-4, 1e-3, 1e-2], "cv": 2}
+    shape = {"depth": 2, "max_width": 8, "max_epochs": 15, "patience": 45, "random_state": 0}
+    model = meristem.TunnelClassifierCV(**how, **shape, callbacks=ends).fit(X, y)
+    assert [ends.members.count(member) for member in sorted(set(ends.members))] == epochs
+    assert len(model.path_.points) == points and len(model.estimators_) == 2
+
+
 def test_less_is_searched_where_time_is_short():
     X, y = np.random.default_rng(0).normal(size=(2000, 3)), np.arange(2000) % 2
     model = meristem.TunnelClassifierCV(random_state=0)
@@ -219,11 +255,17 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         done, out = commands[name], folder / "out" / name
         assert done.returncode == 0, done.stderr
         assert said in done.stderr and " left" in done.stderr, "progress with the time left"
-        assert f"In {out}: model.safetensors, summary.json" in done.stdout and "linear" in done.stdout
-        assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "summary.json"]
+        assert f"In {out}: model.onnx, model.safetensors, summary.json" in done.stdout and "linear" in done.stdout
+        files = [".meristem-run", "model.onnx", "model.safetensors", "summary.json"]
+        assert sorted(path.name for path in out.iterdir()) == files
         summary = json.loads((out / "summary.json").read_text())
         assert summary["command"].startswith("meristem fit") and summary["seconds"]["all"] > 0
-        assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k != "command"}
+        assert summary["onnx"]["rows"] == summary["rows"]["test"] and summary["onnx"]["furthest"] < 1e-5
+        own = {"command", "run", "files", "digest"}
+        assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k not in own}
+        assert is_finished(out, summary["run"]) and set(summary["files"]) == {*files[1:3], ".meristem-run/epochs.jsonl"}
+        lines = [json.loads(line) for line in (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()]
+        assert {line["group"] for line in lines} == {"search"} and len({line["member"] for line in lines}) >= 5
     assert "dropped column 'id': more than 1,000 categories" in commands["prices"].stderr
     assert "without a target are dropped" in commands["prices"].stderr
 

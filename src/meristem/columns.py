@@ -15,6 +15,7 @@ others.
 Imports NumPy, Scaling and what is sparse; estimators, files and exports import it.
 """
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ import numpy as np
 
 from meristem.sparse import Scattered, is_sparse, occurring, rows_at_once, weight_of_entries
 from meristem.targets.scaling import Scaling, blocks, row_of, unit_of
-from meristem.train.objectives.base import weighted_quantile
+from meristem.train.objectives.base import weighted_quantiles
 
 LIMIT = 4.0  # standard deviations
 FAR = 1.75  # times the limit; twice is never reached
@@ -243,11 +244,11 @@ def _fence(x: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         block = x[:, part]
         block = np.asarray(block.toarray() if hasattr(block, "toarray") else block, float)
         weight = np.where(np.isnan(block), 0, w[rows][:, None])
-        median, spread = weighted_quantile(block, weight, 0.5), np.zeros(block.shape[1])
+        median, *others = weighted_quantiles(block, weight, [0.5, *itertools.chain(*SPREADS)])
+        spread = np.zeros(block.shape[1])
         with np.errstate(over="ignore"):  # then there is no fence
-            for below, above in SPREADS:
-                between = weighted_quantile(block, weight, above) - weighted_quantile(block, weight, below)
-                spread = np.where(spread > 0, spread, between)
+            for below, above in zip(others[::2], others[1::2], strict=True):
+                spread = np.where(spread > 0, spread, above - below)
             is_fenced = spread > 0
             low[part] = np.where(is_fenced, median - FENCE * spread, -np.inf)
             high[part] = np.where(is_fenced, median + FENCE * spread, np.inf)

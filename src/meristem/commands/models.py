@@ -6,6 +6,7 @@ estimator counts. Of a population, and of the bag of an estimator that found its
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def add(commands: Any) -> None:
         run=run_export,
         help="a model file for other programs",
         description="Write the compact form of a model for other programs: of an estimator with standardization and "
-        "probabilities, of a training run its best network.",
+        "probabilities, of a table's model with its columns, of a training run its best network.",
         example="meristem export digits.safetensors --onnx digits.onnx",
     )
     for command in (show, export):
@@ -77,8 +78,11 @@ def run_show(args: argparse.Namespace) -> None:
 
 
 def run_export(args: argparse.Namespace) -> None:
-    """The file, and how large it is."""
-    held = _load(args.model)
+    """The file, and how large it is; of a table's model with what encodes its columns."""
+    from meristem.files import load
+
+    whole = load(args.model)
+    held = _shown(whole)
     members = _members(held)
     if members and args.member is None and not _is_bag(held):
         raise ValueError(f"{args.model} holds a population of {members}; choose one with --member 0 … {members - 1}.")
@@ -86,8 +90,12 @@ def run_export(args: argparse.Namespace) -> None:
     from meristem import export
 
     _check_onnx(args.onnx)
-    is_estimator = hasattr(held, "network_") or _is_bag(held)
-    path = export.onnx_of(held, args.onnx) if is_estimator else export.to_onnx(args.onnx, compact(_network(held)))
+    if _is_table(whole):
+        path = replace(whole, estimator=held).to_onnx(args.onnx)
+    elif hasattr(held, "network_") or _is_bag(held):
+        path = export.onnx_of(held, args.onnx)
+    else:
+        path = export.to_onnx(args.onnx, compact(_network(held)))
     print(f"{path}: {path.stat().st_size:,} bytes")
 
 
@@ -101,9 +109,19 @@ def _load(path: Path) -> Any:
     from meristem.files import load  # only these commands need it
 
     held = load(path)
-    if hasattr(held, "encoding"):
+    if _is_table(held):
         print(f"A table's model: {held.task} {held.target!r} from {len(held.encoding.inputs)} inputs, which are what is shown.")
-        held = held.estimator
+    return _shown(held)
+
+
+def _is_table(held: Any) -> bool:
+    """Whether it is a table's model."""
+    return hasattr(held, "encoding")
+
+
+def _shown(held: Any) -> Any:
+    """What has networks: of a table's model its estimator, of a bag of one the one."""
+    held = held.estimator if _is_table(held) else held
     return held.estimators_[0] if _is_bag(held) and len(held.estimators_) == 1 else held
 
 

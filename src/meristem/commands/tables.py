@@ -1,16 +1,17 @@
 """`meristem fit TABLE --target COLUMN` and `meristem predict MODEL TABLE`: a table in, a small network out, and what it says.
 
-`fit` writes into --out model.safetensors (columns included) and, last, summary.json. What is wrong with the table or the
-options is said before the folder is made. `predict` writes a CSV of predictions, of classes with their probabilities, whole or
+`fit` writes into --out, which is the folder of a run (folders/), model.safetensors (columns included), model.onnx, which
+onnxruntime has been asked about, and, last, summary.json. What is wrong with the table or the options is said before the folder
+is made. `predict` writes a CSV of predictions, of classes with their probabilities, whole or
 not at all where it goes to a file; what of the table the model had never seen is said on standard error.
 """
 
 import argparse
 import csv
+import importlib.util
 import io
-import json
-import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from meristem.commands.ending import ends_with
 from meristem.commands.parsing import add_command
+from meristem.experiments import summary
 from meristem.experiments.summary import check_out
 from meristem.files.whole import write_whole
+from meristem.folders.folder import RunFolder
+from meristem.folders.owned import SUMMARY
 from meristem.show.table import print_table
 
 BLOCK = 65_536  # rows that are written at a time
+FILES = ["model.safetensors", "model.onnx"]
 
 
 def add(commands: Any) -> None:
@@ -36,7 +42,7 @@ def add(commands: Any) -> None:
         description="Find a small network that predicts a column of a table from the others, at a price found by "
         "cross-validation, and say how good it is on rows that were held out.",
         example="meristem fit people.csv --target income --out out/people",
-        more="\nwrites model.safetensors and summary.json into --out; `meristem predict` takes the model.\n",
+        more="\nwrites model.safetensors, model.onnx and summary.json into --out; `meristem predict` takes the model.\n",
     )
     fit.add_argument("table", metavar="TABLE", help="a CSV file (also gzipped), a Parquet file, or - for CSV on standard input")
     fit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
@@ -66,32 +72,60 @@ def add(commands: Any) -> None:
 
 
 def run_fit(args: argparse.Namespace) -> None:
-    """The table is read and understood, then the folder is made, then the search begins."""
-    from meristem.tables.fitting import check_fit, fit_table  # it needs scikit-learn
+    """The table is read and understood, then the folder is made, then the search begins; files are written at the end."""
+    from meristem.tables.fitting import check_options, fit_understood  # it needs scikit-learn
     from meristem.tables.reading import read_table
+    from meristem.tables.understanding import Understood
 
     begun = time.monotonic() - time.process_time()  # what it took to start, as far as that can be told
     if args.test is not None and args.test_file is not None:
         raise ValueError(f"--test={args.test} and --test-file={args.test_file!r} exclude each other; give one.")
     if args.table == "-" and args.test_file == "-":
         raise ValueError("TABLE and --test-file are both standard input; give the path of one.")
-    given: dict[str, Any] = {name: getattr(args, name) for name in ("target", "task", "body", "budget", "rule", "seconds")}
-    given |= {"test": 0.2 if args.test is None else args.test, "random_state": args.seed}
-    given |= {} if args.max_epochs is None else {"max_epochs": args.max_epochs}
-    check_fit(**{name: value for name, value in given.items() if name not in ("target", "task")})
+    how: dict[str, Any] = {name: getattr(args, name) for name in ("body", "budget", "rule", "seconds")}
+    how |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
+    test = 0.2 if args.test is None else args.test
+    check_options(test=test, **how)
     table = read_table(args.table)
-    given["test"] = given["test"] if args.test_file is None else read_table(args.test_file)
-    check_fit(table, **given)
+    test = test if args.test_file is None else read_table(args.test_file)
+    known = Understood.of(table, target=args.target, task=args.task, test=test, seed=args.seed)
+    if args.seconds is not None and time.monotonic() - begun >= args.seconds:
+        raise ValueError(f"--seconds={args.seconds:g} was over when the table had been read; give more.")
     out = check_out(args.out)
-    if args.seconds is not None:
-        given["seconds"] = args.seconds - (time.monotonic() - begun)
-        if given["seconds"] <= 0:
-            raise ValueError(f"--seconds={args.seconds:g} was over when the table had been read; give more.")
-    model = fit_table(table, **given, verbose=True)
-    model.facts["seconds"] |= {"limit": args.seconds, "all": round(time.monotonic() - begun, 3)}
-    model.save(out / "model.safetensors")
-    facts = {"command": shlex.join(["meristem", *sys.argv[1:]]), **model.facts}
-    write_whole(out / "summary.json", json.dumps(facts, indent=1, ensure_ascii=False).encode() + b"\n")
+    with RunFolder.take(out) as folder, ends_with(lambda: "no model was written"):
+        about = {"settings": how | {"target": args.target, "task": known.goal.task, "test": args.test_file or test}}
+        folder.begin(about | {"data": known.table.digest}, summary.command(), resume=False, may_write=[*FILES, SUMMARY])
+        model = fit_understood(known, begun=begun, verbose=True, callbacks=folder.epochs.watcher("search"), **how)
+        files = _graph(model, known)
+        model.facts["seconds"]["all"] = round(time.monotonic() - begun, 3)
+        files["model.safetensors"] = _saved(model, folder.own)
+        written = folder.publish(files, {"command": folder.command, **model.facts})
+    _show(model.facts)
+    print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
+
+
+def _graph(model: Any, known: Any) -> dict[str, bytes]:
+    """The ONNX file, after onnxruntime has said the same as the model of rows that were held out; none without onnx."""
+    from meristem.tables.graph import compared, onnx_bytes
+
+    if importlib.util.find_spec("onnx") is None:
+        print("No model.onnx: onnx is not installed (pip install 'meristem-nn[onnx]').", file=sys.stderr)
+        return {}
+    data = onnx_bytes(model)
+    model.facts["onnx"] = compared(data, model, known.apart, known.held)
+    if model.facts["onnx"] is None:
+        print("model.onnx was not checked: onnxruntime is not installed (pip install onnxruntime).", file=sys.stderr)
+    return {"model.onnx": data}
+
+
+def _saved(model: Any, folder: Path) -> bytes:
+    """The model's file, as `save` writes it and has looked at it."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        model.save(Path(place) / "model.safetensors")
+        return (Path(place) / "model.safetensors").read_bytes()
+
+
+def _show(facts: dict[str, Any]) -> None:
     scores = {"found": facts["score"], **facts["baselines"]}
     sizes = {"found": f"{facts['n_parameters']:,}"}
     rows = [
@@ -100,7 +134,6 @@ def run_fit(args: argparse.Namespace) -> None:
     ]
     measure = facts["score"]["measure"]
     print_table(["model", measure, "95 %", "parameters"], rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")
-    print(f"\nIn {out}: model.safetensors, summary.json")
 
 
 def run_predict(args: argparse.Namespace) -> None:

@@ -36,7 +36,7 @@ from meristem.estimators.shipping import Shipping
 from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
 from meristem.show.measure import error_measure
-from meristem.train.run import Run
+from meristem.train.run import Run, within_budget
 from meristem.train.watching import Everyone
 
 
@@ -92,7 +92,8 @@ class CrossValidated(Shipping, Settings):
                 f"{measure.label} {measure.show(best.error)}, {best.n_parameters:,.0f} parameters a network"
             )
             chosen = best if self.rule == "min" else path.within_one_se()
-            of_folds = [runs[m] for m in path.stand_ins(chosen) if runs[m].best_epoch]  # others diverged at once
+            good = [runs[m] for m in path.stand_ins(chosen) if runs[m].best_epoch]  # others diverged at once
+            of_folds = [within_budget(run, search.prepared) for run in good]  # those that were ended before they settled
             if not of_folds:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in of_folds])))

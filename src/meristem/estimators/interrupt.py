@@ -19,6 +19,9 @@ class Interrupt(Watcher):
     def epoch(self, member: int, info: EpochInfo) -> bool:
         return self.asked
 
+    def over(self) -> bool:
+        return self.asked
+
 
 @contextmanager
 def one_interrupt() -> Iterator[Interrupt]:

@@ -161,7 +161,9 @@ class Search:
             for one, fold, seed in zip(knobs, members.fold, members.seed, strict=True)
         ]
 
-    def trained(self, runs: list[Run], members: Members, stays: Stays | None, first: int = 0) -> list[Run]:
+    def trained(
+        self, runs: list[Run], members: Members, stays: Stays | None, first: int = 0, *, all_begin: bool = True
+    ) -> list[Run]:
         """At their end; `first`: the number by which watchers call the first of them."""
         return trained(
             runs,
@@ -170,6 +172,7 @@ class Search:
             max_epochs=self.max_epochs,
             stays=stays,
             together=self.together,
+            all_begin=all_begin,
             watcher=Everyone([Named(self.watcher.part("search"), {m: first + m for m in range(len(runs))})]),
         )
 
@@ -253,13 +256,22 @@ def in_parts(search: Search, **lists: Any) -> tuple[Path, list[Run]]:
     for name, knob in (("dropouts", "dropout"), ("penalties", "penalty")):
         chosen = search.path(members, runs, 0.0).best()
         others = [value for value in lists[name] if value != getattr(chosen, knob)]
-        if others:
+        if others and not search.watcher.over():
             more = search.grid(**{of: [getattr(chosen, own)] for of, own in LISTS.items()} | {name: others})
-            runs += search.trained(search.begun(more), more, partial(_may_win, chosen.loss), first=len(members))
-            members = members.joined(more)
+            stays = partial(_may_win, chosen.loss)
+            tried = search.trained(search.begun(more), more, stays, first=len(members), all_begin=False)
+            begun_ones = _begun(tried, more.settings)
+            runs += [tried[m] for m in begun_ones]
+            members = members.joined(more.at(begun_ones))
     order = np.argsort(members.penalty, kind="stable")
     runs = [runs[m] for m in order]
     return search.path(members.at(order), runs, time.perf_counter() - begun), runs
+
+
+def _begun(runs: list[Run], settings: np.ndarray) -> np.ndarray:
+    """The members of settings that have an epoch in every fold."""
+    has_begun = np.array([bool(run.epochs.max()) for run in runs])
+    return np.flatnonzero([has_begun[settings == setting].all() for setting in settings])
 
 
 def _may_win(best: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ temperature in kelvin) loses as many digits as the mean has more than the deviat
 and the rest then takes off what the float had no room for. Double precision would do the same, but few accelerators have it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -63,6 +63,7 @@ class Values:
     scale: Any  # [n_out]
     is_flat: bool = False
     link: str = "identity"  # or "log": the network learned log y
+    dtype: Any = np.float32  # in which an ONNX file computes y
 
 
 Ending = Raw | OneOf | AnyOf | Values
@@ -94,7 +95,9 @@ def inputs_of(scaling: tuple[Any, Any] | Columns, n_in: int, dtype: Any) -> Inpu
     (True, True)
     """
     pair = (scaling.scaling.mean, scaling.scaling.scale) if isinstance(scaling, Columns) else scaling
-    mean, scale = (_vector(f"scaling's {name}", values, n_in) for name, values in zip(("mean", "scale"), pair, strict=True))
+    mean, scale = (
+        _vector(f"scaling's {name}", values, n_in, dtype) for name, values in zip(("mean", "scale"), pair, strict=True)
+    )
     if not (scale != 0).all():
         raise ValueError(f"scaling's scale is 0 for feature {np.flatnonzero(scale == 0)[0]}; give 1 for a constant feature.")
     high = mean.astype(dtype)
@@ -127,17 +130,19 @@ def check_ending(ending: Ending, n_out: int) -> Ending:
     if isinstance(ending, Values):
         if ending.link not in LINKS:
             raise unknown("link", ending.link, LINKS)
-        mean, scale = (_vector(f"ending's {name}", getattr(ending, name), n_out) for name in ("mean", "scale"))
+        mean, scale = (_vector(f"ending's {name}", getattr(ending, name), n_out, ending.dtype) for name in ("mean", "scale"))
         if ending.is_flat and n_out != 1:
             raise ValueError(f"is_flat=True is for a network with one output, this one has {n_out}; give is_flat=False.")
-        return Values(mean, scale, ending.is_flat, ending.link)
+        return replace(ending, mean=mean, scale=scale)
     return ending
 
 
-def _vector(name: str, values: Any, n: int) -> np.ndarray:
+def _vector(name: str, values: Any, n: int, dtype: Any) -> np.ndarray:
     vector = np.asarray(values, np.float64)
     if vector.shape != (n,) or not np.isfinite(vector).all():
         raise ValueError(f"{name} has shape {vector.shape}; it must be {n} finite number{'s' * (n != 1)}.")
+    if np.dtype(dtype) == np.float64:
+        return vector
     if len(beyond := vector[(vector != 0) & ~((np.abs(vector) >= SINGLE.tiny) & (np.abs(vector) <= SINGLE.max))]):
         raise ValueError(f"{name} holds {beyond[0]:.3g}, which single precision cannot hold; fit on numbers nearer to 1.")
     return vector

@@ -4,7 +4,7 @@
     outputs  Raw            outputs        float32 [N, n_out]
              OneOf          label          [N], of the classes' type        probabilities  float32 [N, classes]
              AnyOf          labels         int64 [N, n_out], 0 or 1         probabilities  float32 [N, n_out]
-             Values         predictions    float32 [N, n_out], or [N]
+             Values         predictions    of the ending's type [N, n_out], or [N]; float32 as a rule
 
 All arithmetic is in float32, as in `predict`; probabilities agree to 1e-5, numbers to 1e-5 of their standard deviation or to
 a float's last digit, whichever is more. Operator set 17, which every runtime since 2022 has. The same network gives the same
@@ -77,49 +77,67 @@ def build(
     >>> [node.op_type for node in model.graph.node]
     ['Gemm', 'Relu', 'Gemm', 'Identity']
     """
-    onnx, small = _onnx(), compact(network)
+    graph, small = empty(), compact(network)
     n_in, n_out = sizes(small)
     ending = check_ending(ending, n_out)
-    properties = _properties(onnx, n_in, feature_names, metadata)
-    graph = Graph(onnx)
+    properties = _properties(graph.onnx, n_in, feature_names, metadata)
     h = "X"
     n_features = n_in
     if scaling is not None:
         graph.scope = "inputs"
         inputs = inputs_of(scaling, n_in, np.float32)
         h, n_features = standardized(graph, h, inputs), inputs.n_features
-    for k, layer in enumerate(as_numpy(small).layers):
-        graph.scope = f"layer_{k}_{type(layer).__name__}"
-        h = spread(layer)(graph, h)
-    graph.scope = "ending"
-    outputs = finish(ending, graph, h, n_out)
-    x = onnx.helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, ["N", n_features])
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph(graph.nodes, "meristem", [x], outputs, graph.constants),
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=IR,
-        producer_name="meristem",
-        producer_version=meristem.__version__,
-    )
-    onnx.helper.set_model_props(model, properties)
-    onnx.checker.check_model(model, full_check=True)
-    return model
+    outputs = ended(graph, h, small, ending)
+    x = graph.onnx.helper.make_tensor_value_info("X", graph.onnx.TensorProto.FLOAT, ["N", n_features])
+    return modeled(graph, [x], outputs, properties)
+
+
+def empty() -> Graph:
+    """A graph without nodes; raises ImportError where onnx is not installed."""
+    return Graph(_onnx())
 
 
 def standardized(graph: Graph, x: str, inputs: Inputs) -> str:
-    """What the network takes, from columns."""
+    """What the network takes, from columns; in the type of the inputs."""
+    kind = graph.onnx.helper.np_dtype_to_tensor_dtype(inputs.mean.dtype)
     x = x if inputs.kept is None else graph.pick(inputs.kept.tolist(), x)
     if inputs.fill is not None and inputs.gaps is not None:
         is_gap = graph("IsNaN", x)
         x = graph("Where", is_gap, inputs.fill, x)
         if len(inputs.gaps):
-            x = graph.concat([x, graph("Cast", graph.pick(inputs.gaps.tolist(), is_gap), to=graph.onnx.TensorProto.FLOAT)])
+            x = graph.concat([x, graph("Cast", graph.pick(inputs.gaps.tolist(), is_gap), to=kind)])
     z = graph("Div", graph("Sub", graph("Sub", x, inputs.mean), inputs.rest), inputs.scale)
     if not np.isfinite(inputs.limit):
         return z
-    limit = float32(inputs.limit)
+    limit = inputs.mean.dtype.type(inputs.limit)
     c = graph("Clip", z, -limit, limit)
     return graph("Add", c, graph("Mul", graph("Tanh", graph("Div", graph("Sub", z, c), limit)), limit))
+
+
+def ended(graph: Graph, h: str, network: CompactNetwork, ending: Ending) -> list[Any]:
+    """The graph's outputs from what the network takes."""
+    for k, layer in enumerate(as_numpy(network).layers):
+        graph.scope = f"layer_{k}_{type(layer).__name__}"
+        h = spread(layer)(graph, h)
+    graph.scope = "ending"
+    return finish(ending, graph, h, sizes(network)[1])
+
+
+def modeled(
+    graph: Graph, inputs: list[Any], outputs: list[Any], properties: Mapping[str, str], *opsets: tuple[str, int]
+) -> Any:
+    """The graph as an `onnx.ModelProto`, checked; `opsets`: further sets of operators, as domain and version."""
+    helper = graph.onnx.helper
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, "meristem", inputs, outputs, graph.constants),
+        opset_imports=[helper.make_opsetid("", OPSET), *(helper.make_opsetid(*one) for one in opsets)],
+        ir_version=IR,
+        producer_name="meristem",
+        producer_version=meristem.__version__,
+    )
+    helper.set_model_props(model, dict(properties))
+    graph.onnx.checker.check_model(model, full_check=True)
+    return model
 
 
 # ---- endings
@@ -157,12 +175,14 @@ def _(ending: AnyOf, graph: Graph, z: str, n_out: int) -> list[Any]:
 
 @finish.register
 def _(ending: Values, graph: Graph, z: str, n_out: int) -> list[Any]:
-    mean, scale = float32(ending.mean), float32(ending.scale)
+    mean, scale = (np.asarray(values, ending.dtype) for values in (ending.mean, ending.scale))
     if ending.is_flat:
         z, mean, scale = graph("Squeeze", z, np.array([1])), mean[0], scale[0]
+    if ending.dtype != np.float32:
+        z = graph("Cast", z, to=graph.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(ending.dtype)))
     z = graph("Add", graph("Mul", z, scale), mean)
     y = graph("Exp" if ending.link == "log" else "Identity", z, output="predictions")
-    return [_info(graph, y, np.float32, *([] if ending.is_flat else [n_out]))]
+    return [_info(graph, y, ending.dtype, *([] if ending.is_flat else [n_out]))]
 
 
 def _info(graph: Graph, name: str, dtype: Any, *shape: int) -> Any:
@@ -175,11 +195,15 @@ def _info(graph: Graph, name: str, dtype: Any, *shape: int) -> Any:
 # ---- around the graph
 
 
+def versions(onnx: ModuleType) -> str:
+    """What wrote a file, as JSON."""
+    return json.dumps({name.__name__: name.__version__ for name in (meristem, jax, np, onnx)})
+
+
 def _properties(
     onnx: ModuleType, n_in: int, feature_names: Sequence[str] | None, metadata: Mapping[str, str] | None
 ) -> dict[str, str]:
-    versions = {name.__name__: name.__version__ for name in (meristem, jax, np, onnx)}
-    properties = {"versions": json.dumps(versions)}
+    properties = {"versions": versions(onnx)}
     if feature_names is not None:
         names = [str(name) for name in feature_names]
         if len(names) != n_in:

@@ -6,7 +6,8 @@ A member that has stopped costs nothing any more: alone its thread takes the nex
 as soon as a quarter has stopped. With a rule for who `stays`, the settings are compared at some epochs (rungs) by their least
 held-out loss (so far, or since they settle), fold by fold, and who does not stay leaves for good: `better_half` keeps just
 that, `promising` also what is not clearly behind the best, by the standard error of the difference.
-Members that a program cannot share stay apart: with dropout and without, of other room for leaves.
+Members that a program cannot share stay apart: with dropout and without, of other room for leaves. When a watcher says that it
+is over, who has begun stays as it is, and who has not is begun only if all must be.
 
 Imports train; paths.path and the estimators import it.
 """
@@ -42,9 +43,10 @@ def trained(
     max_epochs: int,
     stays: Stays | None = None,
     together: bool | None = None,
+    all_begin: bool = True,
     watcher: Everyone = Everyone([]),
 ) -> list[Run]:
-    """The runs at their end; `settings`: for each the number of its setting."""
+    """The runs at their end; `settings`: for each the number of its setting; `all_begin`: each has an epoch in any case."""
     make_room()
     if together is None:
         together = jax.default_backend() != "cpu"
@@ -56,9 +58,9 @@ def trained(
         if rung and stays is not None:
             there &= stays([least_loss(run) if here else np.inf for run, here in zip(found, there, strict=True)], settings)
             alive = [m for m in alive if there[m]]
-        train(found, alive, prepared, until, max_epochs, watcher)
+        train(found, alive, prepared, until, max_epochs, watcher, all_begin)
         alive = [m for m in alive if not found[m].stopped]
-        if not alive:
+        if not alive or watcher.over():
             break
     return found
 
@@ -139,10 +141,20 @@ def _rungs(max_epochs: int, steps: int) -> list[int]:
     return rungs
 
 
-def _alone(found: list[Run], alive: list[int], prepared: Prepared, until: int, max_epochs: int, watcher: Everyone) -> None:
+def _alone(
+    found: list[Run],
+    alive: list[int],
+    prepared: Prepared,
+    until: int,
+    max_epochs: int,
+    watcher: Everyone,
+    all_begin: bool,
+) -> None:
     over = threading.Event()  # after an interrupt the threads end with their epoch
 
     def train(m: int) -> None:
+        if watcher.over() and (found[m].epochs.max() or not all_begin):
+            return
         own = Everyone([Renamed(watcher, m), Calling(lambda info: over.is_set())])
         found[m] = go_on(found[m], prepared, max_epochs, own, until=until)
 
@@ -161,13 +173,23 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _together(found: list[Run], alive: list[int], prepared: Prepared, until: int, max_epochs: int, watcher: Everyone) -> None:
+def _together(
+    found: list[Run],
+    alive: list[int],
+    prepared: Prepared,
+    until: int,
+    max_epochs: int,
+    watcher: Everyone,
+    all_begin: bool,
+) -> None:
     groups = defaultdict(list)
     for m in alive:
         groups[_program(found[m])].append(m)
     for group in groups.values():
         running = [m for m in group if not found[m].stopped]
         while running and found[running[0]].epochs < until:
+            if watcher.over() and (found[running[0]].epochs or not all_begin):
+                break
             run = stacked([found[m] for m in running])
             names = dict(enumerate(running))
             own = Everyone([Named(watcher, names)]) if watcher.watchers else Everyone([])

@@ -2,7 +2,7 @@
 
     for name, predict in baselines("class", X, y, seconds=None, seed=0): predict(X_of_the_test_part)
 
-Inputs are filled and scaled as an estimator's are; targets of the MLP are standardized. An MLP ends as scikit-learn's does,
+Inputs are filled and scaled as an estimator's are; numbers to predict are standardized. An MLP ends as scikit-learn's does,
 when ten epochs were no better, or with its time; where time is short, fewer rows are taken. Imports scikit-learn.
 """
 
@@ -31,15 +31,12 @@ def baselines(task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None,
     z = columns(X)
     constant = np.bincount(y).argmax() if task == "class" else y.mean()
     yield "constant", lambda x: np.full(len(x), constant)
-    linear = _linear(task, z, y, None if seconds is None else seconds / 3, seed)
-    yield "linear", lambda x: linear.predict(columns(x))
-    if task == "class":
-        mlp = _mlp(task, z, y, seconds, seed)
-        yield "mlp", lambda x: mlp.predict(columns(x))
-    else:
-        mean, scale = y.mean(), y.std() or 1.0
-        mlp = _mlp(task, z, (y - mean) / scale, seconds, seed)
-        yield "mlp", lambda x: mean + scale * mlp.predict(columns(x))
+    mean, scale = (0, 1) if task == "class" else (y.mean(), y.std() or 1.0)
+    learned = y if task == "class" else (y - mean) / scale
+    linear = _linear(task, z, learned, None if seconds is None else seconds / 3, seed)
+    yield "linear", lambda x: mean + scale * linear.predict(columns(x))
+    mlp = _mlp(task, z, learned, seconds, seed)
+    yield "mlp", lambda x: mean + scale * mlp.predict(columns(x))
 
 
 def _linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> Any:

@@ -1,17 +1,19 @@
 """A table's model: the encoding of its columns and the estimator that found its price, as one thing that takes frames.
 
-    model.predict(frame)  model.predict_proba(frame)  model.score(frame)  model.doubts(frame)  model.save(path)
+    model.predict(frame)  model.predict_proba(frame)  model.score(frame)  model.doubts(frame)
+    model.save(path)  model.to_onnx(path)
 
 A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not know are ignored; what of the
 others is unlike those it was made from, `doubts` says. Imports the encoding; fitting, files and commands import it.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from meristem.files.whole import PATHS
+from meristem.files.whole import PATHS, write_whole
 from meristem.tables.column import MISSING
 from meristem.tables.encoding import Encoding
 from meristem.tables.reading import Table, tabled
@@ -97,6 +99,13 @@ class TableModel:
         from meristem.files import save
 
         save(path, self)
+
+    def to_onnx(self, path: PATHS) -> Path:
+        """Write it as an ONNX file that takes raw columns, texts among them: see graph.py."""
+        from meristem.tables.graph import onnx_bytes
+
+        write_whole(path, onnx_bytes(self))
+        return Path(path)
 
     def _said(self, frame: Any, rows: np.ndarray | None, say: Any) -> np.ndarray:
         """What the estimator says of some rows, a block at a time."""

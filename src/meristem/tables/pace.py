@@ -1,10 +1,13 @@
 """How much of a search fits into a time: what one fold takes is measured, then settings, folds and rows are chosen by it.
 
-    options, rows = paced(estimator, X, y, seconds=60.0) → what to change of the estimator, and the rows to search with
+    options, rows, epoch = paced(estimator, X, y, until=…)   what to change of the estimator, the rows to search with, and
+                                                             the seconds of an epoch
+    ending(60.0, look, epoch)                                what of the time is kept for what comes after the search
 
 The estimators' own search tries some ten settings in five folds, which take about a third of their most epochs. Where that is
 too long, first l2 and dropout are not searched, then fewer penalties and folds are, and at last fewer rows. `Deadline` ends it
-in any case: the networks are kept as they are then. Imports the estimators.
+in any case: the networks are kept as they are then, with the epochs that are under way. What comes after it has been measured:
+the score takes a look at all rows that are held out, as a baseline did. Imports the estimators.
 """
 
 import time
@@ -20,6 +23,7 @@ from meristem.train.watching import Watcher
 
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
 TRIED = 2000  # rows that an epoch is measured with
+END, FILES, LOOKS = 0.03, 2.0, 2.0  # of the time; seconds for the files; what a score takes, in looks of a baseline
 SHARE = 1 / 3  # of the most epochs, that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
 
@@ -31,6 +35,9 @@ class Deadline(Watcher):
         self.at, self.has_ended = at, False
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
+        return self.over()
+
+    def over(self) -> bool:
         is_over = time.monotonic() > self.at
         self.has_ended |= is_over
         return is_over
@@ -45,6 +52,17 @@ class _Times(Watcher):
     def epoch(self, member: int, info: EpochInfo) -> bool:
         self.times.append(time.monotonic())
         return False
+
+
+def ending(seconds: float, look: float, epoch: float = 0.0) -> float:
+    """How long before the end a search must: a look at the rows that are held out, and an epoch, take so long.
+
+    No more than half of all, where the time is short.
+
+    >>> ending(100.0, 3.0, 0.5), ending(4.0, 3.0)
+    (11.5, 2.0)
+    """
+    return min(END * seconds + FILES + LOOKS * look + epoch, seconds / 2)
 
 
 @dataclass(frozen=True)
@@ -71,16 +89,16 @@ def plan_within(seconds: float, epoch: float, *, is_open: bool = True) -> Plan:
     return replace(plan, rows=seconds / takes)
 
 
-def paced(estimator: Any, X: np.ndarray, y: np.ndarray, *, seconds: float, seed: int) -> tuple[dict[str, Any], np.ndarray]:
-    """Parameters for a search of at most so many seconds, and which rows to take."""
-    begun, given = time.monotonic(), estimator.get_params()
+def paced(estimator: Any, X: np.ndarray, y: np.ndarray, *, until: float, seed: int) -> tuple[dict[str, Any], np.ndarray, float]:
+    """Parameters for a search that ends then (`time.monotonic`), which rows to take, and what an epoch of them takes."""
+    given = estimator.get_params()
     order = np.random.default_rng(seed).permutation(len(y))
     epoch, compiling = _epoch_seconds(estimator, X, y, order)
-    left = max(0.0, begun + seconds - time.monotonic() - compiling)  # rows of another number take another program
+    left = max(0.1, until - time.monotonic() - compiling)  # rows of another number take another program
     is_open = isinstance(given["penalties"], str) and given["budget"] is None
     plan = plan_within(left, estimator._epochs(len(y)) * epoch / cores(), is_open=is_open)
     rows = np.sort(order[: max(LEAST_ROWS, round(len(y) * plan.rows))])
-    return options_of(plan, estimator, X[rows], y[rows], is_open=is_open), rows
+    return options_of(plan, estimator, X[rows], y[rows], is_open=is_open), rows, epoch * len(rows) / len(y)
 
 
 def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarray) -> tuple[float, float]:

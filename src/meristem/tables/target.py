@@ -20,6 +20,7 @@ from meristem.tables.reading import Table
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]
+LARGEST = 1e150
 MOST_WHOLE, ROWS_EACH = 20, 10  # different whole numbers that are classes, and rows of each on average
 
 
@@ -79,6 +80,8 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
     else:
         why = "as was asked for"
     if task == NUMBER:
+        if abs(largest := max(different[[0, -1]], key=abs)) > LARGEST:
+            raise ValueError(f"{source}: column {name!r} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
         return task, "numbers" if why == NUMBER else f"numbers, {why}", numbers, rows
     if is_numeric and len(different) > MOST_TEXTS:
         raise ValueError(f"{source}: column {name!r} holds {len(different):,} different numbers; task='number' predicts them.")

@@ -3,6 +3,7 @@
     epoch(member, info) → True to stop     after each epoch of each member; `info` is its EpochInfo, on the host
     pulse(member, share)                   within long epochs: the share of the steps that is done
     part(name) → Watcher                   who looks on at a part of a fit that trains more than once: "look", "train", "replay"
+    over() → True                          asked before more is begun that can be left out: nothing further should be
 
 A plain function does, too: `f(info)`, or `f(member, info)` where there are many. Calls may come from several threads.
 """
@@ -32,6 +33,10 @@ class Watcher:
         """Who looks on at a part of this name; its epochs are counted from 1 again."""
         return self
 
+    def over(self) -> bool:
+        """Whether nothing should be begun any more."""
+        return False
+
 
 class Calling(Watcher):
     """A plain function as a watcher."""
@@ -55,6 +60,9 @@ class Renamed(Watcher):
     def pulse(self, member: int, share: float) -> None:
         self.watcher.pulse(self.member, share)
 
+    def over(self) -> bool:
+        return self.watcher.over()
+
 
 class Named(Watcher):
     """A watcher of members that go by other numbers elsewhere."""
@@ -67,6 +75,9 @@ class Named(Watcher):
 
     def pulse(self, member: int, share: float) -> None:
         self.watcher.pulse(self.names[member], share)
+
+    def over(self) -> bool:
+        return self.watcher.over()
 
 
 class Everyone(Watcher):
@@ -86,6 +97,9 @@ class Everyone(Watcher):
 
     def part(self, name: str) -> "Everyone":
         return Everyone(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)
+
+    def over(self) -> bool:
+        return any(watcher.over() for watcher in self.watchers if hasattr(watcher, "over"))
 
 
 def watcher_of(name: str, given: Any) -> Everyone:

@@ -1,0 +1,83 @@
+"""What of a table is used for what: its target, the rows to learn from and those held out, and how its columns are encoded.
+
+    Understood.of(table, target="price", task=None, test=0.2, seed=0) → Understood;  .words() → what there is to say of it
+
+Rows without a target are left out. Of the rest `test` is a share that is held out (of classes as much of each), or a table of
+its own. Everything that is wrong with a table is found here, before anything is computed or written. Imports the encoding and
+the target; fitting and commands import it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from meristem.tables.encoding import Encoding
+from meristem.tables.reading import Table, tabled
+from meristem.tables.target import CLASS, Target
+
+LEAST_ROWS = 10  # on each side of a split
+
+
+@dataclass(frozen=True, eq=False)
+class Understood:
+    """A table, and what it is used for."""
+
+    table: Table
+    goal: Target
+    train: np.ndarray = field(repr=False)  # rows to learn from
+    apart: Table  # the table that is tested on: often the same
+    held: np.ndarray = field(repr=False)  # its rows that are
+    encoding: Encoding
+
+    @classmethod
+    def of(cls, table: Table, *, target: str, task: str | None = None, test: Any = 0.2, seed: int = 0) -> Self:
+        """See the module's header; raises ValueError of one line.
+
+        >>> from meristem.tables.reading import table_of
+        >>> table = table_of({"x": np.arange(20), "side": ["left"] * 10 + ["right"] * 10})
+        >>> Understood.of(table, target="side").words()[0]
+        'the frame: 20 rows; 16 to learn from, 4 held out'
+        """
+        goal = Target.of(table, target, task)
+        train, apart, held = _parts(table, goal, test, seed)
+        return cls(table, goal, train, apart, held, Encoding.of(table, train, without=[target]))
+
+    def words(self) -> list[str]:
+        """What was understood of a table, for a person."""
+        goal, table = self.goal, self.table
+        without = f", {goal.n_dropped:,} without a target are dropped" if goal.n_dropped else ""
+        kinds = [one.kind for one in self.encoding.columns]
+        seen = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        return [
+            f"{table.source}: {table.rows:,} rows{without}; {len(self.train):,} to learn from, {len(self.held):,} held out",
+            f"target {goal.name!r}: {goal.why}",
+            f"columns: {seen}; {len(self.encoding.inputs):,} inputs",
+            *(f"dropped column {name!r}: {why}" for name, why in self.encoding.dropped),
+        ]
+
+
+def _parts(table: Table, goal: Target, test: Any, seed: int) -> tuple[np.ndarray, Table, np.ndarray]:
+    """Training rows; the table that is tested on, and its rows."""
+    if isinstance(test, bool) or not isinstance(test, int | float | np.number):
+        apart = tabled(test)
+        if goal.name not in apart:
+            raise ValueError(f"test: {apart.source} has no column {goal.name!r}; the target must be in it, too.")
+        held = np.flatnonzero(apart[goal.name].as_codes([]) != -1)  # any value
+        if not len(held):
+            raise ValueError(f"test: {apart.source}: column {goal.name!r} is missing in every row.")
+        return goal.rows, apart, held
+    from sklearn.model_selection import train_test_split
+
+    n = len(goal.rows)
+    if round(n * float(test)) < 2 or n < LEAST_ROWS:
+        raise ValueError(f"{table.source} has {n} rows with a target, of which test={test} holds out too few; give more rows.")
+    n_held = round(n * float(test))
+    counts = np.unique(goal.values[goal.rows], return_counts=True)[1] if goal.task == CLASS else np.zeros(1)
+    is_even = counts.min() >= 2 and len(counts) <= min(n_held, n - n_held)
+    train, rest = train_test_split(
+        goal.rows, test_size=n_held, random_state=seed, stratify=goal.values[goal.rows] if is_even else None
+    )
+    if goal.task == CLASS and len(np.unique(goal.values[train])) < 2:
+        raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
+    return np.sort(train), table, np.sort(rest)
