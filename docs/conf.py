@@ -26,7 +26,6 @@ release = version = meristem.__version__
 extensions = ["sphinx.ext.autodoc", "myst_nb"]
 exclude_patterns = ["site"]
 default_role = "literal"
-suppress_warnings = ["toc.empty_glob"]  # report.md and watch.md are part of the site where they are there
 
 myst_heading_anchors = 3
 myst_url_schemes = {"http": None, "https": None, "mailto": None, links.SCHEME: {"url": f"{links.FILES}/{{{{path}}}}"}}
