@@ -1,7 +1,7 @@
 """The site: `make docs` builds it from the pages of this folder, the docstrings and four notebooks that run in the build.
 
-Pages are written to be read in the repository, too; what they link to outside this folder is copied into the site (site/links.py).
-Docstrings are plain text; site/docstrings.py makes pages of them. Warnings are errors (Makefile).
+Pages are written to be read in the repository, too; what they link to outside this folder is copied into the site
+(site/links.py). Docstrings are plain text; site/docstrings.py makes pages of them. Warnings are errors (Makefile).
 """
 
 import os

@@ -17,7 +17,7 @@ ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 
 
 def process(app, what: str, name: str, obj, options, lines: list[str]) -> None:
-    """autodoc's event: the lines are changed in place."""
+    """An event of autodoc: the lines are changed in place."""
     lines[:] = restructured(lines)
 
 
