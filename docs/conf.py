@@ -26,6 +26,7 @@ release = version = meristem.__version__
 extensions = ["sphinx.ext.autodoc", "myst_nb"]
 exclude_patterns = ["site"]
 default_role = "literal"
+smartquotes = False  # 'auto' is a value, not a quotation
 
 myst_heading_anchors = 3
 myst_url_schemes = {"http": None, "https": None, "mailto": None, links.SCHEME: {"url": f"{links.FILES}/{{{{path}}}}"}}
@@ -35,6 +36,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 170
 
 autodoc_typehints = "none"
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 python_maximum_signature_line_length = 90
 

@@ -3,7 +3,7 @@
     prose            a paragraph; `names` are literals, and no other mark means anything but **bold**
     >>> a call       a block of code
     indented lines   a block as it stands: formulas, calls
-    name   what      lines in columns, likewise
+    name   what      lines in columns: each name a term and what it is
     Parameters       numpydoc's sections: each entry a term and what it is
 
 conf.py hands `process` to autodoc; tests/test_docs.py asks what becomes of each form.
@@ -35,6 +35,8 @@ def restructured(lines: list[str]) -> list[str]:
             out += _entries(block)
         elif block[0].lstrip().startswith(">>>"):
             out += _verbatim(block, "pycon")
+        elif (terms := _terms(block)) is not None:
+            out += terms
         elif block[0].startswith(" ") or _is_table(block):
             out += _verbatim(block, "text")
         elif ITEM.match(block[0]):
@@ -110,6 +112,23 @@ def _items(block: list[str]) -> list[str]:
             items[-1] += f" {line.strip()}"
     heads = [ITEM.match(item).group() for item in items]  # type: ignore[union-attr]
     return [*(head + plain(item[len(head) :]) for head, item in zip(heads, items, strict=True)), ""]
+
+
+def _terms(block: list[str]) -> list[str] | None:
+    """Lines in columns, "name   what it is" and more of it below: a list of terms; None where they are something else."""
+    if block[0].startswith(" ") or not _is_table(block):
+        return None
+    found: list[tuple[str, list[str]]] = []
+    for line in block:
+        if line.startswith(" "):
+            found[-1][1].append(line.strip())
+        else:
+            name, *rest = re.split(r" {2,}", line, maxsplit=1)
+            found.append((name, rest))
+    if not all(words for _, words in found):
+        return None
+    terms = [(", ".join(f"``{one}``" for one in re.split(r", ", name)), plain(" ".join(words))) for name, words in found]
+    return [line for term, words in terms for line in (term, f"   {words}", "")]
 
 
 def _is_table(block: list[str]) -> bool:
