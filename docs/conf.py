@@ -36,7 +36,6 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 170
 
 autodoc_typehints = "none"
-autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 python_maximum_signature_line_length = 90
 

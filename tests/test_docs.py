@@ -114,7 +114,19 @@ def test_every_page_is_in_the_sites_contents():
 
 def test_a_docstring_becomes_a_page():
     site = runpy.run_path(str(ROOT / "docs" / "site" / "docstrings.py"))
-    lines = ["What `fit_` does, *not* |more|, **bold**.", "", "    y = g · x", "", "a, b", "     one", "     two", "c    three", "", ">>> 1 + 1", "2"]
+    lines = [
+        "What `fit_` does, *not* |more|, **bold**.",
+        "",
+        "    y = g · x",
+        "",
+        "a, b",
+        "     one",
+        "     two",
+        "c    three",
+        "",
+        ">>> 1 + 1",
+        "2",
+    ]
     assert site["restructured"](lines) == [
         "What ``fit_`` does, \\*not\\* \\|more\\|, **bold**\\ .",
         "",
