@@ -506,7 +506,8 @@ def test_a_first_picture_leaves_a_notebooks_backend_interactive(tmp_path):
     """As in a notebook: a backend that is loaded with the first figure, and switches interaction on."""
     backend = "import matplotlib\nfrom matplotlib.backends.backend_agg import *\nmatplotlib.interactive(True)\n"
     (tmp_path / "notebooks.py").write_text(backend)
-    code = "import matplotlib; from meristem import plot_frontier; plot_frontier([1, 2], [0.2, 0.1]); print(matplotlib.is_interactive())"
+    drawn = "from meristem import plot_frontier; plot_frontier([1, 2], [0.2, 0.1])"
+    code = f"{drawn}\nimport matplotlib\nprint(matplotlib.is_interactive())"
     environment = os.environ | {"MPLBACKEND": "module://notebooks", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
     assert done.stdout == "True\n"
