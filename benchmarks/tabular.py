@@ -145,7 +145,7 @@ def parameters(model: Any) -> int | None:
 
 def choice(model: Any) -> dict[str, Any]:
     """What was chosen by a search."""
-    if hasattr(model, "penalty_"):
+    if hasattr(model, "path_"):
         chosen = {"penalty": model.penalty_, "l2": model.l2_, "input_dropout": model.input_dropout_}
         return {"chosen": chosen | {"penalty_1se": model.penalty_1se_, "epochs": int(model.path_.table["epochs"].sum())}}
     best = getattr(getattr(model, "regressor_", model), "best_params_", None)

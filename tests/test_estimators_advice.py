@@ -144,7 +144,7 @@ def test_text_among_the_features_is_named_with_what_to_do():
 
 BAD = [
     ("penalty", -1, "a number of at least 0"),
-    ("penalty", "high", "a number of at least 0"),
+    ("penalty", "high", "a number of at least 0, or 'auto'"),
     ("penalty", float("nan"), "a number of at least 0"),
     ("width", 0, "an integer of at least 1"),
     ("width", 2.5, "an integer of at least 1"),

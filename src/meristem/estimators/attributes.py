@@ -36,10 +36,11 @@ EVERYONE: Words = {
     "best_epoch_": ("int", "The epoch whose network is kept, from 1."),
     "n_samples_seen_": ("int", "The rows learned from: of the last `fit`, and of every `partial_fit` since."),
     "input_dropout_": ("float", "With input_dropout='auto': the share of inputs that was set to 0 in each step."),
+    "penalty_": ("float", "With penalty='auto': the price."),
     "predictability_": (
         "float",
-        "With l2='auto': the share of the targets' variance (of classes: of their indicators) that kernel ridge regression "
-        "predicts in rows it has not seen; of a stream the first rows decide.",
+        "With l2='auto', or a regressor's penalty='auto': the share of the targets' variance (of classes: of their indicators) "
+        "that kernel ridge regression predicts in rows it has not seen; of a stream the first rows decide.",
     ),
     "n_features_in_": ("int", "The features of X."),
     "feature_names_in_": ("ndarray of str", "The names of the features, where X had names that are texts."),

@@ -30,7 +30,6 @@ from meristem.estimators.device import on
 from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
-from meristem.estimators.prior import between
 from meristem.estimators.repr import Shown
 from meristem.estimators.settings import Settings
 from meristem.estimators.shipping import Shipping
@@ -49,6 +48,7 @@ from meristem.train.temperature import tempered
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
+PENALTY = 1e-3
 B2 = 0.95  # steps on tables are few and noisy: a memory of twenty of them is better than one of a thousand
 LEAST_HELD = 5  # rows
 LINGER = 3.0
@@ -59,7 +59,7 @@ FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon 
 class Growing(Shown, Shipping, Settings):
     """An estimator whose network finds its own size."""
 
-    penalty: float = 1e-3
+    penalty: float | str = "auto"
     l2: float | str = "auto"
     input_dropout: float | str = "auto"
     early_stopping: bool | str = "auto"
@@ -67,7 +67,6 @@ class Growing(Shown, Shipping, Settings):
     warm_start: bool = False
 
     _body: ClassVar[str]
-    _firmness: ClassVar[float] = 1.0  # of the prior on noisy classes
     _stops: ClassVar[bool] = False  # early_stopping, where no one says
 
     # What bodies, classifiers and regressors differ in ----------------------------------------------------------------------
@@ -83,9 +82,17 @@ class Growing(Shown, Shipping, Settings):
         """The share of inputs that is dropped, where no one says and so many columns are more than an indicator."""
         raise NotImplementedError
 
-    def _prior(self, rows: int, targets: Targets) -> tuple[float, float]:
-        """The price of large weights, where no one says: on clear data and on noisy ones."""
+    def _price(self, told: float) -> float:
+        """The penalty, where no one says and the inputs tell so much of the targets."""
+        return PENALTY
+
+    def _prior(self, rows: int, targets: Targets, told: float) -> float:
+        """The price of large weights, likewise."""
         raise NotImplementedError
+
+    def _asks_what_is_told(self) -> bool:
+        """Whether how much of the targets the inputs tell decides anything."""
+        return isinstance(self.l2, str)
 
     def _targets(self, y: Any, weight: np.ndarray) -> Targets:
         """What y means."""
@@ -231,7 +238,7 @@ class Growing(Shown, Shipping, Settings):
         dropout = facts["input_dropout_"] if isinstance(self.input_dropout, str) else float(self.input_dropout)
         return Knobs(
             learning_rate=float(self.learning_rate),
-            penalty=float(self.penalty),
+            penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
             l2=self._l2(facts, targets),
             dropout=dropout or None,
             budget=None if self.budget is None else float(self.budget),
@@ -241,21 +248,22 @@ class Growing(Shown, Shipping, Settings):
     def _l2(self, facts: dict[str, Any], targets: Targets) -> float:
         if not isinstance(self.l2, str):
             return float(self.l2)
-        return between(*self._prior(facts["n_samples_seen_"], targets), facts["predictability_"])
+        return self._prior(facts["n_samples_seen_"], targets, facts["predictability_"])
 
     def _facts(self, rows: Rows, targets: Targets, *, goes_on: bool, is_stream: bool) -> dict[str, Any]:
         """What the rows say before anything is trained: fitted attributes by name."""
         before = self.n_samples_seen_ if is_stream and goes_on else 0
         facts: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
         asked: dict[str, Callable[[], float]] = {}
-        if isinstance(self.l2, str):
+        if self._asks_what_is_told():
             weight = rows.weight * targets.typical(rows.y)
             asked["predictability_"] = lambda: predictability(rows.x, targets.columns(rows.y), weight)
         if isinstance(self.input_dropout, str):
             asked["input_dropout_"] = lambda: self._auto_dropout(n_numbers(rows.x, rows.weight))
         # The first rows decide; the first files do not say.
         known = {name: getattr(self, name) for name in asked if goes_on and hasattr(self, name)}
-        return facts | {name: ask() for name, ask in asked.items() if name not in known} | known
+        facts |= {name: ask() for name, ask in asked.items() if name not in known} | known
+        return facts | ({"penalty_": self._price(facts.get("predictability_", 1.0))} if isinstance(self.penalty, str) else {})
 
     def _begin(self, targets: Targets, columns: Columns, seed: int, *, goes_on: bool) -> TrainState:
         """The state that training starts from."""

@@ -1,7 +1,7 @@
 """What estimators of one kind of body have in common: its own parameters."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from meristem.estimators.base import Growing
 from meristem.estimators.settings import Depth, Leaves
@@ -31,7 +31,9 @@ class Bud(Leaves, Growing):
     """A tree of layers with at most so many leaves."""
 
     _body = "budding"
-    _firmness: ClassVar[float] = 3.0  # it starts as a layer of rectifiers, which can learn noise by heart
+
+    def _firmness(self, told: float) -> float:
+        return 3.0  # it starts as a layer of rectifiers, which can learn noise by heart, however much there is
 
     def _body_options(self) -> dict[str, Any]:
         return super()._body_options() | {"capacity": min(FIRST_LEAVES, self._max_leaves())}

@@ -14,13 +14,14 @@ from meristem.compact.inference import decisive_outputs, outputs
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
+from meristem.estimators.prior import between
 from meristem.estimators.settings import ClassWeight
 from meristem.targets import Classes, Labels
 
 # Of many numbers some are dropped in each step: a tunnel starts linear, and would overfit before it opens. Indicators do not
 # tell of each other as numbers do; without one of them a row is another.
 MANY_NUMBERS, DROPOUT = 16, 0.25
-L2 = 5e-5
+L2, FIRMEST = 5e-5, 10.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -30,8 +31,12 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
     def _auto_dropout(self, numbers: int) -> float:
         return DROPOUT if numbers >= MANY_NUMBERS else 0.0
 
-    def _prior(self, rows: int, targets: Any) -> tuple[float, float]:
-        return L2, max(L2, self._firmness / rows)
+    def _prior(self, rows: int, targets: Any, told: float) -> float:
+        return between(L2, max(L2, self._firmness(told) / rows), told)
+
+    def _firmness(self, told: float) -> float:
+        """Of the prior on noisy classes: how many times as much of them is noise as is told."""
+        return min(FIRMEST, max(1.0, (1 - told) / max(told, 1e-6)))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch over these rows, part of a stream.

@@ -194,10 +194,11 @@ def folder(name: str, value: Any) -> None:
 
 PARAMETERS = {
     "penalty": Parameter(
-        "float",
-        number("of at least 0", lambda v: 0 <= v < np.inf),
+        "float or 'auto'",
+        number_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
         "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: as large as "
-        "training likes.",
+        "training likes. 'auto' is 1e-3 for classifiers; for regressors 1e-3 times the share of the targets' variance that the "
+        "inputs do not tell (1 - `predictability_`), and at least 1e-4.",
     ),
     "width": Parameter(
         "int or 'auto'",
@@ -240,9 +241,10 @@ PARAMETERS = {
         "float or 'auto'",
         number_or_auto("of at least 0", lambda v: 0 <= v < np.inf),
         "The price of large weights, ½ · l2 · ‖W‖² beside the mean loss. 'auto' looks at how much of the targets' variance the "
-        "inputs tell (`predictability_`): from 0.6 on it is 5e-5 for classifiers and 1 / rows for regressors; at half or less, "
-        "where a network could only learn noise by heart, 1 / rows for classifiers (3 / rows for trees) and 10 / rows for "
-        "regressors (1 / rows for tunnels, which start linear; for rare counts 3 times their relative variance / rows).",
+        "inputs tell (`predictability_`). For classifiers it is 5e-5 from 0.6 on; at half or less, where a network could only "
+        "learn noise by heart, it is (1 - `predictability_`) / `predictability_` / rows, from 1 to 10 / rows (3 / rows for "
+        "trees). For regressors it is that of ridge regression, in proportion to the noise: (1 - `predictability_`) · 5 / rows "
+        "(3 / rows for tunnels, which start linear; for rare counts 3 times their relative variance / rows).",
     ),
     "input_dropout": Parameter(
         "float or 'auto'",

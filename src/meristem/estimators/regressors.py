@@ -8,13 +8,17 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from meristem.compact.inference import outputs
-from meristem.estimators.base import Growing
+from meristem.estimators.base import PENALTY, Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
 from meristem.estimators.settings import Loss
 from meristem.targets import Counts, Numbers, Quantiles
 from meristem.train.objectives import OBJECTIVES, Objective, Quantile
 
+# Prices are relative to the loss that is left at the end: a squared error is as large as the variance that inputs do not tell,
+# an absolute one as its root; the deviance of counts has the unit of a likelihood, as that of classes.
+POWER = {"squared_error": 1.0, "huber": 1.0, "absolute_error": 0.5, "quantile": 0.5, "poisson": 0.0}
+LEAST_PRICE, LEAST_NOISE = 0.1, 0.01
 MEANINGS: dict[str, type[Numbers]] = {"poisson": Counts, "quantile": Quantiles}  # of y, by loss; else plain numbers
 
 
@@ -22,7 +26,7 @@ MEANINGS: dict[str, type[Numbers]] = {"poisson": Counts, "quantile": Quantiles} 
 class Regressor(RegressorMixin, Loss, Growing):
     """What the three regressors share."""
 
-    _ridge: ClassVar[float] = 10.0  # alpha where the inputs tell little
+    _ridge: ClassVar[float] = 5.0  # alpha where the inputs tell nothing
     _stops = True
 
     def _objective(self) -> Objective:
@@ -31,9 +35,19 @@ class Regressor(RegressorMixin, Loss, Growing):
     def _auto_dropout(self, numbers: int) -> float:
         return 0.0  # dropping inputs would shrink every slope
 
-    def _prior(self, rows: int, targets: Any) -> tuple[float, float]:
-        # That of ridge regression, with an alpha of 1 and of `_ridge`; more where counts are so rare that few rows say much.
-        return 1 / rows, max(self._ridge, 3 * (targets.relative_variance - 1)) / rows
+    def _price(self, told: float) -> float:
+        return PENALTY * max(LEAST_PRICE, self._left(told))
+
+    def _prior(self, rows: int, targets: Any, told: float) -> float:
+        # That of ridge regression; more where counts are so rare that few rows say much.
+        return max(self._ridge, 3 * (targets.relative_variance - 1)) * max(LEAST_NOISE, self._left(told)) / rows
+
+    def _left(self, told: float) -> float:
+        """Of the loss of a constant, where the inputs tell so much of the variance."""
+        return max(0.0, 1 - told) ** POWER[self.loss]
+
+    def _asks_what_is_told(self) -> bool:
+        return isinstance(self.l2, str) or isinstance(self.penalty, str)
 
     def _permanent(self) -> dict[str, tuple[Any, Any]]:
         made = self._targets_.objective
@@ -92,7 +106,7 @@ class TunnelRegressor(Layered, Regressor):
     """
 
     _body = "tunnel"
-    _ridge = 1.0  # it starts linear, and opens only what is worth its price
+    _ridge = 3.0  # it starts linear, and opens only what is worth its price
 
 
 @documented

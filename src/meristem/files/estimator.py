@@ -43,7 +43,7 @@ KINDS: dict[str, type[Growing]] = {
 }
 ENTRIES = ["estimator", "parameters", "learned", "feature_names", "network", "state", "targets"]
 LEARNED = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
-LATER = ["n_samples_seen_", "predictability_", "input_dropout_", "n_parameters_"]  # not in the first files
+LATER = ["n_samples_seen_", "predictability_", "input_dropout_", "penalty_", "n_parameters_"]  # not in the first files
 PARTS = ["network", "state", "targets", "scaling", "history"]
 EDGE = 4.0  # standard deviations
 ARRAYS = ["|b", "<i", "<u", "|i", "|u", "<f", "<U", "O"]
@@ -86,6 +86,7 @@ LEARNS: dict[str, Callable[[str, Any], None]] = {
     "n_samples_seen_": _whole(0),
     "predictability_": _share,
     "input_dropout_": _share,
+    "penalty_": _share,
     "n_parameters_": _whole(0),
 }
 
