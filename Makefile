@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SEEDS ?= 3
 OUT ?= out/two-spirals
 
-.PHONY: spirals test soak lint bench clean
+.PHONY: spirals test soak lint bench docs clean
 
 spirals: .venv/installed
 	$(BIN)/meristem reproduce two-spirals --seeds $(SEEDS) --models tunnel,budding --out $(OUT)
@@ -38,6 +38,10 @@ soak-double: .venv/installed-test
 lint: .venv/installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
+# The site, in out/docs/index.html: warnings are errors, and the notebooks are run.
+docs: .venv/installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/docs
+
 bench: .venv/installed-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/compact.py
@@ -56,6 +60,10 @@ bench: .venv/installed-bench
 
 .venv/installed-bench: .venv/installed
 	$(PIP) --editable '.[bench,data]'
+	touch $@
+
+.venv/installed-docs: .venv/installed
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 clean:

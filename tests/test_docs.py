@@ -1,6 +1,7 @@
 """What the documentation shows runs: doctests of every module, the README's code and commands; its tables are recorded."""
 
 import doctest
+import fnmatch
 import importlib
 import pkgutil
 import re
@@ -60,10 +61,7 @@ def test_a_star_imports_every_public_name():
     assert public <= set(names) and {"nn", "load", "TunnelClassifier", "plot_growth"} <= set(names)
 
 
-PAGES = [
-    ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "api", "training", "own-body", "sizes", "watch")),
-]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
     for page in PAGES
@@ -79,6 +77,85 @@ def test_the_code_of_the_pages_runs(block, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     exec(compile(block, "a page", "exec"), {})
     assert "print(" not in block or capsys.readouterr().out
+
+
+def test_the_notebooks_are_sources_that_the_build_runs():
+    """Their code is run by `make docs`; here it is at least Python, and all of it is in cells."""
+    notebooks = sorted((ROOT / "docs" / "notebooks").glob("*.md"))
+    assert [page.stem for page in notebooks] == ["own-model", "path", "population", "table"]
+    for page in notebooks:
+        text = page.read_text()
+        assert text.startswith("---\njupytext:") and "```python" not in text
+        cells = re.findall(r"```\{code-cell\} ipython3\n(.*?)```", text, re.DOTALL)
+        assert len(cells) >= 4
+        for cell in cells:
+            compile(cell, page.name, "exec")
+
+
+def test_the_reference_has_every_public_name():
+    shown = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.rst"))
+    named = set(re.findall(r"^\.\. auto\w+:: meristem\.(?:\w+\.)*(\w+)$", shown, re.MULTILINE))
+    public = {name for name in meristem.__all__ if name != "nn"}
+    assert public <= named
+
+
+def test_every_page_is_in_the_sites_contents():
+    """Sphinx says so, too, where it is installed."""
+    index = (ROOT / "docs" / "index.md").read_text()
+    listed = [
+        entry for tree in re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL) for entry in tree.split("\n\n")[1].split()
+    ]
+    docs = ROOT / "docs"
+    pages = [
+        page.relative_to(docs).with_suffix("").as_posix() for kind in ("*.md", "*/*.md", "*/*.rst") for page in docs.glob(kind)
+    ]
+    assert [page for page in pages if page != "index" and not any(fnmatch.fnmatch(page, entry) for entry in listed)] == []
+
+
+def test_a_docstring_becomes_a_page():
+    site = runpy.run_path(str(ROOT / "docs" / "site" / "docstrings.py"))
+    lines = [
+        "What `fit_` does, *not* |more|, **bold**.",
+        "",
+        "    y = g · x",
+        "",
+        "a, b",
+        "     one",
+        "     two",
+        "c    three",
+        "",
+        ">>> 1 + 1",
+        "2",
+    ]
+    assert site["restructured"](lines) == [
+        "What ``fit_`` does, \\*not\\* \\|more\\|, **bold**\\ .",
+        "",
+        *[".. code-block:: text", "", "   y = g · x", ""],
+        *["``a``, ``b``", "   one two", "", "``c``", "   three", ""],
+        *[".. code-block:: pycon", "", "   >>> 1 + 1", "   2", ""],
+    ]
+    entries = ["Parameters", "----------", "width : int, default='auto'", "    Units of", "    every layer."]
+    assert site["restructured"](entries)[2:] == ["``width`` – int, default='auto'", "   Units of every layer.", ""]
+
+
+def test_what_pages_link_to_is_a_file_that_the_site_can_hold():
+    site = runpy.run_path(str(ROOT / "docs" / "site" / "links.py"))
+    for page in (ROOT / "docs").glob("*.md"):
+        for is_picture, _, path in site["LINK"].findall(page.read_text()):
+            assert is_picture or (ROOT / site["file_of"](path)).is_file(), f"{page.name} links to {path}"
+    source = ["[a](../src/meristem/gate.py), [b](../results/mnist), [c](../SECURITY.md), ![d](../results/x.png)"]
+    site["rewrite"](None, "page", source)
+    kept = ["kept:src/meristem/gate.py.txt", "kept:results/mnist/summary.json", "security.md", "../results/x.png"]
+    assert re.findall(r"\]\((.*?)\)", source[0]) == kept
+
+
+def test_every_anchor_of_a_link_is_a_heading():
+    for page in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/notebooks/*.md")]:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+            there = (page.parent / target if target else page).read_text()
+            headings = re.findall(r"^#+ (.*)$", there, re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in slugs, f"{page.name} links to {target}#{anchor}"
 
 
 def test_every_parameter_is_explained_with_its_default():
@@ -102,8 +179,8 @@ def test_the_readmes_commands_exist():
 
 
 def test_links_and_pictures_are_there():
-    for page in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("results/*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)[)#]", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 

@@ -1,6 +1,7 @@
 """Pictures of fitted estimators: what is drawn is what was trained, on any axes, and nothing else is touched."""
 
 import copy
+import os
 import subprocess
 import sys
 import warnings
@@ -499,3 +500,14 @@ def test_the_frontier_joins_what_nothing_beats():
     assert x.tolist() == [100, 200, 300] and np.allclose(y, [10, 5, 4])
     with pytest.raises(ValueError, match="give as many of each"):
         plot_frontier([1, 2], [0.1])
+
+
+def test_a_first_picture_leaves_a_notebooks_backend_interactive(tmp_path):
+    """As in a notebook: a backend that is loaded with the first figure, and switches interaction on."""
+    backend = "import matplotlib\nfrom matplotlib.backends.backend_agg import *\nmatplotlib.interactive(True)\n"
+    (tmp_path / "notebooks.py").write_text(backend)
+    drawn = "from meristem import plot_frontier; plot_frontier([1, 2], [0.2, 0.1])"
+    code = f"{drawn}\nimport matplotlib\nprint(matplotlib.is_interactive())"
+    environment = os.environ | {"MPLBACKEND": "module://notebooks", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout == "True\n"

@@ -31,6 +31,7 @@ from meristem.estimators.given import weights_of
 from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
+from meristem.estimators.repr import Shown
 from meristem.estimators.settings import Settings
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
@@ -58,7 +59,7 @@ FROM_X = ["n_features_in_", "feature_names_in_"]  # set by scikit-learn as soon 
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Growing(Shipping, Settings):
+class Growing(Shown, Shipping, Settings):
     """An estimator whose network finds its own size."""
 
     penalty: float | str = "auto"

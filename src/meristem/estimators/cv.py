@@ -31,6 +31,7 @@ from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.paths import Folds, Search, Table, all_of, fitted, in_parts
 from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
+from meristem.estimators.repr import Shown
 from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Settings
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.watching import watchers
@@ -41,7 +42,7 @@ from meristem.train.watching import Everyone
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CrossValidated(Shipping, Settings):
+class CrossValidated(Shown, Shipping, Settings):
     """An estimator whose network finds its own size, at a price that is found from the data."""
 
     penalties: Any = "auto"

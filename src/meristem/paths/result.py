@@ -141,6 +141,21 @@ class Path:
 
         return import_module("pandas").DataFrame(self.table)
 
+    def _repr_html_(self) -> str:
+        """In a notebook: a row for each setting; that of the best score is bold."""
+        from meristem.show.card import table
+
+        points, best = self.points, self.best().members
+        rows = [
+            [f"{value:.3g}" for value in (*point.knobs.values(), point.loss, point.error)] + [f"{point.n_parameters:,.0f}"]
+            for point in points
+        ]
+        return table(
+            [*KNOBS, "loss", "error", "parameters"],
+            rows,
+            marked=[place for place, point in enumerate(points) if point.members == best],
+        )
+
     def plot_path(self, ax: Any = None) -> Any:
         """Loss and size against the penalty (`meristem.pictures`)."""
         from meristem.pictures.path import plot_path

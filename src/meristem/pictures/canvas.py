@@ -25,6 +25,9 @@ def canvas(name: str, given: Any, *, size: tuple[float, float], rows: int = 1) -
         return
     import matplotlib.pyplot as plt
 
+    # The backend is loaded with what is drawn first, and a notebook's switches interaction on: a setting that must not be put
+    # back with ours, or no later figure would be shown.
+    plt.draw_if_interactive()
     with matplotlib.rc_context(STYLE):
         axes = plt.subplots(rows, 1, figsize=size, layout="constrained", sharex=True, squeeze=False)[1][:, 0]
         for ax in axes:  # ticks are made when the figure is shown, after the settings are put back

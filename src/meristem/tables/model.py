@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from meristem.estimators.repr import size_card
 from meristem.files.whole import PATHS, write_whole
 from meristem.tables.column import MISSING
 from meristem.tables.encoding import Encoding
 from meristem.tables.reading import Table, tabled
 from meristem.tables.scoring import scored
 from meristem.tables.target import CLASS
+
+NAMED = 12  # columns that a notebook is told of
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +109,12 @@ class TableModel:
 
         write_whole(path, onnx_bytes(self))
         return Path(path)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what is predicted from what, and the size and structure of its networks."""
+        names = [column.name for column in self.encoding.columns]
+        columns = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
+        return size_card(self.estimator, title=f"{self.target} ({self.task}) from {columns}")
 
     def _said(self, frame: Any, rows: np.ndarray | None, say: Any) -> np.ndarray:
         """What the estimator says of some rows, a block at a time."""
