@@ -87,11 +87,11 @@ def fit_table(
     answers = known.answers(apart)[0][held]
     left = None if seconds is None else begun + seconds * (1 - END) - time.monotonic()
 
-    beside = {}
+    beside, said_by = {}, {}
     share = None if left is None else BESIDE * left
     for name, predict in baselines(goal.task, X, places, seconds=share, seed=random_state):
-        said = np.concatenate([predict(block) for block in encoding.blocks(apart, held)])
-        beside[name] = scored(goal.task, answers, said, random_state)
+        said_by[name] = np.concatenate([predict(block) for block in encoding.blocks(apart, held)])
+        beside[name] = scored(goal.task, answers, said_by[name], random_state)
         say(f"{name}: {in_words(beside[name])}")
     compared = time.monotonic()
 
@@ -104,7 +104,8 @@ def fit_table(
     estimator.fit(X[rows], y[rows])
     estimator.callbacks = None  # they have been told, and no file holds them
     searched = time.monotonic()
-    model = TableModel(encoding, estimator, target, goal.task, facts)
+    judges = known.sampled(apart, held, known.answers(apart)[0], said_by)
+    model = TableModel(encoding, estimator, target, goal.task, facts, judges)
     facts |= _found(model, whole, goal, beside, train=train, held=held, used=len(rows), body=body)
     facts["score"] = model.scored(apart, held)
     facts["seconds"] = {
@@ -195,6 +196,16 @@ def _parts(table: Table, goal: Target, test: Any, seed: int) -> tuple[np.ndarray
     if goal.task == CLASS and len(np.unique(goal.values[train])) < 2:
         raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
     return np.sort(train), table, np.sort(rest)
+
+
+def held_again(model: TableModel, table: Table) -> np.ndarray | None:
+    """The rows of the file that a model was made from which were held out then; None of any other table."""
+    known = model.facts["rows"]
+    is_same = table.digest is not None and table.digest == model.facts.get("digest") and table.rows == known["all"]
+    if not is_same or known["train"] + known["test"] + known["without_target"] != known["all"]:  # it was tested on another
+        return None
+    goal = Target.of(tabled(table), model.target, model.task)
+    return _parts(table, goal, known["test"] / len(goal.rows), int(model.facts["seed"]))[2]
 
 
 def _drawn(rows: np.ndarray, most: int, seed: int) -> np.ndarray:
