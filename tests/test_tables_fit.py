@@ -219,8 +219,8 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         done, out = commands[name], folder / "out" / name
         assert done.returncode == 0, done.stderr
         assert said in done.stderr and " left" in done.stderr, "progress with the time left"
-        assert f"In {out}: model.safetensors, summary.json" in done.stdout and "linear" in done.stdout
-        assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "summary.json"]
+        assert f"In {out}: model.safetensors, report.html, summary.json" in done.stdout and "linear" in done.stdout
+        assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "report.html", "summary.json"]
         summary = json.loads((out / "summary.json").read_text())
         assert summary["command"].startswith("meristem fit") and summary["seconds"]["all"] > 0
         assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k != "command"}

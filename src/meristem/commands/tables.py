@@ -1,7 +1,7 @@
 """`meristem fit TABLE --target COLUMN` and `meristem predict MODEL TABLE`: a table in, a small network out, and what it says.
 
-`fit` writes into --out model.safetensors (columns included) and, last, summary.json. What is wrong with the table or the
-options is said before the folder is made. `predict` writes a CSV of predictions, of classes with their probabilities, whole or
+`fit` writes into --out model.safetensors (columns included), report.html and, last, summary.json. What is wrong with the table
+or the options is said before the folder is made. `predict` writes a CSV of predictions, of classes with their probabilities, whole or
 not at all where it goes to a file; what of the table the model had never seen is said on standard error.
 """
 
@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
         description="Find a small network that predicts a column of a table from the others, at a price found by "
         "cross-validation, and say how good it is on rows that were held out.",
         example="meristem fit people.csv --target income --out out/people",
-        more="\nwrites model.safetensors and summary.json into --out; `meristem predict` takes the model.\n",
+        more="\nwrites model.safetensors, report.html and summary.json into --out; `meristem predict` takes the model.\n",
     )
     fit.add_argument("table", metavar="TABLE", help="a CSV file (also gzipped), a Parquet file, or - for CSV on standard input")
     fit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
@@ -90,6 +90,9 @@ def run_fit(args: argparse.Namespace) -> None:
     model = fit_table(table, **given, verbose=True)
     model.facts["seconds"] |= {"limit": args.seconds, "all": round(time.monotonic() - begun, 3)}
     model.save(out / "model.safetensors")
+    model.report(
+        out / "report.html", seconds=3.0 if args.seconds is None else max(0.2, args.seconds - time.monotonic() + begun)
+    )
     facts = {"command": shlex.join(["meristem", *sys.argv[1:]]), **model.facts}
     write_whole(out / "summary.json", json.dumps(facts, indent=1, ensure_ascii=False).encode() + b"\n")
     scores = {"found": facts["score"], **facts["baselines"]}
@@ -100,7 +103,7 @@ def run_fit(args: argparse.Namespace) -> None:
     ]
     measure = facts["score"]["measure"]
     print_table(["model", measure, "95 %", "parameters"], rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")
-    print(f"\nIn {out}: model.safetensors, summary.json")
+    print(f"\nIn {out}: model.safetensors, report.html, summary.json")
 
 
 def run_predict(args: argparse.Namespace) -> None:

@@ -1,4 +1,7 @@
-"""Methods of every fitted estimator that write it: a model file, an ONNX file, a PyTorch module, a page. Each imports what it needs."""
+"""Methods of every fitted estimator that write it: a model file, an ONNX file, a PyTorch module, a page about it.
+
+Each imports what it needs.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +39,7 @@ class Shipping:
         """Write a page that says how good it is on X and y, what it is beside simpler models, and what it became.
 
         X and y are rows that it has not learned from. With `train=(X, y)`, the rows that it has, a constant, a linear model and
-        an MLP learn from the same; without, from other parts of X and y. One HTML file that needs no network; see docs/report.md.
+        an MLP learn from the same; without, from other parts of X and y. One HTML file, no network; see docs/report.md.
         """
         from meristem.report import write_report
 

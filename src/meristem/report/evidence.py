@@ -6,19 +6,13 @@
 Nothing here is written for a reader: words.py, sections.py and the figures do that. Imports estimators and tables.
 """
 
-import hashlib
-import sys
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import jax
 import numpy as np
 
-import meristem
-from meristem.columns import Columns
-from meristem.estimators import features
 from meristem.report.beside import NAMES, crossed, fitted_beside, n_parameters
+from meristem.report.given import checked, digest_of, doubts_of, reads
 from meristem.report.importance import Importance, shuffled
 from meristem.report.judge import CLASS, LABELS, MEASURES, Judge, outputs_of, said_of
 
@@ -79,7 +73,7 @@ class Evidence:
 def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
     """X and y are rows that the model has not learned from; `train=(X, y)` those that it has, for the others to learn from."""
     plain = getattr(model, "_model_", model)
-    X, judge = _checked(plain, X, y)
+    X, judge = checked(plain, X, y)
     seed = model.random_state if isinstance(model.random_state, int) else 0
     raw = outputs_of(model, X)
     said = said_of(model, raw, judge)
@@ -90,7 +84,7 @@ def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
     else:
         if not isinstance(train, tuple | list) or len(train) != 2:
             raise ValueError(f"train is a {type(train).__name__}; it must be a pair (X, y).")
-        x, known = _checked(plain, *train)
+        x, known = checked(plain, *train)
         others = fitted_beside(judge, X, (x, known.y), seconds=2 * SECONDS, seed=seed)
         how = f"The others learned from the {len(known.y):,} rows given as train."
     names = [str(name) for name in getattr(model, "feature_names_in_", [f"column {place}" for place in range(X.shape[1])])]
@@ -106,8 +100,8 @@ def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
         judge=judge,
         said=said,
         raw=raw,
-        doubts=tuple(_of_rows(model, X, judge)),
-        digest=_digest(X, y),
+        doubts=tuple(doubts_of(model, X, judge)),
+        digest=digest_of(X, y),
         **_mattering(model, judge, X, off, names, groups, SECONDS, seed),
     )
 
@@ -128,7 +122,9 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
     if held is None:
         score, n = facts["score"], int(facts["rows"]["test"])
         beside = _recorded(estimator, task, facts, score)
-        return Evidence(rows=f"{n:,} rows that were held out", score=score, n_rows=n, beside=beside, how_beside=_same(n), **common)
+        return Evidence(
+            rows=f"{n:,} rows that were held out", score=score, n_rows=n, beside=beside, how_beside=_same(n), **common
+        )
     labels = tuple(str(label) for label in model.classes.tolist()) if task == CLASS else ()
     judge = Judge(task, held.y if task == CLASS else held.y.reshape(-1, 1), labels)
     raw = outputs_of(estimator, held.X)
@@ -139,7 +135,12 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
     if held.said:
         beside, how = _beside(estimator, judge, off, held.said, seed, facts), _same(n)
     else:
-        beside, how = _recorded(estimator, task, facts, score), _same(n) if is_held else "The others were fitted and scored with the model, on the rows held out then; they are not those of this report."
+        beside, how = (
+            _recorded(estimator, task, facts, score),
+            _same(n)
+            if is_held
+            else "The others were scored when the model was made, on the rows held out then: not on those of this report.",
+        )
     places = np.split(np.arange(len(inputs)), np.cumsum([len(one.inputs) for one in model.encoding.columns])[:-1])
     names = [one.name for one in model.encoding.columns]
     return Evidence(
@@ -158,17 +159,6 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
 
 def _same(n: int) -> str:
     return f"The others learned from the same rows, and are judged by the same {n:,}."
-
-
-def _checked(plain: Any, X: Any, y: Any) -> tuple[Any, Judge]:
-    X, y = features.checked_with(plain, X, y, reset=False)
-    y = plain._validated_target(y)
-    targets = plain._targets_
-    columns = y.shape[1] if y.ndim == 2 else 1
-    expected = targets.n_out // len(targets.levels) if hasattr(targets, "levels") else targets.n_out
-    if (hasattr(targets, "count") or not hasattr(plain, "classes_")) and columns != expected:
-        raise ValueError(f"y has {columns} columns; this model predicts {expected}.")
-    return X, Judge.of(plain, y)
 
 
 def _beside(
@@ -216,51 +206,3 @@ def _mattering(
         "unused": tuple(name for name, one in zip(names, used, strict=True) if not one),
         "importance": found,
     }
-
-
-def reads(model: Any) -> np.ndarray:
-    """Which columns of X [features] any of its networks reads."""
-    found = np.zeros(model.n_features_in_, bool)
-    for one in getattr(model, "estimators_", [model]):
-        gates, columns = one.network_.features, one._columns_
-        is_open = np.ones(columns.n_inputs, bool) if gates is None else np.asarray(gates.value) > 0
-        found |= is_open[: columns.n_features]
-        found[columns.gaps] |= is_open[columns.n_features :]
-    return found
-
-
-def _of_rows(model: Any, X: Any, judge: Judge) -> list[str]:
-    """What is doubtful about the rows that a report is made with."""
-    lines = []
-    columns, seen = model._columns_, getattr(model, "n_samples_seen_", None) or model._model_.n_samples_seen_
-    if X.shape[0] == seen and np.allclose(Columns.of(X).fill, columns.fill, rtol=1e-6, atol=0):
-        lines.append("These are the rows that it learned from, as far as can be told: on others it will be worse.")
-    if judge.kind == CLASS and (n := int((judge.y < 0).sum())):
-        lines.append(f"{n:,} of the rows have a class that the model has never seen; they count as wrong.")
-    if judge.kind == CLASS and len(np.unique(judge.y)) == 1:
-        lines.append("All rows are of one class: whether it tells classes apart cannot be seen here.")
-    if judge.base.sum() <= 0:
-        lines.append("All rows have the same number: R² says nothing here.")
-    return lines
-
-
-def _digest(X: Any, y: Any) -> str:
-    """SHA-256 of the rows: of X as float64, a row after the other, then of y as text."""
-    found = hashlib.sha256()
-    for at in range(0, X.shape[0], 4096):
-        block = X[at : at + 4096]
-        found.update(np.ascontiguousarray(block.toarray() if hasattr(block, "toarray") else block, "<f8").tobytes())
-    rows = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-    found.update("\n".join(map(str, rows.tolist())).encode("utf-8", "replace"))
-    return found.hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Of what this report was made with."""
-    found = {"meristem": meristem.__version__, "Python": sys.version.split()[0], "jax": jax.__version__, "NumPy": np.__version__}
-    for name in ("equinox", "scikit-learn"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -39,7 +39,8 @@ def shuffled(
     """`cost(X[rows], rows)` is what each of some rows costs; None where not even a single round is to be had in time.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> found = shuffled(lambda x, rows: (x[:, 0] - X[rows, 0]) ** 2, X, np.ones(500), [np.array([0]), np.array([1])], seconds=1)
+    >>> groups = [np.array([0]), np.array([1])]
+    >>> found = shuffled(lambda x, rows: (x[:, 0] - X[rows, 0]) ** 2, X, np.ones(500), groups, seconds=1)
     >>> bool(found.mean[0] > 1), found.mean[1].item()
     (True, 0.0)
     """
@@ -48,24 +49,28 @@ def shuffled(
     begun = time.monotonic()
     cost(X[rows], rows)
     each = time.monotonic() - begun
-    rounds = seconds / max(1e-9, each * len(groups))
-    if rounds < 1:
-        rows = rows[: max(LEAST_ROWS, int(len(rows) * rounds))]
-        if len(rows) * seconds < 0.02 * LEAST_ROWS:
+    affordable = seconds / max(1e-9, each * len(groups))
+    if affordable < 1:
+        few = max(LEAST_ROWS, int(len(rows) * affordable))
+        if few * each * len(groups) / len(rows) > 3 * seconds:
             return None
-    repeats = int(np.clip(rounds, 1, REPEATS))
+        rows = np.sort(rng.permutation(rows)[:few])
+    repeats = int(np.clip(affordable, 1, REPEATS))
     x = X[rows]
     x = np.array(x.toarray() if hasattr(x, "toarray") else x, float)
     before, total = cost(x, rows).sum(), max(float(base[rows].sum()), np.finfo(float).tiny)
-    lost, spoken = np.zeros((len(groups), repeats)), begun
-    for place, group in enumerate(groups):
-        kept = x[:, group].copy()
-        for repeat in range(repeats):
+    rounds: list[np.ndarray] = []
+    spoken = begun
+    while len(rounds) < repeats and (not rounds or time.monotonic() - begun < seconds):
+        lost = np.zeros(len(groups))
+        for place, group in enumerate(groups):
+            kept = x[:, group].copy()
             x[:, group] = kept[rng.permutation(len(rows))]
-            lost[place, repeat] = (cost(x, rows).sum() - before) / total
-        x[:, group] = kept
-        if verbose and time.monotonic() - spoken > QUIET:
-            spoken = time.monotonic()
-            print(f"report: {place + 1} of {len(groups)} inputs shuffled", file=sys.stderr, flush=True)
-    spread = lost.std(1, ddof=1) if repeats > 1 else np.zeros(len(groups))
-    return Importance(lost.mean(1), spread, len(rows), repeats)
+            lost[place] = (cost(x, rows).sum() - before) / total
+            x[:, group] = kept
+            if verbose and time.monotonic() - spoken > QUIET:
+                spoken = time.monotonic()
+                print(f"report: shuffled {place + 1} of {len(groups)} inputs", file=sys.stderr, flush=True)
+        rounds.append(lost)
+    spread = np.std(rounds, 0, ddof=1) if len(rounds) > 1 else np.zeros(len(groups))
+    return Importance(np.mean(rounds, 0), spread, len(rows), len(rounds))

@@ -1,4 +1,4 @@
-"""How good what was said is, row by row, whatever y means: off [rows] is what each row costs, base [rows] what it would at worst.
+"""How good what was said is, row by row, whatever y means: off [rows] is what each row costs, base [rows] what it may.
 
     score = 1 − Σ off / Σ base,  with 95 % limits;  a loss of score is Σ (off' − off) / Σ base
 
@@ -32,7 +32,9 @@ class Judge:
     """What y is, and what it is compared by; see the module's header."""
 
     kind: str
-    y: np.ndarray = field(repr=False)  # places of classes [n], −1 where it is none of them; 0 and 1 [n, labels]; numbers [n, columns]
+    y: np.ndarray = field(
+        repr=False
+    )  # places of classes [n], −1 where it is none of them; 0 and 1 [n, labels]; numbers [n, columns]
     labels: tuple[str, ...] = ()  # of classes
     levels: tuple[float, ...] = ()  # of quantiles
     variance: np.ndarray | None = field(default=None, repr=False)  # [columns] that squares are counted in; None: that of y

@@ -1,4 +1,4 @@
-"""Sections about what was said of the rows: classes that were confused, numbers that were off, and whether it is as sure as right.
+"""Sections about what was said of the rows: classes that were confused, numbers that were off, and how sure it was.
 
     confusion(evidence), residuals(evidence), calibration(evidence) → Section, or None where there is nothing of the kind
 
@@ -38,13 +38,20 @@ def confusion(evidence: Evidence) -> Section | None:
         n, a, b = wrong[0]
         words.append(f"Most often “{cut(labels[a], 40)}” was taken for “{cut(labels[b], 40)}”, {_times(int(n))}.")
     right = [
-        [cut(labels[c], 60), count(counts[c].sum()), _share(counts[c, c], counts[c].sum()), _share(counts[c, c], counts[:, c].sum())]
+        [
+            cut(labels[c], 60),
+            count(counts[c].sum()),
+            _share(counts[c, c], counts[c].sum()),
+            _share(counts[c, c], counts[:, c].sum()),
+        ]
         for c in range(len(labels))
     ]
     tables = [Table("Each class", ["class", "rows", "found of it", "right where it is said"], right[:200], len(labels) > 10)]
     if len(labels) <= confused.MOST:
         return Section("confusion", "What is taken for what", words, [confused.draw(counts, labels)], tables)
-    listed = [[cut(labels[a], 60), cut(labels[b], 60), count(n), _share(n, counts[a].sum())] for n, a, b in wrong[:MOST_CONFUSIONS]]
+    listed = [
+        [cut(labels[a], 60), cut(labels[b], 60), count(n), _share(n, counts[a].sum())] for n, a, b in wrong[:MOST_CONFUSIONS]
+    ]
     words.append(f"The {len(listed)} most frequent of {many(len(wrong), 'kind')} of confusion are listed.")
     tables.insert(0, Table("The largest confusions", ["true", "said", "rows", "of the true ones"], listed))
     return Section("confusion", "What is taken for what", words, [], tables)
@@ -67,8 +74,22 @@ def _labels(evidence: Evidence) -> Section:
         both = int((true & given).sum())
         rows.append([name, count(true.sum()), count(given.sum()), _share(both, true.sum()), _share(both, given.sum())])
     all_right = float((judge.y == said).all(1).mean())
-    words = [f"All labels are right in {share(all_right)} of the rows; {figure(float((judge.y != said).sum(1).mean()))} are wrong on average."]
-    return Section("confusion", "Which labels are found", words, [], [Table("Each label", ["label", "rows with it", "said of", "found of it", "right where it is said"], rows[:200], len(rows) > 12)])
+    wrong = figure(float((judge.y != said).sum(1).mean()))
+    words = [f"All labels are right in {share(all_right)} of the rows; {wrong} are wrong on average."]
+    return Section(
+        "confusion",
+        "Which labels are found",
+        words,
+        [],
+        [
+            Table(
+                "Each label",
+                ["label", "rows with it", "said of", "found of it", "right where it is said"],
+                rows[:200],
+                len(rows) > 12,
+            )
+        ],
+    )
 
 
 def residuals(evidence: Evidence) -> Section | None:
@@ -80,7 +101,8 @@ def residuals(evidence: Evidence) -> Section | None:
     off = found - true
     words = [
         f"Half of the rows are off by less than {figure(float(np.median(np.abs(off))))}, nine of ten by less than "
-        f"{figure(float(np.quantile(np.abs(off), 0.9)))}, in the target’s own unit; true numbers go from {figure(true.min())} to {figure(true.max())}."
+        f"{figure(float(np.quantile(np.abs(off), 0.9)))}, in the target’s own unit; "
+        f"true numbers go from {figure(true.min())} to {figure(true.max())}."
     ]
     if judge.y.shape[1] > 1:
         words.append(f"Drawn is the first of {judge.y.shape[1]} numbers.")
@@ -91,7 +113,11 @@ def residuals(evidence: Evidence) -> Section | None:
         ["mean of predicted − true", figure(float(off.mean()))],
     ]
     return Section(
-        "residuals", "How far off it is", words, [off_by.draw(true, found, evidence.target)], [Table("Errors", ["measure", "value"], rows)]
+        "residuals",
+        "How far off it is",
+        words,
+        [off_by.draw(true, found, evidence.target)],
+        [Table("Errors", ["measure", "value"], rows)],
     )
 
 

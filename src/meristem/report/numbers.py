@@ -1,6 +1,6 @@
 """Numbers for readers: three digits that mean something, thousands set apart, times in words.
 
-    figure(0.95333) → '0.953'    count(12345) → '12,345'    rows(1) → '1 row'    duration(200) → '3 min 20 s'
+    figure(1234.5) → '1,230'    rate(0.95333) → '0.953'    many(12345, "row") → '12,345 rows'    duration(200) → '3 min 20 s'
 
 Imports nothing; whatever says something imports it.
 """
@@ -27,6 +27,16 @@ def figure(value: float) -> str:
         return signed(f"{round(value, 2 - power):,.0f}")
     text = f"{value:.{2 - power}f}"
     return signed(text.rstrip("0").rstrip(".") if float(text) == int(float(text)) else text)
+
+
+def rate(value: float) -> str:
+    """A score, or a difference of two: three digits after the point.
+
+    >>> rate(0.95333), rate(-0.00004), rate(-1.5), rate(float("nan"))
+    ('0.953', '0', '−1.500', '–')
+    """
+    text = f"{value:.3f}"
+    return "–" if not math.isfinite(value) else signed(text) if float(text) else "0"
 
 
 def signed(text: str) -> str:

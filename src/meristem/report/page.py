@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from meristem.report.evidence import Evidence
-from meristem.report.numbers import count, duration, figure
+from meristem.report.numbers import count, duration, rate
 from meristem.report.section import Section, Table
 from meristem.report.sections import sections
 from meristem.report.style import STYLE
@@ -19,6 +19,7 @@ from meristem.report.svg import Child, Element, el, render
 from meristem.report.words import doubts, kind_of, subject, summary
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+LONG = 24  # letters of a word that may be broken
 NUMBER = re.compile(r"[−+]?[\d,.]+( %| × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?( to [−+]?[\d,.]+)?|–|")
 
 
@@ -43,8 +44,7 @@ def page_of(evidence: Evidence) -> str:
         el("footer", el("p", "Made by meristem; this page is complete in itself and can be sent or printed.")),
     )
     style = f"<style>{STYLE}</style></head>"
-    whole = f"<!DOCTYPE html>\n<html lang=\"en\">{render(head).removesuffix('</head>')}{style}{render(body)}</html>\n"
-    return whole
+    return f'<!DOCTYPE html>\n<html lang="en">{render(head).removesuffix("</head>")}{style}{render(body)}</html>\n'
 
 
 def _header(evidence: Evidence, title: str, parts: list[Section]) -> Element:
@@ -66,9 +66,11 @@ def _header(evidence: Evidence, title: str, parts: list[Section]) -> Element:
 def _tiles(evidence: Evidence) -> Element:
     score, tiles = evidence.score, []
     if score is not None and np.isfinite(score["value"]):
-        tiles.append((score["measure"], figure(score["value"]), f"{figure(score['low'])} to {figure(score['high'])}"))
+        tiles.append((score["measure"], rate(score["value"]), f"{rate(score['low'])} to {rate(score['high'])}"))
     tiles.append(("parameters", count(evidence.model.n_parameters_), _networks(len(evidence.networks))))
-    tiles.append(("judged by", count(evidence.n_rows), "rows held out" if evidence.facts and "held" in evidence.rows else "rows"))
+    tiles.append(
+        ("judged by", count(evidence.n_rows), "rows held out" if evidence.facts and "held" in evidence.rows else "rows")
+    )
     seconds = evidence.facts.get("seconds", {}).get("all") or (evidence.model.path_.seconds if evidence.is_searched else None)
     if seconds:
         tiles.append(("found in", duration(float(seconds)), ""))
@@ -101,11 +103,16 @@ def _table(table: Table, name: str) -> Element:
         bool(table.rows) and all(NUMBER.fullmatch(row[place]) for row in table.rows) for place in range(len(table.head))
     ]
     kinds = ["number" if is_number else None for is_number in are_numbers]
+
+    def cell(tag: str, text: str, kind: str | None, scope: str | None = None) -> Element:
+        is_long = any(len(word) > LONG for word in text.split())
+        return el(tag, text, scope=scope, class_="long" if is_long else kind)
+
     top = el("tr", *(el("th", text, scope="col", class_=kind) for text, kind in zip(table.head, kinds, strict=True)))
     rows = []
     for row in table.rows:
-        first = el("th", row[0], scope="row", class_=kinds[0])
-        rows.append(el("tr", first, *(el("td", text, class_=kind) for text, kind in zip(row[1:], kinds[1:], strict=True))))
+        rest = (cell("td", text, kind) for text, kind in zip(row[1:], kinds[1:], strict=True))
+        rows.append(el("tr", cell("th", row[0], kinds[0], "row"), *rest))
     whole = el("table", el("caption", table.caption, id=name), el("thead", top), el("tbody", *rows))
     scrolled = el("div", whole, class_="scroll", tabindex="0", role="region", aria_labelledby=name)
     return el("details", el("summary", table.caption), scrolled) if table.is_folded else scrolled

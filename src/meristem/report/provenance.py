@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from meristem.report.evidence import Evidence, versions
+from meristem.report.evidence import Evidence
+from meristem.report.given import versions
 from meristem.report.numbers import count, duration, figure, many
 from meristem.report.section import Section, Table
 from meristem.report.svg import cut
@@ -31,9 +32,10 @@ def tried(evidence: Evidence) -> Section:
     all_epochs = int(np.sum(path.table["epochs"])) if "epochs" in path.table else epochs
     words = [
         f"{many(len(points), 'setting')} in {many(folds, 'fold')}, {many(len(path.table['loss']), 'network')} and "
-        f"{many(all_epochs, 'epoch')} in all; the search took {duration(path.seconds)}. "
-        f"{many(len(points) - len(finished & {point.members for point in points}), 'setting')} left early."
+        f"{many(all_epochs, 'epoch')} in all; training them took {duration(path.seconds)}."
     ]
+    if n_left := len(points) - len(finished):
+        words.append(f"{many(n_left, 'setting')} left early: the others were already better.")
     rows = [
         [
             figure(point.penalty),
@@ -59,19 +61,15 @@ def tried(evidence: Evidence) -> Section:
 def loading(evidence: Evidence) -> Section:
     """How to use it."""
     if evidence.facts:
-        code = (
-            "import meristem\n\n"
-            'model = meristem.load("model.safetensors")\n'
-            'model.predict("new.csv")          # or a frame: the columns as they were\n'
-        )
+        code = 'import meristem\n\nmodel = meristem.load("model.safetensors")\nmodel.predict("new.csv")  # or a frame\n'
         shell = "meristem predict model.safetensors new.csv --out predictions.csv\n"
         words = ["`meristem fit` wrote the model beside this page; from Python `model.save(path)` does."]
         return Section("load", "How to use it", words, [], [], [code, shell])
     code = (
         "import meristem\n\n"
-        'model.save("model.safetensors")                 # where it was made\n'
-        'model = meristem.load("model.safetensors")      # anywhere else\n'
-        f"model.predict(X)                                # {many(evidence.model.n_features_in_, 'column')}\n"
+        'model.save("model.safetensors")\n'
+        'model = meristem.load("model.safetensors")\n'
+        f"model.predict(X)  # {many(evidence.model.n_features_in_, 'column')}\n"
     )
     return Section("load", "How to use it", ["It is one file, with everything that prediction needs."], [], [], [code])
 
@@ -98,13 +96,17 @@ def made(evidence: Evidence) -> Section:
         ["digest of the data (SHA-256)", evidence.digest or "none: the table came from no file"],
     ]
     then = {name: str(text) for name, text in facts.get("versions", {}).items()} if facts else {}
-    rows += [[f"{name}, when it was made", text] for name, text in then.items()]
-    rows += [[f"{name}{', of this page' if then else ''}", text] for name, text in versions().items()]
+    rows += [["versions it was made with", _named(then)]] if then else []
+    rows += [["versions of this page", _named(versions())]]
     given = [[name, cut(repr(value), 120)] for name, value in _parameters(model).items()]
     tables = [Table("Made with", ["what", "value"], rows)]
     if given:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], given, len(given) > 6))
     return Section("made", "Data, seed and versions", [], [], tables)
+
+
+def _named(found: dict[str, str]) -> str:
+    return ", ".join(f"{name} {text}" for name, text in found.items())
 
 
 def _parameters(model: Any) -> dict[str, Any]:

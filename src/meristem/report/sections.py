@@ -14,7 +14,7 @@ from meristem.nn.structure import Nodes
 from meristem.report import judging, provenance
 from meristem.report.evidence import Evidence
 from meristem.report.figures import growth, importance, network, path, score, tree
-from meristem.report.numbers import count, figure, many
+from meristem.report.numbers import count, figure, many, rate
 from meristem.report.section import Section, Table
 from meristem.report.words import verdict
 
@@ -47,14 +47,14 @@ def scores(evidence: Evidence) -> Section | None:
     rows = [("this model", own), *((one.name, one.score) for one in evidence.beside)]
     drawn = [(name, one["value"], one["low"], one["high"]) for name, one in rows if np.isfinite(one["value"])]
     sizes = [int(evidence.model.n_parameters_), *(one.n_parameters for one in evidence.beside)]
-    said = ["–", *(f"{verdict(one)} ({figure(one.gain[0])}, {figure(one.gain[1])} to {figure(one.gain[2])})" for one in evidence.beside)]
+    leads = [
+        ["–", "–"],
+        *([verdict(one), f"{rate(one.gain[0])} ({rate(one.gain[1])} to {rate(one.gain[2])})"] for one in evidence.beside),
+    ]
     table = Table(
         "Each model on the same rows",
-        ["model", own["measure"], "95 % interval", "parameters", "this model is (by how much)"],
-        [
-            [name, figure(one["value"]), f"{figure(one['low'])} to {figure(one['high'])}", count(size), words]
-            for (name, one), size, words in zip(rows, sizes, said, strict=True)
-        ],
+        ["model", own["measure"], "parameters", "this model is", "by (95 % interval)"],
+        [[name, rate(one["value"]), count(size), *lead] for (name, one), size, lead in zip(rows, sizes, leads, strict=True)],
     )
     words = [f"{_measured(own['measure'])} {evidence.how_beside if evidence.beside else ''}".strip()]
     return Section("score", "How good it is", words, [score.draw(own["measure"], drawn)], [table])
@@ -78,7 +78,9 @@ def prices(evidence: Evidence) -> Section | None:
     best: dict[float, Any] = {}
     for point in sorted(points, key=lambda one: (one.members not in finished, -one.score)):
         best.setdefault(point.penalty, point)
-    chosen = next((one for one in points if (one.penalty, one.l2, one.dropout) == (model.penalty_, model.l2_, model.input_dropout_)), None)
+    chosen = next(
+        (one for one in points if (one.penalty, one.l2, one.dropout) == (model.penalty_, model.l2_, model.input_dropout_)), None
+    )
     if chosen is not None:
         best[chosen.penalty] = chosen
     drawn = [
@@ -88,19 +90,31 @@ def prices(evidence: Evidence) -> Section | None:
     ]
     if len(drawn) < 2:
         if model.budget is not None:
-            return Section("path", "Error and size against the price", [f"It was given a budget of {count(model.budget)} parameters; no price was tried."])
-        return Section("path", "Error and size against the price", [f"A single price was tried: a penalty of {figure(model.penalty_)}."])
+            return Section(
+                "path",
+                "Error and size against the price",
+                [f"It was given a budget of {count(model.budget)} parameters; no price was tried."],
+            )
+        return Section(
+            "path", "Error and size against the price", [f"A single price was tried: a penalty of {figure(model.penalty_)}."]
+        )
     rule = {"min": "the least held-out loss", "1se": "the highest price within one standard error of the best"}[model.rule]
     words = [
         f"{many(len(drawn), 'price')} of size, from {figure(drawn[0].penalty)} to {figure(drawn[-1].penalty)}, each in "
-        f"{many(len(np.unique(found.table['fold'])), 'fold')}. Chosen was {figure(model.penalty_)}, by {rule}. Bars are standard "
-        "errors of the difference to the best; hollow marks left the search early."
+        f"{many(len(np.unique(found.table['fold'])), 'fold')}. Chosen was {figure(model.penalty_)}, by {rule}. Bars are "
+        "standard errors of the difference to the best; hollow marks left the search early."
     ]
     table = Table(
         "The best setting at each price",
         ["penalty", measure, "standard error", "parameters", "remark"],
         [
-            [figure(one.penalty), figure(one.loss), figure(one.spread), count(one.n_parameters), "chosen" if one.is_chosen else "" if one.is_finished else "left early"]
+            [
+                figure(one.penalty),
+                figure(one.loss),
+                figure(one.spread),
+                count(one.n_parameters),
+                "chosen" if one.is_chosen else "" if one.is_finished else "left early",
+            ]
             for one in drawn
         ],
         is_folded=True,
@@ -135,8 +149,8 @@ def grown(evidence: Evidence) -> Section | None:
     epochs = _span([len(one.loss) for one in courses])
     each = "" if len(courses) == 1 else ", a line for each network"
     words = [
-        f"{epochs} epochs{each}; dots are the epochs that were kept. {size.capitalize()}: {first} after the first epoch, {most} at "
-        f"most, {last} in the end."
+        f"{epochs} epochs{each}; dots are the epochs that were kept. {size.capitalize()}: {first} after the first epoch, {most} "
+        f"at most, {last} in the end."
     ]
     return Section("growth", "How it grew", words, [growth.draw(courses, loss, size)])
 
@@ -196,19 +210,34 @@ def inputs(evidence: Evidence) -> Section | None:
         figures.append(importance.draw(ranked[:MOST_INPUTS], evidence.measure))
         times = "once" if told.repeats == 1 else f"{told.repeats} times"
         words.append(
-            f"Each column’s values were shuffled {times} among {many(told.rows, 'row')}; bars are what the {evidence.measure} loses, "
-            "thin lines its standard deviation. A column that another can stand in for loses little."
+            f"Each column’s values were shuffled {times} among {many(told.rows, 'row')}; bars are what the {evidence.measure} "
+            "loses, thin lines its standard deviation. A column that another can stand in for loses little; below 0 is chance."
         )
         if len(ranked) > MOST_INPUTS:
-            words.append(f"The {MOST_INPUTS} that matter most are drawn; {many(len(ranked) - MOST_INPUTS, 'more column')} matter less.")
+            words.append(
+                f"The {MOST_INPUTS} that matter most are drawn; {many(len(ranked) - MOST_INPUTS, 'more column')} matter less."
+            )
         if len(ranked) > 1:
-            rows = [[name, figure(mean), figure(spread)] for name, mean, spread in ranked[:MOST_ROWS]]
-            tables.append(Table("How much each column matters", ["column", f"{evidence.measure} lost", "standard deviation"], rows, is_folded=True))
-    gone = [*((name, why) for name, why in evidence.dropped), *((name, "its gate is closed: not read") for name in evidence.unused)]
+            rows = [[name, rate(mean), rate(spread)] for name, mean, spread in ranked[:MOST_ROWS]]
+            tables.append(
+                Table(
+                    "How much each column matters",
+                    ["column", f"{evidence.measure} lost", "standard deviation"],
+                    rows,
+                    is_folded=True,
+                )
+            )
+    gone = [
+        *((name, why) for name, why in evidence.dropped),
+        *((name, "its gate is closed: not read") for name in evidence.unused),
+    ]
     if gone:
         words.append(f"{many(len(gone), 'column')} {'is' if len(gone) == 1 else 'are'} not used.")
-        tables.append(Table("Columns that are not used", ["column", "why"], [[name, why] for name, why in gone[:MOST_ROWS]], len(gone) > 8))
+        tables.append(
+            Table(
+                "Columns that are not used", ["column", "why"], [[name, why] for name, why in gone[:MOST_ROWS]], len(gone) > 8
+            )
+        )
     elif told is not None:
         words.append("No column was dropped.")
     return Section("inputs", "Which inputs matter", words, figures, tables) if words else None
-

@@ -28,7 +28,8 @@ STYLE = f"""
 @media (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
 * {{ box-sizing: border-box; }}
 html {{ -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }}
-body {{ margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }}
+body {{ margin: 0; background: var(--ground); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }}
 header, main, footer {{ max-width: 68rem; margin: 0 auto; padding: 0 1rem; overflow-wrap: anywhere; }}
 header {{ padding-top: 1.6rem; }}
 h1 {{ font-size: 1.7rem; line-height: 1.2; margin: 0 0 .2rem; }}
@@ -40,10 +41,12 @@ a {{ color: var(--accent); }}
 .skip {{ position: absolute; left: -999px; }}
 .skip:focus {{ left: 1rem; top: .5rem; background: var(--ground); padding: .4rem .7rem; }}
 :focus-visible {{ outline: 2px solid var(--accent); outline-offset: 2px; }}
-.doubts {{ border-left: 4px solid var(--s2); background: var(--sheet); padding: .7rem 1rem .7rem 1.1rem; margin: 1rem 0; max-width: 48rem; }}
+.doubts {{ border-left: 4px solid var(--s2); background: var(--sheet); padding: .7rem 1rem .7rem 1.1rem;
+  margin: 1rem 0; max-width: 48rem; }}
 .doubts h2 {{ font-size: 1.05rem; margin-bottom: .3rem; }}
 .doubts ul {{ margin: 0; padding-left: 1.1rem; }}
-.tiles {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: 1rem 0; max-width: 48rem; }}
+.tiles {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem;
+  margin: 1rem 0; max-width: 48rem; }}
 .tiles div {{ background: var(--sheet); border-radius: 8px; padding: .55rem .8rem; }}
 .tiles dt {{ color: var(--muted); font-size: .85rem; }}
 .tiles dd {{ margin: 0; font-size: 1.3rem; font-weight: 650; line-height: 1.3; }}
@@ -53,24 +56,30 @@ section {{ border-top: 1px solid var(--line); padding: 1.4rem 0 1rem; margin-top
 .parts {{ display: grid; gap: .5rem 2.5rem; grid-template-columns: minmax(0, 1fr); }}
 @media (min-width: 60rem) {{ .parts.drawn {{ grid-template-columns: minmax(0, 30rem) minmax(0, 1fr); }} }}
 figure {{ margin: 0 0 .8rem; }}
-svg {{ display: block; width: 100%; max-width: 30rem; height: auto; font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }}
+svg {{ display: block; width: 100%; max-width: 30rem; height: auto;
+  font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }}
 .scroll {{ overflow-x: auto; margin: 0 0 .9rem; }}
 table {{ border-collapse: collapse; font-size: .92rem; }}
 caption {{ text-align: left; font-weight: 600; padding-bottom: .25rem; }}
 summary + .scroll caption {{ position: absolute; left: -999px; }}
-th, td {{ text-align: left; padding: .28rem .9rem .28rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; min-width: 3.2rem; }}
-thead th {{ color: var(--muted); font-weight: 500; overflow-wrap: normal; }}
+th, td {{ text-align: left; padding: .28rem .9rem .28rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; overflow-wrap: normal; }}
+.long {{ overflow-wrap: anywhere; min-width: 9rem; }}
+thead th {{ color: var(--muted); font-weight: 500; }}
 tbody th {{ font-weight: 500; }}
 .number {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+@media (max-width: 40rem) {{ table {{ font-size: .84rem; }} th, td {{ padding-right: .55rem; }} }}
 details {{ margin: 0 0 .9rem; }}
 summary {{ cursor: pointer; color: var(--accent); padding: .25rem 0; }}
-pre {{ background: var(--sheet); border-radius: 8px; padding: .8rem 1rem; overflow-x: auto; font-size: .9rem; max-width: 46rem; }}
+pre {{ background: var(--sheet); border-radius: 8px; padding: .8rem 1rem; overflow-x: auto; font-size: .9rem;
+  max-width: 46rem; }}
 footer {{ color: var(--muted); font-size: .9rem; padding-bottom: 2rem; }}
 .ink {{ fill: var(--ink); }} .muted {{ fill: var(--muted); }} .inverse {{ fill: var(--ground); font-weight: 650; }}
 .strong, .said {{ font-weight: 650; }} .small {{ font-size: 11px; }}
 .middle {{ text-anchor: middle; }} .end {{ text-anchor: end; }}
 .grid {{ stroke: var(--line); stroke-width: 1; }} .axis {{ stroke: var(--muted); stroke-width: 1; }}
-.line {{ fill: none; stroke-width: 2; stroke-linejoin: round; }} .dashed {{ fill: none; stroke-width: 1.5; stroke-dasharray: 5 4; }}
+.line {{ fill: none; stroke-width: 2; stroke-linejoin: round; }} .dashed {{ fill: none; stroke-width: 1.5;
+  stroke-dasharray: 5 4; }}
 .bar {{ stroke-width: 2; }} .mark {{ stroke-width: 1.2; stroke-dasharray: 3 3; }}
 .ring {{ fill: var(--ground); stroke-width: 1.8; }} .node {{ fill: var(--ground); stroke-width: 3; }}
 .soft {{ opacity: .55; }} .faint {{ opacity: .5; }} .flow {{ fill: var(--line); opacity: .55; }} .cell {{ fill: var(--sheet); }}

@@ -15,7 +15,9 @@ from typing import Any
 
 WIDTH = 400  # of every picture; a phone shows it nearly as large, so letters stay legible
 VOID = frozenset(["meta", "link", "br", "hr", "img"])
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")  # and turns of direction
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
+)  # and turns of direction
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from meristem.report.evidence import Beside, Evidence
-from meristem.report.numbers import count, figure, listed, many, share
+from meristem.report.numbers import count, listed, many, rate, share
 from meristem.report.svg import cut
 
 FEW, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # rows; width of an interval (else a quarter)
 NAMED = {"constant": "a constant", "linear model": "a linear model", "MLP of default size": "an MLP of default size"}
+CONSTANTS = {"class": "always saying the commonest class", "number": "always saying the mean"}
 
 
 def kind_of(model: Any) -> str:
@@ -40,7 +41,11 @@ def summary(evidence: Evidence) -> list[str]:
     """The first paragraph, a sentence each."""
     networks, what = len(evidence.networks), kind_of(evidence.model)
     is_or_are = f"A {what}" if networks == 1 else f"{count(networks)} {what}s whose answers are averaged"
-    predicted = f"“{cut(evidence.target, 40)}”" if evidence.facts else {"class": "the class", "labels": "the labels"}.get(evidence.kind, "the number")
+    predicted = (
+        f"“{cut(evidence.target, 40)}”"
+        if evidence.facts
+        else {"class": "the class", "labels": "the labels"}.get(evidence.kind, "the number")
+    )
     verb = "predicts" if networks == 1 else "predict"
     lines = []
     score = evidence.score
@@ -49,7 +54,7 @@ def summary(evidence: Evidence) -> list[str]:
     else:
         lines.append(
             f"{is_or_are} {verb} {predicted} with {_scored(score)} on {evidence.rows} "
-            f"(95 % interval {figure(score['low'])} to {figure(score['high'])})."
+            f"(95 % interval {rate(score['low'])} to {rate(score['high'])})."
         )
         lines += _compared(evidence)
     n = int(evidence.model.n_parameters_)
@@ -60,7 +65,7 @@ def summary(evidence: Evidence) -> list[str]:
 
 
 def _scored(score: dict[str, Any]) -> str:
-    value = figure(score["value"])
+    value = rate(score["value"])
     if score["measure"] == "accuracy":
         return f"an accuracy of {value}"
     return f"{'an' if score['measure'].startswith('R') else 'a'} {score['measure']} of {value}"
@@ -85,10 +90,14 @@ def _compared(evidence: Evidence) -> list[str]:
     found: dict[str, list[str]] = {}
     for one in evidence.beside:
         if np.isfinite(one.score["value"]):
-            found.setdefault(verdict(one), []).append(f"{NAMED[one.name]} ({figure(one.score['value'])})")
+            found.setdefault(verdict(one), []).append(f"{_named(one, evidence)} ({rate(one.score['value'])})")
     order = ["clearly better", "not clearly better", "no better", "clearly worse"]
     parts = [f"{said} than {listed(found[said])}" for said in order if said in found]
     return [f"That is {'; it is '.join(parts)}."] if parts else []
+
+
+def _named(one: Beside, evidence: Evidence) -> str:
+    return CONSTANTS.get(evidence.kind, "a constant") if one.name == "constant" else NAMED[one.name]
 
 
 def doubts(evidence: Evidence) -> list[str]:
@@ -97,15 +106,17 @@ def doubts(evidence: Evidence) -> list[str]:
     for name, words in (("constant", "It may have learned nothing"), ("linear model", "The network may not be worth it")):
         for one in evidence.beside:
             if one.name == name and (said := verdict(one)) != "clearly better" and np.isfinite(one.score["value"]):
-                gain, low, high = (figure(value) for value in one.gain)
-                lines.append(f"{words}: it is {said} than {NAMED[name]} (difference {gain}, 95 % interval {low} to {high}).")
+                gain, low, high = (rate(value) for value in one.gain)
+                lines.append(
+                    f"{words}: it is {said} than {_named(one, evidence)} (difference {gain}, 95 % interval {low} to {high})."
+                )
     if evidence.n_rows < FEW:
         lines.append(f"It is judged by {many(evidence.n_rows, 'row')}: a few more or fewer right would change the score.")
     score = evidence.score
     if score is not None and np.isfinite(score["value"]):
         width = score["high"] - score["low"]
         if width > WIDE.get(score["measure"], 0.25):
-            lines.append(f"The interval is wide: anything from {figure(score['low'])} to {figure(score['high'])} is plausible.")
+            lines.append(f"The interval is wide: anything from {rate(score['low'])} to {rate(score['high'])} is plausible.")
     lines += _of_facts(evidence.facts) + _of_search(evidence)
     return list(dict.fromkeys(lines))
 
@@ -123,7 +134,9 @@ def _of_facts(facts: dict[str, Any]) -> list[str]:
         if rows["without_target"] > 0.05 * rows["all"]:
             lines.append(f"{share(rows['without_target'] / rows['all'])} of the rows had no target and were left out.")
         if rows["searched_with"] < rows["train"]:
-            lines.append(f"It learned from {count(rows['searched_with'])} of the {count(rows['train'])} rows there were to learn from.")
+            lines.append(
+                f"It learned from {count(rows['searched_with'])} of the {count(rows['train'])} rows there were to learn from."
+            )
     return lines
 
 

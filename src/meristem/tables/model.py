@@ -1,6 +1,7 @@
 """A table's model: the encoding of its columns and the estimator that found its price, as one thing that takes frames.
 
-    model.predict(frame)  model.predict_proba(frame)  model.score(frame)  model.doubts(frame)  model.save(path)  model.report(path)
+    model.predict(frame)  model.predict_proba(frame)  model.score(frame)  model.doubts(frame)
+    model.save(path)      model.report(path)
 
 A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not know are ignored; what of the
 others is unlike those it was made from, `doubts` says. Imports the encoding; fitting, files and commands import it.
@@ -19,7 +20,6 @@ from meristem.tables.reading import Table, tabled
 from meristem.tables.scoring import scored
 from meristem.tables.target import CLASS
 
-
 MOST_HELD, MOST_NUMBERS = 20_000, 20_000_000  # rows, and rows × inputs, that a report looks at
 
 
@@ -28,7 +28,7 @@ class Held(NamedTuple):
 
     X: np.ndarray  # [rows, inputs]
     y: np.ndarray  # places of classes (negative: none of them), or numbers
-    said: dict[str, np.ndarray] = {}  # what baselines say of them, by name
+    said: dict[str, np.ndarray]  # what baselines say of them, by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,9 @@ class TableModel:
         doubts = [*self.encoding.doubts(table)]
         known = self.facts["rows"]
         if rows is None and table.digest is None and table.rows == known["all"]:
-            doubts.append("the table has as many rows as the one it was made from: if it is that, most of them were learned from")
+            doubts.append(
+                "the table has as many rows as the one it was made from: if it is that, most of them were learned from"
+            )
         elif rows is None and table.digest is not None and table.digest == self.facts.get("digest"):
             doubts.append("these are the rows that it learned from: on others it will be worse")
         return self.sampled(table, there if rows is None else rows, values), rows is not None, doubts

@@ -34,7 +34,6 @@ def draw(groups: Sequence[Group], said: str, came: str, *, is_share: bool) -> El
     limits = (0.0, 1.0) if is_share else around([value for one in groups for value in (one.said, one.low, one.high)])
     x, y = Scale(*limits, *across()), Scale(*limits, *below(24, HEIGHT))
     parts = [*axes(x, y, said, came), line(x, y, limits, limits, "s7", "dashed")]
-    parts.append(line(x, y, [one.said for one in groups], [one.came for one in groups], "s1"))
     for one in groups:
         parts += interval(x(one.said), y(one.low), x(one.said), y(one.high), "s1")
         parts.append(dot(x(one.said), y(one.came), "s1"))

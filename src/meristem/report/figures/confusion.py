@@ -32,8 +32,8 @@ def draw(counts: np.ndarray, labels: Sequence[str]) -> Element:
         el("text", "true", x=0, y=TOP - 8, class_="muted"),
     ]
     for column, label in enumerate(labels):
-        fits = max(2, int(size / 7.4))
-        parts.append(el("text", el("title", label), cut(label, fits), x=left + size * (column + 0.5), y=TOP - 8, class_="ink middle"))
+        said = cut(label, max(2, int((size - 4) / 6.4)))
+        parts.append(el("text", el("title", label), said, x=left + size * (column + 0.5), y=TOP - 8, class_="ink middle small"))
     for row, label in enumerate(labels):
         y = TOP + size * (row + 0.5)
         parts.append(el("text", el("title", label), cut(label, letters), x=left - 8, y=y + 4, class_="ink end"))
@@ -49,7 +49,9 @@ def draw(counts: np.ndarray, labels: Sequence[str]) -> Element:
                 parts.append(el("text", text, x=x + size / 2, y=y + 4, class_=f"ink middle{small}"))
     words = "; ".join(
         f"{cut(labels[row], 40)}: "
-        + ", ".join(f"{count(counts[row, column])} as {cut(labels[column], 40)}" for column in np.flatnonzero(counts[row]))
+        + ", ".join(
+            f"{count(counts[row, column])} as {cut(labels[column], 40)}" for column in np.flatnonzero(counts[row]).tolist()
+        )
         for row in range(n)
         if counts[row].any()
     )

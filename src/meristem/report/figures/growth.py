@@ -49,8 +49,8 @@ def draw(courses: Sequence[Grown], loss_label: str, size_label: str) -> Element:
         parts.append(dot(x(one.kept), loss(float(one.loss[one.kept - 1])), color, 4))
         parts.append(dot(x(one.kept), size(float(one.size[one.kept - 1])), color, 4))
     words = "; ".join(
-        f"network {place + 1}: {many(len(one.loss), 'epoch')}, kept epoch {one.kept}, {loss_label} from {figure(one.loss[0])} to "
-        f"{figure(one.loss[one.kept - 1])}, {size_label} from {count(one.size[0])} to {count(one.size[one.kept - 1])}"
+        f"network {place + 1}: {many(len(one.loss), 'epoch')}, kept epoch {one.kept}, {loss_label} from {figure(one.loss[0])} "
+        f"to {figure(one.loss[one.kept - 1])}, {size_label} from {count(one.size[0])} to {count(one.size[one.kept - 1])}"
         for place, one in enumerate(courses)
     )
     return picture("growth", "Loss and size by epoch", f"{words}.", top + 2 * HEIGHT + GAP + 42, parts)

@@ -8,7 +8,7 @@ Sections import it.
 from collections.abc import Sequence
 
 from meristem.report.chart import Scale, interval
-from meristem.report.numbers import figure
+from meristem.report.numbers import rate
 from meristem.report.svg import WIDTH, Element, cut, el, picture
 
 NAMES, VALUES, ROW = 130, 58, 22
@@ -34,8 +34,8 @@ def draw(inputs: Sequence[tuple[str, float, float]], measure: str) -> Element:
         parts.append(el("text", el("title", name), cut(name, LETTERS), x=0, y=y + 4, class_="ink"))
         parts.append(el("rect", x=begin, y=y - 6, width=max(end - begin, 1.0), height=12, class_="s1 soft"))
         parts += interval(x(mean - spread), y, x(mean + spread), y, "s1")
-        parts.append(el("text", figure(mean), x=WIDTH, y=y + 4, class_="ink end"))
+        parts.append(el("text", rate(mean), x=WIDTH, y=y + 4, class_="ink end"))
     label = f"{measure} lost when it is shuffled"
     parts.append(el("text", label, x=(x.begin + x.end) / 2, y=bottom + 34, class_="muted middle"))
-    words = "; ".join(f"{cut(name, 60)}: {figure(mean)} ± {figure(spread)}" for name, mean, spread in inputs)
+    words = "; ".join(f"{cut(name, 60)}: {rate(mean)} ± {rate(spread)}" for name, mean, spread in inputs)
     return picture("importance", "How much each input matters", f"{label}: {words}.", bottom + 40, parts)

@@ -22,7 +22,9 @@ def draw(true: np.ndarray, said: np.ndarray, name: str) -> Element:
     """
     limits = around([*np.quantile(np.concatenate([true, said]), [0, 1]).tolist()])
     x, y = Scale(*limits, *across()), Scale(*limits, *below(24, HEIGHT))
-    rows = np.arange(len(true)) if len(true) <= MOST_DOTS else np.random.default_rng(0).choice(len(true), MOST_DOTS, replace=False)
+    rows = (
+        np.arange(len(true)) if len(true) <= MOST_DOTS else np.random.default_rng(0).choice(len(true), MOST_DOTS, replace=False)
+    )
     parts = axes(x, y, f"predicted {cut(name, 30)}", f"true {cut(name, 30)}")
     parts += [dot(x(float(said[row])), y(float(true[row])), "s1", 2.6, "faint") for row in rows]
     parts.append(line(x, y, limits, limits, "s2"))

@@ -8,7 +8,7 @@ R² has no lower end: what is below −0.5 is drawn at the edge. Sections import
 from collections.abc import Sequence
 
 from meristem.report.chart import RIGHT, Scale, dot, interval
-from meristem.report.numbers import figure
+from meristem.report.numbers import rate
 from meristem.report.svg import WIDTH, Element, el, picture
 
 NAMES, VALUES, ROW, FLOOR = 122, 52, 34, -0.5  # pixels for names and values and of a row; the least score that is drawn
@@ -35,7 +35,9 @@ def draw(measure: str, scores: Sequence[tuple[str, float, float, float]]) -> Ele
         parts.append(el("text", name, x=0, y=y + 4, class_="ink strong" if place == 0 else "ink"))
         parts += interval(x(least), y, x(most), y, color)
         parts.append(dot(x(value), y, color, 5))
-        parts.append(el("text", figure(value), x=WIDTH, y=y + 4, class_="ink strong end" if place == 0 else "ink end"))
-    parts.append(el("text", f"{measure}, with its 95 % interval", x=(x.begin + x.end) / 2, y=bottom + 34, class_="muted middle"))
-    words = "; ".join(f"{name}: {figure(value)}, {figure(least)} to {figure(most)}" for name, value, least, most in scores)
+        parts.append(el("text", rate(value), x=WIDTH, y=y + 4, class_="ink strong end" if place == 0 else "ink end"))
+    parts.append(
+        el("text", f"{measure}, with its 95 % interval", x=(x.begin + x.end) / 2, y=bottom + 34, class_="muted middle")
+    )
+    words = "; ".join(f"{name}: {rate(value)}, {rate(least)} to {rate(most)}" for name, value, least, most in scores)
     return picture("score", f"Score: {measure}", f"{words}.", bottom + 40, parts)

@@ -24,12 +24,12 @@ def draw(trees: Sequence[Nodes]) -> Element | None:
     left, top, tallest = 0.0, 0.0, 0.0
     for tree in drawn:
         nodes = nodes_of(tree)
-        step = min(34.0, (WIDTH - 8) / len(nodes))
+        step = min(34.0, (WIDTH - 16) / len(nodes))
         width, height = step * len(nodes) + 12, LEVEL * (1 - min(node.y for node in nodes)) + 14
         if left and left + width > WIDTH:
             left, top, tallest = 0.0, top + tallest, 0.0
         tallest = max(tallest, height)
-        places = [(left + step * (node.x + 0.5), top + 22 - LEVEL * node.y) for node in nodes]
+        places = [(left + 6 + step * (node.x + 0.5), top + 22 - LEVEL * node.y) for node in nodes]
         for (x, y), node in zip(places, nodes, strict=True):
             for child in node.children:
                 thick = 1 + 4 * (1 - node.gamma)
@@ -46,10 +46,10 @@ def draw(trees: Sequence[Nodes]) -> Element | None:
                 parts.append(el("text", str(node.layer + 1), x=x, y=y + 4, class_="inverse middle small"))
         left += width
     words = "; ".join(_in_words(tree) for tree in drawn)
-    key = "Square: a layer. Circle: γ of a node, 1 uses its layer alone, 0 what is below it."
-    parts.append(el("text", key, x=0, y=top + tallest + 14, class_="muted small"))
+    key = ["Square: a layer. Circle: γ of a node;", "at 1 its own layer is used, at 0 what is below it."]
+    parts += [el("text", text, x=0, y=top + tallest + 14 + 15 * row, class_="muted small") for row, text in enumerate(key)]
     title = "The tree of layers" if len(drawn) == 1 else f"The trees of layers of {many(len(drawn), 'network')}"
-    return picture("tree", title, f"{words}. {key}", top + tallest + 22, parts)
+    return picture("tree", title, f"{words}. {' '.join(key)}", top + tallest + 36, parts)
 
 
 def _in_words(tree: Nodes) -> str:
