@@ -60,7 +60,8 @@ def test_a_star_imports_every_public_name():
     assert public <= set(names) and {"nn", "load", "TunnelClassifier", "plot_growth"} <= set(names)
 
 
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "api", "training", "own-body", "sizes"))]
+NAMES = ("estimators", "api", "training", "own-body", "sizes", "report")
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in NAMES)]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
     for page in PAGES

@@ -1,8 +1,8 @@
 """`meristem fit TABLE --target COLUMN` and `meristem predict MODEL TABLE`: a table in, a small network out, and what it says.
 
 `fit` writes into --out model.safetensors (columns included), report.html and, last, summary.json. What is wrong with the table
-or the options is said before the folder is made. `predict` writes a CSV of predictions, of classes with their probabilities, whole or
-not at all where it goes to a file; what of the table the model had never seen is said on standard error.
+or the options is said before the folder is made. `predict` writes a CSV of predictions, of classes with their probabilities,
+whole or not at all where it goes to a file; what of the table the model had never seen is said on standard error.
 """
 
 import argparse

@@ -73,7 +73,9 @@ class Judge:
 
     def part(self, rows: np.ndarray) -> "Judge":
         """The same of some rows: what one of them costs does not change."""
-        return replace(self, y=self.y[rows], variance=self.y.var(0) if self.variance is None else self.variance)
+        if self.kind in (NUMBER, QUANTILES):
+            return replace(self, y=self.y[rows], variance=self.y.var(0) if self.variance is None else self.variance)
+        return replace(self, y=self.y[rows])
 
     @cached_property
     def base(self) -> np.ndarray:

@@ -61,8 +61,8 @@ def _times(n: int) -> str:
     return "once" if n == 1 else f"{n:,} times"
 
 
-def _share(n: float, of: float) -> str:
-    return share(n / of) if of else "–"
+def _share(n: float | np.integer, of: float | np.integer) -> str:
+    return share(float(n / of)) if of else "–"
 
 
 def _labels(evidence: Evidence) -> Section:

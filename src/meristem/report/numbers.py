@@ -2,10 +2,12 @@
 
     figure(1234.5) → '1,230'    rate(0.95333) → '0.953'    many(12345, "row") → '12,345 rows'    duration(200) → '3 min 20 s'
 
-Imports nothing; whatever says something imports it.
+Imports NumPy; whatever says something imports it.
 """
 
 import math
+
+import numpy as np
 
 
 def figure(value: float) -> str:
@@ -44,7 +46,7 @@ def signed(text: str) -> str:
     return text.replace("-", "−")
 
 
-def count(n: float) -> str:
+def count(n: float | np.integer) -> str:
     """A whole number.
 
     >>> count(1234567)

@@ -149,8 +149,8 @@ def grown(evidence: Evidence) -> Section | None:
     epochs = _span([len(one.loss) for one in courses])
     each = "" if len(courses) == 1 else ", a line for each network"
     words = [
-        f"{epochs} epochs{each}; dots are the epochs that were kept. {size.capitalize()}: {first} after the first epoch, {most} "
-        f"at most, {last} in the end."
+        f"{epochs} epochs{each}; dots are the epochs that were kept. {size.capitalize()}: {first} after the first epoch, "
+        f"{most} at most, {last} in the end."
     ]
     return Section("growth", "How it grew", words, [growth.draw(courses, loss, size)])
 
