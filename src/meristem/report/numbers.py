@@ -11,10 +11,10 @@ import numpy as np
 
 
 def figure(value: float) -> str:
-    """Three significant digits.
+    """Three significant digits, without zeros at the end.
 
-    >>> figure(0.95333), figure(1234.5), figure(-0.00001234), figure(3.0), figure(0.0), figure(float("nan"))
-    ('0.953', '1,230', '−1.23 × 10⁻⁵', '3', '0', '–')
+    >>> figure(0.95333), figure(1234.5), figure(-0.00001234), figure(0.25), figure(0.0), figure(float("nan"))
+    ('0.953', '1,230', '−1.23 × 10⁻⁵', '0.25', '0', '–')
     """
     if not math.isfinite(value):
         return "–"
@@ -28,7 +28,7 @@ def figure(value: float) -> str:
     if power >= 2:
         return signed(f"{round(value, 2 - power):,.0f}")
     text = f"{value:.{2 - power}f}"
-    return signed(text.rstrip("0").rstrip(".") if float(text) == int(float(text)) else text)
+    return signed(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
 def rate(value: float) -> str:

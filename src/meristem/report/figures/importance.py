@@ -11,8 +11,8 @@ from meristem.report.chart import Scale, interval
 from meristem.report.numbers import rate
 from meristem.report.svg import WIDTH, Element, cut, el, picture
 
-NAMES, VALUES, ROW = 130, 58, 22
-LETTERS = 18  # of a name
+NAMES, VALUES, ROW = 134, 58, 22
+LETTERS = 17  # of a name
 
 
 def draw(inputs: Sequence[tuple[str, float, float]], measure: str) -> Element:

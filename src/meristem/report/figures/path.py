@@ -46,7 +46,9 @@ def draw(prices: Sequence[Priced], measure: str) -> Element:
     if chosen is not None:
         at = x(max(chosen.penalty, low))
         parts.append(el("line", x1=at, x2=at, y1=loss.end, y2=size.begin, class_="s2 mark"))
-        parts.append(el("text", "chosen", x=at, y=loss.end - 4, class_="s2 said middle"))
+        is_left = at < (x.begin + x.end) / 2
+        side = {"x": at + 6, "class_": "s2 said"} if is_left else {"x": at - 6, "class_": "s2 said end"}
+        parts.append(el("text", "chosen", y=loss.end + 10, **side))
     for scale, value in ((loss, lambda one: one.loss), (size, lambda one: max(one.n_parameters, 1.0))):
         parts.append(line(x, scale, [max(one.penalty, low) for one in done], [value(one) for one in done], "s1"))
     for one in prices:
