@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 MOST = 2**20  # bytes
-SLOW = {"cv": 2, "max_epochs": 3, "depth": 1, "max_width": 4, "penalties": [1e-3, 1e-1], "l2s": [1e-4], "learning_rate": 0.03}
+SLOW = {"cv": 2, "max_epochs": 3, "depth": 2, "max_width": 8, "penalties": [1e-3, 1e-1], "l2s": [1e-4], "learning_rate": 0.03}
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +168,10 @@ def test_labels_and_quantiles(tmp_path):
     X, side = rows()
     X = np.nan_to_num(X)
     many = np.stack([side, X[:, 1] > 0, X[:, 2] > 1], 1).astype(int)
-    page = page_of(meristem.TunnelClassifier(**QUICK, depth=1).fit(X, many), tmp_path, X[::-1], many[::-1])
+    page = page_of(meristem.TunnelClassifier(**QUICK, depth=2).fit(X, many), tmp_path, X[::-1], many[::-1])
     assert "share of right labels" in page.said and "label 2" in page.said and "linear model" in page.said
     two = X[:, :2] * [1, 100]
-    quantiles = meristem.TunnelRegressor(**QUICK, depth=1, loss="quantile", quantiles=(0.1, 0.9)).fit(X, two)
+    quantiles = meristem.TunnelRegressor(**QUICK, depth=2, loss="quantile", quantiles=(0.1, 0.9)).fit(X, two)
     page = page_of(quantiles, tmp_path, X[::-1], two[::-1])
     assert "quantile skill" in page.said and "Whether its quantiles are where they should be" in page.said
 
