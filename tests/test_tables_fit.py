@@ -255,15 +255,15 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         done, out = commands[name], folder / "out" / name
         assert done.returncode == 0, done.stderr
         assert said in done.stderr and " left" in done.stderr, "progress with the time left"
-        assert f"In {out}: model.onnx, model.safetensors, summary.json" in done.stdout and "linear" in done.stdout
-        files = [".meristem-run", "model.onnx", "model.safetensors", "summary.json"]
+        assert f"In {out}: model.onnx, model.safetensors, report.html, summary.json" in done.stdout and "linear" in done.stdout
+        files = [".meristem-run", "model.onnx", "model.safetensors", "report.html", "summary.json"]
         assert sorted(path.name for path in out.iterdir()) == files
         summary = json.loads((out / "summary.json").read_text())
         assert summary["command"].startswith("meristem fit") and summary["seconds"]["all"] > 0
         assert summary["onnx"]["rows"] == summary["rows"]["test"] and summary["onnx"]["furthest"] < 1e-5
         own = {"command", "run", "files", "digest"}
         assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k not in own}
-        assert is_finished(out, summary["run"]) and set(summary["files"]) == {*files[1:3], ".meristem-run/epochs.jsonl"}
+        assert is_finished(out, summary["run"]) and set(summary["files"]) == {*files[1:4], ".meristem-run/epochs.jsonl"}
         lines = [json.loads(line) for line in (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()]
         assert {line["group"] for line in lines} == {"search"} and len({line["member"] for line in lines}) >= 5
     assert "dropped column 'id': more than 1,000 categories" in commands["prices"].stderr

@@ -1,9 +1,9 @@
 """`meristem fit TABLE --target COLUMN` and `meristem predict MODEL TABLE`: a table in, a small network out, and what it says.
 
 `fit` writes into --out, which is the folder of a run (folders/), model.safetensors (columns included), model.onnx, which
-onnxruntime has been asked about, and, last, summary.json. What is wrong with the table or the options is said before the folder
-is made. `predict` writes a CSV of predictions, of classes with their probabilities, whole or
-not at all where it goes to a file; what of the table the model had never seen is said on standard error.
+onnxruntime has been asked about, report.html and, last, summary.json. What is wrong with the table or the options is said
+before the folder is made. `predict` writes a CSV of predictions, of classes with their probabilities, whole or not at all where
+it goes to a file; what of the table the model had never seen is said on standard error.
 """
 
 import argparse
@@ -29,7 +29,8 @@ from meristem.folders.owned import SUMMARY
 from meristem.show.table import print_table
 
 BLOCK = 65_536  # rows that are written at a time
-FILES = ["model.safetensors", "model.onnx"]
+FILES = ["model.safetensors", "model.onnx", "report.html"]
+LOOK, LEAST_LOOK = 3.0, 0.2  # seconds, for finding out how much each column matters
 
 
 def add(commands: Any) -> None:
@@ -42,7 +43,7 @@ def add(commands: Any) -> None:
         description="Find a small network that predicts a column of a table from the others, at a price found by "
         "cross-validation, and say how good it is on rows that were held out.",
         example="meristem fit people.csv --target income --out out/people",
-        more="\nwrites model.safetensors, model.onnx and summary.json into --out; `meristem predict` takes the model.\n",
+        more="\nwrites model.safetensors, model.onnx, report.html and summary.json into --out; for `meristem predict`.\n",
     )
     fit.add_argument("table", metavar="TABLE", help="a CSV file (also gzipped), a Parquet file, or - for CSV on standard input")
     fit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
@@ -73,6 +74,7 @@ def add(commands: Any) -> None:
 
 def run_fit(args: argparse.Namespace) -> None:
     """The table is read and understood, then the folder is made, then the search begins; files are written at the end."""
+    from meristem.report import table_page
     from meristem.tables.fitting import check_options, fit_understood  # it needs scikit-learn
     from meristem.tables.reading import read_table
     from meristem.tables.understanding import Understood
@@ -97,7 +99,9 @@ def run_fit(args: argparse.Namespace) -> None:
         folder.begin(about | {"data": known.table.digest}, summary.command(), resume=False, may_write=[*FILES, SUMMARY])
         model = fit_understood(known, begun=begun, verbose=True, callbacks=folder.epochs.watcher("search"), **how)
         files = _graph(model, known)
+        left = None if args.seconds is None else max(LEAST_LOOK, args.seconds - time.monotonic() + begun)
         model.facts["seconds"]["all"] = round(time.monotonic() - begun, 3)
+        files["report.html"] = table_page(model, seconds=LOOK if left is None else min(LOOK, left))
         files["model.safetensors"] = _saved(model, folder.own)
         written = folder.publish(files, {"command": folder.command, **model.facts})
     _show(model.facts)

@@ -1,4 +1,7 @@
-"""Methods of every fitted estimator that write it: a model file, an ONNX file, a PyTorch module. Each imports what it needs."""
+"""Methods of every fitted estimator that write it: a model file, an ONNX file, a PyTorch module, a page about it.
+
+Each imports what it needs.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,7 @@ from meristem.files.whole import PATHS
 
 
 class Shipping:
-    """save, to_onnx, to_torch."""
+    """save, to_onnx, to_torch, report."""
 
     def save(self, path: PATHS) -> None:
         """Write the estimator to a file, training state included; `meristem.load(path)` gives it back to the bit."""
@@ -31,3 +34,14 @@ class Shipping:
 
         check_is_fitted(self)
         return torch_of(self)
+
+    def report(self, path: PATHS, X: Any, y: Any, *, train: Any = None) -> Path:
+        """Write a page that says how good it is on X and y, what it is beside simpler models, and what it became.
+
+        X and y are rows that it has not learned from. With `train=(X, y)`, the rows that it has, a constant, a linear model and
+        an MLP learn from the same; without, from other parts of X and y. One HTML file, no network; see docs/report.md.
+        """
+        from meristem.report import write_report
+
+        check_is_fitted(self)
+        return write_report(path, self, X, y, train=train)

@@ -93,16 +93,17 @@ def fit_understood(
     X, y = encoding(whole, used), goal.values[used]
     labels, places = np.unique(y, return_inverse=True) if goal.task == CLASS else (None, y)
     facts: dict[str, Any] = {"seed": random_state}
-    answers = TableModel(encoding, _Labels(labels), goal.name, goal.task, facts).answers(apart)[0][held]
+    unjudged = TableModel(encoding, _Labels(labels), goal.name, goal.task, facts)
+    answers = unjudged.answers(apart)[0]
     end = None if seconds is None else begun + seconds
 
-    beside, look = {}, 0.0
+    beside, said, look = {}, {}, 0.0
     share = None if end is None else BESIDE * max(0.0, end - time.monotonic())
     for name, predict in baselines(goal.task, X, places, seconds=share, seed=random_state):
         looked = time.monotonic()
-        said = np.concatenate([predict(block) for block in encoding.blocks(apart, held)])
+        said[name] = np.concatenate([predict(block) for block in encoding.blocks(apart, held)])
         look = time.monotonic() - looked
-        beside[name] = scored(goal.task, answers, said, random_state)
+        beside[name] = scored(goal.task, answers[held], said[name], random_state)
         say(f"{name}: {in_words(beside[name])}")
     compared = time.monotonic()
 
@@ -115,7 +116,7 @@ def fit_understood(
     estimator.fit(X[rows], y[rows])
     estimator.callbacks = None  # they have been told, and no file holds them
     searched = time.monotonic()
-    model = TableModel(encoding, estimator, goal.name, goal.task, facts)
+    model = TableModel(encoding, estimator, goal.name, goal.task, facts, unjudged.sampled(apart, held, answers, said))
     facts |= _found(model, known, beside, used=len(rows), body=body)
     facts["score"] = model.scored(apart, held)
     facts["seconds"] = {

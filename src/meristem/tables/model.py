@@ -1,7 +1,7 @@
 """A table's model: the encoding of its columns and the estimator that found its price, as one thing that takes frames.
 
     model.predict(frame)  model.predict_proba(frame)  model.score(frame)  model.doubts(frame)
-    model.save(path)  model.to_onnx(path)
+    model.save(path)  model.to_onnx(path)  model.report(path)
 
 A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not know are ignored; what of the
 others is unlike those it was made from, `doubts` says. Imports the encoding; fitting, files and commands import it.
@@ -9,7 +9,7 @@ others is unlike those it was made from, `doubts` says. Imports the encoding; fi
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,15 @@ from meristem.tables.scoring import scored
 from meristem.tables.target import CLASS
 
 NAMED = 12  # columns that a notebook is told of
+MOST_HELD, MOST_NUMBERS = 20_000, 20_000_000  # rows, and rows × inputs, that a report looks at
+
+
+class Held(NamedTuple):
+    """Rows that a model is judged by, encoded: at most as many as a report looks at."""
+
+    X: np.ndarray  # [rows, inputs]
+    y: np.ndarray  # places of classes (negative: none of them), or numbers
+    said: dict[str, np.ndarray]  # what baselines say of them, by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +50,7 @@ class TableModel:
     target: str
     task: str
     facts: dict[str, Any] = field(repr=False)
+    held: Held | None = field(default=None, repr=False)  # rows that were held out; no file keeps them
 
     @property
     def classes(self) -> np.ndarray:
@@ -109,6 +119,43 @@ class TableModel:
 
         write_whole(path, onnx_bytes(self))
         return Path(path)
+
+    def report(self, path: PATHS, frame: Any = None, *, seconds: float = 3.0) -> Path:
+        """Write a page that says how good it is, what it is beside simpler models, and what it became (docs/report.md).
+
+        It is judged by the rows that `fit_table` held out; a model that comes from a file knows them no more. With `frame`, by
+        the rows of that table; of the very file that it was made from, by those that were held out. `seconds`: for finding out
+        how much each column matters.
+        """
+        from meristem.report import write_table_report
+
+        return write_table_report(path, self, frame, seconds=seconds)
+
+    def judged_by(self, frame: Any) -> tuple[Held, bool, list[str]]:
+        """Rows of a table with a target, whether they are those that were held out, and what is doubtful about them."""
+        from meristem.tables.understanding import held_again
+
+        table = self.table(frame)
+        rows = held_again(self.facts, self.target, self.task, table)
+        values, there = self.answers(table)
+        doubts = [*self.encoding.doubts(table)]
+        known = self.facts["rows"]
+        if rows is None and table.digest is None and table.rows == known["all"]:
+            doubts.append(
+                "the table has as many rows as the one it was made from: if it is that, most of them were learned from"
+            )
+        elif rows is None and table.digest is not None and table.digest == self.facts.get("table_sha256"):
+            doubts.append("these are the rows that it learned from: on others it will be worse")
+        return self.sampled(table, there if rows is None else rows, values), rows is not None, doubts
+
+    def sampled(self, table: Table, rows: np.ndarray, values: np.ndarray, said: dict[str, np.ndarray] | None = None) -> Held:
+        """Some of these rows, drawn from the seed; `said` is of all of them, `values` of the whole table."""
+        most = min(MOST_HELD, max(100, MOST_NUMBERS // len(self.encoding.inputs)))
+        some = np.arange(len(rows))
+        if len(rows) > most:
+            some = np.sort(np.random.default_rng(int(self.facts["seed"])).choice(len(rows), most, replace=False))
+        few = {name: one[some] for name, one in (said or {}).items()}
+        return Held(self.encoding(table, rows[some]), values[rows[some]], few)
 
     def _repr_html_(self) -> str:
         """In a notebook: what is predicted from what, and the size and structure of its networks."""

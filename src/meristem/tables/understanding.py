@@ -81,3 +81,13 @@ def _parts(table: Table, goal: Target, test: Any, seed: int) -> tuple[np.ndarray
     if goal.task == CLASS and len(np.unique(goal.values[train])) < 2:
         raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
     return np.sort(train), table, np.sort(rest)
+
+
+def held_again(facts: dict[str, Any], target: str, task: str, table: Table) -> np.ndarray | None:
+    """The rows of the file that a model with these facts was made from which were held out then; None of any other table."""
+    known = facts["rows"]
+    is_same = table.digest is not None and table.digest == facts.get("table_sha256") and table.rows == known["all"]
+    if not is_same or known["train"] + known["test"] + known["without_target"] != known["all"]:  # it was tested on another
+        return None
+    goal = Target.of(table, target, task)
+    return _parts(table, goal, known["test"] / len(goal.rows), int(facts["seed"]))[2]

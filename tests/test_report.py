@@ -1,0 +1,250 @@
+"""Reports: every estimator has one, it says what is to be doubted, escapes what it is given, and stays small."""
+
+import copy
+import re
+from dataclasses import replace
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meristem
+from meristem.report.beside import crossed
+from meristem.report.evidence import Beside, of_estimator, of_table
+from meristem.report.importance import Importance, shuffled
+from meristem.report.judge import Judge
+from meristem.report.numbers import figure
+from meristem.report.page import page_of as page_text
+from meristem.report.sections import sections
+from meristem.report.words import doubts, summary, verdict
+from reporting import EVIL, LABELS, NAMES, QUICK, SEARCHES, Page, fitted, framed, judged, rows
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+MOST = 2**20  # bytes
+SLOW = {"cv": 2, "max_epochs": 3, "depth": 2, "max_width": 8, "penalties": [1e-3, 1e-1], "l2s": [1e-4], "learning_rate": 0.03}
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Every estimator, fitted on a frame with names; the plain ones are of the bags."""
+    found = {name: fitted(name) for name in (*SEARCHES, "HighwayClassifier", "HighwayRegressor")}
+    return found | {name.removesuffix("CV"): found[name].estimators_[0] for name in SEARCHES}
+
+
+def page_of(model, path, *data, **how):
+    return Page(model.report(path / "report.html", *data, **how).read_text())
+
+
+@pytest.mark.parametrize("name", NAMES + SEARCHES)
+def test_every_estimator_has_one(models, name, tmp_path):
+    model = models[name]
+    page = page_of(model, tmp_path, *judged(name))
+    wanted = {"score", "growth", "network", "importance", "calibration"}
+    wanted |= {"confusion"} if "Classifier" in name else {"residuals"}
+    wanted |= {"path"} if name.endswith("CV") else set()
+    assert wanted <= set(page.figures) <= wanted | {"tree"}
+    assert all(page.said.count(text) for text in ("How to use it", "SHA-256", "meristem", "What was tried"))
+    assert page.headings[0] == 1 and set(page.headings[1:]) == {2}
+    assert len(page.text.encode()) < MOST // 8
+    for bad in ("<script", "<img", 'onerror=alert(1)>"', "nan", "inf ", "None", "http:", "https:", "src="):
+        assert bad not in page.text.replace(EVIL.replace("<", "&lt;"), "").replace("&lt;img src=x", ""), bad
+    assert ("&lt;script&gt;alert(1)&lt;/script&gt;" in page.text) and ("x" * 90 in page.text)
+
+
+def test_what_is_said_first(models):
+    model = models[name := "TunnelClassifierCV"]
+    evidence = of_estimator(model, *judged(name))
+    words = " ".join(summary(evidence))
+    score = evidence.score
+    assert score["low"] < score["value"] < score["high"] and f"{score['value']:.3f}" in words
+    assert f"{model.n_parameters_:,} parameters" in words and "40 rows" in words and "95 % interval" in words
+    assert {one.name for one in evidence.beside} == {"constant", "linear model", "MLP of default size"}
+    assert score["value"] == pytest.approx(model.score(*judged(name)))
+
+
+def test_numbers_are_scored_as_the_estimator_scores_them(models):
+    for name in ("TunnelRegressor", "BuddingRegressorCV"):
+        assert of_estimator(models[name], *judged(name)).score["value"] == pytest.approx(models[name].score(*judged(name)))
+
+
+def test_a_loaded_model_has_the_same_report(models, tmp_path):
+    model = models[name := "BuddingClassifierCV"]
+    model.save(tmp_path / "model.safetensors")
+    before, after = (of_estimator(one, *judged(name)) for one in (model, meristem.load(tmp_path / "model.safetensors")))
+    assert before.score == after.score and before.digest == after.digest and before.columns == after.columns
+    kept = [[part for part in sections(one) if part.name not in ("score", "inputs")] for one in (before, after)]
+    assert kept[0] == kept[1] and len(kept[0]) == 8  # the others are found in the time there is
+
+
+def test_few_rows_one_class_and_classes_never_seen(models, tmp_path):
+    model = models["TunnelClassifier"]
+    X, y = judged("TunnelClassifier", 5)
+    page = page_of(model, tmp_path, X, y)
+    assert "judged by 5 rows" in page.said and "wide" in page.said
+    page = page_of(model, tmp_path, X, np.full(5, "no"))
+    assert "All rows are of one class" in page.said
+    page = page_of(model, tmp_path, X, np.array(["no", "new", "new", "no", "no"], object))
+    assert "2 of the rows have a class that the model has never seen" in page.said and "(never seen)" in page.said
+    page_of(model, tmp_path, X[:1], y[:1])
+    numbers = models["TunnelRegressor"]
+    page = page_of(numbers, tmp_path, X, np.ones(5))
+    assert "R² says nothing here" in page.said and "score" not in page.figures
+
+
+def test_the_rows_that_it_learned_from_are_known_again(models):
+    X, side = rows()
+    evidence = of_estimator(models["TunnelClassifierCV"], framed(X), LABELS[side.astype(int)])
+    assert any("learned from" in line for line in doubts(evidence))
+    X[0, 1] += 1
+    evidence = of_estimator(models["TunnelClassifierCV"], framed(X), LABELS[side.astype(int)])
+    assert not any("learned from" in line for line in doubts(evidence))
+
+
+def test_a_model_that_learned_nothing_says_so(models, tmp_path):
+    model = models["TunnelClassifier"]
+    X, _ = rows(200, seed=2)
+    y = LABELS[np.random.default_rng(0).integers(0, 2, 200)]
+    page = page_of(model, tmp_path, framed(X), y, train=(framed(X), y))
+    assert "It may have learned nothing" in page.said and "rows given as train" in page.said
+
+
+def test_verdicts_follow_from_the_interval_of_the_difference():
+    said = {
+        verdict(Beside("constant", {}, gain, 1))
+        for gain in [(0.1, 0.05, 0.2), (0.1, -0.1, 0.2), (-0.1, -0.2, 0.1), (-1, -2, -0.5)]
+    }
+    assert said == {"clearly better", "not clearly better", "no better", "clearly worse"}
+    judge = Judge("class", np.zeros(400, int), ("a", "b"))
+    right, wrong = judge.off(np.zeros(400, int)), judge.off(np.arange(400) % 2)
+    gain, low, high = judge.gain(right, wrong)
+    assert gain == pytest.approx(0.5) and 0.4 < low < 0.5 < high < 0.6
+
+
+def test_many_inputs_and_many_classes_are_bounded(models):
+    evidence = of_estimator(models[name := "HighwayClassifier"], *judged(name))
+    told = Importance(np.arange(45.0), np.ones(45), 40, 5)
+    some = replace(evidence, columns=tuple(f"column {place}" for place in range(45)), importance=told)
+    y, said = np.arange(100) % 25, np.arange(100) // 4
+    labels = tuple(map(str, range(25)))
+    page = Page(page_text(replace(some, judge=Judge("class", y, labels), said=said, raw=None)))
+    assert "The 30 that matter most are drawn; 15 more columns matter less" in page.said
+    assert "confusion" not in page.figures and "The largest confusions" in page.said
+    assert len(page.text.encode()) < MOST // 4
+
+
+def test_inputs_that_are_closed_are_listed(models):
+    model = copy.copy(models[name := "TunnelClassifierCV"])
+    model.estimators_ = [copy.copy(one) for one in model.estimators_]
+    gaps = model._columns_.gaps  # a column is read as long as its gaps are
+    closed = np.array([1, 2, *(4 + np.flatnonzero(np.isin(gaps, [1, 2])))])
+    for one in model.estimators_:
+        gates = jnp.ones_like(one.network_.features.value).at[closed].set(0.0)
+        one.network_ = eqx.tree_at(lambda network: network.features.value, one.network_, gates)
+    evidence = of_estimator(model, *judged(name))
+    names = list(judged(name)[0].columns)
+    assert list(evidence.unused) == names[1:3] and list(evidence.columns) == [names[0], names[3]]
+    assert len(evidence.importance.mean) == 2 and "2 columns are not used" in Page(page_text(evidence)).said
+
+
+def test_shuffling_tells_what_matters():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = X[:, 0] + 0.1 * X[:, 2]
+    judge = Judge("number", y[:, None])
+    groups = [np.array([column]) for column in range(3)]
+
+    def cost(x, some):
+        return judge.part(some).off(x[:, 0] + 0.1 * x[:, 2])
+
+    found = shuffled(cost, X, judge.base, groups, seconds=5.0)
+    assert found.repeats == 5 and found.rows == 300
+    assert found.mean[0] > 1 > 0.1 > found.mean[2] > 0 == found.mean[1] and found.spread[0] > 0 == found.spread[1]
+
+
+def test_labels_and_quantiles(tmp_path):
+    X, side = rows()
+    X = np.nan_to_num(X)
+    many = np.stack([side, X[:, 1] > 0, X[:, 2] > 1], 1).astype(int)
+    page = page_of(meristem.TunnelClassifier(**QUICK, depth=2).fit(X, many), tmp_path, X[::-1], many[::-1])
+    assert "share of right labels" in page.said and "label 2" in page.said and "linear model" in page.said
+    two = X[:, :2] * [1, 100]
+    quantiles = meristem.TunnelRegressor(**QUICK, depth=2, loss="quantile", quantiles=(0.1, 0.9)).fit(X, two)
+    page = page_of(quantiles, tmp_path, X[::-1], two[::-1])
+    assert "quantile skill" in page.said and "Whether its quantiles are where they should be" in page.said
+
+
+def test_several_numbers_beside_others():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = X[:, :2] * [1, 100]
+    judge = Judge("number", y)
+    scores = {name: judge.score(judge.off(said))["value"] for name, said in crossed(judge, X, seconds=1.0, seed=0).items()}
+    assert scores["constant"] < 0.1 and scores["linear"] > 0.9 and set(scores) == {"constant", "linear", "mlp"}
+    assert judge.score(judge.off(y))["value"] == 1.0
+
+
+def test_what_does_not_fit_is_one_line(models, tmp_path):
+    model = models["TunnelRegressor"]
+    X, y = judged("TunnelRegressor")
+    with pytest.raises(ValueError, match="predicts 1"):
+        model.report(tmp_path / "report.html", X, np.stack([y, y], 1))
+    with pytest.raises(ValueError, match="must be a pair"):
+        model.report(tmp_path / "report.html", X, y, train=X)
+    with pytest.raises(ValueError, match="is no folder"):
+        model.report(tmp_path / "nowhere" / "report.html", X, y)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- tables
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A file, and the model of it."""
+    path = tmp_path_factory.mktemp("table") / "people.csv"
+    X, side = rows(150)
+    color = np.array(["red", "<b>blue</b>", "green"])[np.arange(150) % 3]
+    lines = [f"{EVIL},color,same,y"] + [
+        f"{x:.4f},{c},1,{'yes' if s else 'no'}" for (x, *_), c, s in zip(X, color, side, strict=True)
+    ]
+    path.write_text("\n".join(lines).replace("nan", ""))
+    return path, meristem.fit_table(str(path), target="y", **SLOW)
+
+
+def test_a_table_is_judged_by_what_was_held_out(table, tmp_path):
+    model = table[1]
+    page = Page(model.report(tmp_path / "report.html").read_text())
+    assert {"score", "path", "growth", "network", "importance", "confusion", "calibration"} <= set(page.figures)
+    assert f"{model.facts['score']['value']:.3f} on 30 rows that were held out" in page.said
+    assert model.facts["digest"] in page.said and "the same in every row: '1'" in page.said and "reading the table" in page.said
+    evidence = of_table(model)
+    assert evidence.columns == (EVIL, "color") and len(evidence.judge.y) == 30
+    assert 1 - evidence.judge.off(evidence.said).mean() == pytest.approx(model.facts["score"]["value"])
+
+
+def test_a_loaded_table_knows_its_file_again(table, tmp_path):
+    path, model = table
+    model.save(tmp_path / "model.safetensors")
+    loaded = meristem.load(tmp_path / "model.safetensors")
+    again = of_table(loaded, str(path))
+    assert again.judge.y.tolist() == of_table(model).judge.y.tolist() and again.score == model.facts["score"]
+    bare = Page(loaded.report(tmp_path / "report.html").read_text())
+    assert {"score", "path", "growth", "network"} <= set(bare.figures) and "importance" not in bare.figures
+    assert "<b>blue" not in bare.text
+
+
+def test_another_table_is_judged_as_a_whole(table, tmp_path):
+    model = table[1]
+    other = {"color": ["red", "pink", "green"] * 10, "y": ["yes", "no"] * 15}
+    page = Page(model.report(tmp_path / "report.html", other).read_text())
+    assert "on 30 rows (95 %" in page.said and "is not there: missing in every row" in page.said
+    assert "unseen categories, such as 'pink'" in page.said and "not on those of this report" in page.said
+
+
+def test_numbers_have_three_digits():
+    for value in np.exp(np.random.default_rng(0).uniform(-20, 20, 300)):
+        text = figure(float(value))
+        digits = re.sub(r"[^\d]", "", text.split(" ×")[0]).lstrip("0")
+        assert len(digits.rstrip("0")) <= 3, (value, text)
