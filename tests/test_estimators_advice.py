@@ -220,7 +220,7 @@ def test_max_leaves_is_a_size():
         ((np.zeros((3, 5)), np.zeros(3)), r"^validation=\(X, y\) does not fit: X has 5 features, but .* is expecting 4"),
         (
             (np.zeros((3, 4)), np.zeros(2)),
-            r"^validation=\(X, y\) does not fit: Found input variables with inconsistent numbers",
+            r"^validation=\(X, y\) does not fit: y has 2 rows but X has 3; they must be equal",
         ),
         (
             (np.zeros((3, 4)), np.full(3, 9)),

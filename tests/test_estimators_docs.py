@@ -34,8 +34,10 @@ def test_help_explains_every_parameter_with_its_default(kind):
     for name, default in kind().get_params().items():
         words, text = said[name]
         assert words == f"{PARAMETERS[name].kind}, default={default!r}" and text == PARAMETERS[name].text
-    price = "penalty : float, default=0.001" if kind in PLAIN else "penalties : list of float, or 'auto', default='auto'"
-    assert f"\n |  {price}\n" in pydoc.render_doc(kind, renderer=pydoc.plaintext)
+    price = (
+        "penalty : float or 'auto', default='auto'" if kind in PLAIN else "penalties : list of float, or 'auto', default='auto'"
+    )
+    assert f"\n |  {price}, default='auto'\n" in pydoc.render_doc(kind, renderer=pydoc.plaintext)
 
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # two epochs

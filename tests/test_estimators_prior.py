@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from estimating import SMALL, split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
+from meristem.estimators.training import Rows
 from meristem.targets import Classes
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # an epoch or two
@@ -25,6 +26,11 @@ def noisy(rows, features, share, seed=0):
     x = rng.normal(size=(rows, features))
     signal = x @ rng.normal(size=features)
     return x, standard(signal / signal.std() + np.sqrt(1 / share - 1) * rng.normal(size=rows))
+
+
+def prior(model):
+    """Of all rows alike, by what was seen of them."""
+    return model._prior(model.n_samples_seen_, model._targets_, model.predictability_, are_alike=True)
 
 
 def test_left_out_rows_are_predicted_from_all_others():
@@ -72,25 +78,38 @@ def test_a_sample_of_many_rows_says_as_much_and_few_say_nothing():
     assert predictability(np.ones((50, 3)), y[:50]) == 0.0  # nothing is told by constants
 
 
-def test_the_prior_is_firmer_the_less_can_be_told():
-    tree, priors = BuddingRegressor(**SMALL, max_leaves=2, max_epochs=1), {}
+def test_a_regressors_prices_are_relative_to_the_noise():
+    tree, found = BuddingRegressor(**SMALL, max_leaves=2, max_epochs=1), {}
     for share in (0.3, 0.55, 0.9):
         model = tree.fit(*noisy(400, 5, share))
-        priors[share] = round(model._l2(vars(model), model._targets_) * 400, 6)
-    assert priors[0.3] == 10 and priors[0.9] == 1 and 1 < priors[0.55] < 10
+        noise = 1 - model.predictability_
+        assert noise == pytest.approx(1 - share, abs=0.1)
+        assert prior(model) * 400 == pytest.approx(5 * noise) and model.penalty_ == pytest.approx(1e-3 * noise)
+        found[share] = model.penalty_
+    assert found[0.3] > found[0.55] > found[0.9]
     model = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, 0.3))
-    assert model._l2(vars(model), model._targets_) * 400 == pytest.approx(1), "it starts linear"
-    assert not hasattr(tunnel_regressor(max_epochs=1, l2=1e-3).fit(*noisy(50, 5, 0.5)), "predictability_")
+    assert prior(model) * 400 == pytest.approx(3 * (1 - model.predictability_)), "it starts linear"
+    clear = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, 0.9999))
+    assert clear.penalty_ == pytest.approx(1e-4) and prior(clear) * 400 == pytest.approx(0.03), "never nothing"
+    root = tunnel_regressor(max_epochs=1, loss="absolute_error").fit(*noisy(400, 5, 0.9))
+    assert root.penalty_ == pytest.approx(1e-3 * np.sqrt(1 - root.predictability_))
+    given = tunnel_regressor(max_epochs=1, l2=1e-3, penalty=1e-3).fit(*noisy(50, 5, 0.5))
+    assert not hasattr(given, "predictability_") and not hasattr(given, "penalty_")
 
 
 def test_classes_of_which_little_can_be_told_are_held_more_firmly():
     x, y = noisy(400, 2, 0.99)
     rng = np.random.default_rng(1)
     clear, coin = y[:, 0] > 0, rng.integers(2, size=400)
-    for make, size, firm in ((TunnelClassifier, {"depth": 2}, 1), (BuddingClassifier, {"max_leaves": 2}, 3)):
+    for make, size, firm in ((TunnelClassifier, {"depth": 2}, 10), (BuddingClassifier, {"max_leaves": 2}, 3)):
         models = [make(**SMALL, **size, max_epochs=1).fit(x, classes) for classes in (clear, coin)]
-        assert [model._l2(vars(model), model._targets_) for model in models] == [pytest.approx(5e-5), pytest.approx(firm / 400)]
-    assert TunnelClassifier(max_epochs=1, l2=0.5)._l2({}, models[0]._targets_) == 0.5
+        assert [prior(model) for model in models] == [pytest.approx(5e-5), pytest.approx(firm / 400)]
+        assert [model.penalty_ for model in models] == [1e-3, 1e-3]
+    tunnel = TunnelClassifier(**SMALL, depth=2)
+    told = [tunnel._firmness(share) for share in (0.0, 0.2, 0.4, 0.9)]
+    assert told == [10, pytest.approx(4), pytest.approx(1.5), 1], "noise beside what is told"
+    weighted = tunnel._prior(400, models[0]._targets_, 0.2, are_alike=False)
+    assert weighted == pytest.approx(1 / 400), "a quick model counts all rows alike"
 
 
 def test_rare_counts_are_held_more_firmly():
@@ -99,8 +118,8 @@ def test_rare_counts_are_held_more_firmly():
     priors = []
     for mean in (0.05, 5.0):
         model = tunnel_regressor(max_epochs=1, loss="poisson").fit(x, rng.poisson(mean, 400))
-        priors.append(model._l2(vars(model), model._targets_) * 400)
-    assert priors[0] == pytest.approx(3 / 0.05, rel=0.5) and priors[1] == pytest.approx(1)
+        priors.append(prior(model) * 400)
+    assert priors[0] == pytest.approx(3 / 0.05, rel=0.5) and priors[1] == pytest.approx(3)
 
 
 def test_outliers_do_not_count_as_noise_where_the_loss_takes_little_notice_of_them():
@@ -125,8 +144,9 @@ def test_classes_are_dropped_by_the_number_of_features():
     for features, share in ((15, None), (16, 0.25)):
         X = rng.normal(size=(40, features))
         model = tunnel(max_epochs=1).fit(X, X[:, 0] > 0)
-        assert model._knobs(vars(model), model._targets_).dropout == share
-        assert model.set_params(input_dropout=0.5)._knobs(vars(model), model._targets_).dropout == 0.5
+        rows = Rows(X, X[:, 0] > 0, np.ones(40))
+        assert model._knobs(vars(model), rows, model._targets_).dropout == share
+        assert model.set_params(input_dropout=0.5)._knobs(vars(model), rows, model._targets_).dropout == 0.5
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -134,7 +154,7 @@ def test_a_stream_counts_all_its_rows_and_its_first_ones_say_how_noisy_it_is(sta
     X, _, y, _ = split("diabetes")
     model = tunnel_regressor(standardize=standardize, max_epochs=1)
     asked = []
-    monkeypatch.setattr(type(model), "_l2", lambda self, facts, targets: asked.append(facts) or 1e-3)
+    monkeypatch.setattr(type(model), "_l2", lambda self, facts, rows, targets: asked.append(facts) or 1e-3)
     for rows in np.array_split(np.arange(300), 3):
         model.partial_fit(X[rows], y[rows], np.where(rows % 10, 3.0, 0.0))
     model.save(tmp_path / "model")

@@ -218,7 +218,11 @@ def test_a_table_is_judged_by_what_was_held_out(table, tmp_path):
     page = Page(model.report(tmp_path / "report.html").read_text())
     assert {"score", "path", "growth", "network", "importance", "confusion", "calibration"} <= set(page.figures)
     assert f"{model.facts['score']['value']:.3f} on 30 rows that were held out" in page.said
-    assert model.facts["digest"] in page.said and "the same in every row: '1'" in page.said and "reading the table" in page.said
+    assert (
+        model.facts["table_sha256"] in page.said
+        and "the same in every row: '1'" in page.said
+        and "reading the table" in page.said
+    )
     evidence = of_table(model)
     assert evidence.columns == (EVIL, "color") and len(evidence.judge.y) == 30
     assert 1 - evidence.judge.off(evidence.said).mean() == pytest.approx(model.facts["score"]["value"])

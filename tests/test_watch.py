@@ -212,9 +212,12 @@ def test_a_process_that_is_gone_is_told_of(out):
 def test_ctrl_c_ends_it_with_130(out):
     under_way(out)
     with start("-m", "meristem", "watch", str(out)) as process:
-        assert process.stdout is not None and "running" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=SECONDS)
+        try:
+            assert process.stdout is not None and any("running" in process.stdout.readline() for _ in range(2))
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
     assert process.returncode == 130 and errors.strip() == "meristem: interrupted"
 
 

@@ -15,7 +15,7 @@ def test_a_run_is_followed_to_its_end(tmp_path):
     out = tmp_path / "out"
     with serving(out) as url, browsing() as browser, seen(browser, url) as page:
         page.wait_for_selector("#status[data-is=waiting] >> text=waiting for a run", timeout=PATIENCE)
-        with start("-m", "meristem", *STUDY, "--max-epochs", "150", "--out", str(out)) as process:
+        with start("-m", "meristem", *STUDY, "--max-epochs", "1000", "--out", str(out)) as process:
             page.wait_for_selector("polyline.line", state="attached", timeout=PATIENCE)
             first = epoch_of(page)
             until(page, f"{EPOCH} > {first} || !!document.querySelector('[data-is=finished]')", SECONDS)

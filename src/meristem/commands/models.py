@@ -19,6 +19,7 @@ from meristem.nn import Network
 from meristem.pictures.png import check_place, write_png
 from meristem.pictures.studies import have_matplotlib
 from meristem.show.describe import describe
+from meristem.show.settings import price_of
 from meristem.show.table import print_table
 from meristem.train.run import Run
 
@@ -182,14 +183,10 @@ def _members_table(held: Any, members: int) -> tuple[list[str], list[list[str]]]
     ]
 
 
-def _price(held: Any) -> float:
-    return float(held.penalty_ if isinstance(held.penalty, str) else held.penalty)
-
-
 def _history_words(held: Any) -> str:
     """How an estimator or a run was trained."""
     if not isinstance(held, Run):
-        return f"{type(held).__name__}: {held.n_iter_} epochs, the best one {held.best_epoch_}, penalty {_price(held):g}"
+        return f"{type(held).__name__}: {held.n_iter_} epochs, the best one {held.best_epoch_}, penalty {price_of(held):g}"
     best = f"the best one {int(held.best_epoch)}" if held.best_epoch else "none of them finite"
     numbers = {name: value for name, value in held.knobs._asdict().items() if value is not None and np.ndim(value) == 0}
     words = ", ".join(f"{name.replace('_', ' ')} {float(value):g}" for name, value in numbers.items())

@@ -17,6 +17,7 @@ from meristem.report.figures import growth, importance, network, path, score, tr
 from meristem.report.numbers import count, figure, many, rate
 from meristem.report.section import Section, Table
 from meristem.report.words import verdict
+from meristem.show.settings import price_of
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # that are shown; rows of a table
 
@@ -123,10 +124,11 @@ def prices(evidence: Evidence) -> Section | None:
 
 
 def _given(model: Any) -> str:
+    said = "by default" if isinstance(model.penalty, str) else "as given"
     if model.budget is not None:
         return f"It was given a budget of {count(model.budget)} parameters; no price was searched for."
     return (
-        f"Its price of size was given, a penalty of {figure(float(model.penalty))}; none was searched for. "
+        f"Its price of size was not searched for: a penalty of {figure(price_of(model))}, {said}. "
         f"The estimators whose names end in CV find it."
     )
 

@@ -31,3 +31,8 @@ def describe_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _value(setting: Mapping[str, Any], name: str) -> Any:
     return setting.get(name, setting.get(OLD_NAMES.get(name, name)))
+
+
+def price_of(estimator: Any) -> float:
+    """The penalty that a fitted estimator was trained with, whether it was given or found by the defaults."""
+    return float(estimator.penalty_ if isinstance(estimator.penalty, str) else estimator.penalty)

@@ -103,7 +103,9 @@ def drawn(state: State, rows: int, width: int) -> Any:
 
     run, groups = state["run"], state["groups"]
     style = {"finished": "bold green", "interrupted": "bold red"}.get(run["status"], "bold")
-    parts: list[Any] = [Text(words.clean(run["where"]) + "  ", style="bold") + Text(words.where_it_stands(state), style=style)]
+    head = Text(words.where_it_stands(state), style=style) + Text("  " + words.clean(run["where"]), style="bold")
+    head.no_wrap, head.overflow = True, "ellipsis"
+    parts: list[Any] = [head]
     if run["share"] is not None and run["status"] != "finished":
         bar = Table.grid()
         bar.add_row(ProgressBar(total=1.0, completed=run["share"], width=60))
