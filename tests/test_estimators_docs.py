@@ -34,9 +34,7 @@ def test_help_explains_every_parameter_with_its_default(kind):
     for name, default in kind().get_params().items():
         words, text = said[name]
         assert words == f"{PARAMETERS[name].kind}, default={default!r}" and text == PARAMETERS[name].text
-    price = (
-        "penalty : float or 'auto', default='auto'" if kind in PLAIN else "penalties : list of float, or 'auto', default='auto'"
-    )
+    price = "penalty : float or 'auto'" if kind in PLAIN else "penalties : list of float, or 'auto'"
     assert f"\n |  {price}, default='auto'\n" in pydoc.render_doc(kind, renderer=pydoc.plaintext)
 
 
