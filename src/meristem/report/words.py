@@ -111,7 +111,7 @@ def doubts(evidence: Evidence) -> list[str]:
                     f"{words}: it is {said} than {_named(one, evidence)} (difference {gain}, 95 % interval {low} to {high})."
                 )
     if evidence.n_rows < FEW:
-        lines.append(f"It is judged by {many(evidence.n_rows, 'row')}: a few more or fewer right would change the score.")
+        lines.append(f"It is judged by {many(evidence.n_rows, 'row')}: a few that came out otherwise would change the score.")
     score = evidence.score
     if score is not None and np.isfinite(score["value"]):
         width = score["high"] - score["low"]
