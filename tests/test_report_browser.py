@@ -1,28 +1,17 @@
 """A report as a browser shows it: on a desk and on a phone, in light and dark, on paper; nothing from a network, no errors."""
 
 import re
-import shutil
 
 import pytest
 
+from browser import browsing, needs_browser
 from reporting import Page, fitted, judged
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; it is in the extra test")
-BROWSER = shutil.which("chromium")
 pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="there is no chromium on the path to open a report with"),
+    needs_browser,
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
-OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
 ]
 BOXES = (
     "[...document.querySelectorAll('svg')].map(s => [s.id, s.getBoundingClientRect().width, s.getBoundingClientRect().height])"
@@ -46,10 +35,8 @@ def report(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+    with browsing() as opened:
         yield opened
-        opened.close()
 
 
 def luminance(color):
