@@ -29,7 +29,7 @@ soak: .venv/installed-test
 
 soak-%: .venv/installed-test
 	mkdir -p .soak
-	MERISTEM_SOAK=80 MERISTEM_SOAK_REPORT=.soak $(BIN)/python -m pytest -n 2 $(SOAK_$*:%=tests/test_%.py); \
+	MERISTEM_SOAK=80 MERISTEM_SOAK_REPORT=$(CURDIR)/.soak $(BIN)/python -m pytest -n 2 $(SOAK_$*:%=tests/test_%.py); \
 	status=$$?; MERISTEM_SOAK=80 $(BIN)/python tests/soak.py .soak results/soak.json; exit $$status
 
 soak-double: .venv/installed-test

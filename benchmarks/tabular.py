@@ -9,7 +9,8 @@ by accuracy or R², and by log-loss), what is shipped, times relative to the gri
 clearly behind the better of a default MLP and a linear model, and writes OUT/summary.json.
 
 Targets of the MLPs and of ridge regression are standardized, inputs of all but boosting are. RealMLP and TabM (pytabkit) are
-left out where they are not installed; in an environment of their own the same command adds them to the same file.
+left out where they are not installed; in an environment of their own the same command adds them to the same file. With
+`--device cuda` they are trained there, which their lines say: such times are compared with nobody's.
 """
 
 import argparse
@@ -40,7 +41,7 @@ PYTABKIT = {"realmlp": "RealMLP_TD", "tabm": "TabM_D"}
 SINGLE = ("tunnel", "budding", "mlp", "boosting", "linear", "realmlp", "tabm")  # one model at its defaults
 
 
-def peer(name: str, is_classes: bool, seed: int) -> Any:
+def peer(name: str, is_classes: bool, seed: int, device: str) -> Any:
     """A model that is not ours, ready to be fitted."""
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -54,7 +55,7 @@ def peer(name: str, is_classes: bool, seed: int) -> Any:
         import pytabkit
 
         kind = getattr(pytabkit, f"{PYTABKIT[name]}_{'Classifier' if is_classes else 'Regressor'}")
-        return kind(random_state=seed, device="cpu", n_threads=1)
+        return kind(random_state=seed, device=device, n_threads=1)
     if name.startswith("boosting"):
         model: Any = (HistGradientBoostingClassifier if is_classes else HistGradientBoostingRegressor)(random_state=seed)
         return GridSearchCV(model, GRIDS[name], cv=3) if name in GRIDS else model
@@ -68,12 +69,12 @@ def peer(name: str, is_classes: bool, seed: int) -> Any:
     return model if is_classes else TransformedTargetRegressor(model, transformer=StandardScaler())
 
 
-def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any) -> Any:
+def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any, device: str) -> Any:
     """Each model after the other: its name, itself, the seconds that it took."""
     searched: dict[str, tuple[Any, float]] = {}
     for name in names:
         before, spent = searched.get(name.removesuffix("-one"), (None, 0.0))
-        model = peer(name, is_classes, seed) if name in PEERS else ours(name, is_classes, seed, before)
+        model = peer(name, is_classes, seed, device) if name in PEERS else ours(name, is_classes, seed, before)
         begin = time.perf_counter()
         model.fit(A, a)
         searched[name] = model, time.perf_counter() - begin + spent
@@ -105,9 +106,9 @@ def pin(number: Any) -> None:
         os.sched_setaffinity(0, {cores[place % len(cores)]})
 
 
-def one_split(job: tuple[str, str, str, int, list[str]]) -> None:
+def one_split(job: tuple[str, str, str, int, list[str], str]) -> None:
     """All models on one split of a table; each is a line as soon as it is fitted."""
-    out, file, table, seed, names = job
+    out, file, table, seed, names, device = job
     from sklearn.model_selection import train_test_split
 
     warnings.simplefilter("ignore")
@@ -116,10 +117,11 @@ def one_split(job: tuple[str, str, str, int, list[str]]) -> None:
     is_classes = not table.startswith("reg.")
     rows = np.random.default_rng(seed).permutation(len(X))[:ROWS]
     A, B, a, b = train_test_split(X[rows], y[rows], random_state=seed)
-    for name, model, seconds in fits(names, is_classes, seed, A, a):
+    for name, model, seconds in fits(names, is_classes, seed, A, a, device):
         record = {"table": table, "split": seed, "model": name, "rows": len(A), "test_rows": len(B)}
         record |= {"score": float(model.score(B, b)), "seconds": round(seconds, 3), "parameters": parameters(model)}
         record |= {"log_loss": log_loss(model, B, b) if is_classes else None} | choice(model)
+        record |= {"device": device} if name in PYTABKIT and device != "cpu" else {}
         with open(out, "a") as lines:  # a line is written whole, whoever else writes
             lines.write(json.dumps(record) + "\n")
 
@@ -198,16 +200,17 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     for name in names:
         own = [run for run in runs if run["model"] == name]
         sizes = [run["parameters"] for run in own if run["parameters"] is not None]
-        ratios = [run["seconds"] / grid[key] for run in own if (key := (run["table"], run["split"])) in grid]
+        timed = [run for run in own if "device" not in run]
+        ratios = [run["seconds"] / grid[key] for run in timed if (key := (run["table"], run["split"])) in grid]
         found[name] = {
             "rank": by_score.get(name),
             "log_loss_rank": by_loss.get(name),
             "rank_of_single_defaults": single.get(name),
             "score": statistics.mean(max(run["score"], -1.0) for run in own),
             "parameters": statistics.median(sizes) if sizes else None,
-            "seconds": statistics.median(run["seconds"] for run in own),
+            "seconds": statistics.median(run["seconds"] for run in timed) if timed else None,
             "time_of_grid": statistics.median(ratios) if ratios else None,
-            "total_time_of_grid": sum(run["seconds"] for run in own) / sum(grid.values()) if grid else None,
+            "total_time_of_grid": sum(run["seconds"] for run in timed) / sum(grid.values()) if grid and timed else None,
             "settings_to_choose": CHOICES.get(name, 0),
             "behind": behind(runs, name) if name in SINGLE else None,
             "fits": len(own),
@@ -247,7 +250,7 @@ def run(given: argparse.Namespace) -> None:
     known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     done = {(one["table"], one["split"], one["model"]) for one in known}
     jobs = [
-        (str(file), str(given.data), table, split, missing)
+        (str(file), str(given.data), table, split, missing, given.device)
         for table in tables  # the largest first: what is left for the end is quick
         for split in range(given.first_split, given.first_split + given.splits)
         if (missing := [name for name in wanted if (table, split, name) not in done])
@@ -281,6 +284,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--models", default="", help=f"with commas, of {', '.join((*OURS, *PEERS))}")
     parser.add_argument("--tables", default="")
+    parser.add_argument("--device", default="cpu", help="where RealMLP and TabM are trained: cpu or cuda")
     parser.add_argument("--limit", type=float, default=None, help="seconds after which it ends; what is done is kept")
     given = parser.parse_args()
     if given.what == "run":

@@ -25,6 +25,7 @@ def folder(tmp_path_factory):
     [
         (["no HOME", "no TMPDIR", "C locale", "no asserts", "a folder that is gone"], "show"),
         (["no streams", "a platform that is not there"], "show nothing"),
+        (["a folder that is gone", "a cache of nonsense", "no GPU"], "reproduce"),
     ],
 )
 def test_a_command_in_odd_surroundings(pieces, command, folder):

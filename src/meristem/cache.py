@@ -58,9 +58,9 @@ def folder() -> Path | None:
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         top = Path(wanted).expanduser() if wanted else home / "meristem" / "jax"
-    except RuntimeError:  # nobody's home
+        return top.absolute() / processor()
+    except (RuntimeError, OSError):  # nobody's home, or a folder that is gone
         return None
-    return top.absolute() / processor()
 
 
 @lru_cache

@@ -5,6 +5,7 @@ import errno
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import meristem
@@ -81,11 +82,17 @@ def _run(argv: Sequence[str] | None) -> int:
     except OSError as error:
         place = f"{short(str(error.filename))}: " if error.filename else ""
         return _told(f"{place}{error.strerror}", 1 if error.errno in CANNOT_WRITE else 2)
-    except RuntimeError as error:
-        if "backend" not in str(error):
+    except Exception as error:
+        if not _is_of_a_platform(error):
             raise
-        wanted = os.environ.get("JAX_PLATFORMS", "")
-        return _told(f"JAX_PLATFORMS={wanted!r} cannot be used: {str(error).splitlines()[0]}", 2)
+        wanted, reason = os.environ.get("JAX_PLATFORMS", ""), (str(error) or "there is no such device").splitlines()[0]
+        return _told(f"JAX_PLATFORMS={wanted!r} cannot be used: {reason}", 2)
+
+
+def _is_of_a_platform(error: BaseException) -> bool:
+    """Whether JAX raised it while it looked for a device."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__", "")).endswith("xla_bridge")
 
 
 def _told(line: str, status: int) -> int:

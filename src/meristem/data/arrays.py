@@ -119,5 +119,5 @@ def as_labels(source: str, y: Shaped[np.ndarray, "..."]) -> UInt8[np.ndarray, "n
 
 
 def _reason(error: BaseException) -> str:
-    reason = (str(error) or type(error).__name__).splitlines()[0][:120].rstrip(".")
-    return "nothing that NumPy wrote" if "unsafely" in str(error) else reason  # that advice is none of ours
+    reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+    return "nothing that NumPy wrote" if "unsafely" in str(error) else cut(reason, 60)  # that advice is none of ours

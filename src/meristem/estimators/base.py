@@ -32,7 +32,7 @@ from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters, seed_of
 from meristem.estimators.predictability import predictability
 from meristem.estimators.repr import Shown
-from meristem.estimators.settings import Settings
+from meristem.estimators.settings import HASTE, PATIENCE, PATIENT, Settings
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
 from meristem.estimators.watching import watchers
@@ -228,7 +228,9 @@ class Growing(Shown, Shipping, Settings):
         )
         return width | {"feature_gates": bool(self.feature_gates)}
 
-    def _recipe(self, targets: Targets, *, has_dev: bool, work: int) -> Recipe:
+    def _recipe(self, targets: Targets, *, has_dev: bool, work: int, is_patient: bool = False) -> Recipe:
+        # Where no rows are held out, only the price says when it is small enough.
+        linger = HASTE if is_patient else 1.0 if has_dev else LINGER
         return Recipe(
             objective=buckets.shared(targets.objective),
             batch_size=int(self.batch_size),
@@ -240,7 +242,7 @@ class Growing(Shown, Shipping, Settings):
             settle=bool(self.settle),
             follow=bool(self.settle) and work >= FOLLOW_FROM,
             calibrate=has_dev and targets.objective.outputs_are_logits,
-            linger=1.0 if has_dev else LINGER,  # where no rows are held out, only the price says when it is small enough
+            linger=linger,
         )
 
     def _knobs(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> Knobs:
@@ -326,9 +328,14 @@ class Growing(Shown, Shipping, Settings):
             state = self._begin(targets, columns, seed, goes_on=goes_on)
             on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a step takes as long, however small it is
             work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
-            recipe = self._recipe(targets, has_dev=dev is not None or fold is not None, work=work)
+            has_dev = dev is not None or fold is not None
+            is_patient = has_dev and isinstance(self.patience, str)
+            recipe = self._recipe(targets, has_dev=has_dev, work=work, is_patient=is_patient)
             data = prepare(data_of(rows, dev, columns, state.network, recipe.task), state.network, recipe.task)
+            least = PATIENT if is_patient else PATIENCE
             knobs = self._knobs(facts, rows, targets)._replace(passes=1 if is_stream else self._passes(len(rows.y)))
+            if dev is not None:
+                knobs = knobs._replace(patience=float(self._patience(facts["n_samples_seen_"], least=least)))
             is_first = not goes_on and not is_stream
             is_open = is_first and isinstance(self.input_dropout, str) and knobs.dropout is not None
             course = Course(
@@ -341,6 +348,7 @@ class Growing(Shown, Shipping, Settings):
                 knobs=knobs,
                 dropouts=(0.0, knobs.dropout) if is_open else (knobs.dropout,),
                 fold=fold,
+                least=least,
                 predictability=facts.get("predictability_"),
                 seed=seed,
                 epochs=epochs,

@@ -18,6 +18,7 @@ import numpy as np
 from meristem.columns import Columns
 from meristem.estimators import doubts
 from meristem.estimators.advice import GrowthWarning
+from meristem.estimators.settings import PATIENCE
 from meristem.estimators.training import Rows
 from meristem.paths.folds import Fold, in_fold
 from meristem.paths.training import least_loss
@@ -47,6 +48,7 @@ class Course:
     knobs: Knobs
     dropouts: tuple[Any, ...]  # to choose from: numbers, or None
     fold: Fold | None  # the rows to learn from and those to hold out, for a replay
+    least: int  # passes over the rows that are waited for at least
     predictability: float | None  # None: nobody asked
     seed: int
     epochs: int
@@ -85,8 +87,9 @@ class Course:
             return error.run
 
     def _in(self, fold: Fold, knobs: Knobs) -> Knobs:
-        """Of a training on some of the rows, which is less patient."""
-        less = self.estimator._patience(len(self.rows.y), SHARE) / self.estimator._patience(len(self.rows.y))
+        """Of a training on some of the rows, which waits for fewer steps."""
+        n = len(self.rows.y)
+        less = self.estimator._patience(n, SHARE, self.least) / self.estimator._patience(n)
         patience = np.round(less * np.asarray(knobs.patience))
         return in_fold(knobs._replace(patience=patience), fold, len(self.prepared.data.x))
 
@@ -118,7 +121,7 @@ class Course:
 
     def _look(self, state: TrainState, fold: Fold, number: int) -> Run:
         """With the dropout of this number."""
-        recipe = self.estimator._recipe(self.targets, has_dev=True, work=0)
+        recipe = self.estimator._recipe(self.targets, has_dev=True, work=0, is_patient=self.least > PATIENCE)
         short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(len(self.rows.y), SHARE))
         return short._trained(state, self.knobs._replace(dropout=self.dropouts[number]), f"look-{number + 1}")
 

@@ -7,6 +7,7 @@ table in docs/estimators.md show the words.
 import os
 from collections.abc import Callable
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,7 +155,7 @@ def numbers_or_auto(wanted: str, fits: Callable[[float], bool]) -> Callable[[str
             if value != "auto":
                 raise ValueError(f"{name}={short(value)} must be a list of numbers, or 'auto'.")
             return
-        given = value.tolist() if isinstance(value, np.ndarray) else list(value) if np.iterable(value) else []
+        given = value.tolist() if isinstance(value, np.ndarray) and value.ndim else list(value) if np.iterable(value) else []
         if not given or any(np.ndim(one) for one in given):
             raise ValueError(f"{name}={short(value)} must be a list of numbers, or 'auto'.")
         for one in given:
@@ -181,7 +182,8 @@ def folds(name: str, value: Any) -> None:
 def check_scoring(name: str, value: Any) -> None:
     """A name of scikit-learn's, a function of (estimator, X, y), or None."""
     if isinstance(value, str) and value not in (known := get_scorer_names()):
-        raise unknown(name, value, known)
+        guess = f"; did you mean {close[0]!r}?" if (close := get_close_matches(value, known, n=1)) else ""
+        raise ValueError(f"{name}={short(value)} is none of sklearn.metrics.get_scorer_names(){guess or '.'}")
     if value is not None and not isinstance(value, str) and not callable(value):
         raise ValueError(f"{name}={short(value)} must be a name such as 'roc_auc', a function of (estimator, X, y), or None.")
 

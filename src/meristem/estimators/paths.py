@@ -33,6 +33,7 @@ from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
 from meristem.estimators.features import named
 from meristem.estimators.parameters import check_parameters, check_scoring, seed_of
+from meristem.estimators.settings import PATIENCE, PATIENT
 from meristem.estimators.training import Rows, data_of
 from meristem.estimators.watching import watchers
 from meristem.paths.folds import fold_weights
@@ -150,7 +151,8 @@ class Search:
             for seed in range(self.seeds)
         }
         knobs = knobs_of(members, fold_weights(self.folds, len(self.prepared.data.x)))
-        patience = float(self.estimator._patience(len(self.table.rows.y), SHARE))
+        least = PATIENT if self._is_patient else PATIENCE
+        patience = float(self.estimator._patience(len(self.table.rows.y), SHARE, least))
         return [
             of_state(
                 states[int(fold), int(seed)],
@@ -179,7 +181,12 @@ class Search:
     @cached_property
     def recipe(self) -> Recipe:
         """Of all members."""
-        return self.estimator._recipe(self.table.targets, has_dev=True, work=0)
+        return self.estimator._recipe(self.table.targets, has_dev=True, work=0, is_patient=self._is_patient)
+
+    @property
+    def _is_patient(self) -> bool:
+        """Where rows held out may get worse for long: not the loss of classes, which is that at the best temperature."""
+        return isinstance(self.estimator.patience, str) and not self.table.targets.objective.outputs_are_logits
 
     @property
     def max_epochs(self) -> int:

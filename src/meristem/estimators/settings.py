@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator
 
 EPOCHS, STEPS = 300, 6000  # passes over the rows, or steps: the most of a training, whichever takes longer
 PATIENCE, PATIENCE_STEPS = 10, 300  # the same of waiting
+PATIENT, HASTE = 40, 0.25  # where rows are held out: passes, as they may get worse for long before a network finds what is hard
+#                            to find; and the share of them that is enough once the rate has shrunk
 AT_ONCE = 32  # steps: as many passes are one epoch as there are in so many, where rows are few
 
 
@@ -43,11 +45,11 @@ class Settings(BaseEstimator):
             return int(self.max_epochs)
         return -(-max(EPOCHS, round(share * STEPS / self._steps(rows))) // self._passes(rows))
 
-    def _patience(self, rows: int, share: float = 1.0) -> int:
+    def _patience(self, rows: int, share: float = 1.0, least: int = PATIENCE) -> int:
         """How many epochs without a better loss are waited for; of the steps, a share of what is usual."""
         if not isinstance(self.patience, str):
             return int(self.patience)
-        return -(-max(PATIENCE, round(share * PATIENCE_STEPS / self._steps(rows))) // self._passes(rows))
+        return -(-max(least, round(share * PATIENCE_STEPS / self._steps(rows))) // self._passes(rows))
 
     def _steps(self, rows: int) -> int:
         """Of a pass over so many rows."""

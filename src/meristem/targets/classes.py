@@ -90,7 +90,7 @@ class Classes(Targets):
             return {"kind": self.kind}, {"classes": self.classes}
         names = self.classes.tolist()
         if not all(isinstance(name, str) for name in names):
-            raise ValueError(f"Classes of type {self.classes.dtype} cannot be written to a file; use numbers or texts.")
+            raise ValueError(f"y: classes of type {self.classes.dtype} cannot be written to a file; fit with numbers or texts.")
         return {"kind": self.kind, "names": names, "is_object": self.classes.dtype.kind == "O"}, {}
 
     @classmethod

@@ -36,7 +36,7 @@ class Recipe:
     calibrate       whether the loss of a development set is that at the best temperature of the logits (train/temperature.py):
                     what a network has learned, and not how sure of it it is
     patience        epochs without improvement after which the rate shrinks, at last the training ends
-    linger          how many times the patience is waited for while it settles: closing takes longer than learning
+    linger          how many times the patience is waited for while it settles: more where closing takes longer than learning
     scales          the factors of the rate, one after the other
     optimizer       None: Adam with an age per layer and layer-wise rates (`meristem.adam(depth_decay)`); or any optax chain.
                     The rate of the knobs times the schedule's factor reaches a chain that ends in `meristem.scale_by_rate()`;
@@ -78,7 +78,7 @@ class Recipe:
         for name in ("batch_size", "patience"):
             check_size(name, getattr(self, name))
         check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
-        check_number("linger", self.linger, "of at least 1", lambda v: 1 <= v < math.inf)
+        check_number("linger", self.linger, "above 0", lambda v: 0 < v < math.inf)
         check_number("b2", self.b2, "above 0 and below 1", lambda v: 0 < v < 1)
         object.__setattr__(self, "scales", tuple(self.scales) if isinstance(self.scales, tuple | list) else (self.scales,))
         if not self.scales:
