@@ -272,7 +272,8 @@ PARAMETERS = {
         "int or 'auto'",
         size_or_auto,
         "Epochs without a better loss after which the rate shrinks to 0.3, to 0.1, and training ends; 'auto': 10, or "
-        "as many as 300 steps take, where rows are few.",
+        "as many as 300 steps take, where rows are few. Where rows are held out (in a search: for numbers), 40 before the rate "
+        "first shrinks: their loss may get worse for long before a network finds what is hard to find.",
     ),
     "early_stopping": Parameter(
         "bool or 'auto'",
