@@ -8,8 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
-from meristem.train.measure import PIECE, evaluate, macro_f1
-from meristem.train.objectives import Binary, Multilabel
+from meristem.train.measure import PIECE, evaluate, macro_f1, measure, piece_of
+from meristem.train.objectives import Binary, Multiclass, Multilabel
 
 
 def plain_macro_f1(predicted: np.ndarray, actual: np.ndarray) -> float:
@@ -32,6 +32,18 @@ def test_macro_f1_is_the_mean_over_labels_that_occur(first, second):
 def labelled(n: int) -> tuple[np.ndarray, np.ndarray]:
     x = np.random.default_rng(0).standard_normal((n, 5)).astype(np.float32)
     return x, (x[:, :3] + x[:, 1:4] > 0.8).astype(np.float32)
+
+
+def test_ten_thousand_classes_are_never_there_for_all_rows():
+    """800 rows × 10,000 outputs are 32 MB; a piece of them is 4 MB, and no array of the program is more than twice that."""
+    network = Network.create("tunnel", 5, 10_000, width=6, depth=2, key=jax.random.key(0))
+    x, y = labelled(800)[0], np.arange(800) % 10_000
+    program = jax.jit(lambda x, y: measure(network, x, y, Multiclass())[0]).lower(x, y).compile()
+    assert program.memory_analysis().temp_size_in_bytes < 4 * 2 * 10_000 * piece_of(network) * 2 < 4 * 800 * 10_000
+    outputs = jax.vmap(network)(jnp.asarray(x[::100]))
+    expected = jax.nn.logsumexp(outputs, 1) - outputs[np.arange(8), y[::100]]
+    found = measure(network, x[::100], y[::100], Multiclass())[0]
+    np.testing.assert_allclose(float(found.loss), np.mean(expected), rtol=1e-5)
 
 
 def test_a_large_set_is_measured_in_pieces_and_counted_whole():

@@ -3,7 +3,8 @@
     F1 of a label = 2 tp / (2 tp + fp + fn);   macro-F1 = the mean over the labels that occur in the set
 
 A label is predicted at a probability above 1/2. Errors are wrong decisions per instance (a fraction where there is one
-decision, summed over labels where there are many). A large set goes through the network in pieces.
+decision, summed over labels where there are many). A large set goes through the network in pieces, smaller ones where there
+are many outputs: those of a set are never there as a whole.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from meristem.train.objectives import Objective
 from meristem.train.samples import to_float
 from meristem.train.temperature import at_best, of_temperatures
 
-PIECE = 2048  # samples
+PIECE, ROOM = 2048, 2**20  # samples, and numbers that their outputs may be
 
 
 class Measures(NamedTuple):
@@ -86,10 +87,11 @@ def sum_up(
         tried = of_temperatures(objective.loss, outputs, sample[1]) if calibrated else None
         return loss, error, hidden, decided, price if priced else None, tried
 
-    if x.shape[0] <= PIECE:
+    piece = piece_of(network)
+    if x.shape[0] <= piece:
         loss, error, hidden, decided, price, tried = jax.vmap(one)((x, y))
     else:
-        loss, error, hidden, decided, price, tried = jax.lax.map(one, (x, y), batch_size=PIECE)
+        loss, error, hidden, decided, price, tried = jax.lax.map(one, (x, y), batch_size=piece)
     labels = None
     if decided is not None:  # macro-F1 counts whoever is there, not by weight
         here = jnp.ones(len(loss), bool) if weight is None else jnp.asarray(weight) > 0
@@ -103,6 +105,16 @@ def sum_up(
     count = jnp.asarray(len(loss), loss.dtype) if weight is None else jnp.asarray(weight).sum()
     of_price, of_tried = (None if values is None else total(values) for values in (price, tried))
     return Sums(count, total(loss), total(error), labels, of_price, of_tried), hidden
+
+
+def piece_of(network: Network) -> int:
+    """The samples that go through a network at once.
+
+    >>> piece_of(Network.create("tunnel", 2, 10_000, width=5, depth=2, key=jax.random.key(0)))
+    104
+    """
+    x = jax.ShapeDtypeStruct((network.embed.weight.shape[-1],), jnp.result_type(float))
+    return max(1, min(PIECE, ROOM // jax.eval_shape(network, x).size))
 
 
 def measures_of(sums: Sums) -> Measures:
