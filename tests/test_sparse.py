@@ -112,3 +112,22 @@ def test_in_a_stream_every_column_may_still_come(monkeypatch):
     for part in (slice(0, 150), slice(150, 300)):
         model.partial_fit(csr_array(x[part]), y[part])
     assert model._columns_.n_features == model._columns_.n_inputs - 1 == 40
+
+
+def test_what_was_kept_of_a_sparse_table_goes_on(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sparse, "DENSE", 4000)
+    x, y = table()
+    options = SMALL | {"max_epochs": 6, "early_stopping": False}
+
+    def give_up(info):
+        if info["epoch"] == 3:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        meristem.TunnelRegressor(**options, checkpoint_dir=tmp_path, callbacks=give_up).fit(csr_array(x), y)
+    again = meristem.TunnelRegressor(**options, checkpoint_dir=tmp_path, resume=True)
+    with pytest.raises(ValueError, match="data"):
+        again.fit(csr_array(2 * x), y)
+    said = again.fit(csr_array(x), y).predict(x)
+    assert "goes on" in capsys.readouterr().err
+    np.testing.assert_array_equal(said, meristem.TunnelRegressor(**options).fit(csr_array(x), y).predict(x))
