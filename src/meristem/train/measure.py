@@ -87,7 +87,7 @@ def sum_up(
         tried = of_temperatures(objective.loss, outputs, sample[1]) if calibrated else None
         return loss, error, hidden, decided, price if priced else None, tried
 
-    piece = piece_of(network)
+    piece = piece_of(network, x)
     if x.shape[0] <= piece:
         loss, error, hidden, decided, price, tried = jax.vmap(one)((x, y))
     else:
@@ -107,14 +107,14 @@ def sum_up(
     return Sums(count, total(loss), total(error), labels, of_price, of_tried), hidden
 
 
-def piece_of(network: Network) -> int:
-    """The samples that go through a network at once.
+def piece_of(network: Network, x: Num[Array | np.ndarray, "n in"]) -> int:
+    """How many of these samples go through a network at once.
 
-    >>> piece_of(Network.create("tunnel", 2, 10_000, width=5, depth=2, key=jax.random.key(0)))
+    >>> piece_of(Network.create("tunnel", 2, 10_000, width=5, depth=2, key=jax.random.key(0)), jnp.zeros((800, 2)))
     104
     """
-    x = jax.ShapeDtypeStruct((network.embed.weight.shape[-1],), jnp.result_type(float))
-    return max(1, min(PIECE, ROOM // jax.eval_shape(network, x).size))
+    outputs = jax.eval_shape(lambda sample: network(to_float(sample)), jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
+    return max(1, min(PIECE, ROOM // outputs.size))
 
 
 def measures_of(sums: Sums) -> Measures:

@@ -36,10 +36,12 @@ from meristem.nn.network import Network
 from meristem.nn.trunk import trunk_of
 from meristem.train import schedule
 from meristem.train.knobs import Knobs
+from meristem.train.measure import piece_of
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data, to_float
 
 ROWS = 256, 1024  # that J is measured on: half of all, but at least and at most so many
+PIECES = 4  # and, from the least on, no more than what is measured in so many pieces: of thousands of outputs, fewer rows
 EVERY = 2, 40  # epochs and steps between two closings, whichever are longer: what follows takes its time to be seen
 SLOWLY = 0.8  # of what it cost, on the way to a budget, an epoch later
 TRIED, TRIED_ROWS = 64, 256  # of the gates that do least, how many are closed one by one to see what it does, and to which rows
@@ -54,7 +56,7 @@ def close_least(
     if not gates.size:
         return network
     closed = _gates_of(_closed(network))[0]
-    x, y, weight = _some_rows(data, knobs, key)
+    x, y, weight = _some_rows(data, knobs, key, max(ROWS[0], PIECES * piece_of(network, data.x)))
 
     def loss(values: Float[Array, " gates"], x: Array, y: Array) -> Float[Array, ""]:
         return recipe.task.loss(with_gates(values)(to_float(x)), y)
@@ -198,13 +200,13 @@ def _closed(network: Network) -> Network:
     )
 
 
-def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray) -> tuple[Array, Array, Float[Array, " rows"]]:
+def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray, most: int) -> tuple[Array, Array, Float[Array, " rows"]]:
     """Some rows that count, at random, and how much each does; they sum to 1."""
     x, y = jnp.asarray(data.x), jnp.asarray(data.y)
     weight = jnp.ones(x.shape[0])
     for own in (data.weight, knobs.weight):
         weight = weight if own is None else weight * own
-    rows = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(key, weight.shape), 2.0))[: n_rows(x.shape[0])]
+    rows = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(key, weight.shape), 2.0))[: min(n_rows(x.shape[0]), most)]
     return x[rows], y[rows], weight[rows] / weight[rows].sum()
 
 
