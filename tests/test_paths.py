@@ -222,7 +222,8 @@ def test_settings_that_left_early_are_rings():
     above = path.plot_path(ax=Figure().subplots(2, 1))
     curve, rings = above.get_lines()[:2]
     assert curve.get_xdata().tolist() == PENALTIES[:2] and rings.get_xdata().tolist() == PENALTIES[2:]
-    assert above.get_legend().get_texts()[0].get_text() == "left early"
+    assert above.get_legend().get_texts()[0].get_text() == "left early (not comparable)"
+    assert path._repr_html_().count("no, its loss is not comparable") == 1
 
 
 def test_a_path_on_which_nothing_opens_is_drawn():

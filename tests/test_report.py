@@ -3,6 +3,8 @@
 import copy
 import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,13 +13,18 @@ import pytest
 
 import meristem
 from meristem.report.beside import crossed
+from meristem.report.doubting import doubts
 from meristem.report.evidence import Beside, of_estimator, of_table
 from meristem.report.importance import Importance, shuffled
 from meristem.report.judge import Judge
 from meristem.report.numbers import figure
 from meristem.report.page import page_of as page_text
 from meristem.report.sections import sections
-from meristem.report.words import doubts, summary, verdict
+from meristem.report.using import RUN_ONNX
+from meristem.report.words import summary, verdict
+from meristem.tables.encoding import inputs_in_words
+from meristem.tables.reading import read_table
+from meristem.tables.understanding import Understood
 from reporting import EVIL, LABELS, NAMES, QUICK, SEARCHES, Page, fitted, framed, judged, rows
 
 pytestmark = [
@@ -77,7 +84,7 @@ def test_a_loaded_model_has_the_same_report(models, tmp_path):
     before, after = (of_estimator(one, *judged(name)) for one in (model, meristem.load(tmp_path / "model.safetensors")))
     assert before.score == after.score and before.digest == after.digest and before.columns == after.columns
     kept = [[part for part in sections(one) if part.name not in ("score", "inputs")] for one in (before, after)]
-    assert kept[0] == kept[1] and len(kept[0]) == 8  # the others are found in the time there is
+    assert kept[0] == kept[1] and len(kept[0]) == 9  # the others are found in the time there is
 
 
 def test_few_rows_one_class_and_classes_never_seen(models, tmp_path):
@@ -190,6 +197,10 @@ def test_what_does_not_fit_is_one_line(models, tmp_path):
     X, y = judged("TunnelRegressor")
     with pytest.raises(ValueError, match="predicts 1"):
         model.report(tmp_path / "report.html", X, np.stack([y, y], 1))
+    with pytest.raises(ValueError, match=r"^X and y are not given; .* has not learned from: report\(path, X, y\)\.$"):
+        model.report(tmp_path / "report.html")
+    with pytest.raises(ValueError, match="y is not given"):
+        model.report(tmp_path / "report.html", X)
     with pytest.raises(ValueError, match="must be a pair"):
         model.report(tmp_path / "report.html", X, y, train=X)
     with pytest.raises(ValueError, match="is no folder"):
@@ -234,9 +245,41 @@ def test_a_loaded_table_knows_its_file_again(table, tmp_path):
     loaded = meristem.load(tmp_path / "model.safetensors")
     again = of_table(loaded, str(path))
     assert again.judge.y.tolist() == of_table(model).judge.y.tolist() and again.score == model.facts["score"]
+    wide = Page(loaded.report(tmp_path / "again.html", str(path)).read_text())
+    assert "intervals as if on other rows, wider" in wide.said and "They were not trained again" in wide.said
+    paired = Page(model.report(tmp_path / "paired.html").read_text())
+    assert "as if on other rows" not in paired.said
     bare = Page(loaded.report(tmp_path / "report.html").read_text())
     assert {"score", "path", "growth", "network"} <= set(bare.figures) and "importance" not in bare.figures
     assert "<b>blue" not in bare.text
+
+
+def test_the_code_for_onnxruntime_says_what_the_model_says(tmp_path, monkeypatch):
+    """As the page has it, of every kind of column; the guide has the same lines."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    day, code = np.datetime64("2020-01-01") + rng.integers(0, 900, 80), rng.choice(["1", "2", "x5"], 80)
+    frame = {"a<b": rng.normal(size=80), "day": day, "code": code, "y": np.where(code == "1", 3.0, 0.0) + rng.normal(size=80)}
+    model = meristem.fit_table(frame, target="y", **SLOW)
+    model.to_onnx("model.onnx")
+    Path("new.csv").write_text("a<b,day,code,more\n1.5,2020-05-01,x5,x\n,,,\n-2,2021-01-01,1,x\n0,2022-01-01,9,x\n")
+    (part,) = [part for part in sections(of_table(model)) if part.name == "load"]
+    said: dict[str, Any] = {}
+    exec(part.code[-1], said)
+    np.testing.assert_allclose(said["predictions"], model.predict("new.csv"), rtol=0, atol=1e-4)
+    assert "ship that" in " ".join(part.words)
+    assert RUN_ONNX in (Path(__file__).parent.parent / "docs" / "first-fit.md").read_text()
+
+
+def test_inputs_are_counted_alike(table):
+    model = table[1]
+    marks = len(model.estimator._columns_.gaps)
+    words = inputs_in_words(len(model.encoding.inputs), marks)
+    assert marks == 1 == model.facts["marks_of_missing_values"] and words == "4 inputs and 1 mark of missing values, 5 in all"
+    page = Page(page_text(of_table(model)))
+    assert f"{words}, from 2 columns" in page.said and "Of 5 inputs that there are, 1 is a mark of missing values." in page.said
+    known = Understood.of(read_table(str(table[0])), target="y", seed=0)
+    assert any(line.endswith(words) for line in known.words())
 
 
 def test_another_table_is_judged_as_a_whole(table, tmp_path):

@@ -20,6 +20,7 @@ OUTSIDE = """[...document.querySelectorAll('svg text, svg circle, svg rect')].fi
   const own = e.getBoundingClientRect(), all = e.ownerSVGElement.getBoundingClientRect();
   return own.left < all.left - 2 || own.right > all.right + 2 || own.bottom > all.bottom + 2 || own.top < all.top - 2;
 }).map(e => e.outerHTML.slice(0, 120))"""
+TALLEST = "Math.max(...[...document.querySelectorAll('#score td, #score th')].map(e => e.getBoundingClientRect().height))"
 COLORS = """[...document.querySelectorAll('p, td, th, dt, dd, a, h1, h2, summary, svg text.ink, svg text.muted')].map(e => {
   const style = getComputedStyle(e);
   return e.namespaceURI.includes('svg') ? style.fill : style.color;
@@ -67,6 +68,7 @@ def test_it_is_seen_whole(report, browser, width, scheme):
     assert all(wide > 200 and high > 40 for _, wide, high in boxes), boxes
     assert page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]") == [width, width]
     assert page.evaluate(OUTSIDE) == []
+    assert page.evaluate(TALLEST) < 60  # two lines: no column is squeezed
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (luminance(ground) > 0.5) == (scheme == "light")
     assert min(contrast(color, ground) for color in set(page.evaluate(COLORS))) >= 4.5

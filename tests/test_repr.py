@@ -125,4 +125,4 @@ def test_a_search_shows_its_networks_and_its_path():
     path = model.estimator.path_
     told = path._repr_html_()
     assert told.count("<tr>") == 1 + len(path.points)
-    assert f"<b>{path.best().n_parameters:,.0f}</b>" in told and told.count("<b>") == 7
+    assert f"<b>{path.best().n_parameters:,.0f}</b>" in told and told.count("<b>") == 8

@@ -70,6 +70,9 @@ def test_a_number_from_standard_input(place, monkeypatch):
     assert done.returncode == 0, done.stderr
     facts = summary(place / "piped")
     assert facts["task"] == "number" and facts["table"] == "standard input" and facts["rows"]["test"] == 100
+    sizes = {line.split()[0]: line.split()[-1] for line in done.stdout.splitlines() if " to " in line}
+    assert sizes == {"found": f"{facts['n_parameters']:,}", "constant": "1", "linear": "3", "mlp": "401"}
+    assert "-0.000" not in done.stdout + done.stderr
 
 
 def test_predict_ignores_further_columns_and_says_what_it_misses(fitted, tmp_path):

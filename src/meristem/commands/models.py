@@ -108,10 +108,12 @@ def _check_onnx(path: Path) -> None:
 
 def _load(path: Path) -> Any:
     from meristem.files import load  # only these commands need it
+    from meristem.tables.encoding import inputs_in_words
 
     held = load(path)
     if _is_table(held):
-        print(f"A table's model: {held.task} {held.target!r} from {len(held.encoding.inputs)} inputs, which are what is shown.")
+        inputs = inputs_in_words(len(held.encoding.inputs), len(held.estimator._columns_.gaps))
+        print(f"A table's model: {held.task} {held.target!r} from {inputs}; they are what is shown.")
     return _shown(held)
 
 

@@ -75,6 +75,7 @@ def add(commands: Any) -> None:
 def run_fit(args: argparse.Namespace) -> None:
     """The table is read and understood, then the folder is made, then the search begins; files are written at the end."""
     from meristem.report import table_page
+    from meristem.report.beside import sizes_beside
     from meristem.tables.fitting import check_options, fit_understood  # it needs scikit-learn
     from meristem.tables.reading import read_table
     from meristem.tables.understanding import Understood
@@ -104,7 +105,7 @@ def run_fit(args: argparse.Namespace) -> None:
         files["report.html"] = table_page(model, seconds=LOOK if left is None else min(LOOK, left))
         files["model.safetensors"] = _saved(model, folder.own)
         written = folder.publish(files, {"command": folder.command, **model.facts})
-    _show(model.facts)
+    _show(model.facts, sizes_beside(model.estimator, model.facts))
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
 
 
@@ -129,11 +130,11 @@ def _saved(model: Any, folder: Path) -> bytes:
         return (Path(place) / "model.safetensors").read_bytes()
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any], beside: dict[str, int]) -> None:
     scores = {"found": facts["score"], **facts["baselines"]}
-    sizes = {"found": f"{facts['n_parameters']:,}"}
+    sizes = {"found": facts["n_parameters"], **beside}
     rows = [
-        [name, f"{score['value']:.3f}", f"{score['low']:.3f} to {score['high']:.3f}", sizes.get(name, "–")]
+        [name, f"{score['value']:z.3f}", f"{score['low']:z.3f} to {score['high']:z.3f}", f"{sizes[name]:,}"]
         for name, score in scores.items()
     ]
     measure = facts["score"]["measure"]

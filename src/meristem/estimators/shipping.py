@@ -35,7 +35,7 @@ class Shipping:
         check_is_fitted(self)
         return torch_of(self)
 
-    def report(self, path: PATHS, X: Any, y: Any, *, train: Any = None) -> Path:
+    def report(self, path: PATHS, X: Any = None, y: Any = None, *, train: Any = None) -> Path:
         """Write a page that says how good it is on X and y, what it is beside simpler models, and what it became.
 
         X and y are rows that it has not learned from. With `train=(X, y)`, the rows that it has, a constant, a linear model and
@@ -44,4 +44,9 @@ class Shipping:
         from meristem.report import write_report
 
         check_is_fitted(self)
+        if X is None or y is None:
+            missing = "X and y are" if X is None and y is None else f"{'X' if X is None else 'y'} is"
+            raise ValueError(
+                f"{missing} not given; a report needs rows that the model has not learned from: report(path, X, y)."
+            )
         return write_report(path, self, X, y, train=train)

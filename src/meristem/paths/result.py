@@ -142,16 +142,17 @@ class Path:
         return import_module("pandas").DataFrame(self.table)
 
     def _repr_html_(self) -> str:
-        """In a notebook: a row for each setting; that of the best score is bold."""
+        """In a notebook: a row for each setting; that of the best score is bold, those that left early are told."""
         from meristem.show.card import table
 
-        points, best = self.points, self.best().members
+        points, best, finished = self.points, self.best().members, {point.members for point in self.finished}
         rows = [
-            [f"{value:.3g}" for value in (*point.knobs.values(), point.loss, point.error)] + [f"{point.n_parameters:,.0f}"]
+            [f"{value:.3g}" for value in (*point.knobs.values(), point.loss, point.error)]
+            + [f"{point.n_parameters:,.0f}", "yes" if point.members in finished else "no, its loss is not comparable"]
             for point in points
         ]
         return table(
-            [*KNOBS, "loss", "error", "parameters"],
+            [*KNOBS, "loss", "error", "parameters", "trained to its end"],
             rows,
             marked=[place for place, point in enumerate(points) if point.members == best],
         )

@@ -12,14 +12,16 @@ from meristem.pictures.canvas import canvas
 from meristem.pictures.sheet import GREY, INK, Axes, layer_colors
 
 MOST_NAMES = 6  # of layers
+LEFT = "left early (not comparable)"
 
 
 def plot_path(path: Path, *, ax: Any = None) -> Axes:
     """Draw a path and return the Axes of the loss.
 
     At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point; marked
-    are the least loss and the largest penalty within one standard error of it. Settings that left the search early are rings:
-    their networks had not settled yet. `ax` takes two Axes, one above the other.
+    are the least loss of the settings that were trained to their end, and the largest penalty within one standard error of it.
+    Settings that left the search early are rings: their networks had not settled yet, so their loss is not comparable with the
+    others', and may be lower. `ax` takes two Axes, one above the other.
 
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
@@ -60,7 +62,7 @@ def _losses(
     ax.plot(penalties, losses, color="#2171B5", marker="o", markersize=4, linewidth=1.6)
     if left:
         rings = {"color": "#2171B5", "marker": "o", "markersize": 4, "markerfacecolor": "none", "linestyle": "none"}
-        ax.plot([point.penalty for point in left], [getattr(point, drawn) for point in left], label="left early", **rings)
+        ax.plot([point.penalty for point in left], [getattr(point, drawn) for point in left], label=LEFT, **rings)
     marks = [(best, INK, "least loss" if drawn == "loss" else "best score")] + [(small, GREY, "within one standard error")] * (
         small.penalty != best.penalty
     )

@@ -3,9 +3,9 @@
     model.report("report.html", X, y)        every estimator
     table_model.report("report.html")        what `meristem fit` writes beside summary.json
 
-evidence.py gathers what is said as plain data (judge, beside, importance); words.py says it in sentences, sections.py in
-sections, figures/ in SVG; page.py is the HTML, style.py how it looks. No script, no network, no matplotlib. Above estimators
-and tables, below commands: estimators and TableModel import it where their `report` is called.
+evidence.py gathers what is said as plain data (judge, beside, importance); words.py and doubting.py say it in sentences,
+sections.py in sections, figures/ in SVG; page.py is the HTML, style.py how it looks. No script, no network, no matplotlib.
+Above estimators and tables, below commands: estimators and TableModel import it where their `report` is called.
 """
 
 from pathlib import Path

@@ -3,7 +3,8 @@
     fitted_beside(judge, X, train=(X, encoded y), …) → {"constant": said, "linear": said, "mlp": said}
     crossed(judge, X, …)      the same where there are no other rows to learn from: each third is predicted from the two others
 
-Of one class, or of fewer than ten rows, the constant alone. Imports tables/baselines and scikit-learn; evidence imports it.
+Of one class, or of fewer than ten rows, the constant alone. Imports tables/baselines and scikit-learn; evidence and commands
+import it.
 """
 
 import warnings
@@ -28,6 +29,12 @@ def n_parameters(n_in: int, n_values: int) -> dict[str, int]:
     {'constant': 3, 'linear': 15, 'mlp': 803}
     """
     return {"constant": n_values, "linear": (n_in + 1) * n_values, "mlp": (n_in + 1) * HIDDEN + (HIDDEN + 1) * n_values}
+
+
+def sizes_beside(estimator: Any, facts: dict[str, Any]) -> dict[str, int]:
+    """The same beside a fitted estimator of a table, by its facts."""
+    classes = facts["classes"] or []
+    return n_parameters(estimator._columns_.n_inputs, len(classes) if len(classes) > 2 else 1)
 
 
 def fitted_beside(judge: Judge, X: Any, train: tuple[Any, np.ndarray], *, seconds: float, seed: int) -> dict[str, np.ndarray]:

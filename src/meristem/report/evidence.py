@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from meristem.report.beside import NAMES, crossed, fitted_beside, n_parameters
+from meristem.report.beside import NAMES, crossed, fitted_beside, n_parameters, sizes_beside
 from meristem.report.given import checked, digest_of, doubts_of, reads
 from meristem.report.importance import Importance, shuffled
 from meristem.report.judge import CLASS, LABELS, MEASURES, Judge, outputs_of, said_of
 
 SECONDS = 3.0  # for shuffling, and as many for what is fitted beside
+UNPAIRED = (
+    "They were not trained again, and what they said of each row is not in the model’s file: the intervals of the differences "
+    "are as if on other rows, wider than in the report that was written with the fit."
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Evidence:
     n_rows: int
     beside: tuple[Beside, ...]
     how_beside: str
+    is_paired: bool = True  # whether what the others say of each row is known, so that differences are taken row by row
     judge: Judge | None = field(default=None, repr=False)
     said: np.ndarray | None = field(default=None, repr=False)
     raw: np.ndarray | None = field(default=None, repr=False)
@@ -121,9 +126,15 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
     task, inputs = str(facts["task"]), model.encoding.inputs
     if held is None:
         score, n = facts["score"], int(facts["rows"]["test"])
-        beside = _recorded(estimator, task, facts, score)
+        beside = _recorded(estimator, facts, score)
         return Evidence(
-            rows=f"{n:,} rows that were held out", score=score, n_rows=n, beside=beside, how_beside=_same(n), **common
+            rows=f"{n:,} rows that were held out",
+            score=score,
+            n_rows=n,
+            beside=beside,
+            how_beside=f"{_same(n)} {UNPAIRED}",
+            is_paired=False,
+            **common,
         )
     labels = tuple(str(label) for label in model.classes.tolist()) if task == CLASS else ()
     judge = Judge(task, held.y if task == CLASS else held.y.reshape(-1, 1), labels)
@@ -136,8 +147,8 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
         beside, how = _beside(estimator, judge, off, held.said, seed, facts), _same(n)
     else:
         beside, how = (
-            _recorded(estimator, task, facts, score),
-            _same(n)
+            _recorded(estimator, facts, score),
+            f"{_same(n)} {UNPAIRED}"
             if is_held
             else "The others were scored when the model was made, on the rows held out then: not on those of this report.",
         )
@@ -149,6 +160,7 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
         n_rows=n,
         beside=beside,
         how_beside=how,
+        is_paired=bool(held.said),
         judge=judge,
         said=said,
         raw=raw,
@@ -172,10 +184,9 @@ def _beside(
     return tuple(found)
 
 
-def _recorded(model: Any, task: str, facts: dict[str, Any], score: dict[str, Any]) -> tuple[Beside, ...]:
+def _recorded(model: Any, facts: dict[str, Any], score: dict[str, Any]) -> tuple[Beside, ...]:
     """Others of which the scores alone are known: whether ours is better, their intervals say."""
-    values = len(facts["classes"]) if task == CLASS and len(facts["classes"]) > 2 else 1
-    sizes, found = n_parameters(model._columns_.n_inputs, values), []
+    sizes, found = sizes_beside(model, facts), []
     for name, other in facts["baselines"].items():
         gain = score["value"] - other["value"]
         half = np.hypot(score["high"] - score["low"], other["high"] - other["low"]) / 2

@@ -6,15 +6,18 @@ Imports NumPy; whatever says something imports it.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 
-def figure(value: float) -> str:
-    """Three significant digits, without zeros at the end.
+def figure(value: float, digits: int = 3) -> str:
+    """Three significant digits, or as many as are asked for, without zeros at the end.
 
     >>> figure(0.95333), figure(1234.5), figure(-0.00001234), figure(0.25), figure(0.0), figure(float("nan"))
     ('0.953', '1,230', '−1.23 × 10⁻⁵', '0.25', '0', '–')
+    >>> figure(1.12695, 4), figure(1.13153, 4)
+    ('1.127', '1.132')
     """
     if not math.isfinite(value):
         return "–"
@@ -22,12 +25,12 @@ def figure(value: float) -> str:
         return "0"
     power = math.floor(math.log10(abs(value)))
     if power < -4 or power > 8:
-        mantissa, _, exponent = f"{value:.2e}".partition("e")
+        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         tens = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
         return f"{signed(mantissa.rstrip('0').rstrip('.'))} × 10{tens}"
-    if power >= 2:
-        return signed(f"{round(value, 2 - power):,.0f}")
-    text = f"{value:.{2 - power}f}"
+    if power >= digits - 1:
+        return signed(f"{round(value, digits - 1 - power):,.0f}")
+    text = f"{value:.{digits - 1 - power}f}"
     return signed(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
@@ -35,10 +38,9 @@ def rate(value: float) -> str:
     """A score, or a difference of two: three digits after the point.
 
     >>> rate(0.95333), rate(-0.00004), rate(-1.5), rate(float("nan"))
-    ('0.953', '0', '−1.500', '–')
+    ('0.953', '0.000', '−1.500', '–')
     """
-    text = f"{value:.3f}"
-    return "–" if not math.isfinite(value) else signed(text) if float(text) else "0"
+    return signed(f"{value:z.3f}") if math.isfinite(value) else "–"
 
 
 def signed(text: str) -> str:
@@ -95,3 +97,13 @@ def listed(names: list[str]) -> str:
     ('a', 'a, b and c')
     """
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+
+
+def span(values: Sequence[float]) -> str:
+    """One whole number, or from the least to the most.
+
+    >>> span([3, 3]), span([1200, 3])
+    ('3', '3 to 1,200')
+    """
+    low, high = min(values), max(values)
+    return count(low) if low == high else f"{count(low)} to {count(high)}"

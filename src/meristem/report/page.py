@@ -10,13 +10,14 @@ import re
 
 import numpy as np
 
+from meristem.report.doubting import doubts
 from meristem.report.evidence import Evidence
 from meristem.report.numbers import count, duration, rate
 from meristem.report.section import Section, Table
 from meristem.report.sections import sections
 from meristem.report.style import STYLE
 from meristem.report.svg import Child, Element, el, render
-from meristem.report.words import doubts, kind_of, subject, summary
+from meristem.report.words import kind_of, subject, summary
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 LONG = 24  # letters of a word that may be broken

@@ -5,19 +5,18 @@
 A section is plain data that page.py writes. Imports evidence, words and the figures; page imports it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from meristem.nn.structure import Nodes
-from meristem.report import judging, provenance
+from meristem.report import glossary, judging, provenance, searched, using
 from meristem.report.evidence import Evidence
-from meristem.report.figures import growth, importance, network, path, score, tree
-from meristem.report.numbers import count, figure, many, rate
+from meristem.report.figures import growth, importance, network, score, tree
+from meristem.report.numbers import count, figure, many, rate, span
 from meristem.report.section import Section, Table
 from meristem.report.words import verdict
-from meristem.show.settings import price_of
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # that are shown; rows of a table
 
@@ -26,16 +25,17 @@ def sections(evidence: Evidence) -> list[Section]:
     """All that there is something to say in."""
     makers: list[Callable[[Evidence], Section | None]] = [
         scores,
-        prices,
+        searched.prices,
         grown,
         found,
         inputs,
         judging.confusion,
         judging.residuals,
         judging.calibration,
-        provenance.tried,
-        provenance.loading,
+        searched.tried,
+        using.loading,
         provenance.made,
+        glossary.words,
     ]
     return [section for make in makers if (section := make(evidence)) is not None]
 
@@ -48,17 +48,17 @@ def scores(evidence: Evidence) -> Section | None:
     rows = [("this model", own), *((one.name, one.score) for one in evidence.beside)]
     drawn = [(name, one["value"], one["low"], one["high"]) for name, one in rows if np.isfinite(one["value"])]
     sizes = [int(evidence.model.n_parameters_), *(one.n_parameters for one in evidence.beside)]
-    leads = [
-        ["–", "–"],
-        *([verdict(one), f"{rate(one.gain[0])} ({rate(one.gain[1])} to {rate(one.gain[2])})"] for one in evidence.beside),
-    ]
-    table = Table(
-        "Each model on the same rows",
-        ["model", own["measure"], "parameters", "this model is", "by (95 % interval)"],
-        [[name, rate(one["value"]), count(size), *lead] for (name, one), size, lead in zip(rows, sizes, leads, strict=True)],
-    )
+    scored = [[name, rate(one["value"]), count(size)] for (name, one), size in zip(rows, sizes, strict=True)]
+    tables = [Table("Each model", ["model", own["measure"], "parameters"], scored)]
+    if evidence.beside:
+        leads = [
+            [one.name, verdict(one), rate(one.gain[0]), f"{rate(one.gain[1])} to {rate(one.gain[2])}"]
+            for one in evidence.beside
+        ]
+        caption = "This model beside the others" + ("" if evidence.is_paired else "; intervals as if on other rows, wider")
+        tables.append(Table(caption, ["beside", "it is", "by", "95 % interval"], leads))
     words = [f"{_measured(own['measure'])} {evidence.how_beside if evidence.beside else ''}".strip()]
-    return Section("score", "How good it is", words, [score.draw(own["measure"], drawn)], [table])
+    return Section("score", "How good it is", words, [score.draw(own["measure"], drawn)], tables)
 
 
 def _measured(measure: str) -> str:
@@ -67,70 +67,6 @@ def _measured(measure: str) -> str:
         "share of right labels": "The share of all labels, present or absent, that are right.",
         "R²": "R² is the share of the numbers’ variance that is predicted: 1 is perfect, 0 is no better than the mean.",
     }.get(measure, "1 is perfect, 0 is no better than the best constant.")
-
-
-def prices(evidence: Evidence) -> Section | None:
-    """The path."""
-    if not evidence.is_searched:
-        return Section("path", "Error and size against the price", [_given(evidence.model)])
-    found, model = evidence.model.path_, evidence.model
-    points, finished = found.points, {point.members for point in found.finished}
-    measure = "held-out loss" if "score" not in found.table else "score, sign turned"
-    best: dict[float, Any] = {}
-    for point in sorted(points, key=lambda one: (one.members not in finished, -one.score)):
-        best.setdefault(point.penalty, point)
-    chosen = next(
-        (one for one in points if (one.penalty, one.l2, one.dropout) == (model.penalty_, model.l2_, model.input_dropout_)), None
-    )
-    if chosen is not None:
-        best[chosen.penalty] = chosen
-    drawn = [
-        path.Priced(one.penalty, -one.score, one.standard_error, one.n_parameters, one.members in finished, one is chosen)
-        for _, one in sorted(best.items())
-        if np.isfinite(one.score)
-    ]
-    if len(drawn) < 2:
-        if model.budget is not None:
-            return Section(
-                "path",
-                "Error and size against the price",
-                [f"It was given a budget of {count(model.budget)} parameters; no price was tried."],
-            )
-        return Section(
-            "path", "Error and size against the price", [f"A single price was tried: a penalty of {figure(model.penalty_)}."]
-        )
-    rule = {"min": "the least held-out loss", "1se": "the highest price within one standard error of the best"}[model.rule]
-    words = [
-        f"{many(len(drawn), 'price')} of size, from {figure(drawn[0].penalty)} to {figure(drawn[-1].penalty)}, each in "
-        f"{many(len(np.unique(found.table['fold'])), 'fold')}. Chosen was {figure(model.penalty_)}, by {rule}. Bars are "
-        "standard errors of the difference to the best; hollow marks left the search early."
-    ]
-    table = Table(
-        "The best setting at each price",
-        ["penalty", measure, "standard error", "parameters", "remark"],
-        [
-            [
-                figure(one.penalty),
-                figure(one.loss),
-                figure(one.spread),
-                count(one.n_parameters),
-                "chosen" if one.is_chosen else "" if one.is_finished else "left early",
-            ]
-            for one in drawn
-        ],
-        is_folded=True,
-    )
-    return Section("path", "Error and size against the price", words, [path.draw(drawn, measure)], [table])
-
-
-def _given(model: Any) -> str:
-    said = "by default" if isinstance(model.penalty, str) else "as given"
-    if model.budget is not None:
-        return f"It was given a budget of {count(model.budget)} parameters; no price was searched for."
-    return (
-        f"Its price of size was not searched for: a penalty of {figure(price_of(model))}, {said}. "
-        f"The estimators whose names end in CV find it."
-    )
 
 
 def grown(evidence: Evidence) -> Section | None:
@@ -147,8 +83,8 @@ def grown(evidence: Evidence) -> Section | None:
     if not courses:
         return None
     loss, size = "held-out loss" if is_told else "training loss", "nodes of the tree" if has_tree else "open units"
-    first, last, most = (_span([f(one) for one in courses]) for f in (_first, _last, _largest))
-    epochs = _span([len(one.loss) for one in courses])
+    first, last, most = (span([f(one) for one in courses]) for f in (_first, _last, _largest))
+    epochs = span([len(one.loss) for one in courses])
     each = "" if len(courses) == 1 else ", a line for each network"
     words = [
         f"{epochs} epochs{each}; dots are the epochs that were kept. {size.capitalize()}: {first} after the first epoch, "
@@ -169,12 +105,6 @@ def _largest(one: growth.Grown) -> float:
     return float(one.size.max())
 
 
-def _span(values: Sequence[float]) -> str:
-    """One number, or from the least to the most."""
-    low, high = min(values), max(values)
-    return count(low) if low == high else f"{count(low)} to {count(high)}"
-
-
 def found(evidence: Evidence) -> Section:
     """The network."""
     n_out = evidence.model._targets_.n_out
@@ -185,6 +115,10 @@ def found(evidence: Evidence) -> Section:
     figures += [drawn] if drawn is not None else []
     linear = sum(len(one) == 2 for one in units)
     words = ["Only what is open is drawn, layer by layer; numbers are units."]
+    gaps = evidence.model._columns_.gaps
+    if len(gaps):
+        every = many(evidence.model._columns_.n_inputs, "input")
+        words.append(f"Of {every} that there are, {many(len(gaps), 'is a mark', 'are marks')} of missing values.")
     if linear:
         which = "The network has" if len(units) == 1 else f"{linear} of {len(units)} networks have"
         words.append(f"{which} no unit open: a weighted sum of the inputs was enough.")
@@ -213,7 +147,8 @@ def inputs(evidence: Evidence) -> Section | None:
         times = "once" if told.repeats == 1 else f"{told.repeats} times"
         words.append(
             f"Each column’s values were shuffled {times} among {many(told.rows, 'row')}; bars are what the {evidence.measure} "
-            "loses, thin lines its standard deviation. A column that another can stand in for loses little; below 0 is chance."
+            "loses, thin lines its standard deviation over the shufflings. A column that another can stand in for loses little."
+            " Below 0, these rows came out better with the column shuffled; on other rows that may be otherwise."
         )
         if len(ranked) > MOST_INPUTS:
             words.append(

@@ -1,8 +1,8 @@
-"""What a report says in sentences: what was found, how sure it is, beside what, and what to doubt.
+"""What a report says first: what was found, how sure it is, and beside what.
 
-    summary(evidence) → the first paragraph's sentences;  doubts(evidence) → a list, most serious first;  kind_of(model) → words
+    summary(evidence) → the first paragraph's sentences;  verdict(beside) and kind_of(model) → words
 
-Imports evidence; sections and page import it.
+Imports evidence; doubting, sections and page import it.
 """
 
 from typing import Any
@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from meristem.report.evidence import Beside, Evidence
-from meristem.report.numbers import count, listed, many, rate, share
+from meristem.report.numbers import count, listed, many, rate
 from meristem.report.svg import cut
 
-FEW, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # rows; width of an interval (else a quarter)
 NAMED = {"constant": "a constant", "linear model": "a linear model", "MLP of default size": "an MLP of default size"}
 CONSTANTS = {"class": "always saying the commonest class", "number": "always saying the mean"}
 
@@ -90,61 +89,12 @@ def _compared(evidence: Evidence) -> list[str]:
     found: dict[str, list[str]] = {}
     for one in evidence.beside:
         if np.isfinite(one.score["value"]):
-            found.setdefault(verdict(one), []).append(f"{_named(one, evidence)} ({rate(one.score['value'])})")
+            found.setdefault(verdict(one), []).append(f"{named(one, evidence.kind)} ({rate(one.score['value'])})")
     order = ["clearly better", "not clearly better", "no better", "clearly worse"]
     parts = [f"{said} than {listed(found[said])}" for said in order if said in found]
     return [f"That is {'; it is '.join(parts)}."] if parts else []
 
 
-def _named(one: Beside, evidence: Evidence) -> str:
-    return CONSTANTS.get(evidence.kind, "a constant") if one.name == "constant" else NAMED[one.name]
-
-
-def doubts(evidence: Evidence) -> list[str]:
-    """What a reader should doubt, most serious first."""
-    lines = [_sentence(line) for line in evidence.doubts]
-    for name, words in (("constant", "It may have learned nothing"), ("linear model", "The network may not be worth it")):
-        for one in evidence.beside:
-            if one.name == name and (said := verdict(one)) != "clearly better" and np.isfinite(one.score["value"]):
-                gain, low, high = (rate(value) for value in one.gain)
-                lines.append(
-                    f"{words}: it is {said} than {_named(one, evidence)} (difference {gain}, 95 % interval {low} to {high})."
-                )
-    if evidence.n_rows < FEW:
-        lines.append(f"It is judged by {many(evidence.n_rows, 'row')}: a few that came out otherwise would change the score.")
-    score = evidence.score
-    if score is not None and np.isfinite(score["value"]):
-        width = score["high"] - score["low"]
-        if width > WIDE.get(score["measure"], 0.25):
-            lines.append(f"The interval is wide: anything from {rate(score['low'])} to {rate(score['high'])} is plausible.")
-    lines += _of_facts(evidence.facts) + _of_search(evidence)
-    return list(dict.fromkeys(lines))
-
-
-def _sentence(line: str) -> str:
-    return line[:1].upper() + line[1:].rstrip(".") + "."
-
-
-def _of_facts(facts: dict[str, Any]) -> list[str]:
-    lines = []
-    if facts:
-        rows = facts["rows"]
-        if facts["seconds"].get("ended_the_search"):
-            lines.append("The search was ended by its limit of time; with more it may find a better model.")
-        if rows["without_target"] > 0.05 * rows["all"]:
-            lines.append(f"{share(rows['without_target'] / rows['all'])} of the rows had no target and were left out.")
-        if rows["searched_with"] < rows["train"]:
-            lines.append(
-                f"It learned from {count(rows['searched_with'])} of the {count(rows['train'])} rows there were to learn from."
-            )
-    return lines
-
-
-def _of_search(evidence: Evidence) -> list[str]:
-    if not evidence.is_searched:
-        return []
-    tried = sorted({point.penalty for point in evidence.model.path_.points})
-    if len(tried) > 2 and evidence.model.penalty_ in (tried[0], tried[-1]):
-        end = "lowest" if evidence.model.penalty_ == tried[0] else "highest"
-        return [f"The price that was chosen is the {end} that was tried; one beyond it may be better."]
-    return []
+def named(one: Beside, kind: str) -> str:
+    """Another model in a sentence, where the task is of this kind."""
+    return CONSTANTS.get(kind, "a constant") if one.name == "constant" else NAMED[one.name]

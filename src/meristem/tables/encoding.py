@@ -71,6 +71,16 @@ class Encoded:
         return out
 
 
+def inputs_in_words(n: int, marks: int) -> str:
+    """How many inputs a network is given: those of the columns, and a mark for each that had gaps.
+
+    >>> inputs_in_words(14, 3), inputs_in_words(1, 0)
+    ('14 inputs and 3 marks of missing values, 17 in all', '1 input')
+    """
+    own = f"{n:,} input{'s' * (n != 1)}"
+    return f"{own} and {marks:,} mark{'s' * (marks != 1)} of missing values, {n + marks:,} in all" if marks else own
+
+
 @dataclass(frozen=True)
 class Encoding:
     """Of a table: the columns that the network sees, and those that it does not, with the reason."""

@@ -114,7 +114,12 @@ class TableModel:
         save(path, self)
 
     def to_onnx(self, path: PATHS) -> Path:
-        """Write it as an ONNX file that takes raw columns, texts among them: see graph.py."""
+        """Write it as an ONNX file that takes raw columns, an input for each, [N, 1].
+
+        Numbers are double, dates are days since 1970-01-01, categories are string; what is missing is NaN or the empty text.
+        Outputs are `label` [N] and `probabilities` [N, classes], or `predictions` [N]. docs/first-fit.md shows it in
+        onnxruntime.
+        """
         from meristem.tables.graph import onnx_bytes
 
         write_whole(path, onnx_bytes(self))

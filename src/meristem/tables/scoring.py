@@ -61,5 +61,7 @@ def in_words(score: dict[str, Any]) -> str:
 
     >>> in_words({"measure": "accuracy", "value": 0.95, "low": 0.9, "high": 0.98})
     'accuracy 0.950 (0.900 to 0.980)'
+    >>> in_words({"measure": "R²", "value": -0.0001, "low": -0.02, "high": 0.0})
+    'R² 0.000 (-0.020 to 0.000)'
     """
-    return f"{score['measure']} {score['value']:.3f} ({score['low']:.3f} to {score['high']:.3f})"
+    return f"{score['measure']} {score['value']:z.3f} ({score['low']:z.3f} to {score['high']:z.3f})"

@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.tables.encoding import Encoding
+from meristem.tables.encoding import Encoding, inputs_in_words
+from meristem.tables.kinds import CATEGORY
 from meristem.tables.reading import Table, tabled
 from meristem.tables.target import CLASS, Target
 
@@ -43,6 +44,12 @@ class Understood:
         train, apart, held = _parts(table, goal, test, seed)
         return cls(table, goal, train, apart, held, Encoding.of(table, train, without=[target]))
 
+    @property
+    def n_marks(self) -> int:
+        """How many inputs the estimator will add, that tell of gaps: one for each number or date that is missing in a row."""
+        numbers = [one for one in self.encoding.columns if one.kind != CATEGORY]
+        return sum(bool(np.isnan(one.values(self.table.columns.get(one.name), self.train)).any()) for one in numbers)
+
     def words(self) -> list[str]:
         """What was understood of a table, for a person."""
         goal, table = self.goal, self.table
@@ -52,7 +59,7 @@ class Understood:
         return [
             f"{table.source}: {table.rows:,} rows{without}; {len(self.train):,} to learn from, {len(self.held):,} held out",
             f"target {goal.name!r}: {goal.why}",
-            f"columns: {seen}; {len(self.encoding.inputs):,} inputs",
+            f"columns: {seen}; {inputs_in_words(len(self.encoding.inputs), self.n_marks)}",
             *(f"dropped column {name!r}: {why}" for name, why in self.encoding.dropped),
         ]
 

@@ -2,7 +2,8 @@
 
     draw(prices, "held-out loss") → Element, of Priced records from the lowest price to the highest
 
-Hollow marks left the search early. A price of 0 stands at the left end of the logarithmic axis. Sections import it.
+Hollow marks left the search early: they stand among the sizes alone, since their loss is not comparable. A price of 0 stands at
+the left end of the logarithmic axis. searched.py imports it.
 """
 
 from collections.abc import Sequence
@@ -60,8 +61,8 @@ def draw(prices: Sequence[Priced], measure: str) -> Element:
             parts.append(dot(at, loss(one.loss), color, 5 if one.is_chosen else 4))
         parts.append(dot(at, size(max(one.n_parameters, 1.0)), color, 5 if one.is_chosen else 4, kind))
     words = "; ".join(
-        f"penalty {figure(one.penalty)}{' (chosen)' * one.is_chosen}: {measure} {figure(one.loss)}, "
-        f"{count(one.n_parameters)} parameters{'' if one.is_finished else ', left early'}"
+        f"penalty {figure(one.penalty)}{' (chosen)' * one.is_chosen}: "
+        f"{f'{measure} {figure(one.loss)}' if one.is_finished else 'left early'}, {count(one.n_parameters)} parameters"
         for one in prices
     )
     return picture("path", f"Error and size at {many(len(prices), 'price')}", f"{words}.", top + 2 * HEIGHT + GAP + 42, parts)
