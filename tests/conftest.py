@@ -42,9 +42,12 @@ import pytest
 
 import annotations
 
-# A suite that runs in the background may have Ctrl-C ignored; the processes that tests start should not inherit that.
+# A suite that runs in the background may have Ctrl-C ignored, one under nohup a terminal that hangs up; the processes that
+# tests start should not inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
 jaxtyping.jaxtyped = annotations.checked_call
