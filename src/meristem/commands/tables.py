@@ -2,8 +2,10 @@
 
 `fit` writes into --out, which is the folder of a run (folders/), model.safetensors (columns included), model.onnx, which
 onnxruntime has been asked about, report.html and, last, summary.json. What is wrong with the table or the options is said
-before the folder is made. `predict` writes a CSV of predictions, of classes with their probabilities, whole or not at all where
-it goes to a file; what of the table the model had never seen is said on standard error.
+before the folder is made. What is trained is kept there, and --resume goes on with it, to the same bits.
+
+`predict` writes a CSV of predictions, of classes with their probabilities, whole or not at all where it goes to a file; what of
+the table the model had never seen is said on standard error.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from meristem.commands.parsing import add_command
 from meristem.experiments import summary
 from meristem.experiments.summary import check_out
 from meristem.files.whole import write_whole
+from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.folder import RunFolder
 from meristem.folders.owned import SUMMARY
 from meristem.show.table import print_table
@@ -43,7 +47,8 @@ def add(commands: Any) -> None:
         description="Find a small network that predicts a column of a table from the others, at a price found by "
         "cross-validation, and say how good it is on rows that were held out.",
         example="meristem fit people.csv --target income --out out/people",
-        more="\nwrites model.safetensors, model.onnx, report.html and summary.json into --out; for `meristem predict`.\n",
+        more="\nwrites model.safetensors, model.onnx, report.html and summary.json into --out; for `meristem predict`. What was "
+        "interrupted goes on with --resume, to the same bits.\n",
     )
     fit.add_argument("table", metavar="TABLE", help="a CSV file (also gzipped), a Parquet file, or - for CSV on standard input")
     fit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
@@ -57,6 +62,7 @@ def add(commands: Any) -> None:
     fit.add_argument("--seed", type=int, default=0, metavar="N", help="what is drawn at random (default: %(default)s)")
     fit.add_argument("--max-epochs", type=int, metavar="N", help="an end of each training in any case (default: as rows are)")
     fit.add_argument("--out", type=Path, default=Path("out/fit"), metavar="DIR", help="where results go (default: %(default)s)")
+    fit.add_argument("--resume", action="store_true", help="go on with the run that was interrupted there; not with --seconds")
 
     predict = add_command(
         commands,
@@ -82,6 +88,8 @@ def run_fit(args: argparse.Namespace) -> None:
     begun = time.monotonic() - time.process_time()  # what it took to start, as far as that can be told
     if args.test is not None and args.test_file is not None:
         raise ValueError(f"--test={args.test} and --test-file={args.test_file!r} exclude each other; give one.")
+    if args.resume and args.seconds is not None:
+        raise ValueError("--resume and --seconds exclude each other: what fits into a time is measured anew; leave one out.")
     if args.table == "-" and args.test_file == "-":
         raise ValueError("TABLE and --test-file are both standard input; give the path of one.")
     how: dict[str, Any] = {name: getattr(args, name) for name in ("body", "budget", "rule", "seconds")}
@@ -94,18 +102,45 @@ def run_fit(args: argparse.Namespace) -> None:
     if args.seconds is not None and time.monotonic() - begun >= args.seconds:
         raise ValueError(f"--seconds={args.seconds:g} was over when the table had been read; give more.")
     out = check_out(args.out)
-    with RunFolder.take(out) as folder, ends_with(lambda: "no model was written"):
+    with RunFolder.take(out) as folder:
         about = {"settings": how | {"target": args.target, "task": known.goal.task, "test": args.test_file or test}}
-        folder.begin(about | {"data": known.table.digest}, summary.command(), resume=False, may_write=[*FILES, SUMMARY])
-        model = fit_understood(known, begun=begun, verbose=True, callbacks=folder.epochs.watcher("search"), **how)
-        files = _graph(model, known)
-        left = None if args.seconds is None else max(LEAST_LOOK, args.seconds - time.monotonic() + begun)
-        model.facts["seconds"]["all"] = round(time.monotonic() - begun, 3)
-        files["report.html"] = table_page(model, seconds=LOOK if left is None else min(LOOK, left))
-        files["model.safetensors"] = _saved(model, folder.own)
-        written = folder.publish(files, {"command": folder.command, **model.facts})
+        about["data"] = {"table": table.digest, "test": known.apart.digest}
+        resumes = {"resume": args.resume, "how": "--resume" if args.seconds is None else None, "replaces": True}
+        for line in folder.begin(about, summary.command(), may_write=[*FILES, SUMMARY], **resumes):
+            _tell(line)
+        if args.resume and folder.is_finished:
+            return
+        with _keeping(folder, is_kept=args.seconds is None) as checkpoints:
+            model = fit_understood(known, begun=begun, verbose=True, callbacks=folder.epochs.watcher("search"), **how)
+            checkpoints.close()
+            folder.epochs.tidy()
+            files = _graph(model, known)
+            left = None if args.seconds is None else max(LEAST_LOOK, args.seconds - time.monotonic() + begun)
+            model.facts["seconds"]["all"] = round(time.monotonic() - begun, 3)
+            files["report.html"] = table_page(model, seconds=LOOK if left is None else min(LOOK, left))
+            files["model.safetensors"] = _saved(model, folder.own)
+            written = folder.publish(files, {"command": folder.command, **model.facts})
     _show(model.facts)
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
+
+
+@contextmanager
+def _keeping(folder: RunFolder, *, is_kept: bool) -> Iterator[Checkpoints]:
+    """Inside, what is trained is kept for --resume, and who is told to end says how to go on; else that nothing is there."""
+    checkpoints = folder.checkpoints(say=_tell)
+
+    def last_words() -> str:
+        if not is_kept:
+            return "no model was written, and of a search with --seconds nothing is kept"
+        checkpoints.now()
+        return f"no model was written yet; go on with: {folder.command.removesuffix(' --resume')} --resume"
+
+    with ends_with(last_words), checkpoints.keeping("search") if is_kept else nullcontext():
+        yield checkpoints
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _graph(model: Any, known: Any) -> dict[str, bytes]:
