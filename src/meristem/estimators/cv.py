@@ -21,6 +21,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
+from meristem.check import counted
 from meristem.compact import CompactNetwork
 from meristem.compact.layers import Bag
 from meristem.estimators.base import Growing
@@ -38,6 +39,7 @@ from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
 from meristem.show.measure import error_measure
 from meristem.train.run import Run, within_budget
+from meristem.train.settle import smallest
 from meristem.train.watching import Everyone
 
 
@@ -79,6 +81,7 @@ class CrossValidated(Shown, Shipping, Settings):
         with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say) as told:
             everyone = Everyone([*watch.watchers, told])
             search = Search(plain, table, folds, budget=budget, scoring=self.scoring, watcher=everyone)
+            _check_shared(search, len(folds) if self.refit == "bag" else 1, self.budget)
             tried = {
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),
@@ -88,7 +91,7 @@ class CrossValidated(Shown, Shipping, Settings):
             path, runs = in_parts(search, **tried) if self.halving else all_of(search, **tried)
             best = path.best()
             say(
-                f"{name}: {len(path.points)} settings in {len(folds)} folds, {path.seconds:.0f} s; "
+                f"{name}: {counted(len(path.points), 'setting')} in {counted(len(folds), 'fold')}, {path.seconds:.0f} s; "
                 f"penalty {best.penalty:.2g}, l2 {best.l2:.2g}, dropout {best.dropout:g}: "
                 f"{measure.label} {measure.show(best.error)}, {best.n_parameters:,.0f} parameters a network"
             )
@@ -158,6 +161,15 @@ class CrossValidated(Shown, Shipping, Settings):
         for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(plain, name))
         return tags
+
+
+def _check_shared(search: Search, networks: int, budget: Any) -> None:
+    """Raise ValueError, in the terms of who gave a budget, where it is too little for all networks that share it."""
+    if search.budget is None or networks == 1:
+        return
+    least = networks * smallest(search.begun_network, search.recipe)
+    if int(budget) < least:
+        raise ValueError(f"budget={budget} is shared by {networks} networks and below the least, {least}; give at least that.")
 
 
 def _as_one(members: list[Growing]) -> Growing:

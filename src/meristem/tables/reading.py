@@ -3,7 +3,8 @@
     read_table("people.csv") → Table;  table["age"] → Column;  table_of(frame) → Table, of a frame or a dictionary of lists
 
 What a file is, its first bytes say, not its name. A CSV file has a header of different names, UTF-8 (a byte-order mark is
-allowed), and as many fields in each line as in the header, separated by commas, semicolons or tabs, as the header is. It is
+allowed), and as many fields in each line as in the header, separated by commas, semicolons or tabs, as the header is, or by
+what `sep` says; where that is no comma, one may stand for the decimal point. It is
 read a block of rows at a time and never held as texts: a million rows of fifty columns take half a gigabyte. What is wrong with
 it is a ValueError of one line that names the file, the line and the column.
 
@@ -31,7 +32,7 @@ from meristem.tables.column import Column, Gatherer, column_of, column_of_texts
 
 LONGEST_LINE = 16 * 2**20  # bytes
 BLOCK = 8192  # rows
-DELIMITERS = ",;\t"
+DELIMITERS, FORBIDDEN = ",;\t", '"\r\n\0'
 STDIN = "-"
 UNREADABLE = (ValueError, TypeError, OSError, OverflowError, MemoryError, KeyError)  # what pyarrow raises beside its own errors
 MARK = b"\xef\xbb\xbf"  # UTF-8's byte-order mark
@@ -54,8 +55,10 @@ class Table:
         return name in self.columns
 
 
-def read_table(path: PATHS, known: Known | None = None) -> Table:
+def read_table(path: PATHS, known: Known | None = None, sep: str | None = None) -> Table:
     """All of a file; the columns of `known` are read as categories, however many others there are of them.
+
+    `sep`: what separates the columns of a CSV file; None: as its header is.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,6 +68,8 @@ def read_table(path: PATHS, known: Known | None = None) -> Table:
     (2, ('Ada', 'Grace'), [36.0, nan])
     """
     name = "standard input" if str(path) == STDIN else repr(str(path))
+    if sep is not None and (len(sep) != 1 or sep in FORBIDDEN):
+        raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
     with ExitStack() as stack:
         try:
             stream = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(_opened(path))
@@ -76,7 +81,7 @@ def read_table(path: PATHS, known: Known | None = None) -> Table:
                 stream = io.BufferedReader(cast(Any, stack.enter_context(gzip.GzipFile(fileobj=stream))))
                 head = stream.peek(16)[:16]
             _check_head(name, head)
-            return _csv(stream, name, known)
+            return _csv(stream, name, known, sep)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{name} is damaged: it cannot be unpacked ({error}); use a copy.") from error
         except OSError as error:
@@ -108,9 +113,9 @@ def table_of(frame: Any) -> Table:
     return Table(columns, rows, source)
 
 
-def tabled(given: Any, known: Known | None = None) -> Table:
+def tabled(given: Any, known: Known | None = None, sep: str | None = None) -> Table:
     """A table from a path or a frame."""
-    return read_table(given, known) if isinstance(given, str | Path) else table_of(given)
+    return read_table(given, known, sep) if isinstance(given, str | Path) else table_of(given)
 
 
 def _opened(path: PATHS) -> BinaryIO:
@@ -134,16 +139,16 @@ def _check_head(name: str, head: bytes) -> None:
         raise ValueError(f"{name} is encoded in UTF-16; save it as UTF-8.")
 
 
-def _csv(stream: io.BufferedReader, name: str, known: Known | None) -> Table:
+def _csv(stream: io.BufferedReader, name: str, known: Known | None, sep: str | None) -> Table:
     digest = hashlib.sha256()
     lines = _lines(stream, name, digest)
     first = next(lines)
-    delimiter = max(DELIMITERS, key=first.count)  # of equals the first
+    delimiter = sep or max(DELIMITERS, key=first.count)  # of equals the first
     reader = csv.reader(_again(first, lines), delimiter=delimiter, strict=True)
     try:
         names = [one.strip() for one in next(reader)]
         _check_names(name, names)
-        gatherers = [Gatherer(one, (known or {}).get(one)) for one in names]
+        gatherers = [Gatherer(one, (known or {}).get(one), commas=delimiter != ",") for one in names]
         for block in _blocks(reader, name, names):
             for gatherer, texts in zip(gatherers, zip(*block, strict=True), strict=True):
                 gatherer.add(texts)
