@@ -97,8 +97,8 @@ class RunFolder:
     ) -> list[str]:
         """A new run, or the one that is there; in words what was found.
 
-        `may_write`: names of files that it will write; `how`: what to say to go on, None where it cannot; `replaces`: a run that
-        is there, and is not gone on with, gives way, which is said. Else one that was interrupted is not lost by mistake.
+        `may_write`: names of files that it will write; `how`: what to say to go on, None where it cannot; `replaces`: a run
+        that is there, and is not gone on with, gives way, which is said. Else one that was interrupted is not lost by mistake.
         """
         there = json.loads(json.dumps(described))
         if resume and self._state and (what := difference(self._state.get("described"), there)):

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from meristem.check import cut, short
+from meristem.check import cut, short, unknown
 from meristem.files.whole import PATHS
 from meristem.memory import memory
 from meristem.tables.column import Column, Gatherer, column_of, column_of_texts
@@ -47,6 +47,9 @@ class Table:
     rows: int
     source: str  # the file, in quotes, or "the frame"
     digest: str | None = None  # SHA-256 of the file's content, unpacked; None: it came from no file
+    texts: dict[str, list[str]] = field(
+        default_factory=dict, repr=False
+    )  # of columns that were asked for, as the file has them
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -55,10 +58,10 @@ class Table:
         return name in self.columns
 
 
-def read_table(path: PATHS, known: Known | None = None, sep: str | None = None) -> Table:
+def read_table(path: PATHS, known: Known | None = None, sep: str | None = None, keep: Sequence[str] = ()) -> Table:
     """All of a file; the columns of `known` are read as categories, however many others there are of them.
 
-    `sep`: what separates the columns of a CSV file; None: as its header is.
+    `sep`: what separates the columns of a CSV file; None: as its header is. `keep`: columns whose texts are held, too.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -76,12 +79,12 @@ def read_table(path: PATHS, known: Known | None = None, sep: str | None = None) 
             stream = cast(io.BufferedReader, stream if hasattr(stream, "peek") else io.BufferedReader(cast(Any, stream)))
             head = stream.peek(16)[:16]
             if head[:4] == b"PAR1":
-                return _parquet(path, name, known)
+                return _parquet(path, name, known, keep)
             if head[:2] == b"\x1f\x8b":
                 stream = io.BufferedReader(cast(Any, stack.enter_context(gzip.GzipFile(fileobj=stream))))
                 head = stream.peek(16)[:16]
             _check_head(name, head)
-            return _csv(stream, name, known, sep)
+            return _csv(stream, name, known, sep, keep)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{name} is damaged: it cannot be unpacked ({error}); use a copy.") from error
         except OSError as error:
@@ -139,7 +142,7 @@ def _check_head(name: str, head: bytes) -> None:
         raise ValueError(f"{name} is encoded in UTF-16; save it as UTF-8.")
 
 
-def _csv(stream: io.BufferedReader, name: str, known: Known | None, sep: str | None) -> Table:
+def _csv(stream: io.BufferedReader, name: str, known: Known | None, sep: str | None, keep: Sequence[str]) -> Table:
     digest = hashlib.sha256()
     lines = _lines(stream, name, digest)
     first = next(lines)
@@ -148,16 +151,27 @@ def _csv(stream: io.BufferedReader, name: str, known: Known | None, sep: str | N
     try:
         names = [one.strip() for one in next(reader)]
         _check_names(name, names)
+        kept = _kept(keep, names)
         gatherers = [Gatherer(one, (known or {}).get(one), commas=delimiter != ",") for one in names]
         for block in _blocks(reader, name, names):
             for gatherer, texts in zip(gatherers, zip(*block, strict=True), strict=True):
                 gatherer.add(texts)
+                if gatherer.name in kept:
+                    kept[gatherer.name] += texts
     except csv.Error as error:
         raise ValueError(f"{name}, line {max(1, reader.line_num)}: {_what_is_wrong(str(error))}") from error
     rows = gatherers[0].rows
     if not rows:
         raise ValueError(f"{name} has a header and no rows; give some.")
-    return Table({one.name: one.column() for one in gatherers}, rows, name, digest.hexdigest())
+    return Table({one.name: one.column() for one in gatherers}, rows, name, digest.hexdigest(), kept)
+
+
+def _kept(keep: Sequence[str], names: list[str]) -> dict[str, list[str]]:
+    """Room for the texts of columns that are asked for; ValueError where there is no such column."""
+    for one in keep:
+        if one not in names:
+            raise unknown("keep", one, names, most=300)
+    return {one: [] for one in keep}
 
 
 def _blocks(reader: Any, name: str, names: list[str]) -> Iterator[list[list[str]]]:
@@ -235,7 +249,7 @@ def _check_names(name: str, names: list[str]) -> None:
             )
 
 
-def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
+def _parquet(path: PATHS, name: str, known: Known | None, keep: Sequence[str]) -> Table:
     """Typed columns, a row group at a time; texts as those of a CSV file."""
     if str(path) == STDIN:
         raise ValueError(f"{name} is a Parquet file, which cannot be read from there; give its path.")
@@ -254,6 +268,7 @@ def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
             if not rows:
                 raise ValueError(f"{name} has columns and no rows; give some.")
             _check_room(name, rows, len(names))
+            kept = _kept(keep, names)
             parts: dict[str, list[np.ndarray]] = {one: [] for one in names}
             gatherers = {
                 one.name: Gatherer(one.name, (known or {}).get(one.name))
@@ -262,6 +277,8 @@ def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
             }
             for batch in file.iter_batches(BLOCK):
                 for one, array in zip(names, batch.columns, strict=True):
+                    if one in kept:
+                        kept[one] += ["" if value is None else str(value) for value in array.to_pylist()]
                     if one in gatherers:
                         gatherers[one].add(["" if value is None else str(value) for value in array.to_pylist()])
                     else:
@@ -270,11 +287,11 @@ def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
             if {column.rows for column in columns.values()} != {rows}:
                 raise ValueError("columns of other lengths than it says")
     except (*UNREADABLE, ArrowException) as error:
-        if type(error) is ValueError and name in str(error):
+        if type(error) is ValueError and (name in str(error) or str(error).startswith("keep=")):
             raise
         why = cut((str(error).splitlines() or [type(error).__name__])[0], 100)
         raise ValueError(f"{name} is a Parquet file that cannot be read ({why}); use a copy.") from error
-    return Table(columns, rows, name, digest.hexdigest())
+    return Table(columns, rows, name, digest.hexdigest(), kept)
 
 
 def _check_room(name: str, rows: int, columns: int) -> None:

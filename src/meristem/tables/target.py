@@ -98,7 +98,7 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
 
 
 def _not_there(table: Table, name: str) -> ValueError:
-    """What is wrong where a table has no such column: one column that holds a mark many times is a table with another separator."""
+    """What is wrong where a table has no such column: a single one that holds a mark may be many, with another separator."""
     if len(table.columns) == 1:
         (only,) = table.columns
         mark = max(MARKS, key=only.count)
