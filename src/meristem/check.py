@@ -20,7 +20,7 @@ ROOM = 80  # characters of a value in a message
 
 
 def unknown(what: str, got: object, known: list[str], most: int = 10_000) -> ValueError:
-    """An error for a name outside a list, with a guess at what was meant; of a list that is long, the first `most` characters."""
+    """An error for a name outside a list, with a guess at what was meant; at most so many characters of the list."""
     guess = difflib.get_close_matches(str(got), known, n=1)
     hint = f" Did you mean {guess[0]!r}?" if guess else ""
     return ValueError(f"{what}={short(got)} is not known.{hint} Choose one of: {cut(', '.join(known), most)}.")

@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from meristem.commands.clock import began
 from meristem.commands.ending import ends_with
 from meristem.commands.parsing import add_command, as_options
 from meristem.experiments import summary
@@ -39,8 +40,8 @@ def add(commands: Any) -> None:
         description="Find a small network that predicts a column of a table from the others, at a price found by "
         "cross-validation, and say how good it is on rows that were held out.",
         example="meristem fit people.csv --target income --out out/people",
-        more="\nwrites model.safetensors, model.onnx, report.html and summary.json into --out; for `meristem predict`. What was "
-        "interrupted goes on with --resume, to the same bits.\n",
+        more="\nwrites model.safetensors, model.onnx, report.html and summary.json into --out; for `meristem predict`. "
+        "What was interrupted\ngoes on with --resume, to the same bits.\n",
     )
     fit.add_argument("table", metavar="TABLE", help="a CSV file (also gzipped), a Parquet file, or - for CSV on standard input")
     fit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     from meristem.tables.reading import read_table
     from meristem.tables.understanding import Understood
 
-    begun = time.monotonic() - time.process_time()  # what it took to start, as far as that can be told
+    begun = began()
     if args.test is not None and args.test_file is not None:
         raise ValueError(f"--test={args.test} and --test-file={args.test_file!r} exclude each other; give one.")
     if args.resume and args.seconds is not None:

@@ -12,6 +12,7 @@ estimator, too (`estimators_`).
 """
 
 import copy
+import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
@@ -26,6 +27,7 @@ from meristem.compact import CompactNetwork
 from meristem.compact.layers import Bag
 from meristem.estimators.base import Growing
 from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
+from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
 from meristem.estimators.docstrings import documented
 from meristem.estimators.kept import keeping
@@ -41,6 +43,8 @@ from meristem.show.measure import error_measure
 from meristem.train.run import Run, within_budget
 from meristem.train.settle import smallest
 from meristem.train.watching import Everyone
+
+USUAL = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # that are tried where none are given
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -76,7 +80,7 @@ class CrossValidated(Shown, Shipping, Settings):
         keep_programs()
         name, objective = type(self).__name__, table.targets.objective
         measure = error_measure(objective.error_name, is_share=objective.error_is_share)
-        usual = 10 * len(folds) * self._epochs(len(table.rows.y)) // 3  # a guess: ten settings, a third of the epochs
+        usual = self._usual_settings() * len(folds) * usual_epochs(self._epochs(len(table.rows.y), SHARE))
         watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
         with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say) as told:
             everyone = Everyone([*watch.watchers, told])
@@ -103,6 +107,13 @@ class CrossValidated(Shown, Shipping, Settings):
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in of_folds])))
             kept = of_folds if self.refit == "bag" else [search.on_all_rows(of_folds)]
         return path, chosen, kept, temperature
+
+    def _usual_settings(self) -> int:
+        """How many are tried, as far as that can be told before there are any."""
+        usual = USUAL | ({} if self.budget is None else {"penalties": 1})
+        given = {name: getattr(self, name) for name in usual}
+        n = {name: usual[name] if isinstance(values, str) else len(values) for name, values in given.items()}
+        return sum(n.values()) - len(n) + 1 if self.halving else math.prod(n.values())
 
     def _own_fields(self) -> tuple[Any, ...]:
         """Parameters of the plain estimator besides those that all share."""
@@ -161,6 +172,15 @@ class CrossValidated(Shown, Shipping, Settings):
         for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(plain, name))
         return tags
+
+
+def usual_epochs(most: int) -> int:
+    """How many epochs a training takes on average, of so many at most: some leave early, others have learned enough.
+
+    >>> usual_epochs(300), usual_epochs(9)
+    (60, 9)
+    """
+    return min(most, max(60, most // 5))
 
 
 def _check_shared(search: Search, networks: int, budget: Any) -> None:
