@@ -108,10 +108,15 @@ def planned(left: float, compiling: float, epoch: float, rows: int, *, is_open: 
 
     >>> planned(100.0, 3.0, 5.0, 8000, is_open=True).settings, planned(5.0, 3.0, 5.0, 8000, is_open=True)
     (10, Plan(settings=1, penalties=1, folds=5, rows=0.25))
+    >>> planned(5.0, 3.0, 0.5, 1000, is_open=True)
+    Plan(settings=5, penalties=5, folds=5, rows=1.0)
     """
-    if left < MOST_COMPILING * compiling:
-        return Plan(1, 1, FOLDS, rows=min(1.0, TRIED / rows))
-    return plan_within(left - compiling, epoch, is_open=is_open)
+    if left >= MOST_COMPILING * compiling:
+        return plan_within(left - compiling, epoch, is_open=is_open)
+    share = min(1.0, TRIED / rows)
+    fits = [n for n in (5, 3) if n * FOLDS * SHARE * epoch * share <= left]
+    n = fits[0] if fits and is_open else 1
+    return Plan(n, n, FOLDS, rows=share)
 
 
 def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarray) -> tuple[float, float]:
