@@ -103,7 +103,8 @@ def test_the_folder_is_a_runs_and_what_is_not_ours_stays(fitted, place):
     assert done.returncode == 2 and "is writing to this folder" in done.stderr and summary(fitted) == before
     leftover = fitted / f".meristem-{2**22 + 1}-0123456789abcdef"
     leftover.write_bytes(b"a part")
-    assert meristem_here(*again).returncode == 0
+    done = meristem_here(*again)
+    assert done.returncode == 0 and "replaces the run of 20" in done.stderr.splitlines()[0]
     assert (fitted / "notes.txt").read_text() == "mine" and not leftover.exists()
     assert summary(fitted)["run"] != before["run"] and is_finished(fitted, summary(fitted)["run"])
 

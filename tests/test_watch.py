@@ -206,7 +206,10 @@ def test_a_process_that_is_gone_is_told_of(out):
     under_way(out)
     assert View(out).now()["run"]["status"] == "running"
     (out / ".meristem-run" / "lock").write_text(json.dumps({"pid": 2**22 + 1}))
-    assert "goes on when" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
+    assert "the same command with --resume goes on" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
+    place = out / ".meristem-run" / "run.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"goes_on_with": None}))
+    assert "nothing of it is kept: the same command begins" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
 
 
 def test_ctrl_c_ends_it_with_130(out):

@@ -19,11 +19,11 @@ MOST = 2**31 - 1  # of any size: what 32 bits count
 ROOM = 80  # characters of a value in a message
 
 
-def unknown(what: str, got: object, known: list[str]) -> ValueError:
-    """An error for a name outside a list, with a guess at what was meant."""
+def unknown(what: str, got: object, known: list[str], most: int = 10_000) -> ValueError:
+    """An error for a name outside a list, with a guess at what was meant; at most so many characters of the list."""
     guess = difflib.get_close_matches(str(got), known, n=1)
     hint = f" Did you mean {guess[0]!r}?" if guess else ""
-    return ValueError(f"{what}={short(got)} is not known.{hint} Choose one of: {', '.join(known)}.")
+    return ValueError(f"{what}={short(got)} is not known.{hint} Choose one of: {cut(', '.join(known), most)}.")
 
 
 def check_size(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
@@ -73,6 +73,15 @@ def short(value: Any) -> str:
     if len(text) <= ROOM:
         return text
     return f"{text[:ROOM]}…{f' ({value.bit_length()} bits)' if isinstance(value, int) else ''}"
+
+
+def counted(n: int, noun: str) -> str:
+    """So many of them.
+
+    >>> counted(1, "fold"), counted(1200, "row")
+    ('1 fold', '1,200 rows')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def cut(text: str, longest: int) -> str:

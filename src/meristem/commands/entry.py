@@ -4,11 +4,13 @@
 leaves the process as it is. `import meristem` imports nothing large either: its names are looked up when they are asked for.
 """
 
+from meristem.commands import clock
 from meristem.commands.ending import leave, listen
 
 
 def main() -> None:
     """Run the command that the arguments name, and leave with its status."""
+    clock.start()
     listen()
     from meristem.commands.main import main as run
 

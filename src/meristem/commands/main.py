@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import meristem
 from meristem.cache import keep_programs
 from meristem.check import short
-from meristem.commands import figures, models, reproduce, tables, watch
+from meristem.commands import figures, models, predict, reproduce, tables, watch
 from meristem.commands.parsing import Parser
 from meristem.commands.streams import steady
 from meristem.gpu import be_repeatable
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     main = Parser(prog="meristem", description="Neural networks that find their own size.")
     main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for command in (tables, reproduce, watch, figures, models):
+    for command in (tables, predict, reproduce, watch, figures, models):
         command.add(commands)
     return main
 

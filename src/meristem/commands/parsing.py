@@ -1,7 +1,8 @@
 """How arguments are read: errors in one line, options by their full names, an example below every help."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 
@@ -24,3 +25,22 @@ def add_command(
     )
     parser.set_defaults(run=run)
     return parser
+
+
+@contextmanager
+def as_options(*names: str, **others: str) -> Iterator[None]:
+    """Inside, an error that begins with one of these names, as Python has them, names the option instead.
+
+    >>> with as_options(random_state="seed"):
+    ...     raise ValueError("random_state=-1 must be an integer of at least 0.")
+    Traceback (most recent call last):
+    ValueError: --seed=-1 must be an integer of at least 0.
+    """
+    try:
+        yield
+    except ValueError as error:
+        name, mark, rest = str(error).partition("=")
+        known = {**{one: one for one in names}, **others}
+        if not mark or name not in known:
+            raise
+        raise ValueError(f"--{known[name].replace('_', '-')}={rest}") from error

@@ -12,6 +12,7 @@ estimator, too (`estimators_`).
 """
 
 import copy
+import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
@@ -21,10 +22,12 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
+from meristem.check import counted
 from meristem.compact import CompactNetwork
 from meristem.compact.layers import Bag
 from meristem.estimators.base import Growing
 from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
+from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
 from meristem.estimators.docstrings import documented
 from meristem.estimators.kept import keeping
@@ -38,7 +41,10 @@ from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
 from meristem.show.measure import error_measure
 from meristem.train.run import Run, within_budget
+from meristem.train.settle import smallest
 from meristem.train.watching import Everyone
+
+USUAL = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # that are tried where none are given
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,11 +80,12 @@ class CrossValidated(Shown, Shipping, Settings):
         keep_programs()
         name, objective = type(self).__name__, table.targets.objective
         measure = error_measure(objective.error_name, is_share=objective.error_is_share)
-        usual = 10 * len(folds) * self._epochs(len(table.rows.y)) // 3  # a guess: ten settings, a third of the epochs
+        usual = self._usual_settings() * len(folds) * usual_epochs(self._epochs(len(table.rows.y), SHARE))
         watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
         with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say) as told:
             everyone = Everyone([*watch.watchers, told])
             search = Search(plain, table, folds, budget=budget, scoring=self.scoring, watcher=everyone)
+            _check_shared(search, len(folds) if self.refit == "bag" else 1, self.budget)
             tried = {
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),
@@ -88,7 +95,7 @@ class CrossValidated(Shown, Shipping, Settings):
             path, runs = in_parts(search, **tried) if self.halving else all_of(search, **tried)
             best = path.best()
             say(
-                f"{name}: {len(path.points)} settings in {len(folds)} folds, {path.seconds:.0f} s; "
+                f"{name}: {counted(len(path.points), 'setting')} in {counted(len(folds), 'fold')}, {path.seconds:.0f} s; "
                 f"penalty {best.penalty:.2g}, l2 {best.l2:.2g}, dropout {best.dropout:g}: "
                 f"{measure.label} {measure.show(best.error)}, {best.n_parameters:,.0f} parameters a network"
             )
@@ -100,6 +107,13 @@ class CrossValidated(Shown, Shipping, Settings):
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in of_folds])))
             kept = of_folds if self.refit == "bag" else [search.on_all_rows(of_folds)]
         return path, chosen, kept, temperature
+
+    def _usual_settings(self) -> int:
+        """How many are tried, as far as that can be told before there are any."""
+        usual = USUAL | ({} if self.budget is None else {"penalties": 1})
+        given = {name: getattr(self, name) for name in usual}
+        n = {name: usual[name] if isinstance(values, str) else len(values) for name, values in given.items()}
+        return sum(n.values()) - len(n) + 1 if self.halving else math.prod(n.values())
 
     def _own_fields(self) -> tuple[Any, ...]:
         """Parameters of the plain estimator besides those that all share."""
@@ -158,6 +172,24 @@ class CrossValidated(Shown, Shipping, Settings):
         for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(plain, name))
         return tags
+
+
+def usual_epochs(most: int) -> int:
+    """How many epochs a training takes on average, of so many at most: some leave early, others have learned enough.
+
+    >>> usual_epochs(300), usual_epochs(9)
+    (60, 9)
+    """
+    return min(most, max(60, most // 5))
+
+
+def _check_shared(search: Search, networks: int, budget: Any) -> None:
+    """Raise ValueError, in the terms of who gave a budget, where it is too little for all networks that share it."""
+    if search.budget is None or networks == 1:
+        return
+    least = networks * smallest(search.begun_network, search.recipe)
+    if int(budget) < least:
+        raise ValueError(f"budget={budget} is shared by {networks} networks and below the least, {least}; give at least that.")
 
 
 def _as_one(members: list[Growing]) -> Growing:

@@ -27,7 +27,8 @@ class Interrupt(Watcher):
 def one_interrupt() -> Iterator[Interrupt]:
     """Inside, SIGINT sets `asked`; the second one raises.
 
-    Nothing changes outside the main thread, which alone may handle signals, and where SIGINT is ignored or not Python's.
+    Nothing changes outside the main thread, which alone may handle signals, and where SIGINT is ignored or someone else's: the
+    command line ends in an order of its own (commands/ending.py).
     """
     interrupt = Interrupt()
 
@@ -38,7 +39,7 @@ def one_interrupt() -> Iterator[Interrupt]:
         print("Ctrl-C: training ends with this epoch, the best model is kept. Once more to give up.", file=sys.stderr)
 
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) in (None, signal.SIG_IGN):
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield interrupt
         return
     before = signal.signal(signal.SIGINT, note)

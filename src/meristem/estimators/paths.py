@@ -36,6 +36,7 @@ from meristem.estimators.parameters import check_parameters, check_scoring, seed
 from meristem.estimators.settings import PATIENCE, PATIENT
 from meristem.estimators.training import Rows, data_of
 from meristem.estimators.watching import watchers
+from meristem.nn import Network
 from meristem.paths.folds import fold_weights
 from meristem.paths.members import Members, grid
 from meristem.paths.path import knobs_of, result_of
@@ -194,9 +195,14 @@ class Search:
         return self.estimator._epochs(len(self.table.rows.y), SHARE)
 
     @cached_property
+    def begun_network(self) -> Network:
+        """As every member begins, but for what is drawn at random."""
+        return self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed).network
+
+    @cached_property
     def prepared(self) -> Prepared:
         """The rows, once for all members."""
-        network = self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed).network
+        network = self.begun_network
         data = data_of(self.table.rows, None, self.table.columns, network, self.recipe.task)
         return prepare(data, network, self.recipe.task)
 

@@ -144,5 +144,7 @@ def _vector(name: str, values: Any, n: int, dtype: Any) -> np.ndarray:
     if np.dtype(dtype) == np.float64:
         return vector
     if len(beyond := vector[(vector != 0) & ~((np.abs(vector) >= SINGLE.tiny) & (np.abs(vector) <= SINGLE.max))]):
-        raise ValueError(f"{name} holds {beyond[0]:.3g}, which single precision cannot hold; fit on features and targets nearer to 1.")
+        raise ValueError(
+            f"{name} holds {beyond[0]:.3g}, which single precision cannot hold; fit on features and targets nearer to 1."
+        )
     return vector

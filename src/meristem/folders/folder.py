@@ -10,9 +10,11 @@
 run.json:
 
     {"id": "…", "command": "…", "described": {…}, "versions": {…}, "groups": {"tunnel-easy": {"sha256": "…", "seconds": 3.2}},
-     "began": {"tunnel-easy": 1.3}, "plan": {"tunnel-easy": 450}, "wrote": {"history.npz": ["…"]}, "over": true}
+     "began": {"tunnel-easy": 1.3}, "plan": {"tunnel-easy": 450}, "wrote": {"history.npz": ["…"]}, "over": true,
+     "goes_on_with": "--resume"}
 
 "plan": the epochs that groups take, roughly, all members together: for those who follow (watch/), nothing else.
+"goes_on_with": what is said to go on with a run that was interrupted; null where nothing of it is kept.
 """
 
 import hashlib
@@ -20,6 +22,7 @@ import json
 import os
 import secrets
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -89,11 +92,13 @@ class RunFolder:
         *,
         resume: bool,
         may_write: Iterable[str] = (),
-        how: str = "--resume",
+        how: str | None = "--resume",
+        replaces: bool = False,
     ) -> list[str]:
         """A new run, or the one that is there; in words what was found.
 
-        `may_write`: names of files that it will write; `how`: what to say to go on.
+        `may_write`: names of files that it will write; `how`: what to say to go on, None where it cannot; `replaces`: a run
+        that is there, and is not gone on with, gives way, which is said. Else one that was interrupted is not lost by mistake.
         """
         there = json.loads(json.dumps(described))
         if resume and self._state and (what := difference(self._state.get("described"), there)):
@@ -103,10 +108,12 @@ class RunFolder:
             owned.check_ours(self.out, may_write, known)
         if resume and self._state:
             return [*self._words(), *self._other_versions()]
-        if self._state and not is_finished and (words := self._to_lose()):
+        words = "" if is_finished or not self._state else self._to_lose()
+        if words and not replaces:
             raise ValueError(
                 f"{self.out} holds a run that was interrupted ({words}); go on with {how}, or delete {self.own} and begin."
             )
+        said = [f"{self.out} holds no run yet: it begins."] if resume else self._replaced(words) if replaces else []
         self._clear()
         self._state = {
             "id": secrets.token_hex(8),
@@ -116,9 +123,10 @@ class RunFolder:
             "groups": {},
             "began": {},
             "wrote": known,
+            "goes_on_with": how,
         }
         self._write_state()
-        return [f"{self.out} holds no run yet: it begins."] if resume else []
+        return said
 
     @property
     def is_finished(self) -> bool:
@@ -135,6 +143,15 @@ class RunFolder:
             return [f"{self.out} holds this run, and it is finished: nothing is left to do."]
         words = self._to_lose()
         return [f"{self.out} holds this run, interrupted: {words or 'nothing was trained yet'}. It goes on from there."]
+
+    def _replaced(self, words: str) -> list[str]:
+        """What is said of a run that gives way; `words`: what is lost of one that was interrupted."""
+        if words:
+            return [f"{self.out} held a run that was interrupted ({words}): it is begun anew, without --resume."]
+        if self._state and self.is_finished and (self.out / SUMMARY).is_file():
+            day = time.strftime("%Y-%m-%d %H:%M", time.localtime((self.out / SUMMARY).stat().st_mtime))
+            return [f"replaces the run of {day} in {self.out}"]
+        return []
 
     def _other_versions(self) -> list[str]:
         was, now = self._state.get("versions", {}), _versions()

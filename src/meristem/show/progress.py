@@ -24,6 +24,7 @@ from meristem.train.state import EpochInfo
 from meristem.train.watching import Watcher
 
 PLAIN_SECONDS = 5.0  # between plain lines
+MOST_SHARE = 0.98  # of a plan, that is done while it is not over
 Key = tuple[str, str]
 
 
@@ -115,7 +116,7 @@ class Progress:
 
         def tell(epochs: float, words: str, at_once: bool) -> None:
             with self._lock:
-                self._done[key] = earlier + min(epochs, 0.98 * usual_epochs)
+                self._done[key] = earlier + min(epochs, MOST_SHARE * usual_epochs)
                 self._now = f"{model}, {task}: {words}"
                 waited = time.monotonic() - self._last_line
                 if not self._is_live and (waited > PLAIN_SECONDS or at_once):
@@ -135,6 +136,8 @@ class Progress:
         elapsed, share = time.monotonic() - self._begin, self.fraction()
         if share < 0.01:
             return "time left not known yet"
+        if share >= MOST_SHARE:  # more than was planned: nothing is known of the rest
+            return "nearly done"
         left = elapsed * (1 - share) / share
         return f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left"
 

@@ -8,8 +8,8 @@ text, two bytes, and numbers and days are read from the texts when someone asks;
 are neither number nor date are only counted. So a column takes at most eight bytes a row (sixteen, if it has dates as well).
 
 Missing are the empty text and those that programs write for it (`MISSING_TEXTS`), None, NaN and NaT. A date is ISO's, with or
-without a time, and becomes days since 1970-01-01 (UTC, if it names an offset). Imports NumPy; the rest of the package imports
-it.
+without a time, and becomes days since 1970-01-01 (UTC, if it names an offset). Where commas do not separate columns, they may
+be those of decimals: 2,3 and 1.234,5 are numbers, too. Imports NumPy; the rest of the package imports it.
 """
 
 import re
@@ -25,6 +25,7 @@ MISSING, OTHER = -1, -2  # codes of a row without a value, and with one that is 
 MISSING_TEXTS = frozenset(
     ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NAN", "NaT", "null", "NULL", "Null", "None", "?"]
 )
+DECIMAL_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+),\d+")
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 EPOCH, DAY = datetime(1970, 1, 1), timedelta(days=1)
 BLOCK = 8192  # rows of a typed array that are made texts at a time
@@ -43,6 +44,7 @@ class Column:
     n_texts: int = 0  # rows whose text is neither a number nor a date, where there are no codes
     example: str | None = None  # one of them
     own: np.ndarray | None = field(default=None, repr=False)  # the array of booleans or whole numbers that it came from
+    has_commas: bool = False  # whether some of its numbers are written with decimal commas
 
     def as_numbers(self) -> np.ndarray:
         """NaN where a row has none.
@@ -50,7 +52,7 @@ class Column:
         >>> column_of("age", ["31", "NA", "old"]).as_numbers().tolist()
         [31.0, nan, nan]
         """
-        return self._read(self.numbers, number_of)
+        return self._read(self.numbers, comma_number_of if self.has_commas else number_of)
 
     def as_days(self) -> np.ndarray:
         """NaN where a row has none.
@@ -101,10 +103,18 @@ class Column:
 
 
 class Gatherer:
-    """Blocks of texts that become a column; `known` texts keep their codes, however many others come."""
+    """Blocks of texts that become a column; `known` texts keep their codes, however many others come.
 
-    def __init__(self, name: str, known: Sequence[str] | None = None):
-        self.name, self.rows = name, 0
+    `commas`: whether numbers may be written with decimal commas.
+
+    >>> gatherer = Gatherer("size", commas=True)
+    >>> gatherer.add(["2,5", "3", "1.234,5"])
+    >>> gatherer.column().as_numbers().tolist()
+    [2.5, 3.0, 1234.5]
+    """
+
+    def __init__(self, name: str, known: Sequence[str] | None = None, *, commas: bool = False):
+        self.name, self.rows, self._may_have_commas, self._has_commas = name, 0, commas, False
         self._is_bounded = known is not None
         self._places = {text: place for place, text in enumerate(known or ())}  # text → code
         self._room = len(self._places) + MOST_TEXTS
@@ -133,7 +143,8 @@ class Gatherer:
         """All rows so far."""
         if self._codes is not None:
             codes = np.concatenate([*self._codes, np.zeros(0, np.int16)])
-            return Column(self.name, self.rows, codes, tuple(self._places))
+            has_commas = self._may_have_commas and any(map(DECIMAL_COMMA.fullmatch, self._places))
+            return Column(self.name, self.rows, codes, tuple(self._places), has_commas=has_commas)
         days = None
         if any(block is not None for block in self._days):
             parts = zip(self._days, self._numbers, strict=True)
@@ -146,6 +157,7 @@ class Gatherer:
             days=days,
             n_texts=self._n_texts,
             example=self._example,
+            has_commas=self._has_commas,
         )
 
     def _note(self, given: str) -> None:
@@ -174,6 +186,9 @@ class Gatherer:
             return
         texts = dict.fromkeys(block)
         numbers = {text: number_of(text) for text in texts}
+        if self._may_have_commas and (with_commas := {text for text in texts if DECIMAL_COMMA.fullmatch(text.strip())}):
+            numbers |= {text: comma_number_of(text) for text in with_commas}
+            self._has_commas = True
         days = {text: days_of(text) for text in texts if numbers[text] != numbers[text]}
         strays = {text for text, day in days.items() if day != day and text.strip() not in MISSING_TEXTS}
         self._numbers.append(np.array([numbers[text] for text in block]))
@@ -236,6 +251,15 @@ def number_of(text: str) -> float:
     except ValueError:
         return np.nan
     return value if "_" not in text and abs(value) < np.inf else np.nan
+
+
+def comma_number_of(text: str) -> float:
+    """The same where a comma may stand for the point, and points between thousands.
+
+    >>> [comma_number_of(text) for text in ("2,3", "-1.234,5", "2.3", "1,2,3")]
+    [2.3, -1234.5, 2.3, nan]
+    """
+    return number_of(text.replace(".", "").replace(",", ".") if DECIMAL_COMMA.fullmatch(text.strip()) else text)
 
 
 def days_of(text: str) -> float:

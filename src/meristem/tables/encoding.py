@@ -134,7 +134,7 @@ class Encoding:
         >>> encoding.doubts(table_of({"color": ["red", "pink"], "name": ["Ada", "Grace"]}))
         ["column 'size' is not there: missing in every row", "column 'color': 1 row of unseen categories, such as 'pink'"]
         """
-        absent = [one.name for one in self.columns if one.name not in table]
+        absent = self.absent(table)
         if len(absent) == len(self.columns):
             raise ValueError(f"{table.source} has none of the model's columns: {_listed(absent)}; give another table.")
         lines = [f"column {name!r} is not there: missing in every row" for name in absent]
@@ -142,6 +142,10 @@ class Encoding:
             if one.name in table:
                 lines += [f"column {one.name!r}: {words}" for words in _unlike(one, table[one.name])]
         return lines
+
+    def absent(self, table: Table) -> list[str]:
+        """Names of columns that a table does not have."""
+        return [one.name for one in self.columns if one.name not in table]
 
     def as_json(self) -> dict[str, Any]:
         """Made of JSON's values."""

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 import meristem
-from meristem.check import check_number, check_size, unknown
+from meristem.check import check_number, check_size, counted, unknown
 from meristem.tables.baselines import baselines
 from meristem.tables.model import TableModel
 from meristem.tables.pace import Deadline, ending, paced
@@ -31,6 +31,7 @@ MOST_ROWS, MOST_NUMBERS = 50_000, 50_000_000  # that are searched with; rows × 
 NUMBERS_PER_SECOND, LEAST_USED = 50_000, 1000  # with a limit: what scaling, baselines and a trial go through several times
 BODIES = ["tunnel", "budding"]
 BESIDE = 0.125  # of the time: for baselines
+FEW_EPOCHS = 20  # with fewer a network has hardly begun
 Say = Callable[[str], None]
 
 
@@ -128,7 +129,22 @@ def fit_understood(
         "all": round(time.monotonic() - begun, 3),
     }
     say(f"found: {in_words(facts['score'])}, {facts['n_parameters']:,} parameters")
+    for line in _cut_short(facts, int(estimator.n_iter_), len(used)):
+        say(line)
     return model
+
+
+def _cut_short(facts: dict[str, Any], epochs: int, drawn: int) -> list[str]:
+    """What a limit of time took from the search, if it was much.
+
+    >>> facts = {"seconds": {"limit": 20.0, "ended_the_search": True}, "rows": {"searched_with": 2000}}
+    >>> _cut_short(facts, 3, 8000)
+    ['seconds=20 left time for 3 epochs and 2,000 of 8,000 rows: the model is likely poor; give more.']
+    """
+    limit, rows = facts["seconds"]["limit"], facts["rows"]["searched_with"]
+    parts = [counted(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
+    parts += [f"{rows:,} of {drawn:,} rows"] if rows < drawn else []
+    return [f"seconds={limit:g} left time for {' and '.join(parts)}: the model is likely poor; give more."] if parts else []
 
 
 class _Labels:

@@ -7,18 +7,20 @@ A frame is anything that `table_of` takes, or the path of a file. Columns that t
 others is unlike those it was made from, `doubts` says. Imports the encoding; fitting, files and commands import it.
 """
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from meristem.check import counted, cut
 from meristem.estimators.repr import size_card
 from meristem.files.whole import PATHS, write_whole
 from meristem.tables.column import MISSING
 from meristem.tables.encoding import Encoding
 from meristem.tables.reading import Table, tabled
-from meristem.tables.scoring import scored
+from meristem.tables.scoring import in_words, scored
 from meristem.tables.target import CLASS
 
 NAMED = 12  # columns that a notebook is told of
@@ -33,7 +35,7 @@ class Held(NamedTuple):
     said: dict[str, np.ndarray]  # what baselines say of them, by name
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableModel:
     """Made by `fit_table`; `facts` is what summary.json says: what was used, held out, found, and how good it is.
 
@@ -60,21 +62,27 @@ class TableModel:
         labels: np.ndarray = self.estimator.classes_
         return labels
 
-    def table(self, frame: Any) -> Table:
+    def __repr__(self) -> str:
+        columns, size = counted(len(self.encoding.columns), "column"), counted(int(self.facts["n_parameters"]), "parameter")
+        return f"<TableModel: {self.target!r} from {columns}, {size}, {in_words(self.facts['score'])}>"
+
+    def table(self, frame: Any, sep: str | None = None) -> Table:
         """A frame or a file as this model reads it."""
-        return tabled(frame, self.encoding.known)
+        return tabled(frame, self.encoding.known, sep)
 
     def doubts(self, frame: Any) -> list[str]:
         """What of a table is unlike the one that was learned from, a line each."""
         return self.encoding.doubts(self.table(frame))
 
     def predict(self, frame: Any) -> np.ndarray:
-        """The label or the number of each row."""
+        """The label or the number of each row; a UserWarning where columns are not there."""
+        frame = self._warned(frame)
         return self._said(frame, None, self.estimator.predict)
 
     def predict_proba(self, frame: Any) -> np.ndarray:
         """The probability of each class, [rows, classes]."""
         _ = self.classes  # a number has none, and says so
+        frame = self._warned(frame)
         return self._said(frame, None, self.estimator.predict_proba)
 
     def score(self, frame: Any) -> float:
@@ -167,6 +175,16 @@ class TableModel:
         names = [column.name for column in self.encoding.columns]
         columns = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
         return size_card(self.estimator, title=f"{self.target} ({self.task}) from {columns}")
+
+    def _warned(self, frame: Any) -> Table:
+        """The table, after a warning of columns that it does not have."""
+        table = self.table(frame)
+        absent = self.encoding.absent(table)
+        if absent and len(absent) < len(self.encoding.columns):  # else it is an error
+            named = cut(", ".join(map(repr, absent)), 200)
+            many = f"{len(absent)} of {counted(len(self.encoding.columns), 'column')}"
+            warnings.warn(f"{table.source} lacks {many}, missing in every row: {named}", UserWarning, stacklevel=3)
+        return table
 
     def _said(self, frame: Any, rows: np.ndarray | None, say: Any) -> np.ndarray:
         """What the estimator says of some rows, a block at a time."""

@@ -5,9 +5,10 @@
     ending(60.0, look, epoch)                                what of the time is kept for what comes after the search
 
 The estimators' own search tries some ten settings in five folds, which take about a third of their most epochs. Where that is
-too long, first l2 and dropout are not searched, then fewer penalties and folds are, and at last fewer rows. `Deadline` ends it
-in any case: the networks are kept as they are then, with the epochs that are under way. What comes after it has been measured:
-the score takes a look at all rows that are held out, as a baseline did. Imports the estimators.
+too long, first l2 and dropout are not searched, then fewer penalties and folds are, and at last fewer rows. Rows and folds of
+another number take another program: where there is no time to compile one, those that were measured with are taken. `Deadline`
+ends it in any case: the networks are kept as they are then, with the epochs that are under way. What comes after it has been
+measured: the score takes a look at all rows that are held out, as a baseline did. Imports the estimators.
 """
 
 import time
@@ -23,6 +24,7 @@ from meristem.train.watching import Watcher
 
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
 TRIED = 2000  # rows that an epoch is measured with
+FOLDS, MOST_COMPILING = 5, 2  # folds that it is measured with; so many times as long as compiling takes leaves room for another
 END, FILES, LOOKS = 0.03, 2.0, 2.0  # of the time; seconds for the files; what a score takes, in looks of a baseline
 SHARE = 1 / 3  # of the most epochs, that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
@@ -94,17 +96,33 @@ def paced(estimator: Any, X: np.ndarray, y: np.ndarray, *, until: float, seed: i
     given = estimator.get_params()
     order = np.random.default_rng(seed).permutation(len(y))
     epoch, compiling = _epoch_seconds(estimator, X, y, order)
-    left = max(0.1, until - time.monotonic() - compiling)  # rows of another number take another program
+    left = max(0.1, until - time.monotonic())
     is_open = isinstance(given["penalties"], str) and given["budget"] is None
-    plan = plan_within(left, estimator._epochs(len(y)) * epoch / cores(), is_open=is_open)
+    plan = planned(left, compiling, estimator._epochs(len(y)) * epoch / cores(), len(y), is_open=is_open)
     rows = np.sort(order[: max(LEAST_ROWS, round(len(y) * plan.rows))])
     return options_of(plan, estimator, X[rows], y[rows], is_open=is_open), rows, epoch * len(rows) / len(y)
+
+
+def planned(left: float, compiling: float, epoch: float, rows: int, *, is_open: bool) -> Plan:
+    """The same where a program must be compiled first; where there is no time to, what has its program already.
+
+    >>> planned(100.0, 3.0, 5.0, 8000, is_open=True).settings, planned(5.0, 3.0, 5.0, 8000, is_open=True)
+    (10, Plan(settings=1, penalties=1, folds=5, rows=0.25))
+    >>> planned(5.0, 3.0, 0.5, 1000, is_open=True)
+    Plan(settings=5, penalties=5, folds=5, rows=1.0)
+    """
+    if left >= MOST_COMPILING * compiling:
+        return plan_within(left - compiling, epoch, is_open=is_open)
+    share = min(1.0, TRIED / rows)
+    fits = [n for n in (5, 3) if n * FOLDS * SHARE * epoch * share <= left]
+    n = fits[0] if fits and is_open else 1
+    return Plan(n, n, FOLDS, rows=share)
 
 
 def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarray) -> tuple[float, float]:
     """What an epoch of one network over all rows takes, from a few of them; and how long its program takes to compile."""
     times, few = _Times(), order[:TRIED]
-    cut = max(1, len(few) // 5)
+    cut = max(1, len(few) // FOLDS)
     one = {
         "penalties": [1e-3],
         "l2s": [L2 / len(y)],

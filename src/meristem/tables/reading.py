@@ -3,7 +3,8 @@
     read_table("people.csv") → Table;  table["age"] → Column;  table_of(frame) → Table, of a frame or a dictionary of lists
 
 What a file is, its first bytes say, not its name. A CSV file has a header of different names, UTF-8 (a byte-order mark is
-allowed), and as many fields in each line as in the header, separated by commas, semicolons or tabs, as the header is. It is
+allowed), and as many fields in each line as in the header, separated by commas, semicolons or tabs, as the header is, or by
+what `sep` says; where that is no comma, one may stand for the decimal point. It is
 read a block of rows at a time and never held as texts: a million rows of fifty columns take half a gigabyte. What is wrong with
 it is a ValueError of one line that names the file, the line and the column.
 
@@ -24,14 +25,14 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from meristem.check import cut, short
+from meristem.check import cut, short, unknown
 from meristem.files.whole import PATHS
 from meristem.memory import memory
 from meristem.tables.column import Column, Gatherer, column_of, column_of_texts
 
 LONGEST_LINE = 16 * 2**20  # bytes
 BLOCK = 8192  # rows
-DELIMITERS = ",;\t"
+DELIMITERS, FORBIDDEN = ",;\t", '"\r\n\0'
 STDIN = "-"
 UNREADABLE = (ValueError, TypeError, OSError, OverflowError, MemoryError, KeyError)  # what pyarrow raises beside its own errors
 MARK = b"\xef\xbb\xbf"  # UTF-8's byte-order mark
@@ -46,6 +47,9 @@ class Table:
     rows: int
     source: str  # the file, in quotes, or "the frame"
     digest: str | None = None  # SHA-256 of the file's content, unpacked; None: it came from no file
+    texts: dict[str, list[str]] = field(
+        default_factory=dict, repr=False
+    )  # of columns that were asked for, as the file has them
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -54,8 +58,10 @@ class Table:
         return name in self.columns
 
 
-def read_table(path: PATHS, known: Known | None = None) -> Table:
+def read_table(path: PATHS, known: Known | None = None, sep: str | None = None, keep: Sequence[str] = ()) -> Table:
     """All of a file; the columns of `known` are read as categories, however many others there are of them.
+
+    `sep`: what separates the columns of a CSV file; None: as its header is. `keep`: columns whose texts are held, too.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,18 +71,20 @@ def read_table(path: PATHS, known: Known | None = None) -> Table:
     (2, ('Ada', 'Grace'), [36.0, nan])
     """
     name = "standard input" if str(path) == STDIN else repr(str(path))
+    if sep is not None and (len(sep) != 1 or sep in FORBIDDEN):
+        raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
     with ExitStack() as stack:
         try:
             stream = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(_opened(path))
             stream = cast(io.BufferedReader, stream if hasattr(stream, "peek") else io.BufferedReader(cast(Any, stream)))
             head = stream.peek(16)[:16]
             if head[:4] == b"PAR1":
-                return _parquet(path, name, known)
+                return _parquet(path, name, known, keep)
             if head[:2] == b"\x1f\x8b":
                 stream = io.BufferedReader(cast(Any, stack.enter_context(gzip.GzipFile(fileobj=stream))))
                 head = stream.peek(16)[:16]
             _check_head(name, head)
-            return _csv(stream, name, known)
+            return _csv(stream, name, known, sep, keep)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{name} is damaged: it cannot be unpacked ({error}); use a copy.") from error
         except OSError as error:
@@ -108,9 +116,9 @@ def table_of(frame: Any) -> Table:
     return Table(columns, rows, source)
 
 
-def tabled(given: Any, known: Known | None = None) -> Table:
+def tabled(given: Any, known: Known | None = None, sep: str | None = None) -> Table:
     """A table from a path or a frame."""
-    return read_table(given, known) if isinstance(given, str | Path) else table_of(given)
+    return read_table(given, known, sep) if isinstance(given, str | Path) else table_of(given)
 
 
 def _opened(path: PATHS) -> BinaryIO:
@@ -134,25 +142,36 @@ def _check_head(name: str, head: bytes) -> None:
         raise ValueError(f"{name} is encoded in UTF-16; save it as UTF-8.")
 
 
-def _csv(stream: io.BufferedReader, name: str, known: Known | None) -> Table:
+def _csv(stream: io.BufferedReader, name: str, known: Known | None, sep: str | None, keep: Sequence[str]) -> Table:
     digest = hashlib.sha256()
     lines = _lines(stream, name, digest)
     first = next(lines)
-    delimiter = max(DELIMITERS, key=first.count)  # of equals the first
+    delimiter = sep or max(DELIMITERS, key=first.count)  # of equals the first
     reader = csv.reader(_again(first, lines), delimiter=delimiter, strict=True)
     try:
         names = [one.strip() for one in next(reader)]
         _check_names(name, names)
-        gatherers = [Gatherer(one, (known or {}).get(one)) for one in names]
+        kept = _kept(keep, names)
+        gatherers = [Gatherer(one, (known or {}).get(one), commas=delimiter != ",") for one in names]
         for block in _blocks(reader, name, names):
             for gatherer, texts in zip(gatherers, zip(*block, strict=True), strict=True):
                 gatherer.add(texts)
+                if gatherer.name in kept:
+                    kept[gatherer.name] += texts
     except csv.Error as error:
         raise ValueError(f"{name}, line {max(1, reader.line_num)}: {_what_is_wrong(str(error))}") from error
     rows = gatherers[0].rows
     if not rows:
         raise ValueError(f"{name} has a header and no rows; give some.")
-    return Table({one.name: one.column() for one in gatherers}, rows, name, digest.hexdigest())
+    return Table({one.name: one.column() for one in gatherers}, rows, name, digest.hexdigest(), kept)
+
+
+def _kept(keep: Sequence[str], names: list[str]) -> dict[str, list[str]]:
+    """Room for the texts of columns that are asked for; ValueError where there is no such column."""
+    for one in keep:
+        if one not in names:
+            raise unknown("keep", one, names, most=300)
+    return {one: [] for one in keep}
 
 
 def _blocks(reader: Any, name: str, names: list[str]) -> Iterator[list[list[str]]]:
@@ -230,7 +249,7 @@ def _check_names(name: str, names: list[str]) -> None:
             )
 
 
-def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
+def _parquet(path: PATHS, name: str, known: Known | None, keep: Sequence[str]) -> Table:
     """Typed columns, a row group at a time; texts as those of a CSV file."""
     if str(path) == STDIN:
         raise ValueError(f"{name} is a Parquet file, which cannot be read from there; give its path.")
@@ -249,6 +268,7 @@ def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
             if not rows:
                 raise ValueError(f"{name} has columns and no rows; give some.")
             _check_room(name, rows, len(names))
+            kept = _kept(keep, names)
             parts: dict[str, list[np.ndarray]] = {one: [] for one in names}
             gatherers = {
                 one.name: Gatherer(one.name, (known or {}).get(one.name))
@@ -257,6 +277,8 @@ def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
             }
             for batch in file.iter_batches(BLOCK):
                 for one, array in zip(names, batch.columns, strict=True):
+                    if one in kept:
+                        kept[one] += ["" if value is None else str(value) for value in array.to_pylist()]
                     if one in gatherers:
                         gatherers[one].add(["" if value is None else str(value) for value in array.to_pylist()])
                     else:
@@ -265,11 +287,11 @@ def _parquet(path: PATHS, name: str, known: Known | None) -> Table:
             if {column.rows for column in columns.values()} != {rows}:
                 raise ValueError("columns of other lengths than it says")
     except (*UNREADABLE, ArrowException) as error:
-        if type(error) is ValueError and name in str(error):
+        if type(error) is ValueError and (name in str(error) or str(error).startswith("keep=")):
             raise
         why = cut((str(error).splitlines() or [type(error).__name__])[0], 100)
         raise ValueError(f"{name} is a Parquet file that cannot be read ({why}); use a copy.") from error
-    return Table(columns, rows, name, digest.hexdigest())
+    return Table(columns, rows, name, digest.hexdigest(), kept)
 
 
 def _check_room(name: str, rows: int, columns: int) -> None:

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from meristem.check import unknown
+from meristem.check import short, unknown
 from meristem.tables.column import MISSING, MOST_TEXTS, Column
 from meristem.tables.kinds import DATE, NUMBER, kind_of
 from meristem.tables.reading import Table
@@ -22,6 +22,9 @@ CLASS = "class"
 TASKS = [CLASS, NUMBER]
 LARGEST = 1e150
 MOST_WHOLE, ROWS_EACH = 20, 10  # different whole numbers that are classes, and rows of each on average
+MOST_SHARE = 0.5  # classes beside rows: with more, nearly every row is a class of its own
+MARKS = "|, ;\t:"  # what may separate columns
+MOST_NAMED = 300  # characters of names of columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +52,7 @@ class Target:
         if task not in (None, *TASKS):
             raise unknown("task", task, TASKS)
         if name not in table:
-            raise unknown("target", name, list(table.columns))
+            raise _not_there(table, name)
         column = table[name]
         if column.n_missing == column.rows:
             raise ValueError(f"{table.source}: column {name!r} is missing in every row; choose another target.")
@@ -87,7 +90,24 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
         raise ValueError(f"{source}: column {name!r} holds {len(different):,} different numbers; task='number' predicts them.")
     mark = ", " if why == "as was asked for" else ": "
     labels = _labels(column)
-    return task, f"{len(np.unique(labels[rows]))} classes{mark}{why}", labels, rows
+    n = len(np.unique(labels[rows]))
+    if n > max(MOST_WHOLE, MOST_SHARE * len(rows)):
+        instead = "--task number, or task='number', if it is a quantity" if is_numeric else "choose another target"
+        raise ValueError(f"target {name!r} has {n:,} different values in {len(rows):,} rows: no classes to learn; {instead}.")
+    return task, f"{n} classes{mark}{why}", labels, rows
+
+
+def _not_there(table: Table, name: str) -> ValueError:
+    """What is wrong where a table has no such column: a single one that holds a mark may be many, with another separator."""
+    if len(table.columns) == 1:
+        (only,) = table.columns
+        mark = max(MARKS, key=only.count)
+        if mark in only:
+            return ValueError(
+                f"target={short(name)} is not known: {table.source} has one column, {short(only)}; if {mark!r} separates its "
+                f"columns, give --sep {mark!r}."
+            )
+    return unknown("target", name, list(table.columns), most=MOST_NAMED)
 
 
 def _task_of(different: np.ndarray, rows: int) -> tuple[str, str]:

@@ -12,10 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from meristem.check import cut
+from meristem.tables.column import number_of
 from meristem.tables.encoding import Encoding, inputs_in_words
-from meristem.tables.kinds import CATEGORY
+from meristem.tables.kinds import CATEGORY, NUMBER
 from meristem.tables.reading import Table, tabled
-from meristem.tables.target import CLASS, Target
+from meristem.tables.target import CLASS, MOST_NAMED, Target
 
 LEAST_ROWS = 10  # on each side of a split
 
@@ -56,12 +58,50 @@ class Understood:
         without = f", {goal.n_dropped:,} without a target are dropped" if goal.n_dropped else ""
         kinds = [one.kind for one in self.encoding.columns]
         seen = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        offer = " (--task number, or task='number', to predict it as a number)" * goal.why.endswith("different whole numbers")
         return [
             f"{table.source}: {table.rows:,} rows{without}; {len(self.train):,} to learn from, {len(self.held):,} held out",
-            f"target {goal.name!r}: {goal.why}",
+            f"target {goal.name!r}: {goal.why}{offer}",
             f"columns: {seen}; {inputs_in_words(len(self.encoding.inputs), self.n_marks)}",
             *(f"dropped column {name!r}: {why}" for name, why in self.encoding.dropped),
+            *self._commas(),
+            *(f"doubtful: {line}" for line in self.doubts()),
         ]
+
+    def _commas(self) -> list[str]:
+        """Columns whose numbers are written with decimal commas."""
+        used = [self.goal.name, *(one.name for one in self.encoding.columns if one.kind == NUMBER)]
+        names = [name for name in self.table.columns if name in used and self.table[name].has_commas]
+        return [f"decimal commas are read as points in {cut(', '.join(map(repr, names)), MOST_NAMED)}"] if names else []
+
+    def doubts(self) -> list[str]:
+        """What of a table is likely a mistake, though it can be learned from; a line each.
+
+        >>> from meristem.tables.reading import table_of
+        >>> table = table_of({"5.1": np.arange(20), "rich": ["Yes"] * 10 + ["yes"] * 5 + ["no"] * 4 + ["?!"]})
+        >>> for line in Understood.of(table, target="rich").doubts():
+        ...     print(line)
+        classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two
+        class '?!' has one row: nothing can be learned of it
+        """
+        lines = []
+        numbers = [name for name in self.table.columns if not np.isnan(number_of(name))]
+        if 2 * len(numbers) > len(self.table.columns):
+            lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
+        if self.goal.task != CLASS:
+            return lines
+        labels, counts = np.unique(self.goal.values[self.goal.rows], return_counts=True)
+        alike: dict[str, list[str]] = {}
+        for label in labels.tolist():
+            alike.setdefault("".join(str(label).casefold().split()), []).append(str(label))
+        for same in [same for same in alike.values() if len(same) > 1][:1]:
+            lines.append(f"classes {same[0]!r} and {same[1]!r} differ in case or spaces alone: they are taken as two")
+        once = labels[counts == 1].tolist()
+        if len(once) == 1:
+            lines.append(f"class {once[0]!r} has one row: nothing can be learned of it")
+        elif once:
+            lines.append(f"{len(once):,} classes have one row each, such as {once[0]!r}: nothing can be learned of them")
+        return lines
 
 
 def _parts(table: Table, goal: Target, test: Any, seed: int) -> tuple[np.ndarray, Table, np.ndarray]:

@@ -46,6 +46,7 @@ def picture(seen: Seen, *, left: float | None = None, done: Done | None = None) 
         "share": _short(share(seen)),
         "left": None if left is None else round(left),
         "damaged": seen.damaged,
+        "goes_on_with": _text(seen.run.get("goes_on_with", "--resume")),
     }
     return {"run": run, "groups": groups}
 

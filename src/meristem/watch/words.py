@@ -18,7 +18,7 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 STATUS = {
     "waiting": "waiting for a run",
     "running": "running",
-    "interrupted": "interrupted: its process is gone; it goes on when the same command is given with --resume",
+    "interrupted": "interrupted: its process is gone",
     "finished": "finished",
 }
 
@@ -36,8 +36,20 @@ def where_it_stands(state: State) -> str:
     if run["status"] == "running":
         parts += [] if run["share"] is None else [f"{run['share']:.0%}".replace("%", " %")]
         parts += [] if run["left"] is None else [time_left(run["left"])]
+    if run["status"] == "interrupted":
+        parts = [how_it_goes_on(run.get("goes_on_with")), *parts]
     parts += [] if not run["damaged"] else [f"{run['damaged']} damaged lines passed over"]
-    return ": ".join(filter(None, [STATUS[run["status"]], ", ".join(parts)]))
+    mark = "; " if run["status"] == "interrupted" else ": "
+    return mark.join(filter(None, [STATUS[run["status"]], ", ".join(parts)]))
+
+
+def how_it_goes_on(how: str | None) -> str:
+    """With a run that was interrupted.
+
+    >>> how_it_goes_on("--resume"), how_it_goes_on(None)
+    ('the same command with --resume goes on', 'nothing of it is kept: the same command begins anew')
+    """
+    return f"the same command with {clean(how)} goes on" if how else "nothing of it is kept: the same command begins anew"
 
 
 def time_left(seconds: float) -> str:

@@ -1,0 +1,97 @@
+"""Tables that are not what they seem: each mistake that people make with a file is one line, and says what to do."""
+
+import numpy as np
+import pytest
+
+from commanding import meristem_here
+from meristem.tables.encoding import Encoding
+from meristem.tables.reading import read_table
+from meristem.tables.understanding import Understood
+from test_tables_commands import FEW, people
+
+
+def refused(tmp_path, text, *args):
+    (tmp_path / "table.csv").write_text(text)
+    done = meristem_here("fit", tmp_path / "table.csv", "--out", tmp_path / "out", *args)
+    assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+def understood(tmp_path, text, target, **how):
+    (tmp_path / "table.csv").write_text(text)
+    return Understood.of(read_table(tmp_path / "table.csv", **how), target=target)
+
+
+def test_a_separator_is_named_and_taken(tmp_path):
+    text = people(40).replace(",", "|")
+    assert "target='rich' is not known: " in refused(tmp_path, text, "--target", "rich")
+    assert "has one column, 'age|job|rich'; if '|' separates its columns, give --sep '|'." in refused(
+        tmp_path, text, "--target", "rich"
+    )
+    assert "--sep='||' must be one character" in refused(tmp_path, text, "--target", "rich", "--sep", "||")
+    assert list(understood(tmp_path, text, "rich", sep="|").table.columns) == ["age", "job", "rich"]
+    wide = ",".join(f"column_{n}" for n in range(200))
+    said = refused(tmp_path, f"{wide}\n{'1,' * 199}2\n", "--target", "rich")
+    assert "--target='rich' is not known. Choose one of: column_0, " in said and len(said) < 400
+
+
+def test_a_column_of_names_has_no_classes(tmp_path):
+    text = "name,age\n" + "".join(f"patient {n},{n % 7}\n" for n in range(60))
+    said = refused(tmp_path, text, "--target", "name")
+    assert "target 'name' has 60 different values in 60 rows: no classes to learn; choose another target." in said
+    said = refused(tmp_path, text.replace("patient ", ""), "--target", "name", "--task", "class")
+    assert "no classes to learn; --task number, or task='number', if it is a quantity." in said
+
+
+def test_a_budget_that_networks_share_is_named_as_it_was_given(tmp_path):
+    (tmp_path / "table.csv").write_text(people(60))
+    done = meristem_here("fit", tmp_path / "table.csv", "--target", "rich", "--budget", "12", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "--budget=12 is shared by 5 networks and below the least, 20; give at least that." in done.stderr.splitlines()[-1]
+
+
+def test_what_is_doubtful_is_said(tmp_path):
+    few = understood(tmp_path, "x,grade\n" + "".join(f"{n},{n % 5}\n" for n in range(100)), "grade").words()
+    assert "target 'grade': 5 classes: it holds 5 different whole numbers (--task number, " in few[1]
+    no_header = understood(tmp_path, "5.1,3.5,a\n" + "".join(f"{n},{n / 2},{'ab'[n % 2]}\n" for n in range(40)), "a").words()
+    assert no_header[-1] == "doubtful: names of columns are numbers, such as '5.1': if the table has no header, give it one"
+    cases = ["Yes", "yes", "no"] * 10 + ["maybe"]
+    said = understood(tmp_path, "x,rich\n" + "".join(f"{n},{one}\n" for n, one in enumerate(cases)), "rich").words()
+    assert said[-2:] == [
+        "doubtful: classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two",
+        "doubtful: class 'maybe' has one row: nothing can be learned of it",
+    ]
+    assert not any(line.startswith("doubtful") for line in understood(tmp_path, people(60), "rich").words())
+
+
+@pytest.mark.parametrize("rows", [60, 3000], ids=["few values", "more than are kept as texts"])
+def test_decimal_commas_are_numbers_where_commas_separate_nothing(tmp_path, rows):
+    sizes = np.random.default_rng(0).uniform(1, 2000, rows).round(3)
+    sizes[0] = 3.0
+    texts = ["3", *(f"{size:,.3f}".replace(",", " ").replace(".", ",").replace(" ", ".") for size in sizes[1:])]
+    text = "size;list;side\n" + "".join(f"{one};1,2,{n % 3};{'lr'[n % 2]}\n" for n, one in enumerate(texts))
+    known = understood(tmp_path, text, "side")
+    assert "decimal commas are read as points in 'size'" in known.words()
+    assert [one.kind for one in known.encoding.columns] == ["number", "category"]
+    np.testing.assert_allclose(known.encoding(known.table)[:, 0], sizes)
+    again = Encoding.of_json(known.encoding.as_json())
+    np.testing.assert_allclose(again(read_table(tmp_path / "table.csv", again.known))[:, 0], sizes)
+
+
+def test_predict_keeps_columns_and_refuses_another_table(tmp_path):
+    lines = people(60).splitlines()
+    (tmp_path / "table.csv").write_text("\n".join([f"size,{lines[0]}", *(f"{n},{one}" for n, one in enumerate(lines[1:]))]))
+    assert meristem_here("fit", tmp_path / "table.csv", "--target", "rich", "--out", tmp_path / "out", *FEW).returncode == 0
+    model, new = tmp_path / "out" / "model.safetensors", tmp_path / "new.csv"
+    ids = [f"person {n}" for n in range(1200)]
+    new.write_text("id;size;age;job\n" + "".join(f"{one};2,5;40;baker\n" for one in ids))
+    done = meristem_here("predict", model, new, "--keep", "id,age", "--sep", ";")
+    lines = [line.split(",") for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and lines[0] == ["id", "age", "rich", "rich=no", "rich=yes"], done.stderr
+    assert [line[0] for line in lines[1:]] == ids and {line[1] for line in lines[1:]} == {"40"}
+    done = meristem_here("predict", model, new, "--keep", "name")
+    assert done.returncode == 2 and "--keep='name' is not known" in done.stderr
+    new.write_text("age,heart\n40,1\n")
+    done = meristem_here("predict", model, new)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "lacks 2 of the model's 3 columns: 'size', 'job'; give a table that has them." in done.stderr
