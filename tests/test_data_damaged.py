@@ -16,7 +16,8 @@ import damaging
 import miniature
 from meristem.data.arrays import read_npz
 from meristem.data.mnist import read_idx
-from meristem.tables.reading import _check_room, read_table
+from meristem.tables.parquet import _check_room
+from meristem.tables.reading import read_table
 from soak import many, parts, tell
 
 MEMORY = 40e6  # bytes: far less than what is asked for

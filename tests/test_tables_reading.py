@@ -12,7 +12,8 @@ import pytest
 
 from meristem.tables.column import MISSING, MOST_TEXTS, OTHER, Gatherer, column_of
 from meristem.tables.kinds import kind_of
-from meristem.tables.reading import LONGEST_LINE, read_table, table_of
+from meristem.tables.reading import read_table, table_of
+from meristem.tables.separated import LONGEST_LINE
 
 PEOPLE = 'name,age,joined,height\nAda,36,2020-01-02,1.7\nGrace, NA,2021-03-04T12:00,\n\n"Hopper, G.",47,,1.6\n'
 
@@ -68,6 +69,7 @@ BAD = {
     "a long field": (b'a,b\n1,"' + b"x" * 200_000 + b"\n", "line 2: a field is longer than 131,072 characters"),
     "a quote within": (b'a,b\n1,"2"3\n', "line 2: a quote is closed within a field"),
     "a long line": (b"a,b\n" + b"x" * (LONGEST_LINE + 5), "line 2 is longer than 16 MiB"),
+    "a row without end": (b"a,b\n1," + b'"\n",' * (LONGEST_LINE // 4), "a row is longer than 16 MiB; is a quote"),
     "a model file": ((70).to_bytes(8, "little") + b'{"__metadata__":{}}', "is a model file, not a table"),
     "a workbook": (b"PK\x03\x04....", "is a zip archive or a workbook"),
     "half of a packed file": (gzip.compress(PEOPLE.encode())[:-9], "is damaged: it cannot be unpacked"),

@@ -21,7 +21,7 @@ import numpy as np
 
 from meristem.tables.column import MISSING, OTHER, Column
 from meristem.tables.kinds import CATEGORY, DATE, DROPPED, NUMBER, kind_of
-from meristem.tables.reading import Known, Table
+from meristem.tables.table import Known, Table
 
 RARE = 0.001  # of the rows
 BLOCK = 65_536  # rows that are encoded at a time

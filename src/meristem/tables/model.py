@@ -19,8 +19,9 @@ from meristem.estimators.repr import size_card
 from meristem.files.whole import PATHS, write_whole
 from meristem.tables.column import MISSING
 from meristem.tables.encoding import Encoding
-from meristem.tables.reading import Table, tabled
+from meristem.tables.reading import tabled
 from meristem.tables.scoring import in_words, scored
+from meristem.tables.table import Table
 from meristem.tables.target import CLASS
 
 NAMED = 12  # columns that a notebook is told of

@@ -25,7 +25,7 @@ from meristem.train.watching import Watcher
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
 TRIED = 2000  # rows that an epoch is measured with
 FOLDS, MOST_COMPILING = 5, 2  # folds that it is measured with; so many times as long as compiling takes leaves room for another
-END, FILES, LOOKS = 0.03, 2.0, 2.0  # of the time; seconds for the files; what a score takes, in looks of a baseline
+END, FILES, LOOKS = 0.03, 2.0, 4.0  # of the time; seconds for the files; looks of a baseline that a score and comparing take
 SHARE = 1 / 3  # of the most epochs, that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
 

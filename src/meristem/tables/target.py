@@ -16,7 +16,7 @@ import numpy as np
 from meristem.check import short, unknown
 from meristem.tables.column import MISSING, MOST_TEXTS, Column
 from meristem.tables.kinds import DATE, NUMBER, kind_of
-from meristem.tables.reading import Table
+from meristem.tables.table import Table
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]

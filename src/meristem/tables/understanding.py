@@ -16,7 +16,8 @@ from meristem.check import cut
 from meristem.tables.column import number_of
 from meristem.tables.encoding import Encoding, inputs_in_words
 from meristem.tables.kinds import CATEGORY, NUMBER
-from meristem.tables.reading import Table, tabled
+from meristem.tables.reading import tabled
+from meristem.tables.table import Table
 from meristem.tables.target import CLASS, MOST_NAMED, Target
 
 LEAST_ROWS = 10  # on each side of a split

@@ -1,0 +1,56 @@
+"""A table: named columns of as many rows each, whatever they came from.
+
+    Table(columns, rows, source);  table["age"] → Column
+    check_names(source, names)     a ValueError of one line where a column has no name, or the name of another
+
+Imports column.py; readers and all that use tables import it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from meristem.check import short, unknown
+from meristem.tables.column import Column
+
+Known = Mapping[str, Sequence[str]]  # of each column of categories those that keep their place
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of as many rows each."""
+
+    columns: dict[str, Column] = field(repr=False)
+    rows: int
+    source: str  # the file, in quotes, or "the frame"
+    digest: str | None = None  # SHA-256 of the file's content, unpacked; None: it came from no file
+    texts: dict[str, list[str]] = field(
+        default_factory=dict, repr=False
+    )  # of columns that were asked for, as the file has them
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+
+def check_names(name: str, names: list[str]) -> None:
+    if not names:
+        raise ValueError(f"{name} has no columns; its first line must name them.")
+    places: dict[str, int] = {}
+    for place, one in enumerate(names):
+        if not one:
+            hint = " (an index that pandas wrote? to_csv(…, index=False))" if place == 0 else ""
+            raise ValueError(f"{name}: column {place + 1} of {len(names)} has no name{hint}; give it one in the header.")
+        if (first := places.setdefault(one, place)) != place:
+            raise ValueError(
+                f"{name}: columns {first + 1} and {place + 1} are both called {short(one)}; rename one in the header."
+            )
+
+
+def room_for(keep: Sequence[str], names: list[str]) -> dict[str, list[str]]:
+    """Room for the texts of columns that are asked for; ValueError where there is no such column."""
+    for one in keep:
+        if one not in names:
+            raise unknown("keep", one, names, most=300)
+    return {one: [] for one in keep}
