@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from sklearn.datasets import load_iris
 
 from commanding import meristem_here
@@ -250,6 +250,7 @@ JSON = st.recursive(
 
 
 @given(before=JSON, after=JSON)
+@example(before=[True], after=[1])
 def test_what_changed_leads_from_one_picture_to_the_other(before, after):
     change = json.loads(json.dumps(changes(before, after)))
     assert json.dumps(patched(before, change), sort_keys=True) == json.dumps(after, sort_keys=True)

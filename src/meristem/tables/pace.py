@@ -62,7 +62,7 @@ def ending(seconds: float, look: float, epoch: float = 0.0) -> float:
     No more than half of all, where the time is short.
 
     >>> ending(100.0, 3.0, 0.5), ending(4.0, 3.0)
-    (11.5, 2.0)
+    (17.5, 2.0)
     """
     return min(END * seconds + FILES + LOOKS * look + epoch, seconds / 2)
 

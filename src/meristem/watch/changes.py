@@ -50,7 +50,7 @@ def patched(before: Any, change: Change | None) -> Any:
 
 def _of_values(before: list[Any], after: list[Any]) -> Change | None:
     same = 0
-    while same < min(len(before), len(after)) and before[same] == after[same]:
+    while same < min(len(before), len(after)) and changes(before[same], after[same]) is None:
         same += 1
     return None if same == len(before) == len(after) else {"from": same, "with": after[same:]}
 
