@@ -31,7 +31,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,7 +116,7 @@ class Source(NamedTuple):
 
 
 def sources(folder: Path) -> dict[str, Source]:
-    """A small one of each kind; Parquet where pyarrow is."""
+    """A small one of each kind."""
     packed = _files(miniature.images(folder / "images", (60, 12), (4, 3), 3))
     own = _files(miniature.multilabel(folder / "own.npz", 40, 3, 2).parent, "own.npz")
     table = _table(np.random.default_rng(0))
@@ -140,8 +139,7 @@ def sources(folder: Path) -> dict[str, Source]:
             [_below_gzip(text_is_forged)],
         ),
     }
-    if find_spec("pyarrow"):
-        found["parquet"] = Source({"table.csv": _parquet(table)}, _read_csv, _plain_table, [])
+    found["parquet"] = Source({"table.csv": _parquet(table)}, _read_csv, _plain_table, [])
     return found
 
 

@@ -163,7 +163,7 @@ def test_frames_are_read_by_their_types():
 
 
 def test_parquet_gives_what_csv_gives(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is an extra that the tests' extra does not hold")
+    import pyarrow
     from pyarrow import parquet
 
     days = pandas.to_datetime(["2020-01-02", "2021-03-04 12:00", None], format="ISO8601")
