@@ -10,6 +10,7 @@ from exporting import run
 from meristem import sparse
 from meristem.columns import Columns, n_numbers
 from meristem.estimators.predictability import predictability
+from soak import FACTOR
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
@@ -23,7 +24,6 @@ import resource, warnings
 import numpy as np
 from scipy.sparse import csr_array
 import meristem, meristem.estimators, jax
-from soak import FACTOR
 warnings.simplefilter("ignore")
 rng, n, columns, entries = np.random.default_rng(0), 2000, 1_000_000, 20_000
 jax.numpy.ones(3).block_until_ready()
