@@ -75,13 +75,13 @@ def short(value: Any) -> str:
     return f"{text[:ROOM]}…{f' ({value.bit_length()} bits)' if isinstance(value, int) else ''}"
 
 
-def counted(n: int, noun: str) -> str:
-    """So many of them.
+def many(n: int, thing: str, things: str | None = None) -> str:
+    """So many of a thing.
 
-    >>> counted(1, "fold"), counted(1200, "row")
-    ('1 fold', '1,200 rows')
+    >>> many(1, "row"), many(2000, "row"), many(2, "class", "classes")
+    ('1 row', '2,000 rows', '2 classes')
     """
-    return f"{n:,} {noun}{'s' * (n != 1)}"
+    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
 
 
 def cut(text: str, longest: int) -> str:

@@ -22,7 +22,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
-from meristem.check import counted
+from meristem.check import many
 from meristem.compact import CompactNetwork
 from meristem.compact.layers import Bag
 from meristem.estimators.base import Growing
@@ -95,7 +95,7 @@ class CrossValidated(Shown, Shipping, Settings):
             path, runs = in_parts(search, **tried) if self.halving else all_of(search, **tried)
             best = path.best()
             say(
-                f"{name}: {counted(len(path.points), 'setting')} in {counted(len(folds), 'fold')}, {path.seconds:.0f} s; "
+                f"{name}: {many(len(path.points), 'setting')} in {many(len(folds), 'fold')}, {path.seconds:.0f} s; "
                 f"penalty {best.penalty:.2g}, l2 {best.l2:.2g}, dropout {best.dropout:g}: "
                 f"{measure.label} {measure.show(best.error)}, {best.n_parameters:,.0f} parameters a network"
             )

@@ -7,7 +7,6 @@ table in docs/estimators.md show the words.
 import os
 from collections.abc import Callable
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -182,8 +181,7 @@ def folds(name: str, value: Any) -> None:
 def check_scoring(name: str, value: Any) -> None:
     """A name of scikit-learn's, a function of (estimator, X, y), or None."""
     if isinstance(value, str) and value not in (known := get_scorer_names()):
-        guess = f"; did you mean {close[0]!r}?" if (close := get_close_matches(value, known, n=1)) else ""
-        raise ValueError(f"{name}={short(value)} is none of sklearn.metrics.get_scorer_names(){guess or '.'}")
+        raise unknown(name, value, known, most=100)
     if value is not None and not isinstance(value, str) and not callable(value):
         raise ValueError(f"{name}={short(value)} must be a name such as 'roc_auc', a function of (estimator, X, y), or None.")
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from meristem.check import many
 from meristem.report.evidence import Evidence
 from meristem.report.judge import CLASS, NUMBER
-from meristem.report.numbers import count, figure, listed, many, rate, share
+from meristem.report.numbers import count, figure, listed, rate, share
 from meristem.report.searched import chosen_of
 from meristem.report.svg import cut
 from meristem.report.words import named, verdict

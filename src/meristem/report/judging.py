@@ -7,11 +7,12 @@ Imports evidence and the figures; sections imports it.
 
 import numpy as np
 
+from meristem.check import many
 from meristem.report.evidence import Evidence
 from meristem.report.figures import calibration as calibrated, confusion as confused, residuals as off_by
 from meristem.report.figures.calibration import Group
 from meristem.report.judge import CLASS, LABELS, NUMBER
-from meristem.report.numbers import count, figure, many, share
+from meristem.report.numbers import count, figure, share
 from meristem.report.section import Section, Table
 from meristem.report.svg import cut
 from meristem.tables.scoring import SURE, share_interval

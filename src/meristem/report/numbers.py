@@ -1,6 +1,6 @@
 """Numbers for readers: three digits that mean something, thousands set apart, times in words.
 
-    figure(1234.5) → '1,230'    rate(0.95333) → '0.953'    many(12345, "row") → '12,345 rows'    duration(200) → '3 min 20 s'
+    figure(1234.5) → '1,230'    rate(0.95333) → '0.953'    duration(200) → '3 min 20 s'
 
 Imports NumPy; whatever says something imports it.
 """
@@ -55,15 +55,6 @@ def count(n: float | np.integer) -> str:
     '1,234,567'
     """
     return f"{n:,.0f}"
-
-
-def many(n: int, thing: str, things: str | None = None) -> str:
-    """So many of a thing.
-
-    >>> many(1, "row"), many(2000, "row"), many(2, "class", "classes")
-    ('1 row', '2,000 rows', '2 classes')
-    """
-    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
 
 
 def share(value: float) -> str:

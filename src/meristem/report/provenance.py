@@ -7,9 +7,10 @@ Imports evidence; sections imports it.
 
 from typing import Any
 
+from meristem.check import many
 from meristem.report.evidence import Evidence
 from meristem.report.given import versions
-from meristem.report.numbers import count, many
+from meristem.report.numbers import count
 from meristem.report.section import Section, Table
 from meristem.report.svg import cut
 from meristem.tables.encoding import inputs_in_words

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from meristem.check import many
 from meristem.paths.result import Path, Point
 from meristem.report.evidence import Evidence
 from meristem.report.figures import path as figures_path
-from meristem.report.numbers import count, duration, figure, many, span
+from meristem.report.numbers import count, duration, figure, span
 from meristem.report.section import Section, Table
 from meristem.show.settings import price_of
 

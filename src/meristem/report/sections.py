@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from meristem.check import many
 from meristem.nn.structure import Nodes
 from meristem.report import glossary, judging, provenance, searched, using
 from meristem.report.evidence import Evidence
 from meristem.report.figures import growth, importance, network, score, tree
-from meristem.report.numbers import count, figure, many, rate, span
+from meristem.report.numbers import count, figure, rate, span
 from meristem.report.section import Section, Table
 from meristem.report.words import verdict
 

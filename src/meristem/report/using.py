@@ -5,8 +5,8 @@
 RUN_ONNX reads new.csv and asks model.onnx; the suite runs it as it stands. Imports evidence; sections imports it.
 """
 
+from meristem.check import many
 from meristem.report.evidence import Evidence
-from meristem.report.numbers import many
 from meristem.report.section import Section
 
 RUN_ONNX = """\

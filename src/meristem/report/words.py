@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from meristem.check import many
 from meristem.report.evidence import Beside, Evidence
-from meristem.report.numbers import count, listed, many, rate
+from meristem.report.numbers import count, listed, rate
 from meristem.report.svg import cut
 
 NAMED = {"constant": "a constant", "linear model": "a linear model", "MLP of default size": "an MLP of default size"}

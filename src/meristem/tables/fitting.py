@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 import meristem
-from meristem.check import check_number, check_size, counted, unknown
+from meristem.check import check_number, check_size, many, unknown
 from meristem.tables.baselines import baselines
 from meristem.tables.model import TableModel
 from meristem.tables.pace import Deadline, ending, paced
@@ -142,7 +142,7 @@ def _cut_short(facts: dict[str, Any], epochs: int, drawn: int) -> list[str]:
     ['seconds=20 left time for 3 epochs and 2,000 of 8,000 rows: the model is likely poor; give more.']
     """
     limit, rows = facts["seconds"]["limit"], facts["rows"]["searched_with"]
-    parts = [counted(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
+    parts = [many(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
     parts += [f"{rows:,} of {drawn:,} rows"] if rows < drawn else []
     return [f"seconds={limit:g} left time for {' and '.join(parts)}: the model is likely poor; give more."] if parts else []
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meristem.check import counted, cut
+from meristem.check import cut, many
 from meristem.estimators.repr import size_card
 from meristem.files.whole import PATHS, write_whole
 from meristem.tables.column import MISSING
@@ -64,7 +64,7 @@ class TableModel:
         return labels
 
     def __repr__(self) -> str:
-        columns, size = counted(len(self.encoding.columns), "column"), counted(int(self.facts["n_parameters"]), "parameter")
+        columns, size = many(len(self.encoding.columns), "column"), many(int(self.facts["n_parameters"]), "parameter")
         return f"<TableModel: {self.target!r} from {columns}, {size}, {in_words(self.facts['score'])}>"
 
     def table(self, frame: Any, sep: str | None = None) -> Table:
@@ -183,8 +183,8 @@ class TableModel:
         absent = self.encoding.absent(table)
         if absent and len(absent) < len(self.encoding.columns):  # else it is an error
             named = cut(", ".join(map(repr, absent)), 200)
-            many = f"{len(absent)} of {counted(len(self.encoding.columns), 'column')}"
-            warnings.warn(f"{table.source} lacks {many}, missing in every row: {named}", UserWarning, stacklevel=3)
+            lacks = f"{len(absent)} of {many(len(self.encoding.columns), 'column')}"
+            warnings.warn(f"{table.source} lacks {lacks}, missing in every row: {named}", UserWarning, stacklevel=3)
         return table
 
     def _said(self, frame: Any, rows: np.ndarray | None, say: Any) -> np.ndarray:

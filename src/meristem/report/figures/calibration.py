@@ -8,8 +8,9 @@ On the line what is said is what comes. Sections import it.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from meristem.check import many
 from meristem.report.chart import Scale, across, around, axes, below, dot, interval, line
-from meristem.report.numbers import figure, many
+from meristem.report.numbers import figure
 from meristem.report.svg import Element, picture
 
 HEIGHT = 300

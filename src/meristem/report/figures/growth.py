@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from meristem.check import many
 from meristem.report.chart import Scale, across, around, axes, below, dot, line
-from meristem.report.numbers import count, figure, many
+from meristem.report.numbers import count, figure
 from meristem.report.svg import Element, picture
 
 HEIGHT, GAP, COLORS = 120, 46, 6

@@ -7,7 +7,8 @@ At most so many dots are drawn as are to be told apart; the number stands below.
 
 from collections.abc import Sequence
 
-from meristem.report.numbers import count, listed, many
+from meristem.check import many
+from meristem.report.numbers import count, listed
 from meristem.report.svg import WIDTH, Element, el, picture
 
 DOTS, DOTS_IN_BAG, MOST_ROWS, MOST_COLUMNS = 12, 5, 10, 10

@@ -9,8 +9,9 @@ the left end of the logarithmic axis. searched.py imports it.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from meristem.check import many
 from meristem.report.chart import Scale, across, around, axes, below, dot, interval, line
-from meristem.report.numbers import count, figure, many
+from meristem.report.numbers import count, figure
 from meristem.report.svg import Element, el, picture
 
 HEIGHT, GAP = 130, 46

@@ -7,9 +7,10 @@ A node and its left child share a layer, so each layer has a color. Sections imp
 
 from collections.abc import Sequence
 
+from meristem.check import many
 from meristem.nn.structure import Nodes
 from meristem.pictures.tree import nodes_of, shown
-from meristem.report.numbers import figure, many
+from meristem.report.numbers import figure
 from meristem.report.svg import WIDTH, Element, el, picture
 
 MOST_TREES, MOST_LEAVES, LEVEL, COLORS = 6, 12, 46, 6
