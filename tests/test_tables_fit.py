@@ -6,7 +6,9 @@ import json
 import os
 import resource
 import sys
+import threading
 import time
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -164,12 +166,27 @@ ENDLESS = {"max_epochs": 100_000, "patience": 100_000}  # nothing but the limit 
 
 
 def test_a_limit_ends_the_search_with_a_model(folder):
-    begun = time.monotonic()
     quick = {name: value for name, value in QUICK.items() if name not in ("max_epochs", "penalties", "l2s")}
-    model = meristem.fit_table(folder / "prices.csv", target="price", seconds=4, **quick | ENDLESS)
+    refusals = []
+    for seconds in (6, 20, 60):  # what compiling takes depends on the machine, and on what else it does
+        begun = time.monotonic()
+        try:
+            model = meristem.fit_table(folder / "prices.csv", target="price", seconds=seconds, **quick | ENDLESS)
+            break
+        except ValueError as error:
+            refusals.append(str(error))
+    assert all("is too short: to compile a network" in said for said in refusals)
     limits = model.facts["seconds"]
-    assert limits["limit"] == 4 and limits["ended_the_search"] and model.facts["score"]["value"] > 0.5
-    assert limits["all"] < time.monotonic() - begun + 0.001 < 60  # programs are compiled here, and the machine has other work
+    assert limits["limit"] == seconds and limits["ended_the_search"] and model.facts["score"]["value"] > 0.5
+    assert limits["all"] < time.monotonic() - begun + 0.001 < 60
+
+
+def test_a_limit_that_is_too_short_for_a_network_is_refused(folder):
+    """In one line that says what to give; and warnings are what they were, though two threads changed them."""
+    before = list(warnings.filters)
+    with pytest.raises(ValueError, match=r"^seconds=0\.05 is too short: .*; give at least 20\.$"):
+        meristem.fit_table(folder / "prices.csv", target="price", seconds=0.05, **QUICK)
+    assert warnings.filters == before
 
 
 def test_what_comes_after_a_search_has_its_time():
@@ -204,6 +221,37 @@ def test_a_search_that_is_over_begins_nothing_more(after, epochs, points, monkey
     model = meristem.TunnelClassifierCV(**how, **shape, callbacks=ends).fit(X, y)
     assert [ends.members.count(member) for member in sorted(set(ends.members))] == epochs
     assert len(model.path_.points) == points and len(model.estimators_) == 2
+
+
+class Stuck(Watcher):
+    """The second member does not come out of its second epoch, as one that compiles; when it is there it is over."""
+
+    def __init__(self):
+        self.is_there, self.free, self.late = threading.Event(), threading.Event(), []
+
+    def epoch(self, member, info):
+        if self.free.is_set():
+            self.late.append(member)
+        if member == 1 and int(info.epoch) == 2:
+            self.is_there.set()
+            self.free.wait(60)
+
+    def over(self):
+        return self.is_there.is_set()
+
+
+def test_who_is_late_is_left_behind(monkeypatch):
+    monkeypatch.setattr("meristem.paths.training.cores", lambda: 2)
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+    how = {"l2s": [1e-4], "input_dropouts": [0.0], "penalties": [1e-4], "cv": 2, "random_state": 0}
+    stuck, threads = Stuck(), threading.active_count()
+    model = meristem.TunnelClassifierCV(**how, depth=2, max_width=8, max_epochs=15, callbacks=stuck).fit(X, y)
+    assert not stuck.free.is_set() and model.path_.table["epochs"].tolist()[1] == 1, "its network is that of the epoch before"
+    said = model.predict_proba(X)
+    stuck.free.set()
+    while threading.active_count() > threads:
+        time.sleep(0.01)
+    assert not stuck.late and (model.predict_proba(X) == said).all(), "what comes late changes nothing"
 
 
 def test_less_is_searched_where_time_is_short():

@@ -7,7 +7,8 @@ as soon as a quarter has stopped. With a rule for who `stays`, the settings are 
 held-out loss (so far, or since they settle), fold by fold, and who does not stay leaves for good: `better_half` keeps just
 that, `promising` also what is not clearly behind the best, by the standard error of the difference.
 Members that a program cannot share stay apart: with dropout and without, of other room for leaves. When a watcher says that it
-is over, who has begun stays as it is, and who has not is begun only if all must be.
+is over, who has begun stays as it is, and who has not is begun only if all must be; a thread that is within an epoch then, or
+waits for a program to be compiled, is left behind: its network is that of the epoch before.
 
 Imports train; paths.path and the estimators import it.
 """
@@ -16,7 +17,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
@@ -27,11 +28,13 @@ from meristem.train.keeping import carried
 from meristem.train.loop import go_on
 from meristem.train.run import Run, stacked
 from meristem.train.samples import Prepared
-from meristem.train.watching import Calling, Everyone, Named, Renamed
+from meristem.train.state import EpochInfo
+from meristem.train.watching import Everyone, Named, Renamed, Watcher
 
 FIRST_RUNG = 16, 400  # epochs and steps, whichever takes longer; the next ones at twice as many each
 Stays = Callable[[Sequence[float], np.ndarray], np.ndarray]
 SINCE = 3  # epochs of settling, after which what came before does not count
+BREATH = 0.1  # seconds, after which it is asked again whether it is over
 LEFT = 0.75  # of a population, that is packed anew when fewer of it are left
 
 
@@ -150,22 +153,53 @@ def _alone(
     watcher: Everyone,
     all_begin: bool,
 ) -> None:
-    over = threading.Event()  # after an interrupt the threads end with their epoch
+    over = threading.Event()  # nobody waits any more for the threads that are within an epoch
 
     def train(m: int) -> None:
         if watcher.over() and (found[m].epochs.max() or not all_begin):
             return
-        own = Everyone([Renamed(watcher, m), Calling(lambda info: over.is_set())])
-        found[m] = go_on(found[m], prepared, max_epochs, own, until=until)
 
-    first = {_program(found[m]): m for m in reversed(alive)}.values()  # they compile; the others find the program ready
+        def keep(run: Run) -> None:
+            if over.is_set():
+                raise _LeftBehind
+            found[m] = run
+
+        keep(go_on(found[m], prepared, max_epochs, Everyone([_While(watcher, m, over)]), until=until, after_epoch=keep))
+
+    def may_leave() -> bool:
+        return watcher.over() and (not all_begin or all(found[m].epochs.max() for m in alive))
+
+    first = list({_program(found[m]): m for m in reversed(alive)}.values())  # they compile; the others find the program ready
     pool = ThreadPoolExecutor(cores())
     try:
-        list(pool.map(carried(train), first))
-        list(pool.map(carried(train), [m for m in alive if m not in set(first)]))
+        for members in (first, [m for m in alive if m not in set(first)]):
+            waiting = {pool.submit(carried(train), m) for m in members}
+            while waiting and not may_leave():
+                done, waiting = wait(waiting, timeout=BREATH, return_when=FIRST_COMPLETED)
+                for one in done:
+                    one.result()
     finally:
         over.set()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=not may_leave(), cancel_futures=True)
+
+
+class _LeftBehind(Exception):
+    """Ends a thread whose epoch came too late."""
+
+
+class _While(Renamed):
+    """A watcher of one member, who is told nothing any more when it is over."""
+
+    def __init__(self, watcher: Watcher, member: int, over: threading.Event):
+        super().__init__(watcher, member)
+        self.is_over = over.is_set
+
+    def epoch(self, member: int, info: EpochInfo) -> bool | None:
+        return self.is_over() or super().epoch(member, info)
+
+    def pulse(self, member: int, share: float) -> None:
+        if not self.is_over():
+            super().pulse(member, share)
 
 
 def cores() -> int:

@@ -4,13 +4,15 @@
 
 Baselines and search use at most 50,000 rows, fewer where there are many inputs, drawn from the seed; the encoding is learned
 from all training rows (understanding.py), and the score is that of all rows that were held out. With `seconds` the whole takes
-so long at most, within a tenth: an eighth is the baselines', and what the end needs is kept (pace.py).
+so long at most, within a tenth: an eighth is the baselines', while a first program is compiled and tried, and what the end
+needs is kept; a time that is too short for a network is refused (pace.py).
 Imports the estimators; commands import it.
 """
 
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +23,7 @@ import meristem
 from meristem.check import check_number, check_size, many, unknown
 from meristem.tables.baselines import baselines
 from meristem.tables.model import TableModel
-from meristem.tables.pace import Deadline, ending, paced
+from meristem.tables.pace import Limit, Trying, paced
 from meristem.tables.reading import tabled
 from meristem.tables.scoring import in_words, scored
 from meristem.tables.target import CLASS
@@ -96,24 +98,20 @@ def fit_understood(
     facts: dict[str, Any] = {"seed": random_state}
     unjudged = TableModel(encoding, _Labels(labels), goal.name, goal.task, facts)
     answers = unjudged.answers(apart)[0]
-    end = None if seconds is None else begun + seconds
-
-    beside, said, look = {}, {}, 0.0
-    share = None if end is None else BESIDE * max(0.0, end - time.monotonic())
-    for name, predict in baselines(goal.task, X, places, seconds=share, seed=random_state):
-        looked = time.monotonic()
-        said[name] = np.concatenate([predict(block) for block in encoding.blocks(apart, held)])
-        look = time.monotonic() - looked
-        beside[name] = scored(goal.task, answers[held], said[name], random_state)
-        say(f"{name}: {in_words(beside[name])}")
-    compared = time.monotonic()
-
-    rows, deadline = np.arange(len(y)), None
-    if end is not None and seconds is not None:
-        changed, rows, epoch = paced(estimator, X, y, until=end - ending(seconds, look), seed=random_state)
-        deadline = Deadline(end - ending(seconds, look, epoch))
-        given = estimator.callbacks if isinstance(estimator.callbacks, list) else [estimator.callbacks]
-        estimator.set_params(**changed, callbacks=[*(one for one in given if one is not None), deadline])
+    limit = None if seconds is None else Limit(seconds, begun)
+    beside, said, look, rows, deadline = {}, {}, 0.0, np.arange(len(y)), None
+    with warnings.catch_warnings():  # those of two threads, which set and reset them
+        trying = None if limit is None else Trying(estimator, X, y, limit, seed=random_state)
+        share = None if limit is None else BESIDE * max(0.0, limit.end - time.monotonic())
+        for name, predict in baselines(goal.task, X, places, seconds=share, seed=random_state):
+            looked = time.monotonic()
+            said[name] = np.concatenate([predict(block) for block in encoding.blocks(apart, held)])
+            look = time.monotonic() - looked
+            beside[name] = scored(goal.task, answers[held], said[name], random_state)
+            say(f"{name}: {in_words(beside[name])}")
+        compared = time.monotonic()
+        if trying is not None and limit is not None:
+            rows, deadline = paced(estimator, X, y, trying.result(), limit, look=look, seed=random_state)
     estimator.fit(X[rows], y[rows])
     estimator.callbacks = None  # they have been told, and no file holds them
     searched = time.monotonic()

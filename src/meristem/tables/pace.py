@@ -1,17 +1,23 @@
 """How much of a search fits into a time: what one fold takes is measured, then settings, folds and rows are chosen by it.
 
-    options, rows, epoch = paced(estimator, X, y, until=…)   what to change of the estimator, the rows to search with, and
-                                                             the seconds of an epoch
-    ending(60.0, look, epoch)                                what of the time is kept for what comes after the search
+    limit = Limit(60.0, begun)
+    trying = Trying(estimator, X, y, limit, seed=0)                   a fold of some rows is trained, in a thread of its own
+    trial = trying.result()                                           what compiling and an epoch take
+    rows, deadline = paced(estimator, X, y, trial, limit, look=…, …)  the rows to search with; the estimator is set to a search
+                                                                      that ends in time
+    ending(60.0, look, epoch)                                         what of the time is kept for what follows the search
 
 The estimators' own search tries some ten settings in five folds, which take about a third of their most epochs. Where that is
 too long, first l2 and dropout are not searched, then fewer penalties and folds are, and at last fewer rows. Rows and folds of
 another number take another program: where there is no time to compile one, those that were measured with are taken. `Deadline`
-ends it in any case: the networks are kept as they are then, with the epochs that are under way. What comes after it has been
-measured: the score takes a look at all rows that are held out, as a baseline did. Imports the estimators.
+ends it in any case: the networks are kept as they are then, and who is still compiling is left behind (paths/training.py). A
+time in which no network can be compiled is refused when it is over. What comes after the search has been measured: the score
+takes a look at all rows that are held out, as a baseline did, and files take longer where the machine is busy.
+Imports the estimators.
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,9 +29,11 @@ from meristem.train.state import EpochInfo
 from meristem.train.watching import Watcher
 
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
-TRIED = 2000  # rows that an epoch is measured with
+TRIED = 2000  # rows that an epoch is measured with; all, where there are no more than twice as many
 FOLDS, MOST_COMPILING = 5, 2  # folds that it is measured with; so many times as long as compiling takes leaves room for another
 END, FILES, LOOKS = 0.03, 2.0, 4.0  # of the time; seconds for the files; looks of a baseline that a score and comparing take
+SLACK, LEAST = 0.1, 0.5  # of the time, by which a limit may be exceeded; seconds that an epoch of each fold takes at least
+SAMPLE = 0.03  # seconds of computing that show how busy a machine is
 SHARE = 1 / 3  # of the most epochs, that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
 
@@ -56,15 +64,27 @@ class _Times(Watcher):
         return False
 
 
-def ending(seconds: float, look: float, epoch: float = 0.0) -> float:
+def ending(seconds: float, look: float, epoch: float = 0.0, *, slow: float = 1.0) -> float:
     """How long before the end a search must: a look at the rows that are held out, and an epoch, take so long.
 
-    No more than half of all, where the time is short.
+    Files take `slow` times as long as on an idle machine. No more than half of all, where the time is short.
 
-    >>> ending(100.0, 3.0, 0.5), ending(4.0, 3.0)
-    (17.5, 2.0)
+    >>> ending(100.0, 3.0, 0.5), ending(100.0, 3.0, 0.5, slow=2.0), ending(4.0, 3.0)
+    (17.5, 19.5, 2.0)
     """
-    return min(END * seconds + FILES + LOOKS * look + epoch, seconds / 2)
+    return min(END * seconds + slow * FILES + LOOKS * look + epoch, seconds / 2)
+
+
+def slowness() -> float:
+    """How many times as long as on an idle core a thread takes for what it computes, as busy as the machine is now.
+
+    >>> 1 <= slowness() < 1000
+    True
+    """
+    begun, own = time.monotonic(), time.thread_time()
+    while (computed := time.thread_time() - own) < SAMPLE:
+        pass
+    return max(1.0, (time.monotonic() - begun) / computed)
 
 
 @dataclass(frozen=True)
@@ -91,37 +111,89 @@ def plan_within(seconds: float, epoch: float, *, is_open: bool = True) -> Plan:
     return replace(plan, rows=seconds / takes)
 
 
-def paced(estimator: Any, X: np.ndarray, y: np.ndarray, *, until: float, seed: int) -> tuple[dict[str, Any], np.ndarray, float]:
-    """Parameters for a search that ends then (`time.monotonic`), which rows to take, and what an epoch of them takes."""
-    given = estimator.get_params()
-    order = np.random.default_rng(seed).permutation(len(y))
-    epoch, compiling = _epoch_seconds(estimator, X, y, order)
-    left = max(0.1, until - time.monotonic())
+@dataclass(frozen=True)
+class Limit:
+    """So many seconds from a moment on, as `time.monotonic` has it."""
+
+    seconds: float
+    begun: float
+
+    @property
+    def end(self) -> float:
+        """When they are over."""
+        return self.begun + self.seconds
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was measured: seconds of an epoch of one network over all rows, and of compiling; the rows it was measured with."""
+
+    epoch: float
+    compiling: float
+    rows: int
+
+
+class Trying:
+    """A trial under way, beside what else there is to do while a program is compiled."""
+
+    def __init__(self, estimator: Any, X: np.ndarray, y: np.ndarray, limit: Limit, *, seed: int):
+        self.limit, pool = limit, ThreadPoolExecutor(1)
+        self.future = pool.submit(_trial, estimator, X, y, seed)
+        pool.shutdown(wait=False)
+
+    def result(self) -> Trial:
+        """What it came to; ValueError where it takes so long that the limit would be exceeded."""
+        seconds = self.limit.seconds
+        latest = self.limit.end + SLACK * seconds - ending(seconds, 0.0) - LEAST
+        try:
+            return self.future.result(timeout=max(0.0, latest - time.monotonic()))
+        except TimeoutError:
+            raise ValueError(
+                f"seconds={seconds:g} is too short: to compile a network takes longer here and now (5 to 15 s on an idle "
+                f"machine, and less the second time); give at least {max(20, round(2 * seconds))}."
+            ) from None
+
+
+def paced(
+    estimator: Any, X: np.ndarray, y: np.ndarray, trial: Trial, limit: Limit, *, look: float, seed: int
+) -> tuple[np.ndarray, Deadline]:
+    """Sets the estimator's parameters for a search that ends in time, and says which rows to take."""
+    given, slow = estimator.get_params(), slowness()
+    left = max(0.1, limit.end - ending(limit.seconds, look, slow=slow) - time.monotonic())
     is_open = isinstance(given["penalties"], str) and given["budget"] is None
-    plan = planned(left, compiling, estimator._epochs(len(y)) * epoch / cores(), len(y), is_open=is_open)
-    rows = np.sort(order[: max(LEAST_ROWS, round(len(y) * plan.rows))])
-    return options_of(plan, estimator, X[rows], y[rows], is_open=is_open), rows, epoch * len(rows) / len(y)
+    all_epochs = estimator._epochs(len(y)) * trial.epoch / cores()
+    plan = planned(left, trial.compiling, all_epochs, trial.rows / len(y), is_open=is_open)
+    rows = np.sort(_shuffled(y, seed)[: max(LEAST_ROWS, round(len(y) * plan.rows))])
+    epoch = trial.epoch * len(rows) / len(y)
+    deadline = Deadline(limit.end - ending(limit.seconds, look, epoch, slow=slow))
+    told = given["callbacks"] if isinstance(given["callbacks"], list) else [given["callbacks"]]
+    callbacks = [*(one for one in told if one is not None), deadline]
+    estimator.set_params(**options_of(plan, estimator, X[rows], y[rows], is_open=is_open), callbacks=callbacks)
+    return rows, deadline
 
 
-def planned(left: float, compiling: float, epoch: float, rows: int, *, is_open: bool) -> Plan:
-    """The same where a program must be compiled first; where there is no time to, what has its program already.
+def planned(left: float, compiling: float, epoch: float, share: float, *, is_open: bool) -> Plan:
+    """The same where a program must be compiled first; where there is no time to, what has its program: this share of rows.
 
-    >>> planned(100.0, 3.0, 5.0, 8000, is_open=True).settings, planned(5.0, 3.0, 5.0, 8000, is_open=True)
+    >>> planned(100.0, 3.0, 5.0, 0.25, is_open=True).settings, planned(5.0, 3.0, 5.0, 0.25, is_open=True)
     (10, Plan(settings=1, penalties=1, folds=5, rows=0.25))
-    >>> planned(5.0, 3.0, 0.5, 1000, is_open=True)
+    >>> planned(5.0, 3.0, 0.5, 1.0, is_open=True)
     Plan(settings=5, penalties=5, folds=5, rows=1.0)
     """
     if left >= MOST_COMPILING * compiling:
         return plan_within(left - compiling, epoch, is_open=is_open)
-    share = min(1.0, TRIED / rows)
     fits = [n for n in (5, 3) if n * FOLDS * SHARE * epoch * share <= left]
     n = fits[0] if fits and is_open else 1
     return Plan(n, n, FOLDS, rows=share)
 
 
-def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarray) -> tuple[float, float]:
-    """What an epoch of one network over all rows takes, from a few of them; and how long its program takes to compile."""
-    times, few = _Times(), order[:TRIED]
+def _shuffled(y: np.ndarray, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).permutation(len(y))
+
+
+def _trial(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Trial:
+    """A few epochs of one fold."""
+    times, few = _Times(), _shuffled(y, seed)[: len(y) if len(y) <= 2 * TRIED else TRIED]
     cut = max(1, len(few) // FOLDS)
     one = {
         "penalties": [1e-3],
@@ -135,7 +207,7 @@ def _epoch_seconds(estimator: Any, X: np.ndarray, y: np.ndarray, order: np.ndarr
     type(estimator)(**estimator.get_params() | one | {"cv": split, "callbacks": times}).fit(X[few], y[few])
     first, *others = np.diff(times.times).tolist()
     epoch = min(others, default=first)
-    return epoch * len(y) / len(few), first - epoch
+    return Trial(epoch * len(y) / len(few), first - epoch, len(few))
 
 
 def options_of(plan: Plan, estimator: Any, X: np.ndarray, y: np.ndarray, *, is_open: bool) -> dict[str, Any]:

@@ -196,8 +196,8 @@ def go_on(
         run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
         stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
         ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]
-        keep(run)
         after_epoch(run)
+        keep(run)
         if ends and all(ends):
             break
     return run
