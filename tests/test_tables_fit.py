@@ -225,6 +225,13 @@ def test_less_is_searched_where_time_is_short():
     assert tried(250.0, is_open=False) == ({"input_dropouts": 1, "cv": 2}, 1)
 
 
+def test_settings_that_left_early_are_told_from_those_that_did_not():
+    x = np.linspace(0, 1, 60)
+    quick = {"cv": 2, "batch_size": 2, "max_epochs": 40, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.03}
+    model = meristem.fit_table({"x": x, "y": 3 * x}, target="y", l2s=[1e-5, 30.0], input_dropouts=[0.0], **quick)
+    assert [(point["l2"], point["finished"]) for point in model.facts["path"]] == [(1e-5, True), (30.0, False)]
+
+
 def test_intervals_hold_what_they_should():
     rng = np.random.default_rng(0)
     for task, y, said in (

@@ -231,7 +231,9 @@ def _found(model: TableModel, known: Understood, beside: dict[str, Any], *, used
         "chosen": {"penalty": estimator.penalty_, "l2": estimator.l2_, "dropout": estimator.input_dropout_},
         "folds": len(np.unique(path.table["fold"])),
         "path": [
-            {name: float(getattr(point, name)) for name in names if np.isfinite(getattr(point, name))} for point in path.points
+            {name: float(getattr(point, name)) for name in names if np.isfinite(getattr(point, name))}
+            | {"finished": point.is_finished}
+            for point in path.points
         ],
         "n_parameters": int(estimator.n_parameters_),
         "baselines": beside,
