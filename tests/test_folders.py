@@ -153,6 +153,22 @@ def test_a_full_disk_is_one_line(out, monkeypatch):
     assert not [path for path in out.rglob(".meristem-*") if path.is_file()]
 
 
+def test_a_full_disk_takes_names_and_not_the_training(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with RunFolder.take(tmp_path) as folder:
+        folder.begin({}, "meristem", resume=False)
+        watcher = folder.epochs.watcher("fit").part("search")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            watcher.begin({0: {"penalty": 1.0}})
+        assert "members" not in json.loads((tmp_path / ".meristem-run" / "run.json").read_text())
+        watcher.begin({1: {"penalty": 2.0}})
+    told = json.loads((tmp_path / ".meristem-run" / "run.json").read_text())["members"]
+    assert told == {"search": {"0": {"penalty": 1.0}, "1": {"penalty": 2.0}}}, "there is room again"
+
+
 def test_a_picture_never_takes_the_place_of_a_model(tmp_path):
     model = tmp_path / "model.png"
     save(model, create("plain"))

@@ -224,6 +224,24 @@ def test_settings_are_chosen_by_a_score_of_ones_own():
         found(scoring="auc")
 
 
+def test_who_looks_on_is_told_what_the_members_are():
+    """Before their first epoch, by the numbers that epochs are told with."""
+    told: list[Any] = []
+
+    class Notes(meristem.Watcher):
+        def begin(self, settings: Any) -> None:
+            told.append(dict(settings))
+
+        def epoch(self, member: int, info: Any) -> None:
+            told.append(member)
+
+    path = found(penalties=[1e-3, 1e-2], cv=2, max_epochs=1, watch=[Notes(), print])
+    first, *members = told
+    assert sorted(members) == sorted(first) == [0, 1, 2, 3]
+    names = ("penalty", "l2", "dropout", "learning_rate", "fold", "seed")
+    assert [tuple(first[m].values()) for m in first] == list(zip(*(path.table[name].tolist() for name in names), strict=True))
+
+
 def test_progress_of_the_whole_with_the_time_left(capsys, monkeypatch):
     monkeypatch.setattr("meristem.show.progress.PLAIN_SECONDS", 0.0)
     found(penalties=[1e-2], max_epochs=6, verbose=True)

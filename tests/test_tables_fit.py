@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import resource
 import sys
 import time
@@ -23,6 +24,7 @@ from meristem.tables.pace import FILES, LOOKS, Deadline, ending, options_of, pla
 from meristem.tables.reading import read_table
 from meristem.tables.scoring import scored
 from meristem.train.watching import Watcher
+from meristem.watch.view import View
 
 QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
 pytestmark = [
@@ -278,6 +280,9 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         assert is_finished(out, summary["run"]) and set(summary["files"]) == {*files[1:4], ".meristem-run/epochs.jsonl"}
         lines = [json.loads(line) for line in (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()]
         assert {line["group"] for line in lines} == {"search"} and len({line["member"] for line in lines}) >= 5
+        called = [one["name"] for one in View(out).now()["groups"][0]["members"]]
+        assert len(set(called)) == len(called), "no two have the same name"
+        assert all(re.fullmatch(r"λ \S+, l2 \S+(, dropout \S+)?, fold [0-4]", name) for name in called), called
     assert "dropped column 'id': more than 1,000 categories" in commands["prices"].stderr
     assert "without a target are dropped" in commands["prices"].stderr
 
