@@ -114,11 +114,12 @@ def test_compiled_programs_are_kept_for_the_next_run(tmp_path):
 
 @pytest.fixture(scope="module")
 def without_extras(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
-    """The folder and the answers of four commands: a study, its figures, a file shown and exported."""
+    """The folder and the answers of five commands: a study, its figures, a file shown, drawn and exported."""
     out = tmp_path_factory.mktemp("without")
     model = out / "model.safetensors"
     save(model, Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0)))
-    commands = [[*STUDY, "--out", out], ["figures", out], ["show", model], ["export", model, "--onnx", out / "model.onnx"]]
+    commands = [[*STUDY, "--out", out], ["figures", out], ["show", model], ["show", model, "--png", out / "model.png"]]
+    commands += [["export", model, "--onnx", out / "model.onnx"]]
     return out, meristem_each(commands, before=WITHOUT_EXTRAS)
 
 
@@ -132,9 +133,11 @@ def test_without_matplotlib_and_rich_it_still_runs(without_extras):
 
 def test_a_package_that_is_missing_is_named_in_one_line(without_extras):
     """A file is read without any, drawn and exported not."""
-    _, (*_, shown, exported) = without_extras
-    assert shown.returncode == 0 and "No picture: matplotlib" in shown.stderr and "parameters" in shown.stdout
-    assert exported.returncode == 2 and len(exported.stderr.strip().splitlines()) == 1, exported.stderr
+    _, (*_, shown, drawn, exported) = without_extras
+    assert shown.returncode == 0 and "matplotlib" not in shown.stderr and "parameters" in shown.stdout
+    for done in (drawn, exported):
+        assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "matplotlib" in drawn.stderr and "pip install 'meristem-nn[cli]'" in drawn.stderr and not drawn.stdout
     assert "onnx" in exported.stderr and "pip install 'meristem-nn[onnx]'" in exported.stderr
 
 
@@ -292,7 +295,7 @@ def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Don
     save(folder / "one.safetensors", run.member(1))
     one, three = folder / "one.safetensors", folder / "three.safetensors"
     commands: list[list[object]] = [
-        ["show", one],
+        ["show", one, "--png", folder],
         ["export", one, "--onnx", folder / "one.onnx"],
         ["show", one, "--member", 0],
         ["show", three],
@@ -300,6 +303,7 @@ def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Don
         ["export", three, "--onnx", folder / "three.onnx"],
         ["show", three, "--member", 3],
         ["export", three, "--onnx", folder / "three.onnx", "--member", 2],
+        ["show", three, "--png", folder],
     ]
     return folder, [meristem_here(*command) for command in commands]
 
@@ -324,7 +328,7 @@ def test_a_run_is_shown_and_exported_by_its_best_network(saved_runs):
 
 
 def test_of_a_population_a_member_is_chosen(saved_runs):
-    folder, (*_, table, second, none, beyond, written) = saved_runs
+    folder, (*_, table, second, none, beyond, written, drawn) = saved_runs
     assert table.returncode == 0 and table.stdout.startswith("A population of 3; --member 0 … 2 shows one of them.")
     rows = [line.split() for line in table.stdout.splitlines()[-3:]]
     assert [row[:4] for row in rows] == [["0", "0.001", "0.001", "3"], ["1", "0.01", "0.001", "3"], ["2", "0.03", "0.001", "3"]]
@@ -332,3 +336,4 @@ def test_of_a_population_a_member_is_chosen(saved_runs):
     assert none.returncode == 2 and "choose one with --member 0 … 2" in none.stderr
     assert beyond.returncode == 2 and "--member=3 must be one of 0 … 2" in beyond.stderr
     assert written.returncode == 0 and (folder / "three.onnx").exists()
+    assert drawn.returncode == 2 and "--png draws one network" in drawn.stderr and not (folder / "three.png").exists()

@@ -148,8 +148,25 @@ def test_a_full_disk_is_one_line(out, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     refused(reproduce(out), "No space left on device")
     refused(meristem_here("figures", out), "No space left on device")
-    refused(meristem_here("show", out / "networks" / "tunnel-easy.safetensors", "--member", 0), "No space left on device")
+    network = out / "networks" / "tunnel-easy.safetensors"
+    refused(meristem_here("show", network, "--member", 0, "--png", out / "shown.png"), "No space left on device")
     assert not [path for path in out.rglob(".meristem-*") if path.is_file()]
+
+
+def test_a_full_disk_takes_names_and_not_the_training(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with RunFolder.take(tmp_path) as folder:
+        folder.begin({}, "meristem", resume=False)
+        watcher = folder.epochs.watcher("fit").part("search")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            watcher.begin({0: {"penalty": 1.0}})
+        assert "members" not in json.loads((tmp_path / ".meristem-run" / "run.json").read_text())
+        watcher.begin({1: {"penalty": 2.0}})
+    told = json.loads((tmp_path / ".meristem-run" / "run.json").read_text())["members"]
+    assert told == {"search": {"0": {"penalty": 1.0}, "1": {"penalty": 2.0}}}, "there is room again"
 
 
 def test_a_picture_never_takes_the_place_of_a_model(tmp_path):
@@ -157,14 +174,14 @@ def test_a_picture_never_takes_the_place_of_a_model(tmp_path):
     save(model, create("plain"))
     before = model.read_bytes()
     done = meristem_here("show", model)
-    assert done.returncode == 0 and f"Drawn: {tmp_path / 'model.png.png'}" in done.stdout
+    assert done.returncode == 0 and list(tmp_path.iterdir()) == [model], "nothing is drawn that nobody asked for"
     refused(meristem_here("show", model, "--png", model), "no picture of meristem's")
     refused(meristem_here("export", model, "--onnx", model), "no ONNX file of meristem's")
     assert model.read_bytes() == before
     (tmp_path / "folder").mkdir()
-    done = meristem_here("show", model, "--png", tmp_path / "folder")
     drawn = tmp_path / "folder" / "model.png.png"
-    assert f"Drawn: {drawn}" in done.stdout and drawn.stat().st_size > 1000 and not (tmp_path / "folder.png").exists()
+    for _ in range(2):  # a picture of ours is drawn again
+        done = meristem_here("show", model, "--png", tmp_path / "folder")
+        assert done.returncode == 0 and f"Drawn: {drawn}" in done.stdout and drawn.stat().st_size > 1000
+    assert not (tmp_path / "folder.png").exists()
     refused(meristem_here("show", model, "--png", tmp_path / "picture.pdf"), "must be a file that ends in .png")
-    again = meristem_here("show", model)
-    assert again.returncode == 0, "a picture of ours is drawn again"

@@ -129,6 +129,21 @@ def test_frontier_and_at():
     assert path.at(1e-9).penalty == 1e-3
 
 
+def test_points_that_left_early_are_on_no_frontier_and_come_last_at_their_price():
+    """The first two settings share a price; the last one has one of its own."""
+    losses = np.array([[0.2, 0.2], [0.1, 0.1], [0.3, 0.3], [0.05, 0.05]])
+    ends = np.repeat([True, False, True, False], 2)
+    path = table(losses, [1e-3, 1e-3, 1e-2, 1e-1], l2=np.repeat([0.0, 1.0, 0.0, 0.0], 2), finished=ends)
+    assert [point.penalty for point in path.frontier()] == [1e-2, 1e-3] and path.frontier()[1].l2 == 0
+    drawn = path.plot_frontier(ax=Figure().subplots()).collections[0].get_offsets()
+    np.testing.assert_allclose(drawn[:, 1], [20, 30], err_msg="in percent")
+    assert path.at(1e-3).is_finished and path.at(1e-3).l2 == 0 and path.at(1e-1).penalty == 1e-1
+    assert not path.at(1e-1).is_finished and path.best() == path.at(1e-3)
+    all_left = table(losses[:2], [1e-3, 1e-2], finished=np.zeros(4, bool))
+    assert [point.penalty for point in all_left.frontier()] == [1e-2] and not all_left.frontier()[0].is_finished
+    assert all_left._repr_html_().count("no, its loss is not comparable") == 2
+
+
 def test_a_setting_that_diverged_is_not_taken():
     path = table(np.array([[np.inf, 0.1], [0.5, 0.5]]), [1e-3, 1e-2])
     assert path.best().penalty == 1e-2
@@ -207,6 +222,24 @@ def test_settings_are_chosen_by_a_score_of_ones_own():
     assert above.get_ylabel() == "held-out score"
     with pytest.raises(ValueError, match=r"^scoring='auc' must be a function"):
         found(scoring="auc")
+
+
+def test_who_looks_on_is_told_what_the_members_are():
+    """Before their first epoch, by the numbers that epochs are told with."""
+    told: list[Any] = []
+
+    class Notes(meristem.Watcher):
+        def begin(self, settings: Any) -> None:
+            told.append(dict(settings))
+
+        def epoch(self, member: int, info: Any) -> None:
+            told.append(member)
+
+    path = found(penalties=[1e-3, 1e-2], cv=2, max_epochs=1, watch=[Notes(), print])
+    first, *members = told
+    assert sorted(members) == sorted(first) == [0, 1, 2, 3]
+    names = ("penalty", "l2", "dropout", "learning_rate", "fold", "seed")
+    assert [tuple(first[m].values()) for m in first] == list(zip(*(path.table[name].tolist() for name in names), strict=True))
 
 
 def test_progress_of_the_whole_with_the_time_left(capsys, monkeypatch):

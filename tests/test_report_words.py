@@ -61,6 +61,8 @@ def test_settings_that_left_early_are_listed_apart(classes):
     assert [row[1] for row in parts["path"].tables[0].rows][1] == "–"
     whole = {part.name: part for part in sections(classes)}
     assert "early" not in " ".join(whole["tried"].words + whole["path"].words) and len(whole["tried"].tables) == 1
+    cut_short = {part.name: part for part in sections(replace(classes, model=left_early(classes.model, False, False)))}
+    assert [table.caption for table in cut_short["tried"].tables] == ["What was tried but not to its end, best first"]
 
 
 def test_a_far_smaller_network_that_is_as_good_is_told(classes):

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import resource
 import sys
 import threading
@@ -25,6 +26,7 @@ from meristem.tables.pace import FILES, LOOKS, Deadline, ending, options_of, pla
 from meristem.tables.reading import read_table
 from meristem.tables.scoring import scored
 from meristem.train.watching import Watcher
+from meristem.watch.view import View
 
 QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
 pytestmark = [
@@ -273,6 +275,13 @@ def test_less_is_searched_where_time_is_short():
     assert tried(250.0, is_open=False) == ({"input_dropouts": 1, "cv": 2}, 1)
 
 
+def test_settings_that_left_early_are_told_from_those_that_did_not():
+    x = np.linspace(0, 1, 60)
+    quick = {"cv": 2, "batch_size": 2, "max_epochs": 40, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.03}
+    model = meristem.fit_table({"x": x, "y": 3 * x}, target="y", l2s=[1e-5, 30.0], input_dropouts=[0.0], **quick)
+    assert [(point["l2"], point["finished"]) for point in model.facts["path"]] == [(1e-5, True), (30.0, False)]
+
+
 def test_intervals_hold_what_they_should():
     rng = np.random.default_rng(0)
     for task, y, said in (
@@ -319,6 +328,9 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         assert is_finished(out, summary["run"]) and set(summary["files"]) == {*files[1:4], ".meristem-run/epochs.jsonl"}
         lines = [json.loads(line) for line in (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()]
         assert {line["group"] for line in lines} == {"search"} and len({line["member"] for line in lines}) >= 5
+        called = [one["name"] for one in View(out).now()["groups"][0]["members"]]
+        assert len(set(called)) == len(called), "no two have the same name"
+        assert all(re.fullmatch(r"λ \S+, l2 \S+(, dropout \S+)?, fold [0-4]", name) for name in called), called
     assert "dropped column 'id': more than 1,000 categories" in commands["prices"].stderr
     assert "without a target are dropped" in commands["prices"].stderr
 

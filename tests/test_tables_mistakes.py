@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from commanding import meristem_here
+from meristem import fit_table
 from meristem.tables.encoding import Encoding
 from meristem.tables.reading import read_table
 from meristem.tables.understanding import Understood
@@ -43,11 +44,12 @@ def test_a_column_of_names_has_no_classes(tmp_path):
     assert "no classes to learn; --task number, or task='number', if it is a quantity." in said
 
 
-def test_a_budget_that_networks_share_is_named_as_it_was_given(tmp_path):
-    (tmp_path / "table.csv").write_text(people(60))
-    done = meristem_here("fit", tmp_path / "table.csv", "--target", "rich", "--budget", "12", "--out", tmp_path / "out")
-    assert done.returncode == 2
-    assert "--budget=12 is shared by 5 networks and below the least, 20; give at least that." in done.stderr.splitlines()[-1]
+def test_a_budget_that_is_too_little_is_named_before_anything_is_fitted(tmp_path):
+    said = refused(tmp_path, people(60), "--target", "rich", "--budget", "12")
+    assert said == "meristem: --budget=12 is shared by 5 networks and below the least, 20; give at least that.\n"
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ValueError, match=r"^budget=3 is below the smallest network, which has 4 parameters; raise it"):
+        fit_table(tmp_path / "table.csv", target="rich", budget=3, refit="one")
 
 
 def test_what_is_doubtful_is_said(tmp_path):

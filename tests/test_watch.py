@@ -70,6 +70,7 @@ def test_a_finished_run_is_shown_once_and_followed_to_its_end(finished):
     once = meristem_here("watch", finished, "--once")
     assert once.returncode == 0 and once.stdout.startswith("finished\n") and "reproduce two-spirals" in once.stdout
     assert "tunnel-easy: 2 networks, epoch 4" in once.stdout and "layers open" in once.stdout
+    assert "\n  λ 0.001, seed 0: epoch 4" in once.stdout and "\n  λ 0.001, seed 1: epoch 4" in once.stdout
     plain = meristem_here("watch", finished)
     assert plain.returncode == 0 and plain.stdout.splitlines()[-1] == f"{words.clean(finished)}: finished"
 
@@ -242,6 +243,28 @@ def test_a_terminal_is_drawn_on_and_what_files_say_cannot_write_elsewhere(tmp_pa
     assert len(text) <= 24 and max(map(len, text)) <= 80 and "more networks" in "".join(text)
 
 
+def test_networks_are_named_by_what_they_are_and_by_numbers_where_nothing_says_it(tmp_path):
+    """Old folders say nothing, and what is no number is passed over."""
+    lines = "".join(line(m, e) for m in range(4) for e in (1, 2))
+    known = {
+        "0": {"penalty": 0.00417, "l2": 3.125e-5, "dropout": 0.0, "fold": 0},
+        "1": {"penalty": 0.0417, "l2": 1e-3, "fold": 12},
+    }
+    known |= {"2": {"penalty": "\x1b[2J", "fold": -1, "seed": True}, "three": {"penalty": 1.0}, "²": {}, "3": [1]}
+    forged(tmp_path / "out", lines, members={"tunnel-easy": known, "other": 3}, over=True)
+    state = View(tmp_path / "out").now()
+    names = ["λ 0.00417, l2 3.13e-05, dropout 0, fold 0", "λ 0.0417, l2 0.001, fold 12", None, None]
+    assert [one["name"] for one in state["groups"][0]["members"]] == names
+    for width in (70, 80, 130):
+        console = pytest.importorskip("rich.console").Console(file=io.StringIO(), width=width, height=24)
+        console.print(drawn(state, 23, width))
+        text = console.file.getvalue()
+        assert all(f"│ {name} " in text for name in [*names[:2], "2", "3"]), "a name is never cut"
+    for members in (3, {"tunnel-easy": 3}, {}):
+        forged(tmp_path / str(members), lines, members=members)
+        assert {one["name"] for one in View(tmp_path / str(members)).now()["groups"][0]["members"]} == {None}
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.text("ab", max_size=2),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab", max_size=1), inner, max_size=3),
@@ -337,6 +360,8 @@ def test_a_fit_of_an_estimator_is_followed_and_its_lines_are_the_same_however_of
     state = View(tmp_path / "cut").now()
     names = {group["name"] for group in state["groups"]}
     assert state["run"]["status"] == "finished"
+    called = {one["name"] for group in state["groups"] for one in group["members"]}
+    assert called == ({"λ 0.001, fold 0", "λ 0.001, fold 1", None} if kind is TunnelClassifierCV else {None})
     assert names == (
         {"search", "replay"} if kind is TunnelClassifierCV else {"train", *(n for n in names if "look" in n or "replay" in n)}
     )

@@ -60,13 +60,16 @@ def epoch_of(page) -> int:
 def test_many_members_fit_a_phone_and_what_files_say_is_text(tmp_path):
     evil = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "x" * 200
     lines = "".join(line(m, e, evil, layers=10) for e in range(1, 101) for m in range(64))
-    file = forged(tmp_path / "out", lines, command=f"meristem {evil}")
+    settings = {str(m): {"penalty": 0.003, "l2": 10.0 ** -(m // 5), "fold": m % 5} for m in range(63)}
+    file = forged(tmp_path / "out", lines, command=f"meristem {evil}", members={evil: settings})
     with serving(tmp_path / "out") as url, browsing() as browser:
         for width, scheme in ((390, "dark"), (1280, "light")):
             with seen(browser, url, width=width, scheme=scheme) as page:
                 page.wait_for_selector(".members li:nth-child(64)", timeout=PATIENCE)
                 assert page.locator("img").count() == 0 and page.inner_text("h2") == evil
                 assert overflow(page) <= 0
+                called = [page.inner_text(f".members li:nth-child({n}) .top > span") for n in (8, 64)]
+                assert [name.replace("\xa0", " ") for name in called] == ["λ 0.003, l2 0.1, fold 2", "network 63"]
                 took = page.evaluate(DRAWN)
                 assert took < 2000, "milliseconds, on a machine that does much else"
                 with file.open("a") as more:

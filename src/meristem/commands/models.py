@@ -5,7 +5,6 @@ estimator counts. Of a population, and of the bag of an estimator that found its
 """
 
 import argparse
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from meristem.commands.parsing import add_command
 from meristem.compact import compact, n_parameters
 from meristem.nn import Network
 from meristem.pictures.png import check_place, write_png
-from meristem.pictures.studies import have_matplotlib
+from meristem.pictures.sheet import require_matplotlib
 from meristem.show.describe import describe
 from meristem.show.settings import price_of
 from meristem.show.table import print_table
@@ -33,8 +32,8 @@ def add(commands: Any) -> None:
         "show",
         run=run_show,
         help="what a model file holds: layers, open units, sizes, parameters",
-        description="Print the structure of a model, or of a training run's best network, and draw it beside the file.",
-        example="meristem show digits.safetensors",
+        description="Print the structure of a model, or of a training run's best network, and draw it where that is asked for.",
+        example="meristem show digits.safetensors --png digits.png",
     )
     export = add_command(
         commands,
@@ -49,16 +48,18 @@ def add(commands: Any) -> None:
         command.add_argument("model", type=Path, metavar="MODEL", help="a file that save() wrote")
         command.add_argument("--member", type=int, metavar="M", help="which network of a population, counted from 0")
     show.add_argument(
-        "--png", type=Path, metavar="FILE", help="where the picture goes, or into which folder (default: MODEL with .png)"
+        "--png", type=Path, metavar="FILE", help="draw it, too: into this file, or into this folder by the name of MODEL"
     )
     export.add_argument("--onnx", type=Path, required=True, metavar="FILE", help="the ONNX file to write")
 
 
 def run_show(args: argparse.Namespace) -> None:
-    """Words, a table and a picture; of a population without a member only a table of its members."""
-    path = _picture(args.model, args.png)
+    """Words and a table, and a picture where one is asked for; of a population without a member a table of its members."""
+    path = None if args.png is None else _picture(args.model, args.png)
     held = _load(args.model)
     if args.member is None and (members := _members(held)):
+        if path is not None:
+            raise ValueError(f"--png draws one network and {args.model} holds {members}; add --member 0 … {members - 1}.")
         print(f"{_many_words(held, members)}; --member 0 … {members - 1} shows one of them.")
         print_table(*_members_table(held, members), title="")
         return
@@ -71,11 +72,9 @@ def run_show(args: argparse.Namespace) -> None:
     print_table(columns, rows, title="")
     if isinstance(held, Run):
         print(f"\nThe last network: {describe(held.last).lines[1]}")
-    if not have_matplotlib():
-        print("No picture: matplotlib is not installed (pip install 'meristem-nn[cli]').", file=sys.stderr)
-        return
-    _draw_structure(network if isinstance(held, Run) else held, path)
-    print(f"\nDrawn: {path}")
+    if path is not None:
+        _draw_structure(network if isinstance(held, Run) else held, path)
+        print(f"\nDrawn: {path}")
 
 
 def run_export(args: argparse.Namespace) -> None:
@@ -199,11 +198,11 @@ def _state(run: Run) -> str:
     return "diverged" if run.diverged else "stopped" if run.stopped else "not over"
 
 
-def _picture(model: Path, given: Path | None) -> Path:
-    """Where the picture goes: the file that is given, one of the model's name in the folder that is given, or one beside it."""
+def _picture(model: Path, given: Path) -> Path:
+    """Where the picture goes: the file that is given, or one of the model's name in the folder that is given."""
+    require_matplotlib()
     name = f"{model.stem if model.suffix != '.png' else model.name}.png"
-    folder = model.parent if given is None else given
-    return check_place("--png", folder / name if given is None or folder.is_dir() else given)
+    return check_place("--png", given / name if given.is_dir() else given)
 
 
 def _draw_structure(model: Any, path: Path) -> None:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
     """The table is read and understood, then the folder is made, then the search begins; files are written at the end."""
     from meristem.report import table_page
     from meristem.report.beside import sizes_beside
-    from meristem.tables.fitting import check_options, fit_understood  # it needs scikit-learn
+    from meristem.tables.fitting import check_budget, check_options, fit_understood  # it needs scikit-learn
     from meristem.tables.reading import read_table
     from meristem.tables.understanding import Understood
 
@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> None:
         table = read_table(args.table, sep=args.sep)
         test = test if args.test_file is None else read_table(args.test_file, sep=args.sep)
         known = Understood.of(table, target=args.target, task=args.task, test=test, seed=args.seed)
+        check_budget(known, **how)
     if args.seconds is not None and time.monotonic() - begun >= args.seconds:
         raise ValueError(f"--seconds={args.seconds:g} was over when the table had been read; give more.")
     out = check_out(args.out)

@@ -13,7 +13,7 @@ estimator, too (`estimators_`).
 
 import copy
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import jax
@@ -32,7 +32,7 @@ from meristem.estimators.device import on
 from meristem.estimators.docstrings import documented
 from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters
-from meristem.estimators.paths import Folds, Search, Table, all_of, fitted, in_parts
+from meristem.estimators.paths import Search, Table, all_of, fitted, in_parts
 from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
 from meristem.estimators.repr import Shown
 from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Settings
@@ -40,6 +40,7 @@ from meristem.estimators.shipping import Shipping
 from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
 from meristem.show.measure import error_measure
+from meristem.train.budget import check_budget
 from meristem.train.run import Run, within_budget
 from meristem.train.settle import smallest
 from meristem.train.watching import Everyone
@@ -65,27 +66,34 @@ class CrossValidated(Shown, Shipping, Settings):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Search, choose, and keep the model of what was chosen."""
         check_parameters(self)
-        plain = self._plain(**{one.name: getattr(self, one.name) for one in fields(Settings) + self._own_fields()})
-        table = Table.of(plain, X, y, sample_weight)
-        is_bag = self.refit == "bag"
-        folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
-        budget = None if self.budget is None else float(int(self.budget) // (len(folds) if is_bag else 1))
-        path, chosen, kept, temperature = self._search(plain, table, folds, budget)
-        plain.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        self._keep(path, chosen, [fitted(plain, table, run, temperature) for run in kept])
+        search = self._planned(X, y, sample_weight)
+        path, chosen, kept, temperature = self._searched(search)
+        plain = search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
+        self._keep(path, chosen, [fitted(plain, search.table, run, temperature) for run in kept])
         return self
 
-    def _search(self, plain: Growing, table: Table, folds: Folds, budget: float | None) -> tuple[Path, Point, list[Run], float]:
+    def _planned(self, X: Any, y: Any, sample_weight: Any = None) -> Search:
+        """The search before it begins; ValueError where no networks for this table are within the budget."""
+        plain = self._plain(**{one.name: getattr(self, one.name) for one in fields(Settings) + self._own_fields()})
+        table = Table.of(plain, X, y, sample_weight)
+        folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
+        networks = len(folds) if self.refit == "bag" else 1
+        budget = None if self.budget is None else float(int(self.budget) // networks)
+        search = Search(plain, table, folds, budget=budget, scoring=self.scoring)
+        with on(self.device):
+            _check_shared(search, networks, self.budget)
+        return search
+
+    def _searched(self, search: Search) -> tuple[Path, Point, list[Run], float]:
         """What was tried, what was chosen, the runs whose networks are kept, and how sure they should be."""
         keep_programs()
+        table, folds = search.table, search.folds
         name, objective = type(self).__name__, table.targets.objective
         measure = error_measure(objective.error_name, is_share=objective.error_is_share)
         usual = self._usual_settings() * len(folds) * usual_epochs(self._epochs(len(table.rows.y), SHARE))
         watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
         with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say) as told:
-            everyone = Everyone([*watch.watchers, told])
-            search = Search(plain, table, folds, budget=budget, scoring=self.scoring, watcher=everyone)
-            _check_shared(search, len(folds) if self.refit == "bag" else 1, self.budget)
+            search = replace(search, watcher=Everyone([*watch.watchers, told]))
             tried = {
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),
@@ -185,7 +193,10 @@ def usual_epochs(most: int) -> int:
 
 def _check_shared(search: Search, networks: int, budget: Any) -> None:
     """Raise ValueError, in the terms of who gave a budget, where it is too little for all networks that share it."""
-    if search.budget is None or networks == 1:
+    if search.budget is None:
+        return
+    if networks == 1:
+        check_budget(search.begun_network, search.budget, search.recipe)
         return
     least = networks * smallest(search.begun_network, search.recipe)
     if int(budget) < least:

@@ -168,6 +168,8 @@ class Search:
         self, runs: list[Run], members: Members, stays: Stays | None, first: int = 0, *, all_begin: bool = True
     ) -> list[Run]:
         """At their end; `first`: the number by which watchers call the first of them."""
+        watcher = Everyone([Named(self.watcher.part("search"), {m: first + m for m in range(len(runs))})])
+        watcher.begin(members.named)
         return trained(
             runs,
             self.prepared,
@@ -176,7 +178,7 @@ class Search:
             stays=stays,
             together=self.together,
             all_begin=all_begin,
-            watcher=Everyone([Named(self.watcher.part("search"), {m: first + m for m in range(len(runs))})]),
+            watcher=watcher,
         )
 
     @cached_property

@@ -29,7 +29,7 @@ from meristem.train.measure import Measures, evaluate
 from meristem.train.recipe import Recipe
 from meristem.train.run import Run
 from meristem.train.samples import Data, prepare
-from meristem.train.watching import Watcher
+from meristem.train.watching import Everyone, Watcher
 
 PATH_FIELDS = [
     *("model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"),
@@ -90,6 +90,14 @@ class Trials:
     budget: int | None = None  # the most parameters, in place of a penalty
     is_path: bool = False  # whether the records of all members are kept, for the picture of error against size
 
+    def named(self, members: Sequence[Member]) -> dict[int, dict[str, float]]:
+        """What each network is, as watchers take it; with a budget the price is not what was given."""
+        return {
+            m: {"dropout": one.input_dropout, "learning_rate": one.learning_rate, "seed": one.seed}
+            | ({"penalty": one.penalty} if self.budget is None else {})
+            for m, one in enumerate(members)
+        }
+
     def members(self, model: str) -> list[Member]:
         """Each network; the complexity of some models has no price."""
         penalties = self.penalties if MODELS[model].is_penalized else (0.0,)
@@ -143,6 +151,7 @@ def train(model: str, task: Task, trials: Trials, progress: Progress, keep: Keep
     )
 
     def population(watchers: list[Watcher]) -> Run:
+        Everyone(watchers).begin(trials.named(members))
         with progress.group(model, task.name, len(members) * task.usual_epochs, task.measure) as shown:
             return fit(
                 networks,

@@ -12,6 +12,7 @@ by group and member. A number that is not finite is null. `meristem watch` reads
 import json
 import math
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,14 @@ import numpy as np
 from meristem.files.whole import write_whole
 from meristem.train.run import Run
 from meristem.train.state import EpochInfo
-from meristem.train.watching import Watcher
+from meristem.train.watching import Settings, Watcher
 
 
 class EpochLines:
     """The file."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, begin: Callable[[str, Settings], None]):
+        self.path, self.begin = path, begin  # who is told what the members of a group are
 
     def watcher(self, group: str) -> Watcher:
         """Who writes the lines of this group."""
@@ -82,6 +83,9 @@ class _Writer(Watcher):
 
     def part(self, name: str) -> Watcher:
         return _Writer(self.lines, name)
+
+    def begin(self, settings: Settings) -> None:
+        self.lines.begin(self.group, settings)
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
         values = {name: np.asarray(getattr(info, name)) for name in info.keys() if name != "epoch"}  # noqa: SIM118

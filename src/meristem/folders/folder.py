@@ -11,9 +11,10 @@ run.json:
 
     {"id": "…", "command": "…", "described": {…}, "versions": {…}, "groups": {"tunnel-easy": {"sha256": "…", "seconds": 3.2}},
      "began": {"tunnel-easy": 1.3}, "plan": {"tunnel-easy": 450}, "wrote": {"history.npz": ["…"]}, "over": true,
-     "goes_on_with": "--resume"}
+     "members": {"tunnel-easy": {"0": {"penalty": 0.003, "seed": 0}, …}}, "goes_on_with": "--resume"}
 
-"plan": the epochs that groups take, roughly, all members together: for those who follow (watch/), nothing else.
+"plan": the epochs that groups take, roughly, all members together; "members": what each network of a group is, by its number:
+for those who follow (watch/), nothing else.
 "goes_on_with": what is said to go on with a run that was interrupted; null where nothing of it is kept.
 """
 
@@ -24,6 +25,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -38,6 +40,7 @@ from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epochs import EpochLines
 from meristem.folders.owned import OWN, RUN, SUMMARY
 from meristem.train.run import Run
+from meristem.train.watching import Settings
 
 NETWORKS = "networks"
 
@@ -49,7 +52,7 @@ class RunFolder:
         self.out, self.own, self._lock = out, out / OWN, held
         self._state: dict[str, Any] = owned.read_json(self.own / RUN) or {}
         self._mutex = threading.RLock()
-        self.epochs = EpochLines(self.own / "epochs.jsonl")
+        self.epochs = EpochLines(self.own / "epochs.jsonl", self.describe)
 
     @staticmethod
     def take(out: Path) -> "RunFolder":
@@ -186,6 +189,13 @@ class RunFolder:
         """How many epochs each group will take, roughly."""
         with self._mutex:
             self._state["plan"] = dict(epochs)
+            self._write_state()
+
+    def describe(self, group: str, settings: Settings) -> None:
+        """What members of a group are. A disk that is full does not end a training: then they have no names."""
+        with self._mutex, suppress(ValueError):
+            known = self._state.setdefault("members", {}).setdefault(group, {})
+            known |= {str(member): dict(own) for member, own in settings.items()}
             self._write_state()
 
     def note(self, group: str, seconds: float) -> None:

@@ -39,6 +39,13 @@ class Members:
         """By name."""
         return {name: getattr(self, name) for name in COLUMNS}
 
+    @property
+    def named(self) -> dict[int, dict[str, float]]:
+        """What each member is, by its number, as watchers take it; a fold only where there are some."""
+        rows = zip(*(column.tolist() for column in self.columns.values()), strict=True)
+        each = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
+        return {m: {name: value for name, value in own.items() if name != "fold" or value >= 0} for m, own in enumerate(each)}
+
     def at(self, rows: np.ndarray) -> "Members":
         """Some of them, in this order."""
         return Members(**{name: column[rows] for name, column in self.columns.items()})

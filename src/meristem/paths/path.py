@@ -115,6 +115,8 @@ def path(
         for knobs, fold, seed in zip(knobs_of(members, weights), members.fold, members.seed, strict=True)
     ]
     with _shown(recipe, len(members) * max_epochs / USUAL, verbose) as shown:
+        watcher = Everyone([*shown, watcher_of("watch", watch)])
+        watcher.begin(members.named)
         runs = trained(
             runs,
             ready,
@@ -122,7 +124,7 @@ def path(
             max_epochs=max_epochs,
             stays=promising if halving else None,
             together=together,
-            watcher=Everyone([*shown, watcher_of("watch", watch)]),
+            watcher=watcher,
         )
     best, seconds = [run.best for run in runs], time.perf_counter() - begun
     scores = None

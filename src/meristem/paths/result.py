@@ -6,7 +6,9 @@
     path.frontier()      the points that none beats in both score and size
     path.at(penalty)     the best point at the penalty that is nearest
 
-The score of a member is its held-out loss with the sign turned, or what someone asked for (`score` in the table).
+The score of a member is its held-out loss with the sign turned, or what someone asked for (`score` in the table). That of a
+point that left the search early is of fewer epochs, before its networks had settled: `best`, `within_one_se` and `frontier`
+compare only points that were trained to their end, unless all left, and `at` takes another only where all of its price left.
 
 The standard error is that of the mean difference to the best point over folds and seeds: what all settings find hard in a fold
 says nothing about which of them is better. Plain data, NumPy alone; pictures/path.py draws it.
@@ -35,6 +37,7 @@ class Point:
     error: float
     n_parameters: float  # mean
     members: tuple[int, ...]  # rows of the table
+    is_finished: bool  # whether all of them were trained to their end; else it left early, and its score is not comparable
 
     @property
     def knobs(self) -> dict[str, float]:
@@ -57,7 +60,7 @@ class Path:
         members = Members(**{name: self.table[name] for name in COLUMNS})
         groups = [np.flatnonzero(members.settings == number) for number in range(members.settings.max() + 1)]
         scores = [self.scores[rows] for rows in groups]
-        done = [self._is_finished[rows].all() for rows in groups]
+        done = [bool(self._is_finished[rows].all()) for rows in groups]
         best = max(range(len(groups)), key=lambda number: (done[number], np.mean(scores[number])))
         return [
             Point(
@@ -68,8 +71,9 @@ class Path:
                 error=float(np.mean(self.table["error"][rows])),
                 n_parameters=float(np.mean(self.table["n_parameters"][rows])),
                 members=tuple(rows.tolist()),
+                is_finished=is_done,
             )
-            for rows, score in zip(groups, scores, strict=True)
+            for rows, score, is_done in zip(groups, scores, done, strict=True)
         ]
 
     @property
@@ -89,8 +93,8 @@ class Path:
     @property
     def finished(self) -> list[Point]:
         """The points that did not leave early; if all did, all."""
-        done = self._is_finished
-        return [point for point in self.points if done[list(point.members)].all()] or self.points
+        points = self.points
+        return [point for point in points if point.is_finished] or points
 
     def within_one_se(self) -> Point:
         """Of the points that differ from the best in their penalty alone: the largest that is not clearly worse."""
@@ -123,14 +127,15 @@ class Path:
         return chosen
 
     def at(self, penalty: float) -> Point:
-        """The best point at the penalty that is nearest, by its logarithm."""
-        nearest = min({point.penalty for point in self.points}, key=lambda own: abs(_log(own) - _log(penalty)))
-        return max((point for point in self.points if point.penalty == nearest), key=lambda point: point.score)
+        """The best point at the penalty that is nearest, by its logarithm; one that left early only where all there did."""
+        points = self.points
+        nearest = min({point.penalty for point in points}, key=lambda own: abs(_log(own) - _log(penalty)))
+        return max((point for point in points if point.penalty == nearest), key=lambda point: (point.is_finished, point.score))
 
     def frontier(self) -> list[Point]:
-        """The points that none beats in both score and size, from the smallest network to the largest."""
+        """Of the points that were trained to their end those that none beats in both score and size, the smallest first."""
         found: list[Point] = []
-        for point in sorted(self.points, key=lambda point: (point.n_parameters, -point.score)):
+        for point in sorted(self.finished, key=lambda point: (point.n_parameters, -point.score)):
             if not found or point.score > found[-1].score:
                 found.append(point)
         return found
@@ -145,10 +150,10 @@ class Path:
         """In a notebook: a row for each setting; that of the best score is bold, those that left early are told."""
         from meristem.show.card import table
 
-        points, best, finished = self.points, self.best().members, {point.members for point in self.finished}
+        points, best = self.points, self.best().members
         rows = [
             [f"{value:.3g}" for value in (*point.knobs.values(), point.loss, point.error)]
-            + [f"{point.n_parameters:,.0f}", "yes" if point.members in finished else "no, its loss is not comparable"]
+            + [f"{point.n_parameters:,.0f}", "yes" if point.is_finished else "no, its loss is not comparable"]
             for point in points
         ]
         return table(
@@ -164,10 +169,10 @@ class Path:
         return plot_path(self, ax=ax)
 
     def plot_frontier(self, ax: Any = None) -> Any:
-        """Loss against size, one point a setting, those that none beats joined (`meristem.pictures`)."""
+        """Error against size, a dot for each setting that was trained to its end, those that none beats joined."""
         from meristem.pictures.frontier import plot_frontier
 
-        points = self.points
+        points = self.finished
         sizes, errors = ([getattr(point, name) for point in points] for name in ("n_parameters", "error"))
         return plot_frontier(sizes, errors, colors=[point.penalty for point in points], ax=ax)
 

@@ -114,7 +114,8 @@ def tried(evidence: Evidence) -> Section:
     seconds = evidence.facts.get("seconds", {})
     measure = "score" if "score" in path.table else "held-out loss"
     remark = ["chosen" if chosen is not None and one.members == chosen.members else "" for one in done]
-    tables = [_settings(path, "What was tried to its end, best first", measure, done, "epochs", remark)]
+    how_far = "to its end" if done[0].is_finished else "but not to its end"
+    tables = [_settings(path, f"What was tried {how_far}, best first", measure, done, "epochs", remark)]
     if left:
         or_time = ", or the time was over" if seconds.get("ended_the_search") else ""
         words.append(

@@ -71,6 +71,7 @@ def fit_table(
     how = options | {"body": body, "budget": budget, "rule": rule, "seconds": seconds, "random_state": random_state}
     check_options(test=test, **how)
     known = Understood.of(tabled(table), target=target, task=task, test=test, seed=random_state)
+    check_budget(known, **how)
     return fit_understood(known, begun=begun, verbose=verbose, **how)
 
 
@@ -91,8 +92,7 @@ def fit_understood(
     for line in known.words():
         say(line)
     estimator = _estimator(body, goal.task, options | {"random_state": random_state, "verbose": verbose})
-    most = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
-    used = _drawn(known.train, min(MOST_ROWS, max(LEAST_USED, most // len(encoding.inputs))), random_state)
+    used = _used(known, seconds, random_state)
     X, y = encoding(whole, used), goal.values[used]
     labels, places = np.unique(y, return_inverse=True) if goal.task == CLASS else (None, y)
     facts: dict[str, Any] = {"seed": random_state}
@@ -169,6 +169,14 @@ def check_options(*, test: Any = 0.2, body: str = BODIES[0], seconds: float | No
     _estimator(body, CLASS, options)
 
 
+def check_budget(known: Understood, *, body: str, seconds: float | None, random_state: int, **options: Any) -> None:
+    """Raise ValueError, of one line with the least that there can be, where no model of a table is within its budget."""
+    if options["budget"] is not None:
+        used = _used(known, seconds, random_state)
+        estimator = _estimator(body, known.goal.task, options | {"random_state": random_state})
+        estimator._planned(known.encoding(known.table, used), known.goal.values[used])
+
+
 def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     """The CV estimator of a body and a task, not fitted; raises ValueError where it cannot be told so."""
     from meristem import estimators
@@ -185,8 +193,10 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     return model
 
 
-def _drawn(rows: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """At most so many of them, from a seed."""
+def _used(known: Understood, seconds: float | None, seed: int) -> np.ndarray:
+    """The rows that are searched with: all to learn from, or as many as can be, drawn from a seed."""
+    numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
+    rows, most = known.train, min(MOST_ROWS, max(LEAST_USED, numbers // len(known.encoding.inputs)))
     return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
@@ -219,7 +229,9 @@ def _found(model: TableModel, known: Understood, beside: dict[str, Any], *, used
         "chosen": {"penalty": estimator.penalty_, "l2": estimator.l2_, "dropout": estimator.input_dropout_},
         "folds": len(np.unique(path.table["fold"])),
         "path": [
-            {name: float(getattr(point, name)) for name in names if np.isfinite(getattr(point, name))} for point in path.points
+            {name: float(getattr(point, name)) for name in names if np.isfinite(getattr(point, name))}
+            | {"finished": point.is_finished}
+            for point in path.points
         ],
         "n_parameters": int(estimator.n_parameters_),
         "baselines": beside,

@@ -1,5 +1,6 @@
 """Who looks on while networks are trained: one protocol for `fit`, studies and estimators.
 
+    begin(settings)                        before members are trained, where they differ: {3: {"penalty": 0.003, "fold": 2}, …}
     epoch(member, info) → True to stop     after each epoch of each member; `info` is its EpochInfo, on the host
     pulse(member, share)                   within long epochs: the share of the steps that is done
     part(name) → Watcher                   who looks on at a part of a fit that trains more than once: "look", "train", "replay"
@@ -9,10 +10,12 @@ A plain function does, too: `f(info)`, or `f(member, info)` where there are many
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from meristem.train.state import EpochInfo
+
+Settings = Mapping[int, Mapping[str, float]]  # of members, by their number: penalty, l2, dropout, learning_rate, fold, seed
 
 
 class Watcher:
@@ -22,6 +25,9 @@ class Watcher:
     ...     def epoch(self, member, info):
     ...         print(member, int(info.epoch), float(info.loss))
     """
+
+    def begin(self, settings: Settings) -> None:
+        """Before some members are trained: what each of them is."""
 
     def epoch(self, member: int, info: EpochInfo) -> bool | None:
         """After an epoch; True stops the member."""
@@ -70,6 +76,9 @@ class Named(Watcher):
     def __init__(self, watcher: Watcher, names: dict[int, int]):
         self.watcher, self.names = watcher, names
 
+    def begin(self, settings: Settings) -> None:
+        self.watcher.begin({self.names[member]: own for member, own in settings.items()})
+
     def epoch(self, member: int, info: EpochInfo) -> bool | None:
         return self.watcher.epoch(self.names[member], info)
 
@@ -85,6 +94,11 @@ class Everyone(Watcher):
 
     def __init__(self, watchers: Iterable[Watcher]):
         self.watchers = list(watchers)
+
+    def begin(self, settings: Settings) -> None:
+        for watcher in self.watchers:
+            if hasattr(watcher, "begin"):
+                watcher.begin(settings)
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
         ends = [bool(watcher.epoch(member, info)) for watcher in self.watchers]  # all of them are told

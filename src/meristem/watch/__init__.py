@@ -2,6 +2,7 @@
 
     told.py        what the lines of epochs.jsonl say of a member
     following.py   the files of a run, read as they grow; nothing is written, no lock is taken
+    names.py       what the networks are called: price, fold, what they differ in
     state.py       the picture: plain data of a bounded size
     view.py        the picture now, with an estimate of the time left
     changes.py     what is different between two pictures, for those who have the first

@@ -4,13 +4,14 @@
 
 Curves and the sizes of layers over time are thinned: the first of every so many epochs and the last, fewer the more members
 there are. Numbers have four digits, what is not known is null.
-Imports told and following; view.py imports it.
+Imports told, names and following; view.py imports it.
 """
 
 import math
 from typing import Any
 
 from meristem.watch.following import Members, Seen
+from meristem.watch.names import names
 from meristem.watch.told import Told
 
 POINTS = 4096  # of all curves of one kind together
@@ -18,7 +19,7 @@ LAYER_POINTS = 8192  # sizes of layers
 MOST, LEAST = 256, 16  # points of a curve
 EVENTS = 6  # the last openings and closings of a member
 State = dict[str, Any]
-Done = dict[tuple[str, int], tuple[tuple[Told, int, int, int], State]]
+Done = dict[tuple[str, int], tuple[tuple[Told, int, int, int, str | None], State]]
 
 
 def picture(seen: Seen, *, left: float | None = None, done: Done | None = None) -> State:
@@ -30,10 +31,11 @@ def picture(seen: Seen, *, left: float | None = None, done: Done | None = None) 
     columns = min(points, max(4, LAYER_POINTS // (n * max(1, widest))))
     groups = []
     for name, members in seen.groups.items():
+        called = names(_dict(seen.run.get("members")).get(name))
         for number, told in members.items():
-            mark = told, told.version, points, columns
+            mark = told, told.version, points, columns, called.get(number)
             if (name, number) not in done or done[name, number][0] != mark:
-                done[name, number] = mark, member(number, told, points, columns)
+                done[name, number] = mark, member(number, told, points, columns, called.get(number))
         drawn = [done[name, number][1] for number in sorted(members)]
         groups.append({"name": name, **_over(seen, name, members), "members": drawn})
     run = {
@@ -81,8 +83,8 @@ def share(seen: Seen) -> float | None:
     return sum(usual if name in over else min(taken.get(name, 0), 0.98 * usual) for name, usual in plan.items()) / total
 
 
-def member(number: int, told: Told, points: int, columns: int) -> State:
-    """The picture of a member that has been told of.
+def member(number: int, told: Told, points: int, columns: int, name: str | None = None) -> State:
+    """The picture of a member that has been told of; `name`: what it is, where that is known (names.py).
 
     >>> told = Told()
     >>> for epoch in range(1, 101):
@@ -99,6 +101,7 @@ def member(number: int, told: Told, points: int, columns: int) -> State:
     hard = last["hard_size"]
     return {
         "member": number,
+        "name": name,
         "epoch": told.epochs[-1],
         "best_epoch": told.best_epoch,
         "over": "diverged" if told.flags["diverged"] else "stopped" if told.flags["stopped"] else "",

@@ -19,6 +19,7 @@ from meristem.watch.view import View
 SECONDS = 0.5  # between two looks
 PLAIN_SECONDS = 5.0  # between plain lines
 LEAST_ROWS, WIDE = 4, 130  # members at least; columns for everything
+CURVE, LEAST_CURVE, FIGURE, EDGES = 16, 4, 9, 3  # columns of a curve, of the figure beside it, of what parts two cells
 Closing = Callable[[Callable[[], None]], Any]
 
 
@@ -123,18 +124,37 @@ def _table(group: State, rows: int, width: int) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    figures = ("error", "loss", "size") if width >= WIDE else ("error", "size")
+    figures, ends = (("error", "loss", "size"), ("layers", "")) if width >= WIDE else (("error", "size"), ("layers",))
+    shown = group["members"][:rows]
+    cells = {
+        "network": [words.name_of(one) for one in shown],
+        "epoch": [str(one["epoch"]) for one in shown],
+        "layers": [_layers(group, one) for one in shown],
+        "": [_last(one) for one in shown],
+    }
+    wide = {name: max(map(len, (name, *cells[name]))) for name in ("network", "epoch", *ends)}
+    left = width - sum(wide.values()) - EDGES * (len(wide) + len(figures))
+    cells |= {name: [_figure(one, name, left // len(figures) - FIGURE) for one in shown] for name in figures}
     table = Table(title=Text(words.group_line(group)), title_justify="left", expand=False)
-    for name in ("network", "epoch", *figures, "layers", *([""] if width >= WIDE else [])):
-        table.add_column(name, no_wrap=True, justify="right" if name in ("network", "epoch") else "left")
-    for one in group["members"][:rows]:
-        curves = (f"{words.curve(one['curve'][name])} {words.number(one[name])}" for name in figures)
-        last = one["over"] or (words.event_words(one["events"][-1]) if one["events"] else words.layers_words(one))
-        cells = [str(one["member"]), str(one["epoch"]), *curves, _layers(group, one), *([last] if width >= WIDE else [])]
-        table.add_row(*(Text(cell) for cell in cells))
+    for name in ("network", "epoch", *figures, *ends):
+        least = wide[name] if name in ("network", "epoch") else None  # the others are cut first
+        table.add_column(name, no_wrap=True, min_width=least, justify="right" if name == "epoch" else "left")
+    for row in zip(*(cells[str(column.header)] for column in table.columns), strict=True):
+        table.add_row(*map(Text, row))
     if len(group["members"]) > rows:
         table.caption = Text(f"… and {len(group['members']) - rows} more networks")
     return table
+
+
+def _figure(one: State, name: str, width: int) -> str:
+    """A curve of at most this width, and where it stands; where there is no room for a curve, that alone."""
+    curve = words.curve(one["curve"][name], min(width, CURVE)) if width >= LEAST_CURVE else ""
+    return f"{curve} {words.number(one[name])}".strip()
+
+
+def _last(one: State) -> str:
+    """What a member did last."""
+    return one["over"] or (words.event_words(one["events"][-1]) if one["events"] else words.layers_words(one))
 
 
 def _layers(group: State, one: State) -> str:

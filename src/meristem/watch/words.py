@@ -80,7 +80,16 @@ def member_line(one: State) -> str:
     best = "" if one["best_epoch"] is None else f", best {one['best_epoch']}"
     over = f", {one['over']}" if one["over"] else ""
     figures = ", ".join(f"{name} {number(one[name])}" for name in ("error", "loss", "size"))
-    return f"{one['member']}: epoch {one['epoch']}{best}, {figures}, {layers_words(one)}{over}"
+    return f"{name_of(one)}: epoch {one['epoch']}{best}, {figures}, {layers_words(one)}{over}"
+
+
+def name_of(one: State) -> str:
+    """What a member is called; its number where that is all that is known.
+
+    >>> name_of({"member": 3, "name": "λ 0.003, fold 2"}), name_of({"member": 3, "name": None})
+    ('λ 0.003, fold 2', '3')
+    """
+    return one["name"] or str(one["member"])
 
 
 def layers_words(one: State) -> str:
