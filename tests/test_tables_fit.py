@@ -225,6 +225,20 @@ def test_a_search_that_is_over_begins_nothing_more(after, epochs, points, monkey
     assert len(model.path_.points) == points and len(model.estimators_) == 2
 
 
+@pytest.mark.parametrize(("after", "epochs"), [(25, [15, 10]), (40, [15, 15, 10])])
+def test_one_network_for_which_there_is_no_time_is_the_best_of_the_folds(after, epochs, monkeypatch):
+    monkeypatch.setattr("meristem.paths.training.cores", lambda: 1)
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+    how = {"l2s": [1e-4], "input_dropouts": [0.0], "penalties": [1e-4], "cv": 2, "refit": "one", "random_state": 0}
+    ends = Ends(after)
+    shape = {"depth": 2, "max_width": 8, "max_epochs": 15, "patience": 45}
+    model = meristem.TunnelClassifierCV(**how, **shape, callbacks=ends).fit(X, y)
+    members, of_folds = [*ends.members], model.path_.table
+    assert sum(epochs) == len(members) == after, "in the search, and then of the one network"
+    best = int(of_folds["loss"].argmin())
+    assert len(model.estimators_) == 1 and model.n_parameters_ == of_folds["n_parameters"][best]
+
+
 class Stuck(Watcher):
     """The second member does not come out of its second epoch, as one that compiles; when it is there it is over."""
 

@@ -4,8 +4,8 @@
 
 The model that is kept is a *bag*: the networks of the folds at the setting that was chosen, whose outputs (logits, or numbers
 in the units that were learned) are averaged; or with refit="one" a single network for all rows, trained as long as they were
-(train/replay.py). Either is one model: one `predict`, one file, one ONNX graph, one torch module, and `n_parameters_` counts
-all of it.
+(train/replay.py), or where a watcher says that it is over the best of the folds. Either is one model: one `predict`, one file,
+one ONNX graph, one torch module, and `n_parameters_` counts all of it.
 
 What a bag says is said by a plain estimator whose compact network is the bag (compact/layers.py); each network of it is a plain
 estimator, too (`estimators_`).
@@ -39,6 +39,7 @@ from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Setti
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.watching import watchers
 from meristem.paths.result import Path, Point
+from meristem.paths.training import least_loss
 from meristem.show.measure import error_measure
 from meristem.train.budget import check_budget
 from meristem.train.run import Run, within_budget
@@ -113,7 +114,7 @@ class CrossValidated(Shown, Shipping, Settings):
             if not of_folds:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in of_folds])))
-            kept = of_folds if self.refit == "bag" else [search.on_all_rows(of_folds)]
+            kept = of_folds if self.refit == "bag" else [_one_of(of_folds, search)]
         return path, chosen, kept, temperature
 
     def _usual_settings(self) -> int:
@@ -201,6 +202,12 @@ def _check_shared(search: Search, networks: int, budget: Any) -> None:
     least = networks * smallest(search.begun_network, search.recipe)
     if int(budget) < least:
         raise ValueError(f"budget={budget} is shared by {networks} networks and below the least, {least}; give at least that.")
+
+
+def _one_of(of_folds: list[Run], search: Search) -> Run:
+    """A network trained on all rows as those of the folds were; where the time for it is over, the best of these."""
+    one = None if search.watcher.over() else search.on_all_rows(of_folds)
+    return min(of_folds, key=least_loss) if one is None or search.watcher.over() else one
 
 
 def _as_one(members: list[Growing]) -> Growing:
