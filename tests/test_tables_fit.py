@@ -22,7 +22,8 @@ from commanding import meristem_here
 from meristem.files.document import read, write_document
 from meristem.folders.owned import is_finished
 from meristem.tables import fitting
-from meristem.tables.pace import FILES, LOOKS, Deadline, ending, options_of, plan_within
+from meristem.tables.limit import FILES, LOOKS, Deadline, ending
+from meristem.tables.pace import options_of, plan_within
 from meristem.tables.reading import read_table
 from meristem.tables.scoring import scored
 from meristem.train.watching import Watcher

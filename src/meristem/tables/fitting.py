@@ -22,8 +22,9 @@ import numpy as np
 import meristem
 from meristem.check import check_number, check_size, many, unknown
 from meristem.tables.baselines import baselines
+from meristem.tables.limit import Limit
 from meristem.tables.model import TableModel
-from meristem.tables.pace import Limit, Trying, paced
+from meristem.tables.pace import Trying, paced
 from meristem.tables.reading import tabled
 from meristem.tables.scoring import in_words, scored
 from meristem.tables.target import CLASS

@@ -1,19 +1,15 @@
 """How much of a search fits into a time: what one fold takes is measured, then settings, folds and rows are chosen by it.
 
-    limit = Limit(60.0, begun)
     trying = Trying(estimator, X, y, limit, seed=0)                   a fold of some rows is trained, in a thread of its own
     trial = trying.result()                                           what compiling and an epoch take
     rows, deadline = paced(estimator, X, y, trial, limit, look=…, …)  the rows to search with; the estimator is set to a search
                                                                       that ends in time
-    ending(60.0, look, epoch)                                         what of the time is kept for what follows the search
 
 The estimators' own search tries some ten settings in five folds, which take about a third of their most epochs. Where that is
 too long, first l2 and dropout are not searched, then fewer penalties and folds are, and at last fewer rows. Rows and folds of
 another number take another program: where there is no time to compile one, those that were measured with are taken. `Deadline`
 ends it in any case: the networks are kept as they are then, and who is still compiling is left behind (paths/training.py). A
-time in which no network can be compiled is refused when it is over. What comes after the search has been measured: the score
-takes a look at all rows that are held out, as a baseline did, and files take longer where the machine is busy.
-Imports the estimators.
+time in which no network can be compiled is refused when it is over. Imports the estimators; fitting.py imports it.
 """
 
 import time
@@ -25,32 +21,16 @@ import numpy as np
 
 from meristem.estimators.paths import Search, Table
 from meristem.paths.training import cores
+from meristem.tables.limit import SLACK, Deadline, Limit, ending, slowness
 from meristem.train.state import EpochInfo
 from meristem.train.watching import Watcher
 
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
 TRIED = 2000  # rows that an epoch is measured with; all, where there are no more than twice as many
 FOLDS, MOST_COMPILING = 5, 2  # folds that it is measured with; so many times as long as compiling takes leaves room for another
-END, FILES, LOOKS = 0.03, 2.0, 4.0  # of the time; seconds for the files; looks of a baseline that a score and comparing take
-SLACK, LEAST = 0.1, 0.5  # of the time, by which a limit may be exceeded; seconds that an epoch of each fold takes at least
-SAMPLE = 0.03  # seconds of computing that show how busy a machine is
+LEAST = 0.5  # seconds that an epoch of each fold takes at least
 SHARE = 1 / 3  # of the most epochs, that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
-
-
-class Deadline(Watcher):
-    """Ends a training when a time has come, and knows whether it did."""
-
-    def __init__(self, at: float):
-        self.at, self.has_ended = at, False
-
-    def epoch(self, member: int, info: EpochInfo) -> bool:
-        return self.over()
-
-    def over(self) -> bool:
-        is_over = time.monotonic() > self.at
-        self.has_ended |= is_over
-        return is_over
 
 
 class _Times(Watcher):
@@ -62,29 +42,6 @@ class _Times(Watcher):
     def epoch(self, member: int, info: EpochInfo) -> bool:
         self.times.append(time.monotonic())
         return False
-
-
-def ending(seconds: float, look: float, epoch: float = 0.0, *, slow: float = 1.0) -> float:
-    """How long before the end a search must: a look at the rows that are held out, and an epoch, take so long.
-
-    Files take `slow` times as long as on an idle machine. No more than half of all, where the time is short.
-
-    >>> ending(100.0, 3.0, 0.5), ending(100.0, 3.0, 0.5, slow=2.0), ending(4.0, 3.0)
-    (17.5, 19.5, 2.0)
-    """
-    return min(END * seconds + slow * FILES + LOOKS * look + epoch, seconds / 2)
-
-
-def slowness() -> float:
-    """How many times as long as on an idle core a thread takes for what it computes, as busy as the machine is now.
-
-    >>> 1 <= slowness() < 1000
-    True
-    """
-    begun, own = time.monotonic(), time.thread_time()
-    while (computed := time.thread_time() - own) < SAMPLE:
-        pass
-    return max(1.0, (time.monotonic() - begun) / computed)
 
 
 @dataclass(frozen=True)
@@ -109,19 +66,6 @@ def plan_within(seconds: float, epoch: float, *, is_open: bool = True) -> Plan:
         if takes <= seconds:
             return plan
     return replace(plan, rows=seconds / takes)
-
-
-@dataclass(frozen=True)
-class Limit:
-    """So many seconds from a moment on, as `time.monotonic` has it."""
-
-    seconds: float
-    begun: float
-
-    @property
-    def end(self) -> float:
-        """When they are over."""
-        return self.begun + self.seconds
 
 
 @dataclass(frozen=True)
