@@ -32,9 +32,10 @@ from meristem.estimators.device import on
 from meristem.estimators.docstrings import documented
 from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters
-from meristem.estimators.paths import Search, Table, all_of, fitted, in_parts
+from meristem.estimators.paths import Search, Table, fitted
 from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
 from meristem.estimators.repr import Shown
+from meristem.estimators.searching import all_of, in_parts
 from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Settings
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.watching import watchers

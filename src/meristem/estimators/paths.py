@@ -2,27 +2,20 @@
 
     table = Table.of(estimator, X, y, weight)                    checked, encoded and scaled once, from all rows
     search = Search(estimator, table, table.folds(5, classes=True))
-    all_of(search, penalties=…, l2s=…, dropouts=…, rates=…)      → Path and the members' runs: every combination
-    in_parts(search, penalties=…, …)                             at the price in the middle l2 is chosen by successive halving,
-                                                                 then dropout, which is slow to show what it is worth; with
-                                                                 them every other price, those clearly behind leave early
 
-An estimator is the plain one whose parameters stand for all that is not searched. cv.py and `meristem.path` import it.
+An estimator is the plain one whose parameters stand for all that is not searched. searching.py says what is tried; cv.py and
+`meristem.path` import it.
 """
 
 import copy
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
-from meristem.cache import keep_programs
 from meristem.check import short
 from meristem.columns import Columns, n_numbers
 from meristem.compact import compact
@@ -30,21 +23,20 @@ from meristem.compact.inference import as_numpy
 from meristem.estimators import buckets
 from meristem.estimators.base import Growing
 from meristem.estimators.course import SHARE
-from meristem.estimators.device import on
 from meristem.estimators.features import named
-from meristem.estimators.parameters import check_parameters, check_scoring, seed_of
+from meristem.estimators.parameters import seed_of
 from meristem.estimators.settings import PATIENCE, PATIENT
 from meristem.estimators.training import Rows, data_of
-from meristem.estimators.watching import watchers
 from meristem.nn import Network
+from meristem.paths.constants import constant_losses
 from meristem.paths.folds import fold_weights
 from meristem.paths.members import Members, grid
 from meristem.paths.path import knobs_of, result_of
 from meristem.paths.penalties import highest, penalties_below
 from meristem.paths.result import Path
-from meristem.paths.training import Stays, better_half, better_than, promising, trained
-from meristem.show.measure import error_measure
+from meristem.paths.training import Stays, trained
 from meristem.targets import Targets
+from meristem.train.objectives import Objective
 from meristem.train.recipe import Recipe
 from meristem.train.replay import on_all_rows
 from meristem.train.run import Run, of_state
@@ -53,7 +45,6 @@ from meristem.train.temperature import tempered
 from meristem.train.watching import Everyone, Named
 
 ALPHAS = (0.01, 0.3, 10.0)
-LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # of a search, and of a point
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -123,11 +114,9 @@ class Search:
             return [float(penalty) for penalty in given]
         if self.budget is not None:
             return [0.0]
-        rows, targets = self.table.rows, self.table.targets
-        objective = buckets.shared(targets.objective)
-        y = rows.y if objective.targets_are_classes else rows.y.reshape(len(rows.y), -1)
-        n_in, price = self.table.columns.n_inputs, str(self.estimator.price)
-        return penalties_below(highest(y, rows.weight, objective, n_in, targets.n_out, price)).tolist()
+        weight, (y, objective) = self.table.rows.weight, self._as_learned
+        n_in, n_out = self.table.columns.n_inputs, self.table.targets.n_out
+        return penalties_below(highest(y, weight, objective, n_in, n_out, str(self.estimator.price))).tolist()
 
     def l2s(self, given: Any) -> Any:
         """Those that are given; else, as alpha of ridge regression is counted, from a hundredth to ten."""
@@ -208,6 +197,19 @@ class Search:
         data = data_of(self.table.rows, None, self.table.columns, network, self.recipe.task)
         return prepare(data, network, self.recipe.task)
 
+    @cached_property
+    def constant_losses(self) -> np.ndarray:
+        """[folds]: of a network that says the same of all rows."""
+        rows, targets = self.table.rows, self.table.targets
+        y, objective = self._as_learned
+        return constant_losses(y, rows.weight, self.folds, objective, targets.n_out)
+
+    @property
+    def _as_learned(self) -> tuple[np.ndarray, Objective]:
+        """The targets and their objective as networks that share a shape have them."""
+        y, objective = self.table.rows.y, buckets.shared(self.table.targets.objective)
+        return (y if objective.targets_are_classes else y.reshape(len(y), -1)), objective
+
     def on_all_rows(self, runs: list[Run]) -> Run:
         """A network that was trained on all rows as these were on theirs."""
         state = self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed)
@@ -252,87 +254,3 @@ def _judged_by(judges: np.ndarray, learn: np.ndarray, held: np.ndarray) -> tuple
     """A fold of whose held-out rows only judges are held out, if there are any."""
     fit = judges[held]
     return (np.sort(np.concatenate([learn, held[~fit]])), held[fit]) if fit.any() else (learn, held)
-
-
-def all_of(search: Search, *, stays: Stays | None = None, **lists: Any) -> tuple[Path, list[Run]]:
-    """Every combination; the runs are in the order of the path's rows."""
-    begun = time.perf_counter()
-    members = search.grid(**lists)
-    runs = search.trained(search.begun(members), members, stays)
-    return search.path(members, runs, time.perf_counter() - begun), runs
-
-
-def in_parts(search: Search, **lists: Any) -> tuple[Path, list[Run]]:
-    """One knob after the other, at the price in the middle: l2 and rate together, then dropout; at last the other prices."""
-    begun, lists = time.perf_counter(), {name: sorted(values) for name, values in lists.items()}
-    middle = lists["penalties"][len(lists["penalties"]) // 2]
-    members = search.grid(**lists | {"penalties": [middle], "dropouts": lists["dropouts"][:1]})
-    runs = search.trained(search.begun(members), members, better_half)
-    for name, knob in (("dropouts", "dropout"), ("penalties", "penalty")):
-        chosen = search.path(members, runs, 0.0).best()
-        others = [value for value in lists[name] if value != getattr(chosen, knob)]
-        if others and not search.watcher.over():
-            more = search.grid(**{of: [getattr(chosen, own)] for of, own in LISTS.items()} | {name: others})
-            stays = partial(_may_win, chosen.loss)
-            tried = search.trained(search.begun(more), more, stays, first=len(members), all_begin=False)
-            begun_ones = _begun(tried, more.settings)
-            runs += [tried[m] for m in begun_ones]
-            members = members.joined(more.at(begun_ones))
-    order = np.argsort(members.penalty, kind="stable")
-    runs = [runs[m] for m in order]
-    return search.path(members.at(order), runs, time.perf_counter() - begun), runs
-
-
-def _begun(runs: list[Run], settings: np.ndarray) -> np.ndarray:
-    """The members of settings that have an epoch in every fold."""
-    has_begun = np.array([bool(run.epochs.max()) for run in runs])
-    return np.flatnonzero([has_begun[settings == setting].all() for setting in settings])
-
-
-def _may_win(best: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Which members stay, where a setting that was trained to its end has the best loss so far."""
-    return promising(losses, settings) | better_than(best, losses, settings)
-
-
-def path_of(
-    estimator: Any,
-    data: Any,
-    *,
-    penalties: Any,
-    l2s: Any,
-    dropouts: Any,
-    learning_rates: Any,
-    cv: Any,
-    seeds: int,
-    halving: bool,
-    together: bool | None,
-    scoring: Any,
-    watch: Any,
-    verbose: bool,
-) -> Path:
-    """`meristem.path` of an estimator; what is not given is as the estimator has it."""
-    if not isinstance(estimator, Growing):
-        raise ValueError(f"A {type(estimator).__name__} has no path; give one of meristem's plain estimators, or a Network.")
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        raise ValueError("The data of an estimator are a pair: path(estimator, (X, y), …).")
-    check_parameters(estimator)
-    check_scoring("scoring", scoring)
-    table = Table.of(estimator, *data)
-    facts = estimator._facts(table.rows, table.targets, goes_on=False, is_stream=False)
-    knobs = estimator._knobs(facts, table.rows, table.targets)
-    keep_programs()
-    folds = table.folds(cv, classes=is_classifier(estimator))
-    objective = table.targets.objective
-    measure = error_measure(objective.error_name, is_share=objective.error_is_share)
-    usual = len(folds) * seeds * estimator._epochs(len(table.rows.y), SHARE)  # four settings that take a quarter each: a guess
-    watched = watchers("path", usual, measure, callbacks=watch, verbose=verbose, before=0)
-    with on(estimator.device), watched as (watcher, _):
-        search = Search(estimator, table, folds, seeds, together=together, scoring=scoring, watcher=watcher)
-        return all_of(
-            search,
-            stays=promising if halving else None,
-            penalties=search.penalties(penalties),
-            l2s=[knobs.l2] if l2s is None else search.l2s(l2s),
-            dropouts=[knobs.dropout or 0.0] if dropouts is None else search.dropouts(dropouts),
-            rates=[knobs.learning_rate] if learning_rates is None else learning_rates,
-        )[0]

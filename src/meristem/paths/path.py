@@ -81,7 +81,7 @@ def path(
     ((4,), True)
     """
     if hasattr(start, "fit") and hasattr(start, "get_params"):
-        from meristem.estimators.paths import path_of  # scikit-learn is not for everyone
+        from meristem.estimators.searching import path_of  # scikit-learn is not for everyone
 
         if recipe is not None or key is not None:
             raise ValueError("recipe and key are a network's; an estimator has its own parameters and random_state.")
