@@ -187,7 +187,7 @@ def test_several_numbers_beside_others():
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = X[:, :2] * [1, 100]
     judge = Judge("number", y)
-    scores = {name: judge.score(judge.off(said))["value"] for name, said in crossed(judge, X, seconds=1.0, seed=0).items()}
+    scores = {name: judge.score(judge.off(said))["value"] for name, said in crossed(judge, X, seconds=1.0, seed=0).said.items()}
     assert scores["constant"] < 0.1 and scores["linear"] > 0.9 and set(scores) == {"constant", "linear", "mlp"}
     assert judge.score(judge.off(y))["value"] == 1.0
 

@@ -16,12 +16,15 @@ import numpy as np
 import pandas
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.neural_network import MLPRegressor
 
 import meristem
 from commanding import meristem_here
 from meristem.files.document import read, write_document
 from meristem.folders.owned import is_finished
+from meristem.report import table_page
 from meristem.tables import fitting
+from meristem.tables.baselines import baselines
 from meristem.tables.limit import FILES, LOOKS, Deadline, ending
 from meristem.tables.pace import options_of, plan_within
 from meristem.tables.reading import read_table
@@ -160,6 +163,39 @@ def test_many_rows_are_drawn_from_and_all_are_scored(folder, monkeypatch):
     monkeypatch.setattr(fitting, "MOST_ROWS", 100)
     model = meristem.fit_table(folder / "prices.csv", target="price", **QUICK | {"max_epochs": 5})
     assert model.facts["rows"]["searched_with"] == 100 and model.facts["rows"]["test"] > 200
+
+
+# ---- what it is seen beside
+
+
+def test_an_mlp_beside_is_as_good_as_scikit_learns():
+    """201 rows are a batch and one row: that one must not be the same in every epoch."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(401, 2))
+    y = X[:, 0] * X[:, 1]
+    own = MLPRegressor(random_state=0).fit(X[:201], y[:201]).score(X[201:], y[201:])
+    *_, beside = baselines("number", X[:201], y[:201], seconds=None, seed=0)
+    said = beside.predict(X[201:])
+    assert beside.name == "mlp" and not beside.lacks
+    assert 1 - ((said - y[201:]) ** 2).mean() / y[201:].var() > own - 0.1 > 0.5
+
+
+def test_what_time_takes_from_those_beside_is_said(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 8))
+    frame = {f"x{place}": column for place, column in enumerate(X.T)} | {"y": np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]}
+    cut = [one.lacks for one in baselines("number", X, frame["y"], seconds=0.05, seed=0)]
+    assert cut[:2] == ["", ""] and "epoch" in cut[2] and "of 5,000 rows" in cut[2]
+    monkeypatch.setattr(fitting, "baselines", hurried)
+    model = meristem.fit_table(frame, target="y", **QUICK)
+    assert "epoch" in model.facts["baselines"]["mlp"]["lacks"] and "lacks" not in model.facts["baselines"]["constant"]
+    page = table_page(model).decode()
+    assert "The MLP of default size had time for" in page and "was cut short by the limit of time" in page
+
+
+def hurried(task, X, y, **how):
+    """Those that have next to no time, whatever the limit."""
+    return baselines(task, X, y, **how | {"seconds": 0.05})
 
 
 # ---- time

@@ -58,7 +58,8 @@ SEARCHED: Words = {
     "input_dropout_": ("float", "The dropout that was chosen."),
     "cv_results_": (
         "dict of ndarray",
-        "A row for each setting, as in GridSearchCV; without `scoring`, scores are losses with their sign turned.",
+        "A row for each setting, as in GridSearchCV; without `scoring`, scores are losses with their sign turned. "
+        "Settings that left early (not `finished`) rank last.",
     ),
     "path_": ("meristem.Path", "All members of the search: `best()`, `within_one_se()`, `frontier()`, `plot_path()`."),
     "estimators_": ("list of estimators", "The networks that are averaged, each as a plain estimator; one with refit='one'."),

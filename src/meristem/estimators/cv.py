@@ -103,14 +103,14 @@ class CrossValidated(Shown, Shipping, Settings):
                 "rates": [float(self.learning_rate)],
             }
             path, runs = in_parts(search, **tried) if self.halving else all_of(search, **tried)
-            best = path.best()
+            chosen = path.best() if self.rule == "min" else path.within_one_se()
             say(
                 f"{name}: {many(len(path.points), 'setting')} in {many(len(folds), 'fold')}, {path.seconds:.0f} s; "
-                f"penalty {best.penalty:.2g}, l2 {best.l2:.2g}, dropout {best.dropout:g}: "
-                f"{measure.label} {measure.show(best.error)}, {best.n_parameters:,.0f} parameters a network"
+                f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
+                f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters a network"
             )
-            chosen = best if self.rule == "min" else path.within_one_se()
-            good = [runs[m] for m in path.stand_ins(chosen) if runs[m].best_epoch]  # others diverged at once
+            taken = path.stand_ins(chosen) if self.refit == "bag" else chosen.members  # one network has this price and no other
+            good = [runs[m] for m in taken if runs[m].best_epoch]  # others diverged at once
             of_folds = [within_budget(run, search.prepared) for run in good]  # those that were ended before they settled
             if not of_folds:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
@@ -220,8 +220,12 @@ def _as_one(members: list[Growing]) -> Growing:
 
 
 def cv_results(path: Path) -> dict[str, Any]:
-    """A row for each setting, in the manner of GridSearchCV; more is better: of no `scoring`, losses with their sign turned."""
+    """A row for each setting, in the manner of GridSearchCV; more is better: of no `scoring`, losses with their sign turned.
+
+    Settings that left early rank behind those that were trained to their end (`finished`): their scores are not comparable.
+    """
     points = path.points
+    is_finished = np.array([point.is_finished for point in points])
     names = {"penalty": "penalty", "l2": "l2", "dropout": "input_dropout", "learning_rate": "learning_rate"}
     scores = np.array([path.scores[list(point.members)] for point in points])  # [settings, folds]
     return {
@@ -230,9 +234,20 @@ def cv_results(path: Path) -> dict[str, Any]:
         **{f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])},
         "mean_test_score": scores.mean(1),
         "std_test_score": scores.std(1),
-        "rank_test_score": 1 + np.array([(scores.mean(1) > own).sum() for own in scores.mean(1)]),
+        "rank_test_score": _ranks(scores.mean(1), is_finished),
+        "finished": is_finished,
         "mean_n_parameters": np.array([point.n_parameters for point in points]),
     }
+
+
+def _ranks(scores: np.ndarray, is_finished: np.ndarray) -> np.ndarray:
+    """1 is the best of the finished; ties share.
+
+    >>> _ranks(np.array([0.5, 0.9, 0.7]), np.array([True, False, True])).tolist()
+    [2, 3, 1]
+    """
+    ahead = (is_finished[:, None] & ~is_finished) | ((is_finished[:, None] == is_finished) & (scores[:, None] > scores))
+    return 1 + ahead.sum(0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

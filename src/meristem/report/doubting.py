@@ -119,6 +119,8 @@ def _of_facts(facts: dict[str, Any]) -> list[str]:
         rows = facts["rows"]
         if facts["seconds"].get("ended_the_search"):
             lines.append("The search was ended by its limit of time; with more it may find a better model.")
+        if any("lacks" in one for one in facts["baselines"].values()):
+            lines.append("What it is compared with was cut short by the limit of time: it may be better than it looks.")
         if rows["without_target"] > 0.05 * rows["all"]:
             lines.append(f"{share(rows['without_target'] / rows['all'])} of the rows had no target and were left out.")
         if rows["searched_with"] < rows["train"]:

@@ -16,7 +16,7 @@ from meristem.report.given import checked, digest_of, doubts_of, reads
 from meristem.report.importance import Importance, shuffled
 from meristem.report.judge import CLASS, LABELS, MEASURES, Judge, outputs_of, said_of
 
-SECONDS = 3.0  # for shuffling, and as many for what is fitted beside
+SECONDS, BESIDE = 3.0, 15.0  # for shuffling; for what is fitted beside
 UNPAIRED = (
     "They were not trained again, and what they said of each row is not in the model’s file: the intervals of the differences "
     "are as if on other rows, wider than in the report that was written with the fit."
@@ -84,13 +84,13 @@ def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
     said = said_of(model, raw, judge)
     off = judge.off(said)
     if train is None:
-        others = crossed(judge, X, seconds=2 * SECONDS, seed=seed)
+        others = crossed(judge, X, seconds=BESIDE, seed=seed)
         how = "The others learned from two thirds of these same rows at a time and predicted the rest, so they know fewer rows."
     else:
         if not isinstance(train, tuple | list) or len(train) != 2:
             raise ValueError(f"train is a {type(train).__name__}; it must be a pair (X, y).")
         x, known = checked(plain, *train)
-        others = fitted_beside(judge, X, (x, known.y), seconds=2 * SECONDS, seed=seed)
+        others = fitted_beside(judge, X, (x, known.y), seconds=BESIDE, seed=seed)
         how = f"The others learned from the {len(known.y):,} rows given as train."
     names = [str(name) for name in getattr(model, "feature_names_in_", [f"column {place}" for place in range(X.shape[1])])]
     groups = [np.array([place]) for place in range(X.shape[1])]
@@ -100,8 +100,8 @@ def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
         rows=f"{len(judge.y):,} rows" if len(judge.y) != 1 else "1 row",
         score=judge.score(off, seed),
         n_rows=len(judge.y),
-        beside=_beside(model, judge, off, others, seed),
-        how_beside=how,
+        beside=_beside(model, judge, off, others.said, seed),
+        how_beside=how + _cut_short(others.lacks),
         judge=judge,
         said=said,
         raw=raw,
@@ -132,7 +132,7 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
             score=score,
             n_rows=n,
             beside=beside,
-            how_beside=f"{_same(n)} {UNPAIRED}",
+            how_beside=f"{_same(facts, n)} {UNPAIRED}",
             is_paired=False,
             **common,
         )
@@ -144,11 +144,11 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
     score = facts["score"] if is_held else judge.score(off, seed)
     n = int(facts["rows"]["test"]) if is_held else len(judge.y)
     if held.said:
-        beside, how = _beside(estimator, judge, off, held.said, seed, facts), _same(n)
+        beside, how = _beside(estimator, judge, off, held.said, seed, facts), _same(facts, n)
     else:
         beside, how = (
             _recorded(estimator, facts, score),
-            f"{_same(n)} {UNPAIRED}"
+            f"{_same(facts, n)} {UNPAIRED}"
             if is_held
             else "The others were scored when the model was made, on the rows held out then: not on those of this report.",
         )
@@ -169,8 +169,18 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
     )
 
 
-def _same(n: int) -> str:
-    return f"The others learned from the same rows, and are judged by the same {n:,}."
+def _same(facts: dict[str, Any], n: int) -> str:
+    lacks = {name: one["lacks"] for name, one in facts["baselines"].items() if "lacks" in one}
+    return f"The others were given the same rows to learn from, and are judged by the same {n:,}.{_cut_short(lacks)}"
+
+
+def _cut_short(lacks: dict[str, str]) -> str:
+    """A sentence for each whose time was short.
+
+    >>> _cut_short({"mlp": "7 epochs"})
+    ' The MLP of default size had time for 7 epochs only; with more it may be better.'
+    """
+    return "".join(f" The {NAMES[name]} had time for {had} only; with more it may be better." for name, had in lacks.items())
 
 
 def _beside(

@@ -1,18 +1,20 @@
 """What a score is to be seen beside: a constant, a linear model and an MLP of default size, fitted on the same inputs and rows.
 
-    for name, predict in baselines("class", X, y, seconds=None, seed=0): predict(X_of_the_test_part)
+    for name, predict, lacks in baselines("class", X, y, seconds=None, seed=0): predict(X_of_the_test_part)
 
 Inputs are filled and scaled as an estimator's are; numbers to predict are standardized. An MLP ends as scikit-learn's does,
-when ten epochs were no better, or with its time; where time is short, fewer rows are taken. Imports scikit-learn.
+when ten epochs were no better, or with its time; where time is short, fewer rows are taken, and `lacks` says so in words.
+Imports scikit-learn.
 """
 
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from meristem.check import many
 from meristem.columns import Columns
 
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
@@ -20,54 +22,78 @@ TRIED, LEAST_EPOCHS = 2000, 20  # rows that a time is measured with; epochs of t
 Predict = Callable[[np.ndarray], np.ndarray]
 
 
-def baselines(task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None, seed: int) -> Iterator[tuple[str, Predict]]:
-    """Each by its name, when it is fitted; y and what is predicted are places of classes, or numbers.
+class Baseline(NamedTuple):
+    """A model by its name; `lacks`: what time took from it, in words, or nothing."""
+
+    name: str
+    predict: Predict
+    lacks: str = ""
+
+
+def baselines(task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None, seed: int) -> Iterator[Baseline]:
+    """Each when it is fitted; y and what is predicted are places of classes, or numbers.
 
     >>> X, y = np.arange(20.0)[:, None], np.arange(20) // 10
-    >>> {name: predict(X[[0, 19]]).tolist() for name, predict in baselines("class", X, y, seconds=None, seed=0)}["linear"]
+    >>> {one.name: one.predict(X[[0, 19]]).tolist() for one in baselines("class", X, y, seconds=None, seed=0)}["linear"]
     [0, 1]
     """
     columns = Columns.of(X)
     z = columns(X)
     constant = np.bincount(y).argmax() if task == "class" else y.mean()
-    yield "constant", lambda x: np.full(len(x), constant)
+    yield Baseline("constant", lambda x: np.full(len(x), constant))
     mean, scale = (0, 1) if task == "class" else (y.mean(), y.std() or 1.0)
     learned = y if task == "class" else (y - mean) / scale
-    linear = _linear(task, z, learned, None if seconds is None else seconds / 3, seed)
-    yield "linear", lambda x: mean + scale * linear.predict(columns(x))
-    mlp = _mlp(task, z, learned, seconds, seed)
-    yield "mlp", lambda x: mean + scale * mlp.predict(columns(x))
+    linear, rows = _linear(task, z, learned, None if seconds is None else seconds / 3, seed)
+    yield Baseline("linear", lambda x: mean + scale * linear.predict(columns(x)), _lacks(rows, len(y)))
+    mlp, rows, epochs = _mlp(task, z, learned, seconds, seed)
+    yield Baseline("mlp", lambda x: mean + scale * mlp.predict(columns(x)), _lacks(rows, len(y), epochs))
 
 
-def _linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> Any:
+def _lacks(rows: int, n: int, epochs: int | None = None) -> str:
+    """What it had, where that is not all.
+
+    >>> _lacks(10, 10), _lacks(2000, 8000, 7), _lacks(10, 10, 1)
+    ('', '7 epochs and 2,000 of 8,000 rows', '1 epoch')
+    """
+    parts = [] if epochs is None else [many(epochs, "epoch")]
+    return " and ".join(parts + ([f"{rows:,} of {n:,} rows"] if rows < n else []))
+
+
+def _linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int]:
+    """The model, and how many rows it had."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     if task != "class":
-        return Ridge().fit(z, y)
+        return Ridge().fit(z, y), len(y)
 
     def fit(rows: np.ndarray) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of iterations that were not enough
             return LogisticRegression(max_iter=300).fit(z[rows], y[rows])
 
-    return fit(_rows_within(seconds, fit, y, seed))
+    rows = _rows_within(seconds, fit, y, seed)
+    return fit(rows), len(rows)
 
 
-def _mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> Any:
+def _mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int, int | None]:
+    """The model, how many rows it had, and epochs, where its time ended it."""
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     kind, more = (MLPClassifier, {"classes": np.unique(y)}) if task == "class" else (MLPRegressor, {})
-    model, best, waited = kind(random_state=seed), np.inf, 0
+    # A generator, not a number: with a number each call of partial_fit would shuffle the rows alike.
+    model, best, waited = kind(random_state=np.random.RandomState(seed)), np.inf, 0
     end = np.inf if seconds is None else time.monotonic() + 2 * seconds / 3
     epoch = None if seconds is None else 2 * seconds / 3 / LEAST_EPOCHS
     rows = _rows_within(epoch, lambda few: kind(random_state=seed).partial_fit(z[few], y[few], **more), y, seed)
-    for _ in range(EPOCHS):
+    for number in range(1, EPOCHS + 1):
         model.partial_fit(z[rows], y[rows], **more)
         waited = 0 if model.loss_ < best - TOLERANCE else waited + 1
         best = min(best, model.loss_)
-        if waited >= PATIENCE or time.monotonic() > end:
+        if waited >= PATIENCE:
             break
-    return model
+        if time.monotonic() > end:
+            return model, len(rows), number
+    return model, len(rows), None
 
 
 def _rows_within(seconds: float | None, fit: Callable[[np.ndarray], Any], y: np.ndarray, seed: int) -> np.ndarray:

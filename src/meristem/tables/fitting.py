@@ -104,12 +104,12 @@ def fit_understood(
     with warnings.catch_warnings():  # those of two threads, which set and reset them
         trying = None if limit is None else Trying(estimator, X, y, limit, seed=random_state)
         share = None if limit is None else BESIDE * max(0.0, limit.end - time.monotonic())
-        for name, predict in baselines(goal.task, X, places, seconds=share, seed=random_state):
+        for name, predict, lacks in baselines(goal.task, X, places, seconds=share, seed=random_state):
             looked = time.monotonic()
             said[name] = np.concatenate([predict(block) for block in encoding.blocks(apart, held)])
             look = time.monotonic() - looked
-            beside[name] = scored(goal.task, answers[held], said[name], random_state)
-            say(f"{name}: {in_words(beside[name])}")
+            beside[name] = scored(goal.task, answers[held], said[name], random_state) | ({"lacks": lacks} if lacks else {})
+            say(f"{name}: {in_words(beside[name])}{lacks and f', in the time there was ({lacks})'}")
         compared = time.monotonic()
         if trying is not None and limit is not None:
             rows, deadline = paced(estimator, X, y, trying.result(), limit, look=look, seed=random_state)
