@@ -25,7 +25,7 @@ from meristem.folders.owned import is_finished
 from meristem.report import table_page
 from meristem.tables import fitting
 from meristem.tables.baselines import baselines
-from meristem.tables.limit import FILES, LOOKS, Deadline, ending
+from meristem.tables.limit import FILES, Deadline, ending
 from meristem.tables.pace import options_of, plan_within
 from meristem.tables.reading import read_table
 from meristem.tables.scoring import scored
@@ -229,9 +229,10 @@ def test_a_limit_that_is_too_short_for_a_network_is_refused(folder):
 
 
 def test_what_comes_after_a_search_has_its_time():
-    looks, epoch = 4.0, 1.5
-    assert ending(300.0, looks, epoch) - ending(300.0, 0.0) == LOOKS * looks + epoch, "what was measured is kept"
+    looks, epoch = 16.0, 1.5
+    assert ending(300.0, looks, epoch) - ending(300.0, 0.0) == looks + epoch, "what was measured is kept"
     assert ending(300.0, 0.0) - FILES == pytest.approx(0.03 * 300), "and a little more"
+    assert ending(300.0, 0.0, slow=3.0) - ending(300.0, 0.0) == pytest.approx(2 * FILES), "more where the machine is busy"
     assert ending(10.0, 100.0) == 5.0, "half is the search's in any case"
     early, late = Deadline(time.monotonic() + 1000), Deadline(time.monotonic() - 1)
     assert not early.over() and not early.has_ended and late.over() and late.has_ended

@@ -100,19 +100,17 @@ def fit_understood(
     unjudged = TableModel(encoding, _Labels(labels), goal.name, goal.task, facts)
     answers = unjudged.answers(apart)[0]
     limit = None if seconds is None else Limit(seconds, begun)
-    beside, said, look, rows, deadline = {}, {}, 0.0, np.arange(len(y)), None
+    beside, said, rows, deadline = {}, {}, np.arange(len(y)), None
     with warnings.catch_warnings():  # those of two threads, which set and reset them
         trying = None if limit is None else Trying(estimator, X, y, limit, seed=random_state)
         share = None if limit is None else BESIDE * max(0.0, limit.end - time.monotonic())
         for name, predict, lacks in baselines(goal.task, X, places, seconds=share, seed=random_state):
-            looked = time.monotonic()
             said[name] = np.concatenate([predict(block) for block in encoding.blocks(apart, held)])
-            look = time.monotonic() - looked
             beside[name] = scored(goal.task, answers[held], said[name], random_state) | ({"lacks": lacks} if lacks else {})
             say(f"{name}: {in_words(beside[name])}{lacks and f', in the time there was ({lacks})'}")
         compared = time.monotonic()
         if trying is not None and limit is not None:
-            rows, deadline = paced(estimator, X, y, trying.result(), limit, look=look, seed=random_state)
+            rows, deadline = paced(estimator, X, y, trying.result(), limit, held=len(held), seed=random_state)
     estimator.fit(X[rows], y[rows])
     estimator.callbacks = None  # they have been told, and no file holds them
     searched = time.monotonic()

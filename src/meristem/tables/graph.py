@@ -135,7 +135,7 @@ def compared(data: bytes, model: Any, table: Table, rows: np.ndarray) -> dict[st
         if model.task == CLASS:
             expected = model.estimator.predict_proba(x)
             off, certain = np.abs(said[-1] - expected).max(), np.ptp(np.sort(expected, 1)[:, -2:], 1) > 2 * TOLERANCE
-            wrong = (np.asarray(said[0]).astype(model.classes.dtype) != model.estimator.predict(x)) & certain
+            wrong = (np.asarray(said[0]).astype(model.classes.dtype) != model.classes[expected.argmax(1)]) & certain
             off = max(float(off), 1.0 if wrong.any() else 0.0)
         else:
             expected = model.estimator.predict(x)

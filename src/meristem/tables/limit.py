@@ -1,9 +1,9 @@
 """A limit of time: when it is over, who says so, and what of it is kept for what comes after a search.
 
-    limit = Limit(60.0, begun);  Deadline(limit.end - ending(60.0, look, epoch))
+    limit = Limit(60.0, begun);  Deadline(limit.end - ending(60.0, looks, epoch))
 
-A score takes a look at all rows that are held out, as a baseline did, so that has been measured; files take longer where the
-machine is busy, and how busy it is can be measured, too. pace.py and fitting.py import it.
+To score, compare and report takes looks at the rows that are held out, which have been measured with a network of a trial;
+files take longer where the machine is busy, and how busy it is can be measured, too. pace.py and fitting.py import it.
 """
 
 import time
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from meristem.train.state import EpochInfo
 from meristem.train.watching import Watcher
 
-END, FILES, LOOKS = 0.03, 2.0, 4.0  # of the time; seconds for the files; looks of a baseline that a score and comparing take
+END, FILES = 0.03, 2.0  # of the time; seconds for the files
 SLACK = 0.1  # of the time, by which a limit may be exceeded
 SAMPLE = 0.03  # seconds of computing that show how busy a machine is
 
@@ -45,15 +45,15 @@ class Deadline(Watcher):
         return is_over
 
 
-def ending(seconds: float, look: float, epoch: float = 0.0, *, slow: float = 1.0) -> float:
-    """How long before the end a search must: a look at the rows that are held out, and an epoch, take so long.
+def ending(seconds: float, looks: float, epoch: float = 0.0, *, slow: float = 1.0) -> float:
+    """How long before the end a search must: looks at the rows that are held out, and an epoch, take so long.
 
     Files take `slow` times as long as on an idle machine. No more than half of all, where the time is short.
 
-    >>> ending(100.0, 3.0, 0.5), ending(100.0, 3.0, 0.5, slow=2.0), ending(4.0, 3.0)
+    >>> ending(100.0, 12.0, 0.5), ending(100.0, 12.0, 0.5, slow=2.0), ending(4.0, 3.0)
     (17.5, 19.5, 2.0)
     """
-    return min(END * seconds + slow * FILES + LOOKS * look + epoch, seconds / 2)
+    return min(END * seconds + slow * FILES + looks + epoch, seconds / 2)
 
 
 def slowness() -> float:

@@ -2,7 +2,7 @@
 
     trying = Trying(estimator, X, y, limit, seed=0)                   a fold of some rows is trained, in a thread of its own
     trial = trying.result()                                           what compiling and an epoch take
-    rows, deadline = paced(estimator, X, y, trial, limit, look=…, …)  the rows to search with; the estimator is set to a search
+    rows, deadline = paced(estimator, X, y, trial, limit, held=…, …)  the rows to search with; the estimator is set to a search
                                                                       that ends in time
 
 The estimators' own search tries some ten settings in five folds, which take about a third of their most epochs. Where that is
@@ -22,12 +22,14 @@ import numpy as np
 from meristem.estimators.paths import Search, Table
 from meristem.paths.training import cores
 from meristem.tables.limit import SLACK, Deadline, Limit, ending, slowness
+from meristem.tables.model import MOST_HELD
 from meristem.train.state import EpochInfo
 from meristem.train.watching import Watcher
 
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
 TRIED = 2000  # rows that an epoch is measured with; all, where there are no more than twice as many
 FOLDS, MOST_COMPILING = 5, 2  # folds that it is measured with; so many times as long as compiling takes leaves room for another
+WHOLE, SOME = 2.5, 2.0  # looks at all rows that are held out, for score and graph; at those that a report is about
 LEAST = 0.5  # seconds that an epoch of each fold takes at least
 SHARE = 1 / 3  # of the most epochs, that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
@@ -70,10 +72,13 @@ def plan_within(seconds: float, epoch: float, *, is_open: bool = True) -> Plan:
 
 @dataclass(frozen=True)
 class Trial:
-    """What was measured: seconds of an epoch of one network over all rows, and of compiling; the rows it was measured with."""
+    """What was measured: seconds of an epoch of one network over all rows, of compiling, and of what a bag of as many networks
+    as there are folds says of a row; and the rows that it was measured with.
+    """
 
     epoch: float
     compiling: float
+    row: float
     rows: int
 
 
@@ -99,17 +104,18 @@ class Trying:
 
 
 def paced(
-    estimator: Any, X: np.ndarray, y: np.ndarray, trial: Trial, limit: Limit, *, look: float, seed: int
+    estimator: Any, X: np.ndarray, y: np.ndarray, trial: Trial, limit: Limit, *, held: int, seed: int
 ) -> tuple[np.ndarray, Deadline]:
-    """Sets the estimator's parameters for a search that ends in time, and says which rows to take."""
+    """Sets the estimator's parameters for a search that ends in time, and says which rows to take; so many are held out."""
     given, slow = estimator.get_params(), slowness()
-    left = max(0.1, limit.end - ending(limit.seconds, look, slow=slow) - time.monotonic())
+    looks = trial.row * (WHOLE * held + SOME * min(held, MOST_HELD))
+    left = max(0.1, limit.end - ending(limit.seconds, looks, slow=slow) - time.monotonic())
     is_open = isinstance(given["penalties"], str) and given["budget"] is None
     all_epochs = estimator._epochs(len(y)) * trial.epoch / cores()
     plan = planned(left, trial.compiling, all_epochs, trial.rows / len(y), is_open=is_open)
     rows = np.sort(_shuffled(y, seed)[: max(LEAST_ROWS, round(len(y) * plan.rows))])
     epoch = trial.epoch * len(rows) / len(y)
-    deadline = Deadline(limit.end - ending(limit.seconds, look, epoch, slow=slow))
+    deadline = Deadline(limit.end - ending(limit.seconds, looks, epoch, slow=slow))
     told = given["callbacks"] if isinstance(given["callbacks"], list) else [given["callbacks"]]
     callbacks = [*(one for one in told if one is not None), deadline]
     estimator.set_params(**options_of(plan, estimator, X[rows], y[rows], is_open=is_open), callbacks=callbacks)
@@ -148,10 +154,11 @@ def _trial(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Trial:
         "verbose": False,
     }
     split = [(np.arange(cut, len(few)), np.arange(cut))]
-    type(estimator)(**estimator.get_params() | one | {"cv": split, "callbacks": times}).fit(X[few], y[few])
+    model = type(estimator)(**estimator.get_params() | one | {"cv": split, "callbacks": times}).fit(X[few], y[few])
     first, *others = np.diff(times.times).tolist()
-    epoch = min(others, default=first)
-    return Trial(epoch * len(y) / len(few), first - epoch, len(few))
+    epoch, begun = min(others, default=first), time.monotonic()
+    model.predict(X[few])
+    return Trial(epoch * len(y) / len(few), first - epoch, FOLDS * (time.monotonic() - begun) / len(few), len(few))
 
 
 def options_of(plan: Plan, estimator: Any, X: np.ndarray, y: np.ndarray, *, is_open: bool) -> dict[str, Any]:
