@@ -15,6 +15,7 @@ from meristem.nn import Network
 from meristem.nn.body import Body
 from meristem.nn.structure import Gates, Nodes
 from meristem.pictures.advice import not_drawn
+from meristem.pictures.bag import first_of
 from meristem.pictures.gates import GatePicture, draw_gates
 from meristem.pictures.sheet import Axes
 from meristem.pictures.strips import strips_of
@@ -32,6 +33,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     `X` [samples, features], or without it those that the biases alone would give are drawn. A budding perceptron is a tree:
     its leaves are the layers, in the order of their use, an inner node has its γ written in it; above a root that may copy
     its input stands γ₀. Where the width of the trunk is learned, or inputs may close, a strip shows how open each of them is.
+    Of an estimator that is a bag of networks the first is drawn; any other is drawn of `model.estimators_[1]`.
 
     >>> import jax
     >>> from matplotlib.figure import Figure
@@ -39,6 +41,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     >>> plot_structure(network, ax=Figure().subplots()).get_title()
     'Tunnel network: no unit is open'
     """
+    model, which = first_of(model)
     network = _network(model)
     body = network.body
     inputs = None if X is None else jax.vmap(network.embedded)(jnp.asarray(_features(model, network, X)))
@@ -46,8 +49,8 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     name = type(body).__name__
     if isinstance(shown, Nodes):
         words = _tree_words(body, shown, network.embed.weight.shape[0])
-        return draw_tree(shown, (f"{name} perceptron", words), ax, strips_of(network))
-    picture = _gate_picture(shown, f"{name} network", 0 if inputs is None else len(inputs))
+        return draw_tree(shown, (f"{name} perceptron {which}".rstrip(), words), ax, strips_of(network))
+    picture = _gate_picture(shown, f"{name} network {which}".rstrip(), 0 if inputs is None else len(inputs))
     return draw_gates(replace(picture, strips=strips_of(network)), ax)
 
 
