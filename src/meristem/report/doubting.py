@@ -52,7 +52,7 @@ def _beside(evidence: Evidence) -> list[str]:
     for name, words in (("constant", "It may have learned nothing"), ("linear model", "The network may not be worth it")):
         one = others.get(name)
         if one is not None and (said := verdict(one)) != "clearly better":
-            interval = differs(one, evidence.n_rows)
+            interval = differs(one)
             why = interval if one.same else f"difference {rate(one.gain[0])}, 95 % interval {interval}"
             lines.append(f"{words}: it is {said} than {named(one, evidence.kind)} ({why}).")
     mlp, n = others.get("MLP of default size"), int(evidence.model.n_parameters_)

@@ -33,7 +33,7 @@ class Beside:
     score: dict[str, Any]
     gain: tuple[float, float, float]
     n_parameters: int
-    same: str | None = None  # "answers", or else "scores", where those of all rows are
+    same: tuple[str, int] | None = None  # "answers", or else "scores", and of how many rows, where no row tells them apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,8 @@ def _beside(
     for name, other in others.items():
         own = judge.off(other)
         score = judge.score(own, seed) if facts is None else facts["baselines"][name]
-        same = "answers" if np.array_equal(np.ravel(said), np.ravel(other)) else "scores" if np.array_equal(off, own) else None
+        alike = {"answers": np.array_equal(np.ravel(said), np.ravel(other)), "scores": np.array_equal(off, own)}
+        same = next(((what, len(off)) for what, is_alike in alike.items() if is_alike), None)
         found.append(Beside(NAMES[name], score, judge.gain(off, own, seed), sizes[name], same))
     return tuple(found)
 

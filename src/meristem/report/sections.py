@@ -52,7 +52,7 @@ def scores(evidence: Evidence) -> Section | None:
     scored = [[name, rate(one["value"]), count(size)] for (name, one), size in zip(rows, sizes, strict=True)]
     tables = [Table("Each model", ["model", own["measure"], "parameters"], scored)]
     if evidence.beside:
-        leads = [[one.name, verdict(one), rate(one.gain[0]), differs(one, evidence.n_rows)] for one in evidence.beside]
+        leads = [[one.name, verdict(one), rate(one.gain[0]), differs(one)] for one in evidence.beside]
         caption = "This model beside the others" + ("" if evidence.is_paired else "; intervals as if on other rows, wider")
         tables.append(Table(caption, ["beside", "it is", "by", "95 % interval"], leads))
     words = [f"{_measured(own['measure'])} {evidence.how_beside if evidence.beside else ''}".strip()]

@@ -85,16 +85,17 @@ def verdict(one: Beside) -> str:
     return "not clearly better" if gain > 0 else "no better"
 
 
-def differs(one: Beside, n_rows: int) -> str:
+def differs(one: Beside) -> str:
     """The interval of the difference; where no row tells two models apart, that.
 
-    >>> differs(Beside("constant", {}, (0.2, 0.1, 0.3), 1), 48)
+    >>> differs(Beside("constant", {}, (0.2, 0.1, 0.3), 1))
     '0.100 to 0.300'
-    >>> differs(Beside("constant", {}, (0.0, 0.0, 0.0), 1, same="answers"), 48)
+    >>> differs(Beside("constant", {}, (0.0, 0.0, 0.0), 1, same=("answers", 48)))
     'the answers are the same on all 48 rows'
     """
     if one.same:
-        return f"the {one.same} are the same on all {count(n_rows)} rows"
+        what, n = one.same
+        return f"the {what} are the same on all {count(n)} rows"
     return f"{rate(one.gain[1])} to {rate(one.gain[2])}"
 
 
