@@ -82,8 +82,8 @@ def _tree_words(body: Body, nodes: Nodes, width: int) -> str:
 def _gate_picture(gates: Gates, name: str, samples: int) -> GatePicture:
     """What is said of gates, by where they come from."""
     values = gates.values
-    layers, units = values.shape
     is_open = values > 0
+    layers, units = len(values), is_open.sum(1).max()
     label: str | None = None
     summed, counted, is_counted = SOFT, "units with\ngate > ½", values > 0.5
     if gates.source == "parameters":
@@ -92,10 +92,10 @@ def _gate_picture(gates: Gates, name: str, samples: int) -> GatePicture:
         )
         label, counted, is_counted = f"gate: {RANGE}; grey: closed, exactly 0", "open units\n(gate > 0)", is_open
     elif gates.source == "inputs":
-        words = f"soft size {values.sum():.1f} of {values.size} units"
+        words = f"soft size {values.sum():.1f} of {is_open.sum()} units"
         label = f"mean gate over {samples} samples: {RANGE}"
     elif gates.source == "biases":
-        words, summed = f"{values.size} units, gates of the biases alone", "Σ gates"
+        words, summed = f"{is_open.sum()} units, gates of the biases alone", "Σ gates"
         label = f"gate without an input: {RANGE}; X=… draws the mean gate"
     else:  # as if all gates were 1: every unit counts
         words, summed, counted, is_counted = f"{layers} × {units} units", "soft size", "units", is_open
