@@ -3,6 +3,7 @@
 import numpy as np
 import pandas
 import pytest
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.model_selection import KFold
@@ -92,12 +93,27 @@ def test_a_bag_is_shown_and_exported_from_the_command_line(fitted, tmp_path):
     assert done.returncode == 0 and (tmp_path / "bag.onnx").exists(), done.stderr
 
 
+def test_of_a_bag_the_first_network_is_drawn(fitted, tmp_path):
+    fitted[0].save(tmp_path / "model.safetensors")
+    for model in (*fitted, meristem.load(tmp_path / "model.safetensors")):
+        first, X = model.estimators_[0], data(model)[0]
+        losses, sizes = meristem.plot_growth(model, axes=Figure().subplots(2, 1))
+        assert losses.get_title().startswith(f"{type(model).__name__}, network 1 of 2:")
+        drawn = [line.get_ydata() for line in losses.lines + sizes.lines]
+        for name in ("dev_loss", "soft_size"):
+            assert any(np.array_equal(values, first.history_[name]) for values in drawn), name
+        of_bag, of_first = (meristem.plot_structure(one, X=X, ax=Figure().subplots()) for one in (model, first))
+        assert of_bag.get_title() == of_first.get_title().replace(":", " 1 of 2:", 1)
+
+
 def test_one_network_may_be_kept_instead_and_the_largest_price_within_one_standard_error():
     X, y = load_iris(return_X_y=True)
     model = clone(KINDS[0]).set_params(penalties=[1e-4, 1e-2], l2s=[1e-4], refit="one", rule="1se").fit(X, y)
     assert len(model.estimators_) == 1 and model.penalty_ == model.penalty_1se_ >= model.penalty_min_
     assert model.estimators_[0].n_samples_seen_ == 150, "it has seen all rows"
     assert model.estimators_[0].penalty == model.penalty_
+    assert meristem.plot_structure(model, ax=Figure().subplots()).get_title().startswith("Tunnel network:")
+    assert meristem.plot_growth(model, axes=Figure().subplots(2, 1))[0].get_title().startswith("TunnelClassifierCV:")
 
 
 def test_names_weights_splitters_and_seeds():

@@ -129,6 +129,27 @@ def test_frontier_and_at():
     assert path.at(1e-9).penalty == 1e-3
 
 
+@pytest.mark.parametrize("scores", [None, [0.9, 0.5, 0.7]], ids=["loss", "score"])
+def test_the_picture_of_a_frontier_marks_its_points_and_no_others(scores):
+    """Errors are in another order than what points are chosen by."""
+    losses = np.array([[0.1, 0.2], [0.5, np.nan], [0.3, 0.3]])
+    more = {"error": np.repeat([0.3, 0.2, 0.1], 2)} | ({} if scores is None else {"score": np.repeat(scores, 2)})
+    path = table(losses, PENALTIES, **more)
+    name = "loss" if scores is None else "score"
+    ax = path.plot_frontier(ax=Figure().subplots())
+    x, y = ax.get_lines()[0].get_data()
+    assert x.tolist() == [point.n_parameters for point in path.frontier()] and len(x) == 2
+    assert y.tolist() == [getattr(point, name) for point in path.frontier()] and ax.get_ylabel() == f"held-out {name}"
+
+
+def test_a_frontier_of_one_point_is_a_ring_and_promises_no_line():
+    path = table(np.array([[0.5, 0.5], [0.4, 0.4], [0.3, 0.3]]), PENALTIES)
+    ax = path.plot_frontier(ax=Figure().subplots())
+    (marked,), (named,) = ax.get_lines(), ax.get_legend().get_lines()
+    assert len(marked.get_xdata()) == len(path.frontier()) == 1
+    assert {one.get_linestyle() for one in (marked, named)} == {"None"} and {marked.get_marker(), named.get_marker()} == {"o"}
+
+
 def test_points_that_left_early_are_on_no_frontier_and_come_last_at_their_price():
     """The first two settings share a price; the last one has one of its own."""
     losses = np.array([[0.2, 0.2], [0.1, 0.1], [0.3, 0.3], [0.05, 0.05]])
@@ -136,7 +157,7 @@ def test_points_that_left_early_are_on_no_frontier_and_come_last_at_their_price(
     path = table(losses, [1e-3, 1e-3, 1e-2, 1e-1], l2=np.repeat([0.0, 1.0, 0.0, 0.0], 2), finished=ends)
     assert [point.penalty for point in path.frontier()] == [1e-2, 1e-3] and path.frontier()[1].l2 == 0
     drawn = path.plot_frontier(ax=Figure().subplots()).collections[0].get_offsets()
-    np.testing.assert_allclose(drawn[:, 1], [20, 30], err_msg="in percent")
+    np.testing.assert_allclose(drawn[:, 1], [0.2, 0.3])
     assert path.at(1e-3).is_finished and path.at(1e-3).l2 == 0 and path.at(1e-1).penalty == 1e-1
     assert not path.at(1e-1).is_finished and path.best() == path.at(1e-3)
     all_left = table(losses[:2], [1e-3, 1e-2], finished=np.zeros(4, bool))

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from meristem import hard_size, soft_size
-from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier
+from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier, TunnelClassifierCV
 from meristem.nn import Network
 from meristem.pictures import plot_decision_boundary, plot_frontier, plot_growth, plot_structure
 from meristem.pictures.tree import nodes_of, shown
@@ -449,6 +449,8 @@ def test_without_axes_a_figure_of_pyplots_is_made(tunnel):
         ),
         (lambda t: plot_growth(t, axes=[1, 2]), r"axes=\[1, 2\] must be matplotlib's Axes"),
         (lambda t: plot_structure(TunnelClassifier()), r"a TunnelClassifier that is not fitted; call fit\(X, y\) first"),
+        (lambda t: plot_growth(TunnelClassifierCV()), r"a TunnelClassifierCV that is not fitted; call fit\(X, y\) first"),
+        (lambda t: plot_structure(TunnelClassifierCV()), r"a TunnelClassifierCV that is not fitted; call fit\(X, y\) first"),
         (lambda t: plot_structure(GridSearchCV(LogisticRegression(), {}).fit(*MOONS)), r"search\.best_estimator_"),
         (lambda t: plot_structure("tunnel"), r"or a Network, got a str\."),
         (lambda t: plot_structure(jax.tree.map(lambda a: a[None], t.network_)), r"a population of 1; pick one"),

@@ -14,7 +14,7 @@ import pytest
 import meristem
 from meristem.report.beside import crossed
 from meristem.report.doubting import doubts
-from meristem.report.evidence import Beside, of_estimator, of_table
+from meristem.report.evidence import Beside, _beside, of_estimator, of_table
 from meristem.report.importance import Importance, shuffled
 from meristem.report.judge import Judge
 from meristem.report.numbers import figure
@@ -171,6 +171,29 @@ def test_shuffling_tells_what_matters():
     assert found.mean[0] > 1 > 0.1 > found.mean[2] > 0 == found.mean[1] and found.spread[0] > 0 == found.spread[1]
 
 
+def test_of_a_single_shuffling_no_spread_is_told(models, tmp_path, monkeypatch):
+    model = models[name := "TunnelClassifier"]
+    assert "standard deviation" in page_of(model, tmp_path, *judged(name)).said
+    monkeypatch.setattr("meristem.report.importance.REPEATS", 1)
+    page = page_of(model, tmp_path, *judged(name))
+    assert "shuffled once among 40 rows" in page.said and "how much another shuffling would differ is unknown" in page.said
+    assert "standard deviation" not in page.said and "±" not in page.said and "importance" in page.figures
+
+
+def test_models_whose_answers_are_the_same_have_no_interval(models, tmp_path):
+    model = models[name := "TunnelClassifier"]
+    X, _ = judged(name)
+    answers = model.predict(X)
+    X, answers = X[answers == answers[0]], answers[answers == answers[0]]
+    y = np.where(np.arange(len(X)) % 3 > 0, answers, LABELS[answers[0] != LABELS])
+    page = page_of(model, tmp_path, X, y)
+    told = f"the answers are the same on all {len(X)} rows"
+    assert f"no better than always saying the commonest class ({told})" in page.said and page.said.count(told) >= 2
+    assert "0.000 to 0.000" not in page.said
+    judge = Judge("class", np.array([0, 1, 1]), ("a", "b", "c"))
+    assert _beside(model, judge, np.array([0, 0, 0]), {"constant": np.array([0, 2, 2])}, 0)[0].same == ("scores", 3)
+
+
 def test_labels_and_quantiles(tmp_path):
     X, side = rows()
     X = np.nan_to_num(X)
@@ -190,6 +213,18 @@ def test_several_numbers_beside_others():
     scores = {name: judge.score(judge.off(said))["value"] for name, said in crossed(judge, X, seconds=1.0, seed=0).said.items()}
     assert scores["constant"] < 0.1 and scores["linear"] > 0.9 and set(scores) == {"constant", "linear", "mlp"}
     assert judge.score(judge.off(y))["value"] == 1.0
+
+
+def test_a_constant_says_what_the_sentence_names(models, tmp_path):
+    """Of thirds that are predicted from the others each would have another commonest class, and score below it."""
+    X, _ = judged("TunnelClassifier", 45)
+    y = LABELS[np.arange(45) % 2]
+    page = page_of(models["TunnelClassifier"], tmp_path, X, y)
+    assert f"always saying the commonest class ({23 / 45:.3f})" in page.said and "best that there is for these" in page.said
+    X, y = judged("TunnelRegressor")
+    assert "always saying the mean (0.000)" in page_of(models["TunnelRegressor"], tmp_path, X, y).said
+    page = page_of(models["TunnelClassifier"], tmp_path, X[:5], LABELS[[0, 0, 0, 1, 1]])
+    assert "always saying the commonest class (0.600)" in page.said and "two thirds" not in page.said
 
 
 def test_what_does_not_fit_is_one_line(models, tmp_path):

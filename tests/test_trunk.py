@@ -5,16 +5,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from meristem import Data, Recipe, fit, load, reference as ref, save
 from meristem.compact import compact
 from meristem.compact.layers import Affine, Pick
 from meristem.compact.lower import lower
-from meristem.complexity import soft_multiply_adds, soft_parameters
+from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft_parameters
 from meristem.data.spirals import two_spirals
 from meristem.gate import fully_open
 from meristem.nn import Network
 from meristem.nn.narrow import without_trunk
+from meristem.pictures import plot_structure
+from meristem.show.describe import describe
 from meristem.train.settle import hard_cost
 from soak import many
 
@@ -167,6 +170,28 @@ def test_what_is_closed_does_not_decay():
     assert not np.any(slope.body.weight[:, closed]) and not np.any(slope.body.weight[:, :, closed])
     assert not np.any(slope.embed.weight[closed]) and not np.any(slope.head.weight[:, closed])
     assert np.any(slope.embed.weight[~closed]) and not np.any(slope.embed.weight[:, np.asarray(network.features.value) == 0])
+
+
+@pytest.mark.parametrize("body", ["tunnel", "highway", "plain", "residual"])
+def test_units_on_closed_dimensions_are_neither_counted_nor_shown(body):
+    """Whatever their own gates are: words and pictures say the sizes that training, reports and compaction do."""
+    network = create(body)
+    if body == "tunnel":
+        network = eqx.tree_at(lambda n: n.body.gate.value, network, jnp.full((3, 8), 0.25))
+    depth, there = BODIES[body]["depth"], int((TRUNK > 0).sum())
+    assert int(hard_size(network)) == depth * there
+    inputs = jax.vmap(network.embedded)(X)
+    shown = network.body.structure(inputs).values
+    np.testing.assert_allclose(shown.sum(1), layer_sizes(network, X), rtol=1e-5)
+    assert (shown > 0).sum() == (network.body.structure().values > 0).sum() == depth * there
+    rows, title = describe(network).rows, plot_structure(network, X=X, ax=Figure().subplots()).get_title()
+    assert all(row[1].split(" of ")[0] == str(there) for row in rows[:depth])
+    if body == "tunnel":
+        assert compact(network).units == (there,) * depth
+        assert rows[-1][:3] == ["all", f"{depth * there} of 24", f"{0.25 * depth * there:.2f}"]
+        assert f"{depth * there} of 24 units open" in title
+    else:
+        assert f"of {depth * there} units" in title or f"{depth} × {there} units" in title
 
 
 def test_a_width_is_a_number_or_auto():

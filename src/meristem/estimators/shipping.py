@@ -39,7 +39,8 @@ class Shipping:
         """Write a page that says how good it is on X and y, what it is beside simpler models, and what it became.
 
         X and y are rows that it has not learned from. With `train=(X, y)`, the rows that it has, a constant, a linear model and
-        an MLP learn from the same; without, from other parts of X and y. One HTML file, no network; see docs/report.md.
+        an MLP learn from the same; without, the constant is the best for these rows, and the others learn from other parts of
+        them. One HTML file, no network; see docs/report.md.
         """
         from meristem.report import write_report
 

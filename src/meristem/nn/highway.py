@@ -113,8 +113,8 @@ class Highway(Body):
 
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
         if inputs is None:
-            return Gates(np.asarray(jax.nn.sigmoid(self.gate_bias)), "biases")
-        total = jax.jit(lambda x: jax.vmap(self.gates)(x).sum(0))
+            return Gates(np.asarray(among(self.trunk, jax.nn.sigmoid(self.gate_bias))), "biases")
+        total = jax.jit(lambda x: among(self.trunk, jax.vmap(self.gates)(x).sum(0)))
         blocks = [total(inputs[start : start + BLOCK]) for start in range(0, len(inputs), BLOCK)]
         return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
 

@@ -91,7 +91,8 @@ class Plain(Body):
         return self.depth * among(self.trunk, jnp.ones(self.width, jnp.int32)).sum(dtype=jnp.int32)
 
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
-        return Gates(np.ones(self.bias.shape), "fixed", "each added to its input" if self.skip else "without gates")
+        there = np.asarray(among(self.trunk, jnp.ones(self.bias.shape)))
+        return Gates(there, "fixed", "each added to its input" if self.skip else "without gates")
 
 
 class Residual(Plain):

@@ -12,7 +12,8 @@ import numpy as np
 class Gates:
     """A stack of layers and how open each of their units is.
 
-    values   [layers, units], from 0, which copies its input, to 1, which transforms it
+    values   [layers, units], from 0, which copies its input, to 1, which transforms it; 0 where the unit's dimension of the
+             trunk is closed: a unit that nothing reads is not there, and no size counts it
     source   where they come from: "parameters" (0 is then exact), "inputs" (functions of the input, averaged over some),
              "biases" (such functions, without an input) or "fixed" (there are no gates: every unit is open)
     remark   what else to say of it, if anything

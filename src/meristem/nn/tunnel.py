@@ -131,7 +131,7 @@ class Tunnel(Body):
         return self.hard_size() * (self.width + 2)  # an open unit's weights, bias and gate
 
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
-        return Gates(np.asarray(self.gate.value), "parameters")
+        return Gates(np.asarray(self._there()), "parameters")
 
     def unopened(self) -> str | None:
         gates = np.asarray(self.gate.value)

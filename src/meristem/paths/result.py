@@ -3,7 +3,7 @@
     path.table           name → [members]: penalty, l2, dropout, learning_rate, fold, seed, loss, error, n_parameters, …
     path.best()          the point of the best mean score on rows that were held out
     path.within_one_se() the largest penalty whose score is within one standard error of that, paired fold by fold
-    path.frontier()      the points that none beats in both score and size
+    path.frontier()      the points that none beats: none is as small and scores better, or as good and smaller
     path.at(penalty)     the best point at the penalty that is nearest
 
 The score of a member is its held-out loss with the sign turned, or what someone asked for (`score` in the table). That of a
@@ -133,7 +133,10 @@ class Path:
         return max((point for point in points if point.penalty == nearest), key=lambda point: (point.is_finished, point.score))
 
     def frontier(self) -> list[Point]:
-        """Of the points that were trained to their end those that none beats in both score and size, the smallest first."""
+        """Of the points that were trained to their end those that none beats, the smallest first.
+
+        None is as small and has a better score, or has as good a score and is smaller.
+        """
         found: list[Point] = []
         for point in sorted(self.finished, key=lambda point: (point.n_parameters, -point.score)):
             if not found or point.score > found[-1].score:
@@ -169,12 +172,14 @@ class Path:
         return plot_path(self, ax=ax)
 
     def plot_frontier(self, ax: Any = None) -> Any:
-        """Error against size, a dot for each setting that was trained to its end, those that none beats joined."""
-        from meristem.pictures.frontier import plot_frontier
+        """Held-out loss, or score, against size: a dot for each setting trained to its end; those of `frontier` are rings."""
+        from meristem.pictures.frontier import draw_frontier
 
-        points = self.finished
-        sizes, errors = ([getattr(point, name) for point in points] for name in ("n_parameters", "error"))
-        return plot_frontier(sizes, errors, colors=[point.penalty for point in points], ax=ax)
+        points, drawn = self.finished, "score" if "score" in self.table else "loss"
+        sizes, values, prices = ([getattr(point, name) for point in points] for name in ("n_parameters", drawn, "penalty"))
+        places = {point.members: place for place, point in enumerate(points)}
+        marked = [places[point.members] for point in self.frontier()]
+        return draw_frontier(sizes, values, marked, named=f"held-out {drawn}", colors=prices, ax=ax)
 
 
 def _paired_error(scores: np.ndarray, of_best: np.ndarray) -> float:

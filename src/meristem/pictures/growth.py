@@ -6,6 +6,7 @@ import numpy as np
 
 from meristem.pictures.advice import not_drawn
 from meristem.pictures.axes import from_zero
+from meristem.pictures.bag import first_of
 from meristem.pictures.canvas import canvas, titled
 from meristem.pictures.curves import CUT_LINE, PARTS, changes, layer_bar, layer_lines, line, ring
 from meristem.pictures.sheet import GREY, INK, TREE, Axes
@@ -20,7 +21,8 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
 
     The training loss is red, the validation loss blue, if there was one to choose by. Of a stack of layers the soft size of
     each layer and their sum are drawn, of a tree its soft size and its number of nodes. The ring is the model that was kept,
-    dashed lines are changes of the learning rate. `axes`: two Axes to draw on; without them a new figure is made.
+    dashed lines are changes of the learning rate. Of a bag of networks the first is drawn; any other is drawn of
+    `model.estimators_[1]`. `axes`: two Axes to draw on; without them a new figure is made.
 
     >>> from matplotlib.figure import Figure
     >>> from sklearn.datasets import make_moons
@@ -29,6 +31,8 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
     >>> [ax.get_ylabel() for ax in plot_growth(model, axes=Figure().subplots(2, 1))]
     ['loss', 'soft size']
     """
+    name = type(estimator).__name__
+    estimator, which = first_of(estimator)
     history, kept = _history(estimator), int(estimator.best_epoch_)
     with canvas("axes", axes, size=(7.0, 5.4), rows=2) as drawn:
         losses, sizes = drawn
@@ -49,7 +53,7 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
         sizes.set_xlabel("epoch")
         _legend(losses, sizes)
         what = f"epoch {kept} of {epochs} is kept" if kept else "no epoch was finite"
-        titled(losses, type(estimator).__name__, what, pad=22)
+        titled(losses, f"{name}, network {which}" if which else name, what, pad=22)
     return drawn
 
 

@@ -15,6 +15,7 @@ from meristem.nn import Network
 from meristem.nn.body import Body
 from meristem.nn.structure import Gates, Nodes
 from meristem.pictures.advice import not_drawn
+from meristem.pictures.bag import first_of
 from meristem.pictures.gates import GatePicture, draw_gates
 from meristem.pictures.sheet import Axes
 from meristem.pictures.strips import strips_of
@@ -32,6 +33,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     `X` [samples, features], or without it those that the biases alone would give are drawn. A budding perceptron is a tree:
     its leaves are the layers, in the order of their use, an inner node has its γ written in it; above a root that may copy
     its input stands γ₀. Where the width of the trunk is learned, or inputs may close, a strip shows how open each of them is.
+    Of an estimator that is a bag of networks the first is drawn; any other is drawn of `model.estimators_[1]`.
 
     >>> import jax
     >>> from matplotlib.figure import Figure
@@ -39,6 +41,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     >>> plot_structure(network, ax=Figure().subplots()).get_title()
     'Tunnel network: no unit is open'
     """
+    model, which = first_of(model)
     network = _network(model)
     body = network.body
     inputs = None if X is None else jax.vmap(network.embedded)(jnp.asarray(_features(model, network, X)))
@@ -46,8 +49,8 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     name = type(body).__name__
     if isinstance(shown, Nodes):
         words = _tree_words(body, shown, network.embed.weight.shape[0])
-        return draw_tree(shown, (f"{name} perceptron", words), ax, strips_of(network))
-    picture = _gate_picture(shown, f"{name} network", 0 if inputs is None else len(inputs))
+        return draw_tree(shown, (f"{name} perceptron {which}".rstrip(), words), ax, strips_of(network))
+    picture = _gate_picture(shown, f"{name} network {which}".rstrip(), 0 if inputs is None else len(inputs))
     return draw_gates(replace(picture, strips=strips_of(network)), ax)
 
 
@@ -79,8 +82,8 @@ def _tree_words(body: Body, nodes: Nodes, width: int) -> str:
 def _gate_picture(gates: Gates, name: str, samples: int) -> GatePicture:
     """What is said of gates, by where they come from."""
     values = gates.values
-    layers, units = values.shape
     is_open = values > 0
+    layers, units = len(values), is_open.sum(1).max()
     label: str | None = None
     summed, counted, is_counted = SOFT, "units with\ngate > ½", values > 0.5
     if gates.source == "parameters":
@@ -89,10 +92,10 @@ def _gate_picture(gates: Gates, name: str, samples: int) -> GatePicture:
         )
         label, counted, is_counted = f"gate: {RANGE}; grey: closed, exactly 0", "open units\n(gate > 0)", is_open
     elif gates.source == "inputs":
-        words = f"soft size {values.sum():.1f} of {values.size} units"
+        words = f"soft size {values.sum():.1f} of {is_open.sum()} units"
         label = f"mean gate over {samples} samples: {RANGE}"
     elif gates.source == "biases":
-        words, summed = f"{values.size} units, gates of the biases alone", "Σ gates"
+        words, summed = f"{is_open.sum()} units, gates of the biases alone", "Σ gates"
         label = f"gate without an input: {RANGE}; X=… draws the mean gate"
     else:  # as if all gates were 1: every unit counts
         words, summed, counted, is_counted = f"{layers} × {units} units", "soft size", "units", is_open

@@ -20,7 +20,7 @@ from meristem.report.judge import CLASS, NUMBER
 from meristem.report.numbers import count, figure, listed, rate, share
 from meristem.report.searched import chosen_of
 from meristem.report.svg import cut
-from meristem.report.words import named, verdict
+from meristem.report.words import differs, named, verdict
 
 FEW, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # rows; width of an interval (else a quarter)
 LARGE, LITTLE = 10, 0.01  # times the parameters; a gain that is hardly one
@@ -52,10 +52,9 @@ def _beside(evidence: Evidence) -> list[str]:
     for name, words in (("constant", "It may have learned nothing"), ("linear model", "The network may not be worth it")):
         one = others.get(name)
         if one is not None and (said := verdict(one)) != "clearly better":
-            gain, low, high = (rate(value) for value in one.gain)
-            lines.append(
-                f"{words}: it is {said} than {named(one, evidence.kind)} (difference {gain}, 95 % interval {low} to {high})."
-            )
+            interval = differs(one)
+            why = interval if one.same else f"difference {rate(one.gain[0])}, 95 % interval {interval}"
+            lines.append(f"{words}: it is {said} than {named(one, evidence.kind)} ({why}).")
     mlp, n = others.get("MLP of default size"), int(evidence.model.n_parameters_)
     if mlp is not None and n >= LARGE * mlp.n_parameters and (mlp.gain[1] <= 0 or mlp.gain[0] < LITTLE):
         lines.append(

@@ -17,6 +17,8 @@ from meristem.report.importance import Importance, shuffled
 from meristem.report.judge import CLASS, LABELS, MEASURES, Judge, outputs_of, said_of
 
 SECONDS, BESIDE = 3.0, 15.0  # for shuffling; for what is fitted beside
+BEST = "The constant is the best that there is for these very rows."
+CROSSED = f"{BEST} The others learned from two thirds of them at a time and predicted the rest, so they know fewer rows."
 UNPAIRED = (
     "They were not trained again, and what they said of each row is not in the model’s file: the intervals of the differences "
     "are as if on other rows, wider than in the report that was written with the fit."
@@ -31,6 +33,7 @@ class Beside:
     score: dict[str, Any]
     gain: tuple[float, float, float]
     n_parameters: int
+    same: tuple[str, int] | None = None  # "answers", or else "scores", and of how many rows, where no row tells them apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,8 @@ def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
     off = judge.off(said)
     if train is None:
         others = crossed(judge, X, seconds=BESIDE, seed=seed)
-        how = "The others learned from two thirds of these same rows at a time and predicted the rest, so they know fewer rows."
+        others = others._replace(said=others.said | {"constant": judge.constant})
+        how = CROSSED if len(others.said) > 1 else BEST
     else:
         if not isinstance(train, tuple | list) or len(train) != 2:
             raise ValueError(f"train is a {type(train).__name__}; it must be a pair (X, y).")
@@ -100,7 +104,7 @@ def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
         rows=f"{len(judge.y):,} rows" if len(judge.y) != 1 else "1 row",
         score=judge.score(off, seed),
         n_rows=len(judge.y),
-        beside=_beside(model, judge, off, others.said, seed),
+        beside=_beside(model, judge, said, others.said, seed),
         how_beside=how + _cut_short(others.lacks),
         judge=judge,
         said=said,
@@ -144,7 +148,7 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
     score = facts["score"] if is_held else judge.score(off, seed)
     n = int(facts["rows"]["test"]) if is_held else len(judge.y)
     if held.said:
-        beside, how = _beside(estimator, judge, off, held.said, seed, facts), _same(facts, n)
+        beside, how = _beside(estimator, judge, said, held.said, seed, facts), _same(facts, n)
     else:
         beside, how = (
             _recorded(estimator, facts, score),
@@ -184,13 +188,15 @@ def _cut_short(lacks: dict[str, str]) -> str:
 
 
 def _beside(
-    model: Any, judge: Judge, off: np.ndarray, others: dict[str, np.ndarray], seed: int, facts: dict[str, Any] | None = None
+    model: Any, judge: Judge, said: np.ndarray, others: dict[str, np.ndarray], seed: int, facts: dict[str, Any] | None = None
 ) -> tuple[Beside, ...]:
-    sizes, found = n_parameters(model._columns_.n_inputs, judge.n_values), []
-    for name, said in others.items():
-        own = judge.off(said)
+    sizes, found, off = n_parameters(model._columns_.n_inputs, judge.n_values), [], judge.off(said)
+    for name, other in others.items():
+        own = judge.off(other)
         score = judge.score(own, seed) if facts is None else facts["baselines"][name]
-        found.append(Beside(NAMES[name], score, judge.gain(off, own, seed), sizes[name]))
+        alike = {"answers": np.array_equal(np.ravel(said), np.ravel(other)), "scores": np.array_equal(off, own)}
+        same = next(((what, len(off)) for what, is_alike in alike.items() if is_alike), None)
+        found.append(Beside(NAMES[name], score, judge.gain(off, own, seed), sizes[name], same))
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ class Importance(NamedTuple):
     """Of each group the mean loss of score and its standard deviation over the repeats."""
 
     mean: np.ndarray
-    spread: np.ndarray
+    spread: np.ndarray | None  # None: of a single one it is unknown
     rows: int
     repeats: int
 
@@ -72,5 +72,5 @@ def shuffled(
                 spoken = time.monotonic()
                 print(f"report: shuffled {place + 1} of {len(groups)} inputs", file=sys.stderr, flush=True)
         rounds.append(lost)
-    spread = np.std(rounds, 0, ddof=1) if len(rounds) > 1 else np.zeros(len(groups))
+    spread = np.std(rounds, 0, ddof=1) if len(rounds) > 1 else None
     return Importance(np.mean(rounds, 0), spread, len(rows), len(rounds))

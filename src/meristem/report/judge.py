@@ -81,9 +81,22 @@ class Judge:
     def base(self) -> np.ndarray:
         if self.kind in (CLASS, LABELS):
             return np.ones(len(self.y))
+        return self.off(self.constant)
+
+    @property
+    def constant(self) -> np.ndarray:
+        """What is best said of every one of these rows alike, as `off` takes it: the commonest class, the mean.
+
+        >>> Judge("class", np.array([2, 0, 2]), ("a", "b", "c")).constant.tolist()
+        [2, 2, 2]
+        """
+        if self.kind == CLASS:
+            return np.full(len(self.y), np.bincount(self.y[self.y >= 0], minlength=1).argmax())
         if self.kind == QUANTILES:
-            return self._pinball(np.repeat(np.quantile(self.y, self.levels, axis=0).T.reshape(1, -1), len(self.y), 0))
-        return self._squared(self.y.mean(0))
+            best = np.quantile(self.y, self.levels, axis=0).T.reshape(-1)
+        else:
+            best = self.y.mean(0) if self.kind == NUMBER else (self.y.mean(0) > 0.5).astype(float)
+        return np.repeat(best[None], len(self.y), 0)
 
     def off(self, said: np.ndarray) -> np.ndarray:
         """Of places of classes, labels or numbers, or of all quantiles [n, columns · levels]."""

@@ -15,6 +15,8 @@ from meristem.report.section import Section, Table
 from meristem.report.svg import cut
 from meristem.tables.encoding import inputs_in_words
 
+NO_FILE = "none: the table came from no file"
+
 
 def made(evidence: Evidence) -> Section:
     """Data, seed, versions, parameters."""
@@ -24,7 +26,8 @@ def made(evidence: Evidence) -> Section:
         counted = facts["rows"]
         rows += [
             ["table", cut(str(facts["table"]), 120)],
-            ["rows", f"{count(counted['all'])}: {count(counted['train'])} to learn from, {count(counted['test'])} held out"],
+            ["rows", f"{count(counted['all'])}: {', '.join(_used(facts))}"],
+            *_tested(facts),
             [
                 "inputs",
                 f"{inputs_in_words(facts['inputs'], len(model._columns_.gaps))}, from {many(len(facts['columns']), 'column')}",
@@ -38,7 +41,7 @@ def made(evidence: Evidence) -> Section:
     seed = facts["seed"] if facts else model.random_state
     rows += [
         ["seed", str(seed) if seed is not None else "none was given: another fit gives another model"],
-        ["digest of the data (SHA-256)", evidence.digest or "none: the table came from no file"],
+        ["digest of the data (SHA-256)", evidence.digest or NO_FILE],
     ]
     then = {name: str(text) for name, text in facts.get("versions", {}).items()} if facts else {}
     rows += [["versions it was made with", _named(then)]] if then else []
@@ -48,6 +51,30 @@ def made(evidence: Evidence) -> Section:
     if given:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], given, len(given) > 6))
     return Section("made", "Data, seed and versions", [], [], tables)
+
+
+def _used(facts: dict[str, Any]) -> list[str]:
+    """What the rows of its table are for; together they are all.
+
+    >>> _used({"rows": {"train": 130, "test": 48, "without_target": 2}, "test": {"table": "test.csv", "sha256": None}})
+    ['130 to learn from', '2 without a target']
+    """
+    counted = facts["rows"]
+    held = [] if facts.get("test") else [f"{count(counted['test'])} held out"]
+    without = [f"{count(counted['without_target'])} without a target"] if counted["without_target"] else []
+    return [f"{count(counted['train'])} to learn from", *held, *without]
+
+
+def _tested(facts: dict[str, Any]) -> list[list[str]]:
+    """The table that it was tested on, where that is one of its own."""
+    test = facts.get("test")
+    if not test:
+        return []
+    return [
+        ["test table", cut(str(test["table"]), 120)],
+        ["rows of the test table", f"{count(facts['rows']['test'])} with a target"],
+        ["digest of the test table (SHA-256)", test["sha256"] or NO_FILE],
+    ]
 
 
 def _named(found: dict[str, str]) -> str:

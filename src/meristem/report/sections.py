@@ -17,7 +17,7 @@ from meristem.report.evidence import Evidence
 from meristem.report.figures import growth, importance, network, score, tree
 from meristem.report.numbers import count, figure, rate, span
 from meristem.report.section import Section, Table
-from meristem.report.words import verdict
+from meristem.report.words import differs, verdict
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # that are shown; rows of a table
 
@@ -52,10 +52,7 @@ def scores(evidence: Evidence) -> Section | None:
     scored = [[name, rate(one["value"]), count(size)] for (name, one), size in zip(rows, sizes, strict=True)]
     tables = [Table("Each model", ["model", own["measure"], "parameters"], scored)]
     if evidence.beside:
-        leads = [
-            [one.name, verdict(one), rate(one.gain[0]), f"{rate(one.gain[1])} to {rate(one.gain[2])}"]
-            for one in evidence.beside
-        ]
+        leads = [[one.name, verdict(one), rate(one.gain[0]), differs(one)] for one in evidence.beside]
         caption = "This model beside the others" + ("" if evidence.is_paired else "; intervals as if on other rows, wider")
         tables.append(Table(caption, ["beside", "it is", "by", "95 % interval"], leads))
     words = [f"{_measured(own['measure'])} {evidence.how_beside if evidence.beside else ''}".strip()]
@@ -143,12 +140,17 @@ def inputs(evidence: Evidence) -> Section | None:
     told = evidence.importance
     if told is not None:
         order = np.argsort(-told.mean, kind="stable")
-        ranked = [(evidence.columns[place], float(told.mean[place]), float(told.spread[place])) for place in order]
+        spread = [None] * len(order) if told.spread is None else told.spread.tolist()
+        ranked = [(evidence.columns[place], float(told.mean[place]), spread[place]) for place in order]
         figures.append(importance.draw(ranked[:MOST_INPUTS], evidence.measure))
-        times = "once" if told.repeats == 1 else f"{told.repeats} times"
+        times, lines = (
+            ("once", "; how much another shuffling would differ is unknown")
+            if told.spread is None
+            else (f"{told.repeats} times", ", thin lines its standard deviation over the shufflings")
+        )
         words.append(
             f"Each column’s values were shuffled {times} among {many(told.rows, 'row')}; bars are what the {evidence.measure} "
-            "loses, thin lines its standard deviation over the shufflings. A column that another can stand in for loses little."
+            f"loses{lines}. A column that another can stand in for loses little."
             " Below 0, these rows came out better with the column shuffled; on other rows that may be otherwise."
         )
         if len(ranked) > MOST_INPUTS:
@@ -156,15 +158,9 @@ def inputs(evidence: Evidence) -> Section | None:
                 f"The {MOST_INPUTS} that matter most are drawn; {many(len(ranked) - MOST_INPUTS, 'more column')} matter less."
             )
         if len(ranked) > 1:
-            rows = [[name, rate(mean), rate(spread)] for name, mean, spread in ranked[:MOST_ROWS]]
-            tables.append(
-                Table(
-                    "How much each column matters",
-                    ["column", f"{evidence.measure} lost", "standard deviation"],
-                    rows,
-                    is_folded=True,
-                )
-            )
+            names = ["column", f"{evidence.measure} lost", *(["standard deviation"] if told.spread is not None else [])]
+            rows = [[name, *(rate(value) for value in values if value is not None)] for name, *values in ranked[:MOST_ROWS]]
+            tables.append(Table("How much each column matters", names, rows, is_folded=True))
     gone = [
         *((name, why) for name, why in evidence.dropped),
         *((name, "its gate is closed: not read") for name in evidence.unused),

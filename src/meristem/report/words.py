@@ -85,6 +85,20 @@ def verdict(one: Beside) -> str:
     return "not clearly better" if gain > 0 else "no better"
 
 
+def differs(one: Beside) -> str:
+    """The interval of the difference; where no row tells two models apart, that.
+
+    >>> differs(Beside("constant", {}, (0.2, 0.1, 0.3), 1))
+    '0.100 to 0.300'
+    >>> differs(Beside("constant", {}, (0.0, 0.0, 0.0), 1, same=("answers", 48)))
+    'the answers are the same on all 48 rows'
+    """
+    if one.same:
+        what, n = one.same
+        return f"the {what} are the same on all {count(n)} rows"
+    return f"{rate(one.gain[1])} to {rate(one.gain[2])}"
+
+
 def _compared(evidence: Evidence) -> list[str]:
     """Others by what ours is beside them, the best news first."""
     found: dict[str, list[str]] = {}

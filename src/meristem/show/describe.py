@@ -82,14 +82,15 @@ def _many(n: int, what: str) -> str:
 def _gates(gates: Gates) -> Rows:
     """A row per layer; where 0 is exact, also all layers together."""
     if gates.source == "fixed":
-        return ["layer", "units"], [[str(layer + 1), str(len(row))] for layer, row in enumerate(gates.values)]
+        return ["layer", "units"], [[str(layer + 1), str((row > 0).sum())] for layer, row in enumerate(gates.values)]
     if gates.source == "parameters":
         layers = [(str(layer + 1), row) for layer, row in enumerate(gates.values)]
         return ["layer", "open units", "soft size", "widest gate"], [
             [name, f"{(values > 0).sum()} of {values.size}", f"{values.sum():.2f}", f"{values.max():.2f}"]
             for name, values in [*layers, ("all", gates.values)]
         ]
-    means = [[str(layer + 1), str(len(row)), f"{row.mean():.2f}"] for layer, row in enumerate(gates.values)]
+    there = [row[row > 0] for row in gates.values]
+    means = [[str(layer + 1), str(len(row)), f"{row.mean() if len(row) else 0:.2f}"] for layer, row in enumerate(there)]
     return ["layer", "units", "mean gate" if gates.source == "inputs" else "mean gate at input 0"], means
 
 

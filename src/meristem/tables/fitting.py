@@ -206,6 +206,7 @@ def _found(model: TableModel, known: Understood, beside: dict[str, Any], *, used
     return {
         "table": table.source.strip("'\""),
         "table_sha256": table.digest,
+        "test": {"table": known.apart.source.strip("'\""), "sha256": known.apart.digest} if known.is_apart else None,
         "target": goal.name,
         "task": goal.task,
         "why": goal.why,

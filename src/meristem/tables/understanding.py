@@ -48,6 +48,11 @@ class Understood:
         return cls(table, goal, train, apart, held, Encoding.of(table, train, without=[target]))
 
     @property
+    def is_apart(self) -> bool:
+        """Whether it is tested on a table of its own."""
+        return self.apart is not self.table
+
+    @property
     def n_marks(self) -> int:
         """How many inputs the estimator will add, that tell of gaps: one for each number or date that is missing in a row."""
         numbers = [one for one in self.encoding.columns if one.kind != CATEGORY]
@@ -60,8 +65,9 @@ class Understood:
         kinds = [one.kind for one in self.encoding.columns]
         seen = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         offer = " (--task number, or task='number', to predict it as a number)" * goal.why.endswith("different whole numbers")
+        tested = f"{len(self.held):,} of {self.apart.source} to test on" if self.is_apart else f"{len(self.held):,} held out"
         return [
-            f"{table.source}: {table.rows:,} rows{without}; {len(self.train):,} to learn from, {len(self.held):,} held out",
+            f"{table.source}: {table.rows:,} rows{without}; {len(self.train):,} to learn from, {tested}",
             f"target {goal.name!r}: {goal.why}{offer}",
             f"columns: {seen}; {inputs_in_words(len(self.encoding.inputs), self.n_marks)}",
             *(f"dropped column {name!r}: {why}" for name, why in self.encoding.dropped),
