@@ -1,5 +1,7 @@
 """Tables that are not what they seem: each mistake that people make with a file is one line, and says what to do."""
 
+import html
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,41 @@ def test_predict_keeps_columns_and_refuses_another_table(tmp_path):
     done = meristem_here("predict", model, new)
     assert done.returncode == 2 and done.stdout == ""
     assert "lacks 2 of the model's 3 columns: 'size', 'job'; give a table that has them." in done.stderr
+
+
+WRITTEN = {
+    "dollars": (lambda n: f'"${n * 31:,}.04"', "looks like numbers, but '$0.04' is none: it is dropped; write plain numbers"),
+    "euros": (lambda n: f"{n % 7}.93 €", "looks like numbers, but '0.93 €' is none: it is read as categories; write plain"),
+    "shares": (lambda n: f"{n % 9}.0%", "looks like numbers, but '0.0%' is none: it is read as categories; write plain"),
+    "thousands": (lambda n: f'"{1000 + n},485"', "looks like numbers, but '1000,485' is none: it is dropped; write plain"),
+    "gaps": (lambda n: n % 30 or "unknown", "looks like numbers, but 'unknown' is none: it is read as categories; write plain"),
+    "points": (lambda n: f"{n % 28 + 1:02}.07.2012", "looks like dates, but '01.07.2012' is none: it is read as categories; "),
+    "strokes": (lambda n: f"{n % 12 + 1}/{n % 28 + 1}/2021", "looks like dates, but '1/1/2021' is none: it is read as categories"),
+    "months": (lambda n: f"{n % 28 + 1} July 2012", "looks like dates, but '1 July 2012' is none: it is read as categories; "),
+}
+
+
+@pytest.mark.parametrize("rows", [300, 3000], ids=["few values", "more than are kept as texts"])
+def test_numbers_and_dates_as_people_write_them_are_doubtful(tmp_path, rows):
+    text = ",".join([*WRITTEN, "seat", "side"]) + "\n"
+    for n in range(rows):
+        text += ",".join(str(write(n)) for write, _ in WRITTEN.values()) + f",{n % 20}{'AB'[n % 2]},{'lr'[n % 2]}\n"
+    said = [line for line in understood(tmp_path, text, "side").words() if line.startswith("doubtful")]
+    assert len(said) == len(WRITTEN) and "write dates as 2012-07-25" in said[-1]
+    for line, (name, (_, words)) in zip(said, WRITTEN.items(), strict=True):
+        assert line.startswith(f"doubtful: column {name!r} {words}")
+
+
+def test_what_was_doubtful_stands_in_the_report(tmp_path):
+    lines = people(60).splitlines()
+    rows = [f'"${1000 + n % 9:,}",{one}' for n, one in enumerate(lines[1:])]
+    (tmp_path / "table.csv").write_text("\n".join([f"fee,{lines[0]}", *rows]))
+    done = meristem_here("fit", tmp_path / "table.csv", "--target", "rich", "--out", tmp_path / "out", *FEW)
+    doubt = "column 'fee' looks like numbers, but '$1,000' is none: it is read as categories; write plain numbers, such as 8622.04"
+    assert done.returncode == 0 and f"doubtful: {doubt}" in done.stderr
+    assert f"C{doubt[1:]}" in doubts_in(tmp_path / "out")
+
+
+def doubts_in(out):
+    page = html.unescape((out / "report.html").read_text())
+    return page.partition("What to doubt</h2>")[2].partition("</ul>")[0]

@@ -4,7 +4,7 @@
 
     beside others   no better than a constant or a linear model; many times as large as an MLP for little
     what was said   classes that are never said; numbers on the side of 0 where none is; surer, or less sure, than it should be
-    the rows        few of them, a wide interval, rows left out
+    the rows        few of them, a wide interval, rows left out; what `fit` doubted of the table, such as numbers read as texts
     the search      ended by time, a price at the end of those that were tried, a far smaller network that is as good
 
 Imports evidence and words; page imports it.
@@ -116,7 +116,10 @@ def _sureness(evidence: Evidence) -> list[str]:
 def _of_facts(facts: dict[str, Any]) -> list[str]:
     lines = []
     if facts:
-        rows = facts["rows"]
+        rows, of_table = facts["rows"], facts.get("doubts", [])
+        lines += [_sentence(line) for line in of_table[:MOST_NAMED]]
+        if (n := len(of_table) - MOST_NAMED) > 0:
+            lines.append(f"There {'is' if n == 1 else 'are'} {many(n, 'more doubt')} about the table, in summary.json.")
         if facts["seconds"].get("ended_the_search"):
             lines.append("The search was ended by its limit of time; with more it may find a better model.")
         if rows["without_target"] > 0.05 * rows["all"]:

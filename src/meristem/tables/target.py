@@ -5,7 +5,7 @@
 Texts are classes. Numbers are classes where there are two of them, or few whole ones (at most 20, ten rows each on average);
 else numbers. `task` says otherwise. Labels stay as the table has them: whole numbers, booleans and texts of frames; of files
 texts, or numbers where every text is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
-Imports column, kinds and reading.
+Imports column, kinds and written.
 """
 
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
     """The task, why, the values, and the rows that have one."""
     numbers, is_numeric, name = column.as_numbers(), kind_of(column).kind == NUMBER or _all_numbers(column), column.name
     if task == NUMBER and not is_numeric:
-        such = column.texts[0] if column.texts else column.example
+        such = column.example or column.texts[0]
         raise ValueError(f"task={task!r}, but column {name!r} holds texts, such as {such!r}; leave task out for classes.")
     if not is_numeric and column.codes is None:
         raise ValueError(f"{source}: column {name!r} holds more than {MOST_TEXTS:,} different texts; choose another target.")

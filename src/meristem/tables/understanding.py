@@ -3,8 +3,8 @@
     Understood.of(table, target="price", task=None, test=0.2, seed=0) → Understood;  .words() → what there is to say of it
 
 Rows without a target are left out. Of the rest `test` is a share that is held out (of classes as much of each), or a table of
-its own. Everything that is wrong with a table is found here, before anything is computed or written. Imports the encoding and
-the target; fitting and commands import it.
+its own. Everything that is wrong with a table is found here, before anything is computed or written. Imports the encoding,
+the target and written; fitting and commands import it.
 """
 
 from dataclasses import dataclass, field
@@ -12,13 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.check import cut
+from meristem.check import cut, short
 from meristem.tables.column import number_of
 from meristem.tables.encoding import Encoding, inputs_in_words
 from meristem.tables.kinds import CATEGORY, NUMBER
 from meristem.tables.reading import tabled
 from meristem.tables.table import Table
 from meristem.tables.target import CLASS, MOST_NAMED, Target
+from meristem.tables.written import mistaken_of
 
 LEAST_ROWS = 10  # on each side of a split
 
@@ -89,6 +90,7 @@ class Understood:
         numbers = [name for name in self.table.columns if not np.isnan(number_of(name))]
         if 2 * len(numbers) > len(self.table.columns):
             lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
+        lines += self._mistaken()
         if self.goal.task != CLASS:
             return lines
         labels, counts = np.unique(self.goal.values[self.goal.rows], return_counts=True)
@@ -102,6 +104,18 @@ class Understood:
             lines.append(f"class {once[0]!r} has one row: nothing can be learned of it")
         elif once:
             lines.append(f"{len(once):,} classes have one row each, such as {once[0]!r}: nothing can be learned of them")
+        return lines
+
+
+    def _mistaken(self) -> list[str]:
+        """Columns that look like numbers or dates and are read as texts."""
+        found = {name: "dropped" for name, _ in self.encoding.dropped}
+        found |= {one.name: "read as categories" for one in self.encoding.columns if one.kind == CATEGORY}
+        found |= {self.goal.name: "read as classes"} if self.goal.task == CLASS else {}
+        lines = []
+        for name in [name for name in self.table.columns if name in found]:
+            if (mistaken := mistaken_of(self.table[name])) is not None:
+                lines.append(f"column {short(name)} {mistaken.words()}: it is {found[name]}; {mistaken.remedy}")
         return lines
 
 
