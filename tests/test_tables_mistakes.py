@@ -108,7 +108,7 @@ WRITTEN = {
     "thousands": (lambda n: f'"{1000 + n},485"', "looks like numbers, but '1000,485' is none: it is dropped; write plain"),
     "gaps": (lambda n: n % 30 or "unknown", "looks like numbers, but 'unknown' is none: it is read as categories; write plain"),
     "points": (lambda n: f"{n % 28 + 1:02}.07.2012", "looks like dates, but '01.07.2012' is none: it is read as categories; "),
-    "strokes": (lambda n: f"{n % 12 + 1}/{n % 28 + 1}/2021", "looks like dates, but '1/1/2021' is none: it is read as categories"),
+    "strokes": (lambda n: f"{n % 12 + 1}/{n % 28 + 1}/2021", "looks like dates, but '1/1/2021' is none: it is read as "),
     "months": (lambda n: f"{n % 28 + 1} July 2012", "looks like dates, but '1 July 2012' is none: it is read as categories; "),
 }
 
@@ -129,7 +129,7 @@ def test_what_was_doubtful_stands_in_the_report(tmp_path):
     rows = [f'"${1000 + n % 9:,}",{one}' for n, one in enumerate(lines[1:])]
     (tmp_path / "table.csv").write_text("\n".join([f"fee,{lines[0]}", *rows]))
     done = meristem_here("fit", tmp_path / "table.csv", "--target", "rich", "--out", tmp_path / "out", *FEW)
-    doubt = "column 'fee' looks like numbers, but '$1,000' is none: it is read as categories; write plain numbers, such as 8622.04"
+    doubt = "column 'fee' looks like numbers, but '$1,000' is none: it is read as categories; write plain numbers"
     assert done.returncode == 0 and f"doubtful: {doubt}" in done.stderr
     assert f"C{doubt[1:]}" in doubts_in(tmp_path / "out")
 
@@ -137,3 +137,20 @@ def test_what_was_doubtful_stands_in_the_report(tmp_path):
 def doubts_in(out):
     page = html.unescape((out / "report.html").read_text())
     return page.partition("What to doubt</h2>")[2].partition("</ul>")[0]
+
+
+@pytest.mark.parametrize("rows", [300, 3000], ids=["few values", "more than are kept as texts"])
+@pytest.mark.parametrize("write", [lambda n: f'"${19 * n:,}.00"', lambda n: f"{n / 8}%", lambda n: n if n % 30 else f"no {n}"])
+def test_a_target_that_looks_like_numbers_is_refused_with_what_to_do(tmp_path, rows, write):
+    text = "age,price\n" + "".join(f"{n % 7},{write(n)}\n" for n in range(rows))
+    example = str(write(0)).strip('"')
+    said = refused(tmp_path, text, "--target", "price")
+    assert f"'price' looks like numbers, but {example!r} is none; write plain numbers, such as 8622.04, and leave" in said
+    said = refused(tmp_path, text, "--target", "price", "--task", "number")
+    assert f"--task='number': column 'price' looks like numbers, but {example!r} is none; write plain" in said
+
+
+def test_a_target_that_looks_like_dates_is_refused_with_what_to_do(tmp_path):
+    text = "age,day\n" + "".join(f"{n % 7},{n % 28 + 1}.{n % 12 + 1}.{2000 + n}\n" for n in range(60))
+    said = refused(tmp_path, text, "--target", "day")
+    assert "target 'day' looks like dates, but '1.1.2000' is none; make numbers of them first, such as days from a day." in said

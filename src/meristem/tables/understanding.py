@@ -106,7 +106,6 @@ class Understood:
             lines.append(f"{len(once):,} classes have one row each, such as {once[0]!r}: nothing can be learned of them")
         return lines
 
-
     def _mistaken(self) -> list[str]:
         """Columns that look like numbers or dates and are read as texts."""
         found = {name: "dropped" for name, _ in self.encoding.dropped}
