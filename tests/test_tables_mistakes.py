@@ -1,6 +1,7 @@
 """Tables that are not what they seem: each mistake that people make with a file is one line, and says what to do."""
 
 import html
+import json
 
 import numpy as np
 import pytest
@@ -125,13 +126,20 @@ def test_numbers_and_dates_as_people_write_them_are_doubtful(tmp_path, rows):
 
 
 def test_what_was_doubtful_stands_in_the_report(tmp_path):
-    lines = people(60).splitlines()
-    rows = [f'"${1000 + n % 9:,}",{one}' for n, one in enumerate(lines[1:])]
-    (tmp_path / "table.csv").write_text("\n".join([f"fee,{lines[0]}", *rows]))
-    done = meristem_here("fit", tmp_path / "table.csv", "--target", "rich", "--out", tmp_path / "out", *FEW)
-    doubt = "column 'fee' looks like numbers, but '$1,000' is none: it is read as categories; write plain numbers"
-    assert done.returncode == 0 and f"doubtful: {doubt}" in done.stderr
-    assert f"C{doubt[1:]}" in doubts_in(tmp_path / "out")
+    lines, fees = people(1200).splitlines(), [f"fee {place}" for place in range(10)]
+    rows = [f"number {n}," + f'"${1000 + n:,}",' * 10 + one for n, one in enumerate(lines[1:])]
+    (tmp_path / "table.csv").write_text("\n".join([f"address,{','.join(fees)},{lines[0]}", *rows]))
+    how = ["--test", "0.96", *FEW]
+    done = meristem_here("fit", tmp_path / "table.csv", "--target", "rich", "--out", tmp_path / "out", *how)
+    assert done.returncode == 0, done.stderr
+    doubts = doubts_in(tmp_path / "out")
+    for name in fees:
+        doubt = f"olumn {name!r} looks like numbers, but '$1,000' is none: it is dropped; write plain numbers"
+        assert f"doubtful: c{doubt}" in done.stderr and (f"C{doubt}" in doubts) is (name in fees[:8])
+    assert "There are 2 more doubts about the table, in summary.json." in doubts
+    assert "Columns of more than 1,000 categories are dropped: “address”, “fee 0”, " in doubts
+    assert "“fee 6” and 3 more. If one matters, give it in fewer." in doubts
+    assert len(json.loads((tmp_path / "out" / "summary.json").read_text())["doubts"]) == len(fees)
 
 
 def doubts_in(out):

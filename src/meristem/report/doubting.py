@@ -21,6 +21,7 @@ from meristem.report.numbers import count, figure, listed, rate, share
 from meristem.report.searched import chosen_of
 from meristem.report.svg import cut
 from meristem.report.words import named, verdict
+from meristem.tables.kinds import TOO_MANY
 
 FEW, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # rows; width of an interval (else a quarter)
 LARGE, LITTLE = 10, 0.01  # times the parameters; a gain that is hardly one
@@ -39,7 +40,7 @@ def doubts(evidence: Evidence) -> list[str]:
         width = score["high"] - score["low"]
         if width > WIDE.get(score["measure"], 0.25):
             lines.append(f"The interval is wide: anything from {rate(score['low'])} to {rate(score['high'])} is plausible.")
-    lines += _of_facts(evidence.facts) + _of_search(evidence)
+    lines += _of_facts(evidence.facts) + _dropped(evidence) + _of_search(evidence)
     return list(dict.fromkeys(lines))
 
 
@@ -74,9 +75,8 @@ def _never_said(evidence: Evidence) -> list[str]:
     never = np.flatnonzero((rows > 0) & (np.bincount(said, minlength=len(judge.labels)) == 0))
     if not len(never):
         return []
-    names = [f"“{cut(judge.labels[c], 40)}” ({many(int(rows[c]), 'row')})" for c in never[:MOST_NAMED]]
-    names += [f"{len(never) - MOST_NAMED} more"] if len(never) > MOST_NAMED else []
-    return [f"It never says {listed(names)}, though {'it is' if len(never) == 1 else 'they are'} among the rows."]
+    names = [f"“{cut(judge.labels[c], 40)}” ({many(int(rows[c]), 'row')})" for c in never]
+    return [f"It never says {_some(names)}, though {'it is' if len(never) == 1 else 'they are'} among the rows."]
 
 
 def _beyond_zero(evidence: Evidence) -> list[str]:
@@ -91,6 +91,10 @@ def _beyond_zero(evidence: Evidence) -> list[str]:
             furthest = figure(float(-sign * beyond.max()))
             lines.append(f"{_rows(n)} predicted {side} 0, as far as {furthest}, where no true number is.")
     return lines
+
+
+def _some(names: list[str]) -> str:
+    return listed(names[:MOST_NAMED] + [f"{len(names) - MOST_NAMED} more"] * (len(names) > MOST_NAMED))
 
 
 def _rows(n: int) -> str:
@@ -129,6 +133,12 @@ def _of_facts(facts: dict[str, Any]) -> list[str]:
                 f"It learned from {count(rows['searched_with'])} of the {count(rows['train'])} rows there were to learn from."
             )
     return lines
+
+
+def _dropped(evidence: Evidence) -> list[str]:
+    """Columns that were dropped though they may say something: with so many categories."""
+    names = [f"“{cut(name, 40)}”" for name, why in evidence.dropped if why == TOO_MANY]
+    return [f"Columns of {TOO_MANY} are dropped: {_some(names)}. If one matters, give it in fewer."] if names else []
 
 
 def _of_search(evidence: Evidence) -> list[str]:
