@@ -162,3 +162,14 @@ def test_a_target_that_looks_like_dates_is_refused_with_what_to_do(tmp_path):
     text = "age,day\n" + "".join(f"{n % 7},{n % 28 + 1}.{n % 12 + 1}.{2000 + n}\n" for n in range(60))
     said = refused(tmp_path, text, "--target", "day")
     assert "target 'day' looks like dates, but '1.1.2000' is none; make numbers of them first, such as days from a day." in said
+
+
+def test_a_class_of_one_row_is_learned_from_and_the_others_are_held_out_as_much_of_each(tmp_path):
+    labels = np.random.default_rng(0).permutation(["often"] * 150 + ["seldom"] * 40 + ["rare"] * 10 + ["once"] + ["twice"] * 2)
+    text = "x,grade\n" + "".join(f"{n},{one}\n" for n, one in enumerate(labels))
+    known = understood(tmp_path, text, "grade")
+    held = dict(zip(*np.unique(known.goal.values[known.held], return_counts=True), strict=True))
+    assert held.keys() <= {"often", "seldom", "rare", "twice"} and len(known.held) == 41 and len(known.train) == 162
+    assert held["often"] in (30, 31) and held["seldom"] == 8 and held["rare"] == 2
+    assert "once" in known.goal.values[known.train] and "doubtful: class 'once' has one row" in known.words()[-1]
+    assert not set(known.train) & set(known.held)

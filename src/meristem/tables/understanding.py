@@ -2,9 +2,9 @@
 
     Understood.of(table, target="price", task=None, test=0.2, seed=0) → Understood;  .words() → what there is to say of it
 
-Rows without a target are left out. Of the rest `test` is a share that is held out (of classes as much of each), or a table of
-its own. Everything that is wrong with a table is found here, before anything is computed or written. Imports the encoding,
-the target and written; fitting and commands import it.
+Rows without a target are left out. Of the rest `test` is a share that is held out, or a table of its own. Of classes as much of
+each is held out; a row that is alone of its class is learned from. Everything that is wrong with a table is found here, before
+anything is computed or written. Imports the encoding, the target and written; fitting and commands import it.
 """
 
 from dataclasses import dataclass, field
@@ -133,12 +133,14 @@ def _parts(table: Table, goal: Target, test: Any, seed: int) -> tuple[np.ndarray
     n = len(goal.rows)
     if round(n * float(test)) < 2 or n < LEAST_ROWS:
         raise ValueError(f"{table.source} has {n} rows with a target, of which test={test} holds out too few; give more rows.")
-    n_held = round(n * float(test))
-    counts = np.unique(goal.values[goal.rows], return_counts=True)[1] if goal.task == CLASS else np.zeros(1)
-    is_even = counts.min() >= 2 and len(counts) <= min(n_held, n - n_held)
-    train, rest = train_test_split(
-        goal.rows, test_size=n_held, random_state=seed, stratify=goal.values[goal.rows] if is_even else None
-    )
+    n_held, alone, rows, strata = round(n * float(test)), goal.rows[:0], goal.rows, None
+    if goal.task == CLASS:
+        _, place, counts = np.unique(goal.values[rows], return_inverse=True, return_counts=True)
+        is_alone, n_classes = counts[place] == 1, int((counts > 1).sum())
+        if n_classes <= min(n_held, n - int(is_alone.sum()) - n_held):
+            alone, rows, strata = rows[is_alone], rows[~is_alone], goal.values[rows[~is_alone]]
+    train, rest = train_test_split(rows, test_size=n_held, random_state=seed, stratify=strata)
+    train = np.concatenate([train, alone])
     if goal.task == CLASS and len(np.unique(goal.values[train])) < 2:
         raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
     return np.sort(train), table, np.sort(rest)
