@@ -94,6 +94,10 @@ def test_predict_keeps_columns_and_refuses_another_table(tmp_path):
     lines = [line.split(",") for line in done.stdout.splitlines()]
     assert done.returncode == 0 and lines[0] == ["id", "age", "rich", "rich=no", "rich=yes"], done.stderr
     assert [line[0] for line in lines[1:]] == ids and {line[1] for line in lines[1:]} == {"40"}
+    new.write_text('rich,"size, in cm",size,age,job\nno,25,2.5,40,baker\n')
+    done = meristem_here("predict", model, new, "--keep", "size, in cm", "--keep", "rich,age")
+    head, row = done.stdout.splitlines()
+    assert head == '"size, in cm",rich,age,rich (predicted),rich=no,rich=yes' and row.startswith("25,no,40,")
     done = meristem_here("predict", model, new, "--keep", "name")
     assert done.returncode == 2 and "--keep='name' is not known" in done.stderr
     new.write_text("age,heart\n40,1\n")
