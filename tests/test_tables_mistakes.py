@@ -58,7 +58,9 @@ def test_a_budget_that_is_too_little_is_named_before_anything_is_fitted(tmp_path
 def test_what_is_doubtful_is_said(tmp_path):
     few = understood(tmp_path, "x,grade\n" + "".join(f"{n},{n % 5}\n" for n in range(100)), "grade").words()
     assert "target 'grade': 5 classes: it holds 5 different whole numbers (--task number, " in few[1]
-    no_header = understood(tmp_path, "5.1,3.5,a\n" + "".join(f"{n},{n / 2},{'ab'[n % 2]}\n" for n in range(40)), "a").words()
+    no_header = understood(
+        tmp_path, "5.1,3.5,a\n" + "".join(f"{2 * n},{n / 2},{'ab'[n % 2]}\n" for n in range(40)), "a"
+    ).words()
     assert no_header[-1] == "doubtful: names of columns are numbers, such as '5.1': if the table has no header, give it one"
     cases = ["Yes", "yes", "no"] * 10 + ["maybe"]
     said = understood(tmp_path, "x,rich\n" + "".join(f"{n},{one}\n" for n, one in enumerate(cases)), "rich").words()
@@ -177,3 +179,12 @@ def test_a_class_of_one_row_is_learned_from_and_the_others_are_held_out_as_much_
     assert held["often"] in (30, 31) and held["seldom"] == 8 and held["rare"] == 2
     assert "once" in known.goal.values[known.train] and "doubtful: class 'once' has one row" in known.words()[-1]
     assert not set(known.train) & set(known.held)
+
+
+def test_a_column_that_counts_the_rows_is_doubtful(tmp_path):
+    rows = [f"{100000 + n},{n},{n % 50},{2 * n},{n + 0.5},{'lr'[n % 2]}\n" for n in range(1500)]
+    rows[700] = rows[700].replace(",700,", ",,")
+    said = understood(tmp_path, f"patient,gap,turn,even,half,side\n{''.join(rows)}", "side").words()
+    assert [line for line in said if line.startswith("doubtful")] == [
+        "doubtful: column 'patient' counts the rows, from 100000 on: if it is but their number, remove it from the table"
+    ]

@@ -80,7 +80,7 @@ class Understood:
         """What of a table is likely a mistake, though it can be learned from; a line each.
 
         >>> from meristem.tables.reading import table_of
-        >>> table = table_of({"5.1": np.arange(20), "rich": ["Yes"] * 10 + ["yes"] * 5 + ["no"] * 4 + ["?!"]})
+        >>> table = table_of({"5.1": np.arange(20) % 7, "rich": ["Yes"] * 10 + ["yes"] * 5 + ["no"] * 4 + ["?!"]})
         >>> for line in Understood.of(table, target="rich").doubts():
         ...     print(line)
         classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two
@@ -90,7 +90,7 @@ class Understood:
         numbers = [name for name in self.table.columns if not np.isnan(number_of(name))]
         if 2 * len(numbers) > len(self.table.columns):
             lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
-        lines += self._mistaken()
+        lines += self._mistaken() + self._counting()
         if self.goal.task != CLASS:
             return lines
         labels, counts = np.unique(self.goal.values[self.goal.rows], return_counts=True)
@@ -115,6 +115,16 @@ class Understood:
         for name in [name for name in self.table.columns if name in found]:
             if (mistaken := mistaken_of(self.table[name])) is not None:
                 lines.append(f"column {short(name)} {mistaken.words()}: it is {found[name]}; {mistaken.remedy}")
+        return lines
+
+    def _counting(self) -> list[str]:
+        """Numbers that count the rows, one by one: they are names of rows, or their order."""
+        lines = []
+        for name in [one.name for one in self.encoding.columns if one.kind == NUMBER]:
+            values = self.table[name].as_numbers()
+            if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):
+                count = f"column {short(name)} counts the rows, from {values[0]:.0f} on"
+                lines.append(f"{count}: if it is but their number, remove it from the table")
         return lines
 
 
