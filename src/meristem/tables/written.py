@@ -41,7 +41,7 @@ class Mistaken(NamedTuple):
 
     def words(self) -> str:
         """What it looks like, and why it is not."""
-        return f"looks like {self.kind}s, but {short(self.example)} is none"
+        return f"looks like {self.kind}s, but {short(self.example)} cannot be read as one"
 
     @property
     def remedy(self) -> str:
@@ -54,7 +54,7 @@ def mistaken_of(column: Column) -> Mistaken | None:
 
     >>> from meristem.tables.column import column_of
     >>> mistaken_of(column_of("price", ["$8,622.04", "$12.50", "", "7"])).words()
-    "looks like numbers, but '$8,622.04' is none"
+    "looks like numbers, but '$8,622.04' cannot be read as one"
     >>> mistaken_of(column_of("day", ["7/2/2021", "7/13/2021"])).remedy
     'write dates as 2012-07-25, and leave a cell empty where there is none'
     >>> mistaken_of(column_of("seat", ["12A", "3C", "7"])) is None
