@@ -1,5 +1,6 @@
 """`meristem fit` that is interrupted: what is said and kept, and that --resume comes to the same model, to the bit."""
 
+import re
 import shutil
 import signal
 
@@ -41,3 +42,19 @@ def test_one_interrupt_and_resume_give_the_model_of_a_run_that_was_not_interrupt
     assert arrays(out) == arrays(tmp_path / "whole"), "begun anew, it is the same"
     told = [(place / ".meristem-run" / "epochs.jsonl").read_bytes() for place in (out, tmp_path / "whole")]
     assert told[0] == told[1]
+
+
+def test_a_kill_before_anything_is_saved_is_said_and_it_begins_anew(tmp_path):
+    table, out = tmp_path / "people.csv", tmp_path / "out"
+    table.write_text(people(120))
+    fit = ["fit", str(table), *HOW, "--max-epochs", "1", "--out", str(out)]
+    with start("-m", "meristem", *fit) as process:
+        wait_for(process, (out / ".meristem-run" / "run.json").exists)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    resumed = meristem_here(*fit, "--resume")
+    assert resumed.returncode == 0
+    assert resumed.stderr.startswith(f"{out} holds this run, interrupted: nothing was saved yet; it begins anew.\n")
+    page = (out / "report.html").read_text()
+    assert "1 epoch, a line for each network; " in page and re.search(r"\b1 epochs", page) is None

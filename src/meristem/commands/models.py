@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from meristem.check import many
 from meristem.commands.parsing import add_command
 from meristem.compact import compact, n_parameters
 from meristem.nn import Network
@@ -187,11 +188,12 @@ def _members_table(held: Any, members: int) -> tuple[list[str], list[list[str]]]
 def _history_words(held: Any) -> str:
     """How an estimator or a run was trained."""
     if not isinstance(held, Run):
-        return f"{type(held).__name__}: {held.n_iter_} epochs, the best one {held.best_epoch_}, penalty {price_of(held):g}"
+        epochs = f"{many(held.n_iter_, 'epoch')}, the best one {held.best_epoch_}"
+        return f"{type(held).__name__}: {epochs}, penalty {price_of(held):g}"
     best = f"the best one {int(held.best_epoch)}" if held.best_epoch else "none of them finite"
     numbers = {name: value for name, value in held.knobs._asdict().items() if value is not None and np.ndim(value) == 0}
     words = ", ".join(f"{name.replace('_', ' ')} {float(value):g}" for name, value in numbers.items())
-    return f"Run: {int(held.epochs)} epochs, {best}, {_state(held)}; {words}"
+    return f"Run: {many(int(held.epochs), 'epoch')}, {best}, {_state(held)}; {words}"
 
 
 def _state(run: Run) -> str:

@@ -2,6 +2,7 @@
 
     rich,rich=no,rich=yes                   of classes with their probabilities; of numbers the number alone
     patient_id,rich,rich=no,rich=yes        with --keep patient_id: columns of the table first, as it has them
+    rich,rich (predicted),rich=no,rich=yes  with --keep rich, the target itself
 
 All is computed before anything is written: whole or not at all where it goes to a file. What of the table the model had never
 seen is said on standard error; where more than half of its columns are not there, nothing is predicted.
@@ -39,7 +40,14 @@ def add(commands: Any) -> None:
     predict.add_argument("model", type=Path, metavar="MODEL", help="the model.safetensors that `meristem fit` wrote")
     predict.add_argument("table", metavar="TABLE", help="a table as `meristem fit` takes it")
     predict.add_argument("--out", type=Path, metavar="FILE", help="where predictions go (default: standard output)")
-    predict.add_argument("--keep", metavar="COLUMN[,…]", help="columns of TABLE to write first, such as an id")
+    predict.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN[,…]",
+        help="columns of TABLE to write first, such as an id; may be given several times, also with a name that holds a comma. "
+        "Of a target that is kept, what is predicted is called 'TARGET (predicted)'",
+    )
     predict.add_argument("--sep", metavar="CHAR", help="what separates the columns of TABLE (default: as its header is)")
 
 
@@ -54,9 +62,8 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             f"{str(args.model)!r} holds no model of a table; give the model.safetensors that `meristem fit` wrote."
         )
-    keep = [] if args.keep is None else [name.strip() for name in args.keep.split(",")]
     with as_options("keep", "sep"):
-        table = read_table(args.table, model.encoding.known, args.sep, keep)
+        table = read_table(args.table, model.encoding.known, args.sep, args.keep)
     doubts, absent, all_of = model.encoding.doubts(table), model.encoding.absent(table), len(model.encoding.columns)
     if 2 * len(absent) > all_of:
         named = cut(", ".join(map(repr, absent)), 200)
@@ -79,7 +86,10 @@ def run(args: argparse.Namespace) -> None:
 
 def _csv(model: Any, kept: dict[str, list[str]], said: np.ndarray, chances: np.ndarray | None) -> Iterator[str]:
     """Lines, some at a time: what is kept of the table, what is predicted, and of each class how likely it is."""
-    names = [model.target] + ([] if chances is None else [f"{model.target}={label}" for label in model.classes.tolist()])
+    target = model.target
+    names = [target] + ([] if chances is None else [f"{target}={label}" for label in model.classes.tolist()])
+    while names[0] in kept:
+        names[0] += " (predicted)"
     for begin in range(0, len(said), BLOCK):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

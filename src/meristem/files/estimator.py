@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from meristem import estimators
-from meristem.check import cut, unknown
+from meristem.check import cut, many, unknown
 from meristem.columns import Columns
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy, outputs
@@ -247,7 +247,7 @@ def _check_history(estimator: Growing) -> None:
         for name, values in history.items()
     )
     if not is_whole or not 0 <= estimator.best_epoch_ <= epochs:
-        raise ValueError(f"its history is not that of {epochs} epochs.")
+        raise ValueError(f"its history is not that of {many(epochs, 'epoch')}.")
 
 
 def packed_parameters(estimator: E, kind: type[E]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from meristem.check import many
 from meristem.files import network, recipe, state
 from meristem.files.arrays import Arrays, on_device, with_prefix, without_prefix
 from meristem.files.network import Kinds
@@ -110,7 +111,7 @@ def checked(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), op
     epochs, rows = int(run.epochs.max()), len(run.past.get("loss", ()))
     too_few = rows < epochs and (rows or (np.asarray(now.epoch) != run.begun_at).any())
     if too_few or (rows > epochs and not run.stopped.all()):  # a run that has stopped may be asked for more
-        raise ValueError(f"its history has {rows} epochs, its state {epochs}.")
+        raise ValueError(f"its history has {many(rows, 'epoch')}, its state {epochs:,}.")
     if (run.begun_at > now.epoch).any() or (run.best_epoch > run.epochs).any():
         raise ValueError("its best epoch, or that in which it began, is none that it has had.")
     layers = run.past["layer_sizes"].shape[-1] if rows else None

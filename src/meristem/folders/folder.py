@@ -145,7 +145,8 @@ class RunFolder:
         if self.is_finished:
             return [f"{self.out} holds this run, and it is finished: nothing is left to do."]
         words = self._to_lose()
-        return [f"{self.out} holds this run, interrupted: {words or 'nothing was trained yet'}. It goes on from there."]
+        goes_on = f"{words}. It goes on from there." if words else "nothing was saved yet; it begins anew."
+        return [f"{self.out} holds this run, interrupted: {goes_on}"]
 
     def _replaced(self, words: str) -> list[str]:
         """What is said of a run that gives way; `words`: what is lost of one that was interrupted."""

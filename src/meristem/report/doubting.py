@@ -4,7 +4,7 @@
 
     beside others   no better than a constant or a linear model; many times as large as an MLP for little
     what was said   classes that are never said; numbers on the side of 0 where none is; surer, or less sure, than it should be
-    the rows        few of them, a wide interval, rows left out
+    the rows        few of them, a wide interval, rows left out; what `fit` doubted of the table, such as numbers read as texts
     the search      ended by time, a price at the end of those that were tried, a far smaller network that is as good
 
 Imports evidence and words; page imports it.
@@ -21,6 +21,7 @@ from meristem.report.numbers import count, figure, listed, rate, share
 from meristem.report.searched import chosen_of
 from meristem.report.svg import cut
 from meristem.report.words import differs, named, verdict
+from meristem.tables.kinds import TOO_MANY
 
 FEW, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # rows; width of an interval (else a quarter)
 LARGE, LITTLE = 10, 0.01  # times the parameters; a gain that is hardly one
@@ -39,7 +40,7 @@ def doubts(evidence: Evidence) -> list[str]:
         width = score["high"] - score["low"]
         if width > WIDE.get(score["measure"], 0.25):
             lines.append(f"The interval is wide: anything from {rate(score['low'])} to {rate(score['high'])} is plausible.")
-    lines += _of_facts(evidence.facts) + _of_search(evidence)
+    lines += _of_facts(evidence.facts) + _dropped(evidence) + _of_search(evidence)
     return list(dict.fromkeys(lines))
 
 
@@ -73,9 +74,8 @@ def _never_said(evidence: Evidence) -> list[str]:
     never = np.flatnonzero((rows > 0) & (np.bincount(said, minlength=len(judge.labels)) == 0))
     if not len(never):
         return []
-    names = [f"“{cut(judge.labels[c], 40)}” ({many(int(rows[c]), 'row')})" for c in never[:MOST_NAMED]]
-    names += [f"{len(never) - MOST_NAMED} more"] if len(never) > MOST_NAMED else []
-    return [f"It never says {listed(names)}, though {'it is' if len(never) == 1 else 'they are'} among the rows."]
+    names = [f"“{cut(judge.labels[c], 40)}” ({many(int(rows[c]), 'row')})" for c in never]
+    return [f"It never says {_some(names)}, though {'it is' if len(never) == 1 else 'they are'} among the rows."]
 
 
 def _beyond_zero(evidence: Evidence) -> list[str]:
@@ -90,6 +90,10 @@ def _beyond_zero(evidence: Evidence) -> list[str]:
             furthest = figure(float(-sign * beyond.max()))
             lines.append(f"{_rows(n)} predicted {side} 0, as far as {furthest}, where no true number is.")
     return lines
+
+
+def _some(names: list[str]) -> str:
+    return listed(names[:MOST_NAMED] + [f"{len(names) - MOST_NAMED} more"] * (len(names) > MOST_NAMED))
 
 
 def _rows(n: int) -> str:
@@ -115,7 +119,10 @@ def _sureness(evidence: Evidence) -> list[str]:
 def _of_facts(facts: dict[str, Any]) -> list[str]:
     lines = []
     if facts:
-        rows = facts["rows"]
+        rows, of_table = facts["rows"], facts.get("doubts", [])
+        lines += [_sentence(line) for line in of_table[:MOST_NAMED]]
+        if (n := len(of_table) - MOST_NAMED) > 0:
+            lines.append(f"There {'is' if n == 1 else 'are'} {many(n, 'more doubt')} about the table, in summary.json.")
         if facts["seconds"].get("ended_the_search"):
             lines.append("The search was ended by its limit of time; with more it may find a better model.")
         if any("lacks" in one for one in facts["baselines"].values()):
@@ -127,6 +134,12 @@ def _of_facts(facts: dict[str, Any]) -> list[str]:
                 f"It learned from {count(rows['searched_with'])} of the {count(rows['train'])} rows there were to learn from."
             )
     return lines
+
+
+def _dropped(evidence: Evidence) -> list[str]:
+    """Columns that were dropped though they may say something: with so many categories."""
+    names = [f"“{cut(name, 40)}”" for name, why in evidence.dropped if why == TOO_MANY]
+    return [f"Columns of {TOO_MANY} are dropped: {_some(names)}. If one matters, give it in fewer."] if names else []
 
 
 def _of_search(evidence: Evidence) -> list[str]:

@@ -83,9 +83,10 @@ def grown(evidence: Evidence) -> Section | None:
     loss, size = "held-out loss" if is_told else "training loss", "nodes of the tree" if has_tree else "open units"
     first, last, most = (span([f(one) for one in courses]) for f in (_first, _last, _largest))
     epochs = span([len(one.loss) for one in courses])
+    epochs += " epoch" if epochs == "1" else " epochs"
     each = "" if len(courses) == 1 else ", a line for each network"
     words = [
-        f"{epochs} epochs{each}; dots are the epochs that were kept. {size.capitalize()}: {first} after the first epoch, "
+        f"{epochs}{each}; dots are the epochs that were kept. {size.capitalize()}: {first} after the first epoch, "
         f"{most} at most, {last} in the end."
     ]
     return Section("growth", "How it grew", words, [growth.draw(courses, loss, size)])

@@ -38,7 +38,7 @@ class Column:
     name: str
     rows: int
     codes: np.ndarray | None = field(repr=False)  # int16 [rows], MISSING or OTHER where negative
-    texts: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()  # the first of them where there are no codes
     numbers: np.ndarray | None = field(default=None, repr=False)  # float64 [rows], NaN where there is none
     days: np.ndarray | None = field(default=None, repr=False)
     n_texts: int = 0  # rows whose text is neither a number nor a date, where there are no codes
@@ -124,6 +124,7 @@ class Gatherer:
         self._days: list[np.ndarray | None] = []
         self._n_texts = 0
         self._example: str | None = None
+        self._first: tuple[str, ...] = ()  # texts, once there are too many
 
     def add(self, block: Sequence[str]) -> None:
         """More rows."""
@@ -153,6 +154,7 @@ class Gatherer:
             self.name,
             self.rows,
             None,
+            self._first,
             numbers=np.concatenate(self._numbers),
             days=days,
             n_texts=self._n_texts,
@@ -170,6 +172,7 @@ class Gatherer:
     def _widen(self, codes: list[np.ndarray]) -> None:
         """From codes to numbers and days: there are too many texts."""
         texts = [*self._places]
+        self._first = tuple(texts[:MOST_TEXTS])
         self._codes, self._codes_of, self._places = None, {}, {}
         for block in codes:
             self._add_values(["" if code == MISSING else texts[code] for code in block.tolist()])

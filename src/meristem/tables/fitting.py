@@ -220,6 +220,7 @@ def _found(model: TableModel, known: Understood, beside: dict[str, Any], *, used
         },
         "columns": {one.name: one.why for one in model.encoding.columns},
         "dropped": dict(model.encoding.dropped),
+        "doubts": known.doubts(),
         "inputs": len(model.encoding.inputs),
         "marks_of_missing_values": len(estimator._columns_.gaps),
         "body": body,

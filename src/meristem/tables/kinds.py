@@ -14,6 +14,7 @@ import numpy as np
 from meristem.tables.column import MOST_TEXTS, Column
 
 NUMBER, DATE, CATEGORY, DROPPED = "number", "date", "category", "dropped"
+TOO_MANY = f"more than {MOST_TEXTS:,} categories"
 STRAYS = 0.01  # of the values, that may be something else than the rest
 
 
@@ -48,7 +49,7 @@ def kind_of(column: Column) -> Kind:
             comma = ", " if kind == NUMBER and not strays else "; "
             return Kind(kind, comma.join(part for part in (words, strays, gaps) if part))
     if column.codes is None:
-        return Kind(DROPPED, f"more than {MOST_TEXTS:,} categories")
+        return Kind(DROPPED, TOO_MANY)
     n = len(np.unique(column.codes[column.codes >= 0]))
     gaps = f", {column.n_missing:,} missing" if column.n_missing else ""
     return Kind(CATEGORY, f"{n:,} {'category' if n == 1 else 'categories'}{gaps}")

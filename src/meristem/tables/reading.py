@@ -29,7 +29,8 @@ STDIN, FORBIDDEN = "-", '"\r\n\0'
 def read_table(path: PATHS, known: Known | None = None, sep: str | None = None, keep: Sequence[str] = ()) -> Table:
     """All of a file; the columns of `known` are read as categories, however many others there are of them.
 
-    `sep`: what separates the columns of a CSV file; None: as its header is. `keep`: columns whose texts are held, too.
+    `sep`: what separates the columns of a CSV file; None: as its header is. `keep`: columns whose texts are held, too, each
+    a name or several with commas between them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -49,8 +49,13 @@ def check_names(name: str, names: list[str]) -> None:
 
 
 def room_for(keep: Sequence[str], names: list[str]) -> dict[str, list[str]]:
-    """Room for the texts of columns that are asked for; ValueError where there is no such column."""
-    for one in keep:
+    """Room for the texts of columns that are asked for, one or several with commas; ValueError where there is no such column.
+
+    >>> room_for(["id, age", "size, in cm"], ["id", "age", "job", "size, in cm"])
+    {'id': [], 'age': [], 'size, in cm': []}
+    """
+    each = [part for one in keep for part in ([one] if one in names else map(str.strip, one.split(",")))]
+    for one in each:
         if one not in names:
             raise unknown("keep", one, names, most=300)
-    return {one: [] for one in keep}
+    return {one: [] for one in each}

@@ -5,7 +5,7 @@
 Texts are classes. Numbers are classes where there are two of them, or few whole ones (at most 20, ten rows each on average);
 else numbers. `task` says otherwise. Labels stay as the table has them: whole numbers, booleans and texts of frames; of files
 texts, or numbers where every text is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
-Imports column, kinds and reading.
+Imports column, kinds and written.
 """
 
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from meristem.check import short, unknown
 from meristem.tables.column import MISSING, MOST_TEXTS, Column
 from meristem.tables.kinds import DATE, NUMBER, kind_of
 from meristem.tables.table import Table
+from meristem.tables.written import Mistaken, mistaken_of
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]
@@ -25,6 +26,7 @@ MOST_WHOLE, ROWS_EACH = 20, 10  # different whole numbers that are classes, and 
 MOST_SHARE = 0.5  # classes beside rows: with more, nearly every row is a class of its own
 MARKS = "|, ;\t:"  # what may separate columns
 MOST_NAMED = 300  # characters of names of columns
+DAYS = "make numbers of them first, such as days from a day"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +59,7 @@ class Target:
         if column.n_missing == column.rows:
             raise ValueError(f"{table.source}: column {name!r} is missing in every row; choose another target.")
         if kind_of(column).kind == DATE:
-            raise ValueError(
-                f"{table.source}: column {name!r} holds dates; make numbers of them first, such as days from a day."
-            )
+            raise ValueError(f"{table.source}: column {name!r} holds dates; {DAYS}.")
         return cls(name, *_read(table.source, column, task))
 
 
@@ -67,10 +67,12 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
     """The task, why, the values, and the rows that have one."""
     numbers, is_numeric, name = column.as_numbers(), kind_of(column).kind == NUMBER or _all_numbers(column), column.name
     if task == NUMBER and not is_numeric:
-        such = column.texts[0] if column.texts else column.example
-        raise ValueError(f"task={task!r}, but column {name!r} holds texts, such as {such!r}; leave task out for classes.")
+        if (mistaken := mistaken_of(column)) is not None:
+            raise ValueError(f"task={task!r}: column {name!r} {mistaken.words()}; {_remedy(mistaken)}.")
+        such = short(column.example or column.texts[0])
+        raise ValueError(f"task={task!r}, but column {name!r} holds texts, such as {such}; leave task out for classes.")
     if not is_numeric and column.codes is None:
-        raise ValueError(f"{source}: column {name!r} holds more than {MOST_TEXTS:,} different texts; choose another target.")
+        raise ValueError(f"{source}: column {name!r} {_no_classes(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
     rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(_codes(column) != MISSING)
     different = np.unique(numbers[rows]) if is_numeric else np.unique(_codes(column)[rows])
     if len(different) < 2:
@@ -92,9 +94,20 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
     labels = _labels(column)
     n = len(np.unique(labels[rows]))
     if n > max(MOST_WHOLE, MOST_SHARE * len(rows)):
-        instead = "--task number, or task='number', if it is a quantity" if is_numeric else "choose another target"
-        raise ValueError(f"target {name!r} has {n:,} different values in {len(rows):,} rows: no classes to learn; {instead}.")
+        much = f"has {n:,} different values in {len(rows):,} rows: no classes to learn"
+        instead = f"{much}; --task number, or task='number', if it is a quantity" if is_numeric else _no_classes(column, much)
+        raise ValueError(f"target {name!r} {instead}.")
     return task, f"{n} classes{mark}{why}", labels, rows
+
+
+def _no_classes(column: Column, why: str) -> str:
+    """Why a column of texts has no classes, and what to do: it may be one of numbers that are written in another way."""
+    mistaken = mistaken_of(column)
+    return f"{why}; choose another target" if mistaken is None else f"{mistaken.words()}; {_remedy(mistaken)}"
+
+
+def _remedy(mistaken: Mistaken) -> str:
+    return mistaken.remedy if mistaken.kind == NUMBER else DAYS
 
 
 def _not_there(table: Table, name: str) -> ValueError:

@@ -2,9 +2,9 @@
 
     Understood.of(table, target="price", task=None, test=0.2, seed=0) → Understood;  .words() → what there is to say of it
 
-Rows without a target are left out. Of the rest `test` is a share that is held out (of classes as much of each), or a table of
-its own. Everything that is wrong with a table is found here, before anything is computed or written. Imports the encoding and
-the target; fitting and commands import it.
+Rows without a target are left out. Of the rest `test` is a share that is held out, or a table of its own. Of classes as much of
+each is held out; a row that is alone of its class is learned from. Everything that is wrong with a table is found here, before
+anything is computed or written. Imports the encoding, the target and written; fitting and commands import it.
 """
 
 from dataclasses import dataclass, field
@@ -12,13 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.check import cut
+from meristem.check import cut, short
 from meristem.tables.column import number_of
 from meristem.tables.encoding import Encoding, inputs_in_words
 from meristem.tables.kinds import CATEGORY, NUMBER
 from meristem.tables.reading import tabled
 from meristem.tables.table import Table
 from meristem.tables.target import CLASS, MOST_NAMED, Target
+from meristem.tables.written import mistaken_of
 
 LEAST_ROWS = 10  # on each side of a split
 
@@ -85,7 +86,7 @@ class Understood:
         """What of a table is likely a mistake, though it can be learned from; a line each.
 
         >>> from meristem.tables.reading import table_of
-        >>> table = table_of({"5.1": np.arange(20), "rich": ["Yes"] * 10 + ["yes"] * 5 + ["no"] * 4 + ["?!"]})
+        >>> table = table_of({"5.1": np.arange(20) % 7, "rich": ["Yes"] * 10 + ["yes"] * 5 + ["no"] * 4 + ["?!"]})
         >>> for line in Understood.of(table, target="rich").doubts():
         ...     print(line)
         classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two
@@ -95,6 +96,7 @@ class Understood:
         numbers = [name for name in self.table.columns if not np.isnan(number_of(name))]
         if 2 * len(numbers) > len(self.table.columns):
             lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
+        lines += self._mistaken() + self._counting()
         if self.goal.task != CLASS:
             return lines
         labels, counts = np.unique(self.goal.values[self.goal.rows], return_counts=True)
@@ -108,6 +110,27 @@ class Understood:
             lines.append(f"class {once[0]!r} has one row: nothing can be learned of it")
         elif once:
             lines.append(f"{len(once):,} classes have one row each, such as {once[0]!r}: nothing can be learned of them")
+        return lines
+
+    def _mistaken(self) -> list[str]:
+        """Columns that look like numbers or dates and are read as texts."""
+        found = {name: "dropped" for name, _ in self.encoding.dropped}
+        found |= {one.name: "read as categories" for one in self.encoding.columns if one.kind == CATEGORY}
+        found |= {self.goal.name: "read as classes"} if self.goal.task == CLASS else {}
+        lines = []
+        for name in [name for name in self.table.columns if name in found]:
+            if (mistaken := mistaken_of(self.table[name])) is not None:
+                lines.append(f"column {short(name)} {mistaken.words()}: it is {found[name]}; {mistaken.remedy}")
+        return lines
+
+    def _counting(self) -> list[str]:
+        """Numbers that count the rows, one by one: they are names of rows, or their order."""
+        lines = []
+        for name in [one.name for one in self.encoding.columns if one.kind == NUMBER]:
+            values = self.table[name].as_numbers()
+            if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):
+                count = f"column {short(name)} counts the rows, from {values[0]:.0f} on"
+                lines.append(f"{count}: if it is but their number, remove it from the table")
         return lines
 
 
@@ -126,12 +149,14 @@ def _parts(table: Table, goal: Target, test: Any, seed: int) -> tuple[np.ndarray
     n = len(goal.rows)
     if round(n * float(test)) < 2 or n < LEAST_ROWS:
         raise ValueError(f"{table.source} has {n} rows with a target, of which test={test} holds out too few; give more rows.")
-    n_held = round(n * float(test))
-    counts = np.unique(goal.values[goal.rows], return_counts=True)[1] if goal.task == CLASS else np.zeros(1)
-    is_even = counts.min() >= 2 and len(counts) <= min(n_held, n - n_held)
-    train, rest = train_test_split(
-        goal.rows, test_size=n_held, random_state=seed, stratify=goal.values[goal.rows] if is_even else None
-    )
+    n_held, alone, rows, strata = round(n * float(test)), goal.rows[:0], goal.rows, None
+    if goal.task == CLASS:
+        _, place, counts = np.unique(goal.values[rows], return_inverse=True, return_counts=True)
+        is_alone, n_classes = counts[place] == 1, int((counts > 1).sum())
+        if n_classes <= min(n_held, n - int(is_alone.sum()) - n_held):
+            alone, rows, strata = rows[is_alone], rows[~is_alone], goal.values[rows[~is_alone]]
+    train, rest = train_test_split(rows, test_size=n_held, random_state=seed, stratify=strata)
+    train = np.concatenate([train, alone])
     if goal.task == CLASS and len(np.unique(goal.values[train])) < 2:
         raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
     return np.sort(train), table, np.sort(rest)
