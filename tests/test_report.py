@@ -188,7 +188,7 @@ def test_models_whose_answers_are_the_same_have_no_interval(models, tmp_path):
     y = np.where(np.arange(len(X)) % 3 > 0, answers, LABELS[answers[0] != LABELS])
     page = page_of(model, tmp_path, X, y)
     told = f"the answers are the same on all {len(X)} rows"
-    assert f"no better than always saying the commonest class ({told})" in page.said and page.said.count(told) >= 2
+    assert f"no better than always saying the commonest class ({told})" in page.said and "same answers" in page.said
     assert "0.000 to 0.000" not in page.said
     judge = Judge("class", np.array([0, 1, 1]), ("a", "b", "c"))
     assert _beside(model, judge, np.array([0, 0, 0]), {"constant": np.array([0, 2, 2])}, 0)[0].same == ("scores", 3)

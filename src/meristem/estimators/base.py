@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
+from meristem.check import many
 from meristem.columns import Columns, n_numbers
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
@@ -364,8 +365,9 @@ class Growing(Shown, Shipping, Settings):
             small = as_numpy(compact(network))
             last = {name: values[-1] for name, values in run.history.items()}
             say(
-                f"{name}: {before + int(run.epochs)} epochs, loss {last['loss']:.4g} (development {last['dev_loss']:.4g}), "
-                f"soft size {last['soft_size']:.1f}, hard size {last['hard_size']}; {small.n_parameters:,} parameters are kept"
+                f"{name}: {many(before + int(run.epochs), 'epoch')}, loss {last['loss']:.4g} "
+                f"(development {last['dev_loss']:.4g}), soft size {last['soft_size']:.1f}, "
+                f"hard size {last['hard_size']}; {small.n_parameters:,} parameters are kept"
             )
         self._keep(run, network, small, targets, columns, facts, goes_on=goes_on, keeps_last=is_stream)
         if not is_stream:

@@ -53,8 +53,9 @@ def _beside(evidence: Evidence) -> list[str]:
     for name, words in (("constant", "It may have learned nothing"), ("linear model", "The network may not be worth it")):
         one = others.get(name)
         if one is not None and (said := verdict(one)) != "clearly better":
-            interval = differs(one)
-            why = interval if one.same else f"difference {rate(one.gain[0])}, 95 % interval {interval}"
+            why = f"difference {rate(one.gain[0])}, 95 % interval {differs(one)}"
+            if one.same:
+                why = f"the {one.same[0]} are the same on all {count(one.same[1])} rows"
             lines.append(f"{words}: it is {said} than {named(one, evidence.kind)} ({why}).")
     mlp, n = others.get("MLP of default size"), int(evidence.model.n_parameters_)
     if mlp is not None and n >= LARGE * mlp.n_parameters and (mlp.gain[1] <= 0 or mlp.gain[0] < LITTLE):

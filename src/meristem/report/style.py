@@ -68,7 +68,8 @@ th, td {{ text-align: left; padding: .28rem .9rem .28rem 0; border-bottom: 1px s
 thead th {{ color: var(--muted); font-weight: 500; }}
 tbody th {{ font-weight: 500; }}
 .number {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
-@media (max-width: 40rem) {{ table {{ font-size: .84rem; }} th, td {{ padding-right: .55rem; }} }}
+@media (max-width: 40rem) {{ table {{ font-size: .84rem; }} th, td {{ padding-right: .4rem; }}
+  td {{ min-width: 4.6rem; }} td.number {{ min-width: 0; }} }}
 details {{ margin: 0 0 .9rem; }}
 summary {{ cursor: pointer; color: var(--accent); padding: .25rem 0; }}
 pre {{ background: var(--sheet); border-radius: 8px; padding: .8rem 1rem; overflow-x: auto; font-size: .9rem;

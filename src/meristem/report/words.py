@@ -91,11 +91,10 @@ def differs(one: Beside) -> str:
     >>> differs(Beside("constant", {}, (0.2, 0.1, 0.3), 1))
     '0.100 to 0.300'
     >>> differs(Beside("constant", {}, (0.0, 0.0, 0.0), 1, same=("answers", 48)))
-    'the answers are the same on all 48 rows'
+    'same answers'
     """
     if one.same:
-        what, n = one.same
-        return f"the {what} are the same on all {count(n)} rows"
+        return f"same {one.same[0]}"
     return f"{rate(one.gain[1])} to {rate(one.gain[2])}"
 
 
