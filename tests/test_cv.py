@@ -5,7 +5,7 @@ import pandas
 import pytest
 from matplotlib.figure import Figure
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_friedman1
+from sklearn.datasets import load_iris, make_circles, make_friedman1
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -14,6 +14,7 @@ from commanding import meristem_here
 from exporting import run, run_torch
 from meristem.compact.inference import outputs
 from meristem.compact.layers import Bag
+from meristem.paths.result import Path
 from soak import FACTOR
 
 SMALL = {"cv": 2, "max_width": 8, "max_epochs": 40, "learning_rate": 1e-2, "random_state": 0}
@@ -198,3 +199,26 @@ EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WHY for kind in (
 )
 def test_check(estimator, check):
     check(estimator)
+
+
+def test_l2_is_looked_for_where_something_is_learned():
+    """Of two circles a linear model knows nothing: where the price in the middle opens nothing, the next lower one is tried."""
+    X, y = make_circles(200, noise=0.05, factor=0.4, random_state=0)
+    search = {"penalties": [1e-4, 10.0, 100.0], "l2s": [1e-5, 1e-3], "input_dropouts": [0.0], "cv": 2, "random_state": 0}
+    tried = {}
+    for name, answers in (("nothing linear", y), ("linear", (X[:, 0] > 0).astype(int))):
+        model = meristem.TunnelClassifierCV(**search, depth=1, max_width=8, max_epochs=12, learning_rate=0.03).fit(X, answers)
+        tried[name] = {(point.penalty, point.l2) for point in model.path_.points}
+    both = {(penalty, l2) for penalty in (1e-4, 10.0) for l2 in (1e-5, 1e-3)}
+    assert tried["nothing linear"] >= both
+    assert len(tried["linear"] & both) == 3, "here the price in the middle says which l2 is better"
+
+
+def test_one_network_is_trained_at_the_price_that_was_chosen(monkeypatch):
+    """Not at that of a network that stands in for another in a bag."""
+    X, y = np.random.default_rng(0).normal(size=(120, 3)), np.arange(120) % 2
+    monkeypatch.setattr(Path, "stand_ins", lambda path, point: list(path.points[0].members))
+    how = {"penalties": [1e-5, 100.0], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 2, "halving": False, "random_state": 0}
+    model = meristem.TunnelClassifierCV(**how, rule="1se", refit="one", depth=2, max_width=8, max_epochs=12).fit(X, y)
+    cheap, dear = (point.n_parameters for point in model.path_.points)
+    assert model.penalty_ == 100.0 and model.n_parameters_ == dear < cheap

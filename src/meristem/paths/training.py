@@ -65,7 +65,7 @@ def trained(
         alive = [m for m in alive if not found[m].stopped]
         if not alive or watcher.over():
             break
-    return found
+    return list(found)  # into which no thread that was left behind writes
 
 
 def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
