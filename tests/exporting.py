@@ -27,7 +27,8 @@ def session(model: Any) -> onnxruntime.InferenceSession:
 def run(model: Any, x: Any) -> dict[str, np.ndarray]:
     opened = model if isinstance(model, onnxruntime.InferenceSession) else session(model)
     names = [output.name for output in opened.get_outputs()]
-    return dict(zip(names, opened.run(None, {"X": np.asarray(x, np.float32)}), strict=True))
+    dtype = {"tensor(float)": np.float32, "tensor(double)": np.float64}[opened.get_inputs()[0].type]
+    return dict(zip(names, opened.run(None, {"X": np.asarray(x, dtype)}), strict=True))
 
 
 def run_torch(torch: Any, module: Any, x: Any) -> np.ndarray:

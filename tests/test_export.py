@@ -211,7 +211,7 @@ def test_what_does_not_fit(options, message, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feature_names": ["a"]}, "feature_names has 1 names, the network takes 3 features; give one for each."),
+        ({"feature_names": ["a"]}, "feature_names has 1 names, the model takes 3 features; give one for each."),
         ({"metadata": {"versions": "mine"}}, "metadata's name 'versions' is taken; choose another."),
     ],
 )

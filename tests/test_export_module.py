@@ -8,8 +8,13 @@ import pytest
 from exported_estimators import trained
 from exporting import KINDS, fresh, random_layer, some_x
 from meristem.compact import CompactNetwork
-from meristem.compact.layers import Affine, Cascade, Gated
+from meristem.compact.layers import Affine, Cascade, Gated, Pick
 from meristem.export import OneOf, Values, to_torch, torch_of
+
+
+def of_width_five(kind, activation, rng):
+    """A layer that can follow any other."""
+    return random_layer(kind, activation, rng, rows=(4, 2, 0, 1, 3) if kind is Pick else (1, 3))
 
 
 def test_a_pickled_module_opens_without_meristem(torch, tmp_path):
@@ -30,7 +35,7 @@ assert module.classes == ["setosa", "versicolor", "virginica"]
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore:`torch.jit:FutureWarning")
 def test_a_module_can_be_scripted_and_exported(kind, torch):
     rng = np.random.default_rng(0)
-    network = CompactNetwork((random_layer(kind, "gelu", rng), Affine(some_x(5, 1), None)))
+    network = CompactNetwork((of_width_five(kind, "gelu", rng), Affine(some_x(5, 1), None)))
     scaling = np.full(5, 0.1), np.full(5, 2.0)
     for ending in (OneOf(["no", "yes"]), Values(np.ones(1), np.ones(1), is_flat=True, link="log")):
         module = to_torch(network, scaling=scaling, ending=ending)
@@ -42,7 +47,7 @@ def test_a_module_can_be_scripted_and_exported(kind, torch):
 
 
 def test_a_module_can_be_trained_further(torch):
-    layers = [random_layer(kind, "tanh", np.random.default_rng(0)) for kind in KINDS]
+    layers = [of_width_five(kind, "tanh", np.random.default_rng(0)) for kind in KINDS]
     module = to_torch(CompactNetwork(tuple(layers)))
     before = {name: value.clone() for name, value in module.state_dict().items()}
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)

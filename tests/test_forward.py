@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meristem.compact import compact
-from meristem.compact.inference import BLOCK, as_numpy, decisive_outputs, outputs
+from meristem.compact.inference import BLOCK, Predictor, as_numpy, outputs
 from meristem.nn import Network
 from meristem.nn.activation import ACTIVATIONS
 from meristem.nn.network import BODIES
@@ -105,7 +105,7 @@ def test_single_precision_decides_as_double_does(body, targets):
         asked.append(targets.unsure(rough, within))
         return asked[-1]
 
-    decided = targets.decode(decisive_outputs(small, x, unsure)).reshape(len(x), -1)
+    decided = targets.decode(Predictor(small).decisive_outputs(x, unsure)).reshape(len(x), -1)
     assert (decided == decide(x)).all()
     rough = targets.decode(outputs(small, x, np.float32)).reshape(len(x), -1)
     assert (rough != decide(x)).any(), "single precision alone would be wrong somewhere"
@@ -117,5 +117,5 @@ def test_what_single_precision_cannot_hold_is_decided_in_double():
     huge = as_numpy(compact(eqx.tree_at(lambda n: n.head.weight, fresh, fresh.head.weight * 1e37)))
     x = 100 * np.random.default_rng(0).normal(size=(20, 5))
     with np.errstate(over="ignore", invalid="ignore"):
-        got = decisive_outputs(huge, x, Classes(np.arange(3)).unsure)
+        got = Predictor(huge).decisive_outputs(x, Classes(np.arange(3)).unsure)
     assert np.isfinite(got).all() and (got == outputs(huge, x)).all()

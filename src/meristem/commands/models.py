@@ -108,18 +108,18 @@ def _check_onnx(path: Path) -> None:
 
 def _load(path: Path) -> Any:
     from meristem.files import load  # only these commands need it
-    from meristem.tables.encoding import inputs_in_words
+    from meristem.inputs.schema import inputs_in_words
 
     held = load(path)
     if _is_table(held):
-        inputs = inputs_in_words(len(held.encoding.inputs), len(held.estimator._columns_.gaps))
+        inputs = inputs_in_words(len(held.schema.features), len(held.inputs.gaps))
         print(f"A table's model: {held.task} {held.target!r} from {inputs}; they are what is shown.")
     return _shown(held)
 
 
 def _is_table(held: Any) -> bool:
     """Whether it is a table's model."""
-    return hasattr(held, "encoding")
+    return hasattr(held, "schema")
 
 
 def _shown(held: Any) -> Any:

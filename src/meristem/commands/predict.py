@@ -49,11 +49,13 @@ def add(commands: Any) -> None:
         "Of a target that is kept, what is predicted is called 'TARGET (predicted)'",
     )
     predict.add_argument("--sep", metavar="CHAR", help="what separates the columns of TABLE (default: as its header is)")
+    predict.add_argument("--encoding", metavar="NAME", help="of a TABLE that is not UTF-8, such as cp1252 (default: utf-8)")
 
 
 def run(args: argparse.Namespace) -> None:
     """All is computed before anything is written."""
     from meristem.files import load
+    from meristem.tables.coding import absent, differences
     from meristem.tables.model import TableModel
     from meristem.tables.reading import read_table
 
@@ -62,21 +64,21 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             f"{str(args.model)!r} holds no model of a table; give the model.safetensors that `meristem fit` wrote."
         )
-    with as_options("keep", "sep"):
-        table = read_table(args.table, model.encoding.known, args.sep, args.keep)
-    doubts, absent, all_of = model.encoding.doubts(table), model.encoding.absent(table), len(model.encoding.columns)
-    if 2 * len(absent) > all_of:
-        named = cut(", ".join(map(repr, absent)), 200)
+    with as_options("keep", "sep", "encoding"):
+        table = read_table(args.table, model.schema.texts, args.sep, args.keep, encoding=args.encoding)
+    lines, missing, n_columns = differences(model.schema, table), absent(model.schema, table), len(model.schema.fields)
+    if 2 * len(missing) > n_columns:
+        names = cut(", ".join(map(repr, missing)), 200)
         raise ValueError(
-            f"{table.source} lacks {len(absent)} of the model's {all_of} columns: {named}; give a table that has them."
+            f"{table.source} lacks {len(missing)} of the model's {n_columns} columns: {names}; give a table that has them."
         )
-    for line in doubts:
+    for line in lines:
         print(f"meristem: {line}", file=sys.stderr)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of columns that are not there: it has just been said
-        said = model.predict(table)
-        chances = model.predict_proba(table) if model.task == "class" else None
-    parts = _csv(model, table.texts, said, chances)
+        warnings.simplefilter("ignore", UserWarning)  # of what is unlike: it has just been said
+        predicted = model.predict(table)
+        probabilities = model.predict_proba(table) if model.task == "class" else None
+    parts = _csv(model, table.texts, predicted, probabilities)
     if args.out is None:
         for part in parts:
             sys.stdout.write(part)
@@ -84,24 +86,27 @@ def run(args: argparse.Namespace) -> None:
     write_whole(args.out, "".join(parts).encode())
 
 
-def _csv(model: Any, kept: dict[str, list[str]], said: np.ndarray, chances: np.ndarray | None) -> Iterator[str]:
-    """Lines, some at a time: what is kept of the table, what is predicted, and of each class how likely it is."""
+def _csv(model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probabilities: np.ndarray | None) -> Iterator[str]:
+    """Lines, some at a time: copied columns of the table, what is predicted, and of each class how likely it is."""
     target = model.target
-    names = [target] + ([] if chances is None else [f"{target}={label}" for label in model.classes.tolist()])
-    while names[0] in kept:
+    if predicted.ndim == 2:
+        names = [f"{target} ({level:g})" for level in model.levels]
+    else:
+        names = [target] + ([] if probabilities is None else [f"{target}={label}" for label in model.classes.tolist()])
+    while names[0] in copied:
         names[0] += " (predicted)"
-    for begin in range(0, len(said), BLOCK):
+    for begin in range(0, len(predicted), BLOCK):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if not begin:
-            writer.writerow([*kept, *names])
+            writer.writerow([*copied, *names])
         rows = slice(begin, begin + BLOCK)
-        labels = said[rows].tolist()
-        if chances is None:
-            found: list[list[Any]] = [[repr(label)] for label in labels]
+        values: list[list[Any]]
+        if probabilities is None:
+            values = [[repr(number) for number in row] for row in predicted[rows].reshape(-1, len(names)).tolist()]
         else:
-            shares = ([f"{share:.6g}" for share in row] for row in chances[rows].tolist())
-            found = [[label, *each] for label, each in zip(labels, shares, strict=True)]
-        for place, each in enumerate(found, begin):
-            writer.writerow([*(texts[place] for texts in kept.values()), *each])
+            shares = ([f"{share:.6g}" for share in row] for row in probabilities[rows].tolist())
+            values = [[label, *each] for label, each in zip(predicted[rows].tolist(), shares, strict=True)]
+        for place, row in enumerate(values, begin):
+            writer.writerow([*(texts[place] for texts in copied.values()), *row])
         yield text.getvalue()

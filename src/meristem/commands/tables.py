@@ -7,12 +7,14 @@ before the folder is made. What is trained is kept there, and --resume goes on w
 
 import argparse
 import importlib.util
+import shlex
+import shutil
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,11 @@ from meristem.commands.ending import ends_with
 from meristem.commands.parsing import add_command, as_options
 from meristem.experiments import summary
 from meristem.experiments.summary import check_out
+from meristem.files.kinds import packed_file
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.folder import RunFolder
 from meristem.folders.owned import SUMMARY
+from meristem.folders.room import check_room
 from meristem.show.table import print_table
 
 FILES = ["model.safetensors", "model.onnx", "report.html"]
@@ -53,19 +57,19 @@ def add(commands: Any) -> None:
     fit.add_argument("--test", type=float, metavar="SHARE", help="the share of rows that is held out (default: 0.2)")
     fit.add_argument("--test-file", metavar="TABLE", help="a table of its own to test on, in place of --test")
     fit.add_argument("--sep", metavar="CHAR", help="what separates the columns of a CSV file (default: as its header is)")
+    fit.add_argument("--encoding", metavar="NAME", help="of a CSV file that is not UTF-8, such as cp1252 (default: utf-8)")
     fit.add_argument("--seed", type=int, default=0, metavar="N", help="what is drawn at random (default: %(default)s)")
     fit.add_argument("--max-epochs", type=int, metavar="N", help="an end of each training in any case (default: as rows are)")
     fit.add_argument("--out", type=Path, default=Path("out/fit"), metavar="DIR", help="where results go (default: %(default)s)")
     fit.add_argument("--resume", action="store_true", help="go on with the run that was interrupted there; not with --seconds")
 
 
-def run(args: argparse.Namespace) -> None:
-    """The table is read and understood, then the folder is made, then the search begins; files are written at the end."""
-    from meristem.report import table_page
+def run(args: argparse.Namespace) -> int:
+    """Read the table, plan the search, make the folder, search, and write the files."""
     from meristem.report.beside import sizes_beside
-    from meristem.tables.fitting import check_budget, check_options, fit_understood  # it needs scikit-learn
+    from meristem.tables.fitting import check_options, fit_planned, plan_fit  # it needs scikit-learn
     from meristem.tables.reading import read_table
-    from meristem.tables.understanding import Understood
+    from meristem.tables.split import TableSplit
 
     begun = began()
     if args.test is not None and args.test_file is not None:
@@ -76,37 +80,41 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError("TABLE and --test-file are both standard input; give the path of one.")
     how: dict[str, Any] = {name: getattr(args, name) for name in ("body", "budget", "rule", "seconds")}
     how |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
-    test = 0.2 if args.test is None else args.test
-    with as_options("sep", "target", "task", "test", *how, random_state="seed"), _quiet():
+    test = args.test_file or (0.2 if args.test is None else args.test)
+    reading = {"sep": args.sep, "encoding": args.encoding}
+    with as_options("sep", "encoding", "target", "task", "test", *how, random_state="seed"), _quiet():
         check_options(test=test, **how)
-        table = read_table(args.table, sep=args.sep)
-        test = test if args.test_file is None else read_table(args.test_file, sep=args.sep)
-        known = Understood.of(table, target=args.target, task=args.task, test=test, seed=args.seed)
-        check_budget(known, **how)
+        table = read_table(args.table, **reading)
+        split = TableSplit.of(table, target=args.target, task=args.task, test=test, seed=args.seed, reading=reading)
+        plan = plan_fit(split, verbose=True, **how)
     if args.seconds is not None and time.monotonic() - begun >= args.seconds:
         raise ValueError(f"--seconds={args.seconds:g} was over when the table had been read; give more.")
-    out = check_out(args.out)
-    with RunFolder.take(out) as folder:
-        given = {"target": args.target, "task": known.goal.task, "test": args.test_file or test, "sep": args.sep}
-        about: dict[str, Any] = {"settings": how | given}
-        about["data"] = {"table": table.digest, "test": known.apart.digest}
+    check_room(args.out, plan.n_bytes)
+    with ExitStack() as undo, _removing_if_refused(args.out), RunFolder.take(check_out(args.out)) as folder:
+        options = {"target": args.target, "task": split.target.task, "test": test, **reading}
+        about: dict[str, Any] = {"settings": how | options}
+        about["data"] = {"table": table.digest, "test": split.test_table.digest}
         resumes = {"resume": args.resume, "how": "--resume" if args.seconds is None else None, "replaces": True}
         for line in folder.begin(about, summary.command(), may_write=[*FILES, SUMMARY], **resumes):
             _tell(line)
         if args.resume and folder.is_finished:
-            return
-        with as_options(*how), _quiet(), _keeping(folder, is_kept=args.seconds is None) as checkpoints:
-            model = fit_understood(known, begun=begun, verbose=True, callbacks=folder.epochs.watcher("search"), **how)
-            checkpoints.close()
-            folder.epochs.tidy()
-            files = _graph(model, known)
-            left = None if args.seconds is None else max(LEAST_LOOK, args.seconds - time.monotonic() + begun)
-            model.facts["seconds"]["all"] = round(time.monotonic() - begun, 3)
-            files["report.html"] = table_page(model, seconds=LOOK if left is None else min(LOOK, left))
-            files["model.safetensors"] = _saved(model, folder.own)
-            written = folder.publish(files, {"command": folder.command, **model.facts})
+            return 0
+        checkpoints = undo.enter_context(_keeping(folder, is_kept=args.seconds is None))
+        with as_options(*how), _quiet():
+            plan.estimator.set_params(callbacks=folder.epochs.watcher("search"))
+            model = fit_planned(plan, begun=begun)
+        checkpoints.close()
+        folder.epochs.tidy()
+        left = None if args.seconds is None else max(LEAST_LOOK, args.seconds - time.monotonic() + begun)
+        files, failures = _files(model, split, args.out, LOOK if left is None else min(LOOK, left))
+        model.facts["seconds"]["all"] = round(time.monotonic() - begun, 3)
+        written = _published(folder, model, files, failures)
     _show(model.facts, sizes_beside(model.estimator, model.facts))
-    print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
+    if written:
+        print(f"\nIn {args.out}: {', '.join(path.name for path in sorted(written))}")
+    for line in failures:
+        _tell(f"meristem: {line}")
+    return 1 if failures else 0
 
 
 @contextmanager
@@ -137,25 +145,70 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _graph(model: Any, known: Any) -> dict[str, bytes]:
+@contextmanager
+def _removing_if_refused(out: Path) -> Iterator[None]:
+    """Inside, bad input that is found late leaves no folder that was not there before."""
+    made = [place for place in (out, *out.parents) if not place.exists()]
+    try:
+        yield
+    except ValueError:
+        if made:
+            shutil.rmtree(out, ignore_errors=True)
+            for place in made[1:]:
+                with suppress(OSError):
+                    place.rmdir()
+        raise
+
+
+def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
+    """The files of a model that was trained, and a line for each that could not be made: what failed takes no other with it."""
+    from meristem.report import table_page
+
+    files: dict[str, Any] = {}
+    failures = []
+    try:
+        files |= _graph(model, split)
+    except Exception as error:  # whatever it is, the model has been trained
+        again = f"meristem export {shlex.quote(str(out / FILES[0]))} --onnx {shlex.quote(str(out / FILES[1]))}"
+        failures.append(f"model.onnx was not written: {_line(error)} The model is saved; try again with: {again}")
+    try:
+        files["report.html"] = table_page(model, seconds=seconds)
+    except Exception as error:
+        again = f"meristem.load({str(out / FILES[0])!r}).report({str(out / FILES[2])!r})"
+        failures.append(f"report.html was not written: {_line(error)} The model is saved; try again in Python with: {again}")
+    return files, failures
+
+
+def _published(folder: RunFolder, model: Any, files: dict[str, Any], failures: list[str]) -> list[Path]:
+    """The files written; where the folder takes none of them, the model goes to another place, which is said."""
+    try:
+        packed = {FILES[0]: packed_file(folder.out / FILES[0], model)} | files
+        return folder.publish(packed, {"command": folder.command, **model.facts})
+    except (ValueError, OSError) as error:
+        place = Path(tempfile.mkdtemp(prefix="meristem-")) / FILES[0]
+        model.save(place)
+        failures.append(f"{_line(error)} The model is saved in {str(place)!r}: move it where there is room.")
+        return []
+
+
+def _line(error: Exception) -> str:
+    """What went wrong, in one line that ends as a sentence does."""
+    text = (str(error).splitlines() or [type(error).__name__])[0]
+    return text if text.endswith(".") else f"{text}."
+
+
+def _graph(model: Any, split: Any) -> dict[str, bytes]:
     """The ONNX file, after onnxruntime has said the same as the model of rows that were held out; none without onnx."""
-    from meristem.tables.graph import compared, onnx_bytes
+    from meristem.tables.agreement import agreement
 
     if importlib.util.find_spec("onnx") is None:
         print("No model.onnx: onnx is not installed (pip install 'meristem-nn[onnx]').", file=sys.stderr)
         return {}
-    data = onnx_bytes(model)
-    model.facts["onnx"] = compared(data, model, known.apart, known.held)
+    data = model.onnx_bytes()
+    model.facts["onnx"] = agreement(data, model, split.test_table, split.test_rows, model.evaluation.outputs)
     if model.facts["onnx"] is None:
         print("model.onnx was not checked: onnxruntime is not installed (pip install onnxruntime).", file=sys.stderr)
     return {"model.onnx": data}
-
-
-def _saved(model: Any, folder: Path) -> bytes:
-    """The model's file, as `save` writes it and has looked at it."""
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        model.save(Path(place) / "model.safetensors")
-        return (Path(place) / "model.safetensors").read_bytes()
 
 
 def _show(facts: dict[str, Any], beside: dict[str, int]) -> None:

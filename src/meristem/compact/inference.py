@@ -1,7 +1,7 @@
 """A compact network applied to a matrix with NumPy alone: nothing is compiled, and any process can do it.
 
-    outputs(network, x [n, in]) → [n, out]
-    decisive_outputs(network, x, unsure) → [n, out], good enough to decide by
+    Predictor(network).outputs(x [n, in]) → [n, out]
+    Predictor(network).decisive_outputs(x, unsure) → [n, out], good enough to decide by
 
 The layers compute in double precision, so that a row's output does not depend on the rows beside it (to 1e-15; in single
 precision BLAS makes 1e-7 of it). Which class it is can be told in single precision, in half the time, but for the few rows
@@ -27,16 +27,58 @@ def as_numpy(network: CompactNetwork) -> CompactNetwork:
     return jax.tree.map(np.asarray, network)
 
 
+class Predictor:
+    """A compact network whose weights have been cast and laid out for NumPy, once for all calls.
+
+    >>> from meristem.compact.layers import Affine
+    >>> predictor = Predictor(CompactNetwork((Affine(np.array([[1.0, 2.0]]), None),)))
+    >>> predictor.outputs(np.ones((3, 2))).tolist()
+    [[3.0], [3.0], [3.0]]
+    """
+
+    def __init__(self, network: CompactNetwork):
+        self.network = network
+        self._layers: dict[type[np.floating], list[Layer | Spread]] = {}
+
+    def layers(self, dtype: type[np.floating]) -> list[Layer | Spread]:
+        """The layers in that precision."""
+        if dtype not in self._layers:
+            cast = jax.tree.map(lambda a: np.asarray(a, dtype), self.network.layers)
+            self._layers[dtype] = [spread(layer) for layer in cast]
+        return self._layers[dtype]
+
+    def outputs(self, x: np.ndarray, dtype: type[np.floating] = np.float64) -> np.ndarray:
+        """Return the outputs [n, out] for rows [n, in]."""
+        layers = self.layers(dtype)
+        blocks = (x[start : start + BLOCK].astype(dtype, copy=False) for start in range(0, len(x), BLOCK))
+        return np.concatenate([_through(layers, block) for block in blocks])
+
+    def decisive_outputs(self, x: np.ndarray, unsure: Callable[[np.ndarray, float], np.ndarray]) -> np.ndarray:
+        """In single precision; in double where `unsure(outputs, within)` says that a change by `within` decides otherwise."""
+        rough = self.outputs(x, np.float32)
+        within = CLOSE * float(np.abs(rough).max(initial=0))
+        if not np.isfinite(within):  # more than single precision can hold
+            return self.outputs(x)
+        again, fine = unsure(rough, within), rough.astype(np.float64)
+        if again.any():
+            fine[again] = self.outputs(x[again])
+        return fine
+
+    def __getstate__(self) -> dict[str, CompactNetwork]:
+        return {"network": self.network}  # what is pickled holds the weights once
+
+    def __setstate__(self, state: dict[str, CompactNetwork]) -> None:
+        self.__init__(state["network"])  # type: ignore[misc]
+
+
 def outputs(network: CompactNetwork, x: np.ndarray, dtype: type[np.floating] = np.float64) -> np.ndarray:
-    """What the network says to every row.
+    """Return the outputs of a network that is asked once.
 
     >>> from meristem.compact.layers import Affine
     >>> outputs(CompactNetwork((Affine(np.array([[1.0, 2.0]]), None),)), np.ones((3, 2))).tolist()
     [[3.0], [3.0], [3.0]]
     """
-    layers = [spread(layer) for layer in jax.tree.map(lambda a: np.asarray(a, dtype), network.layers)]
-    blocks = (x[start : start + BLOCK].astype(dtype, copy=False) for start in range(0, len(x), BLOCK))
-    return np.concatenate([_through(layers, block) for block in blocks])
+    return Predictor(network).outputs(x, dtype)
 
 
 def _through(layers: Sequence[Layer | Spread], h: np.ndarray) -> np.ndarray:
@@ -46,15 +88,3 @@ def _through(layers: Sequence[Layer | Spread], h: np.ndarray) -> np.ndarray:
         h.flags.writeable = False
         h = layer(NUMPY, h)
     return h
-
-
-def decisive_outputs(network: CompactNetwork, x: np.ndarray, unsure: Callable[[np.ndarray, float], np.ndarray]) -> np.ndarray:
-    """In single precision; in double where `unsure(outputs, within)` says that a change by `within` would decide otherwise."""
-    rough = outputs(network, x, np.float32)
-    within = CLOSE * float(np.abs(rough).max(initial=0))
-    if not np.isfinite(within):  # more than single precision can hold
-        return outputs(network, x)
-    again, fine = unsure(rough, within), rough.astype(np.float64)
-    if again.any():
-        fine[again] = outputs(network, x[again])
-    return fine

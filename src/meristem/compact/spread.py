@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """All units of a gated layer. Made anew for every matrix of samples, so no `Layer`: those take longer to make."""
+    """All units of a gated layer. No `Layer` of a network: made for inference alone."""
 
     weight: np.ndarray  # [width, width]
     bias: np.ndarray  # [width]

@@ -21,9 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
 from meristem.check import many
-from meristem.columns import Columns, n_numbers
 from meristem.compact import CompactNetwork, compact
-from meristem.compact.inference import as_numpy
+from meristem.compact.inference import Predictor, as_numpy
 from meristem.estimators import buckets, features
 from meristem.estimators.advice import GrowthWarning, advice_on_epochs, advice_on_failure, advice_on_size
 from meristem.estimators.course import SHARE, Course
@@ -35,8 +34,10 @@ from meristem.estimators.predictability import predictability
 from meristem.estimators.repr import Shown
 from meristem.estimators.settings import HASTE, PATIENCE, PATIENT, Settings
 from meristem.estimators.shipping import Shipping
-from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from
+from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from, transformed
 from meristem.estimators.watching import watchers
+from meristem.inputs import Inputs, Preprocessor
+from meristem.inputs.statistics import n_numbers
 from meristem.nn import Network
 from meristem.show.measure import error_measure
 from meristem.sparse import is_large, is_sparse, occurring, rows_at_once
@@ -142,9 +143,10 @@ class Growing(Shown, Shipping, Settings):
             targets = self._targets_ if goes_on else self._targets(y, weight)
             seed = seed_of(self.random_state)
             rows, dev = Rows(X, targets.encode(y), weight), self._chosen_by(validation, targets)
-            columns = self._columns_ if goes_on else self._columns(rows)
-            fold = self._fold(rows, columns, seed) if self._stops_early and dev is None and not goes_on else None
-            self._train(rows, dev, targets, columns, seed, goes_on=goes_on, fold=fold)
+            inputs = self._inputs_ if goes_on else self._learn_inputs(rows)
+            z = transformed(rows.x, inputs)
+            fold = self._fold(rows, inputs, z, seed) if self._stops_early and dev is None and not goes_on else None
+            self._train(rows, dev, targets, inputs, z, seed, goes_on=goes_on, fold=fold)
         return self
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
@@ -156,8 +158,9 @@ class Growing(Shown, Shipping, Settings):
             meaning = y if classes is None else classes
             targets = self._targets_with_more(y, weight) if goes_on else self._targets(meaning, weight)
             rows = Rows(X, targets.encode(y), weight)
-            columns = self._columns_.with_more(X, weight) if goes_on else self._columns(rows, is_stream=True)
-            self._train(rows, None, targets, columns, seed_of(self.random_state), goes_on=goes_on, is_stream=True)
+            inputs = self._inputs_.with_more(X, weight) if goes_on else self._learn_inputs(rows, is_stream=True)
+            z = transformed(X, inputs)
+            self._train(rows, None, targets, inputs, z, seed_of(self.random_state), goes_on=goes_on, is_stream=True)
         return self
 
     @contextmanager
@@ -185,11 +188,13 @@ class Growing(Shown, Shipping, Settings):
             raise ValueError("sample_weight, times class_weight, is 0 for every sample; at least one must count.")
         return X, y, weight / weight[weight > 0].mean()  # only their proportions count: they sum to the rows that do
 
-    def _columns(self, rows: Rows, *, is_stream: bool = False) -> Columns:
-        """What columns become. Of a large sparse table those that never occur are no inputs; in a stream they still may."""
-        kept = occurring(rows.x, rows.weight > 0) if is_large(rows.x) and not is_stream else None
-        kept = None if kept is None or not len(kept) else kept
-        return Columns.of(rows.x, rows.weight, standardize=bool(self.standardize), kept=kept)
+    def _learn_inputs(self, rows: Rows, *, is_stream: bool = False) -> Inputs:
+        """What networks read. Of a large sparse table columns that never occur are no inputs; in a stream they still may."""
+        selected = occurring(rows.x, rows.weight > 0) if is_large(rows.x) and not is_stream else None
+        selected = None if selected is None or not len(selected) else selected
+        names = tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
+        options: dict[str, Any] = {"standardize": bool(self.standardize), "selected": selected, "names": names}
+        return Inputs(Preprocessor.of(rows.x, rows.weight, **options), names=names)
 
     def _chosen_by(self, validation: Any, targets: Targets) -> Rows | None:
         """The rows to choose a model by, if someone gives any."""
@@ -208,7 +213,7 @@ class Growing(Shown, Shipping, Settings):
         """early_stopping, as it was given or as it is best."""
         return self._stops if isinstance(self.early_stopping, str) else bool(self.early_stopping)  # NumPy's, too
 
-    def _fold(self, rows: Rows, columns: Columns, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def _fold(self, rows: Rows, inputs: Inputs, z: Any, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
         """The rows to learn from and those to hold out; None where they are too few to say anything."""
         counted = np.flatnonzero(rows.weight > 0)
         if len(counted) * self.validation_fraction < LEAST_HELD:
@@ -218,7 +223,7 @@ class Growing(Shown, Shipping, Settings):
                 f"validation_fraction={self.validation_fraction} of {len(counted)} rows leaves none to learn from; lower it."
             )
         learned, held = self._split(counted, rows.y[counted], seed)
-        judges = columns.typical(rows.x[held])
+        judges = inputs.preprocessor.typical(z[held])
         return (np.concatenate([learned, held[~judges]]), held[judges]) if judges.sum() >= LEAST_HELD else None
 
     def _size(self) -> dict[str, Any]:
@@ -282,7 +287,7 @@ class Growing(Shown, Shipping, Settings):
         facts |= {name: ask() for name, ask in asked.items() if name not in known} | known
         return facts | ({"penalty_": self._price(facts.get("predictability_", 1.0))} if isinstance(self.penalty, str) else {})
 
-    def _begin(self, targets: Targets, columns: Columns, seed: int, *, goes_on: bool) -> TrainState:
+    def _begin(self, targets: Targets, inputs: Inputs, seed: int, *, goes_on: bool) -> TrainState:
         """The state that training starts from."""
         if goes_on:
             for name, (now, made) in self._permanent().items():
@@ -292,13 +297,13 @@ class Growing(Shown, Shipping, Settings):
                         "set it back, or begin anew: clone(estimator).fit(X, y)."
                     )
             return resumed(self._state_)
-        return self._fresh(targets, columns, seed)
+        return self._fresh(targets, inputs, seed)
 
-    def _fresh(self, targets: Targets, columns: Columns, seed: int) -> TrainState:
+    def _fresh(self, targets: Targets, inputs: Inputs, seed: int) -> TrainState:
         """The state of a network that has learned nothing."""
         return buckets.begin(
             self._body,
-            columns.n_inputs,
+            inputs.n_inputs,
             targets.n_out,
             size=self._size(),
             options=self._body_options(),
@@ -311,7 +316,8 @@ class Growing(Shown, Shipping, Settings):
         rows: Rows,
         dev: Rows | None,
         targets: Targets,
-        columns: Columns,
+        inputs: Inputs,
+        z: Any,
         seed: int,
         *,
         goes_on: bool,
@@ -326,13 +332,14 @@ class Growing(Shown, Shipping, Settings):
         measure = error_measure(targets.objective.error_name, is_share=targets.objective.error_is_share)
         watched = watchers(name, epochs, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=before)
         with on(self.device), watched as (watch, say):
-            state = self._begin(targets, columns, seed, goes_on=goes_on)
+            state = self._begin(targets, inputs, seed, goes_on=goes_on)
             on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a step takes as long, however small it is
             work = len(rows.y) * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
             has_dev = dev is not None or fold is not None
             is_patient = has_dev and isinstance(self.patience, str)
             recipe = self._recipe(targets, has_dev=has_dev, work=work, is_patient=is_patient)
-            data = prepare(data_of(rows, dev, columns, state.network, recipe.task), state.network, recipe.task)
+            dev_z = None if dev is None else transformed(dev.x, inputs)
+            data = prepare(data_of(rows, z, state.network, recipe.task, dev, dev_z), state.network, recipe.task)
             least = PATIENT if is_patient else PATIENCE
             knobs = self._knobs(facts, rows, targets)._replace(passes=1 if is_stream else self._passes(len(rows.y)))
             if dev is not None:
@@ -343,7 +350,8 @@ class Growing(Shown, Shipping, Settings):
                 estimator=self,
                 rows=rows,
                 targets=targets,
-                columns=columns,
+                inputs=inputs,
+                z=z,
                 prepared=data,
                 recipe=recipe,
                 knobs=knobs,
@@ -360,7 +368,7 @@ class Growing(Shown, Shipping, Settings):
                 run, found = seen.run(state, is_first=is_first)
             if is_open:
                 facts["input_dropout_"] = round(float(np.asarray(found.knobs.dropout)), 6)
-            network = buckets.narrow(run.last if is_stream else run.best, columns.n_inputs, targets.n_out)
+            network = buckets.narrow(run.last if is_stream else run.best, inputs.n_inputs, targets.n_out)
             network = network if is_stream else tempered(network, float(found.temperature))
             small = as_numpy(compact(network))
             last = {name: values[-1] for name, values in run.history.items()}
@@ -369,7 +377,7 @@ class Growing(Shown, Shipping, Settings):
                 f"(development {last['dev_loss']:.4g}), soft size {last['soft_size']:.1f}, "
                 f"hard size {last['hard_size']}; {small.n_parameters:,} parameters are kept"
             )
-        self._keep(run, network, small, targets, columns, facts, goes_on=goes_on, keeps_last=is_stream)
+        self._keep(run, network, small, targets, inputs, facts, goes_on=goes_on, keeps_last=is_stream)
         if not is_stream:
             self._advise(found, network, epochs, lambda: targets.constant_error(rows.y, rows.weight))
 
@@ -379,7 +387,7 @@ class Growing(Shown, Shipping, Settings):
         network: Network,
         small: CompactNetwork,
         targets: Any,
-        columns: Columns,
+        inputs: Inputs,
         facts: dict[str, Any],
         *,
         goes_on: bool,
@@ -401,8 +409,9 @@ class Growing(Shown, Shipping, Settings):
             {k: np.concatenate([self.history_[k], v]) for k, v in history.items()} if goes_on else history
         )
         self.network_, self._compact_ = network, small
+        self._predictor_.layers(np.float64)  # cast now, not in every predict
         self.n_live_units_ = sum(small.units)
-        self._targets_, self._columns_, self._state_ = targets, columns, to_go_on_from(run.state)
+        self._targets_, self._inputs_, self._state_ = targets, inputs, to_go_on_from(run.state)
 
     def _advise(self, run: Run, network: Network, max_epochs: int, constant_error: Callable[[], float]) -> None:
         """At most one warning, at the line that called `fit`."""
@@ -419,9 +428,9 @@ class Growing(Shown, Shipping, Settings):
     def _answers(self, X: Any, say: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """What `say` makes of the inputs of all rows; sparse ones are made dense some at a time."""
         check_is_fitted(self)
-        x, columns = features.checked(self, X, reset=False), self._columns_
-        step = rows_at_once(columns.n_inputs) if is_sparse(x) else x.shape[0]
-        return self._said(np.concatenate([say(columns(x[at : at + step])) for at in range(0, x.shape[0], step)]))
+        x, inputs = features.checked(self, X, reset=False), self._inputs_
+        step = rows_at_once(inputs.n_inputs) if is_sparse(x) else x.shape[0]
+        return self._said(np.concatenate([say(inputs(x[at : at + step])) for at in range(0, x.shape[0], step)]))
 
     def _said(self, answers: np.ndarray) -> np.ndarray:
         """What a prediction is made of, with a warning where a row of it is no number."""
@@ -434,6 +443,14 @@ class Growing(Shown, Shipping, Settings):
             )
         return answers
 
+    @property
+    def _predictor_(self) -> Predictor:
+        """The compact network, ready for NumPy."""
+        ready: Predictor | None = self.__dict__.get("_ready_")
+        if ready is None or ready.network is not self._compact_:
+            ready = self._ready_ = Predictor(self._compact_)
+        return ready
+
     def compact(self) -> CompactNetwork:
         """The network with nothing in it but what lives; it takes standardized features."""
         check_is_fitted(self)
@@ -445,12 +462,13 @@ class Growing(Shown, Shipping, Settings):
 
     @property
     def selected_features_(self) -> np.ndarray:
-        features, columns = self.network_.features, self._columns_
-        gates = np.ones(columns.n_inputs) if features is None else np.asarray(features.value)
-        n = len(columns.fill)
-        chosen = np.union1d(np.flatnonzero(gates[:n]), columns.gaps[gates[n:] > 0])
-        chosen = chosen if columns.kept is None else columns.kept[chosen]
+        chosen = np.flatnonzero(self._inputs_.read_features(self._input_gates))
         return self.feature_names_in_[chosen] if hasattr(self, "feature_names_in_") else chosen
+
+    @property
+    def _input_gates(self) -> np.ndarray | None:
+        """The gates of the inputs; None: all are open."""
+        return None if self.network_.features is None else np.asarray(self.network_.features.value)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

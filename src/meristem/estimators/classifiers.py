@@ -11,7 +11,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from meristem.compact.inference import decisive_outputs, outputs
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
@@ -97,17 +96,17 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, or its labels as 0 and 1."""
-        said = self._answers(X, lambda x: decisive_outputs(self._compact_, x, self._targets_.unsure))
+        said = self._answers(X, lambda x: self._predictor_.decisive_outputs(x, self._targets_.unsure))
         return self._targets_.decode(said)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, or of each label."""
-        said = self._answers(X, lambda x: outputs(self._compact_, x))
+        said = self._answers(X, lambda x: self._predictor_.outputs(x))
         return self._targets_.probabilities(said)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits: one per row for two classes, else one per class or label."""
-        said = self._answers(X, lambda x: outputs(self._compact_, x))
+        said = self._answers(X, lambda x: self._predictor_.outputs(x))
         return self._targets_.decision(said)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

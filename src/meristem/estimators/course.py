@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from meristem.columns import Columns
 from meristem.estimators import doubts
 from meristem.estimators.advice import GrowthWarning
 from meristem.estimators.settings import PATIENCE
 from meristem.estimators.training import Rows
+from meristem.inputs import Inputs
 from meristem.paths.folds import Fold, in_fold
 from meristem.paths.training import least_loss
 from meristem.targets import Targets
@@ -42,7 +42,8 @@ class Course:
     estimator: Any
     rows: Rows
     targets: Targets
-    columns: Columns
+    inputs: Inputs
+    z: Any  # the inputs of all rows
     prepared: Prepared
     recipe: Recipe
     knobs: Knobs
@@ -64,12 +65,12 @@ class Course:
         for number in range(1, doubts.TRIES):
             if not is_first or not self._is_over(found) or not self._began_badly(found):
                 break
-            other = self.estimator._fresh(self.targets, self.columns, (self.seed + number) % 2**32)
+            other = self.estimator._fresh(self.targets, self.inputs, (self.seed + number) % 2**32)
             found = min(found, self._trained(other, self._bolder(knobs), f"again-{number}"), key=self._error)
         if self.fold is None or not found.best_epoch or not self._is_over(found):
             return found, found
         n = len(self.rows.y)
-        start = self.estimator._fresh(self.targets, self.columns, self.seed)
+        start = self.estimator._fresh(self.targets, self.inputs, self.seed)
         whole = on_all_rows([found], start, self.prepared, n, found.knobs.budget, self.watch.part("replay"))
         return found if whole.diverged else whole, found
 
@@ -106,7 +107,7 @@ class Course:
         is_in_doubt = self._is_in_doubt
         if self.prepared.data.dev_x is not None or not (is_in_doubt or len(self.dropouts) > 1):
             return self.knobs
-        fold = self.estimator._fold(self.rows, self.columns, self.seed)
+        fold = self.estimator._fold(self.rows, self.inputs, self.z, self.seed)
         looks = [] if fold is None else [self._look(state, fold, number) for number in range(len(self.dropouts))]
         seen = min(looks, key=least_loss, default=None)
         knobs = self.knobs if seen is None else self.knobs._replace(dropout=seen.knobs.dropout)

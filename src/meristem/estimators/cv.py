@@ -68,7 +68,10 @@ class CrossValidated(Shown, Shipping, Settings):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Search, choose, and keep the model of what was chosen."""
         check_parameters(self)
-        search = self._planned(X, y, sample_weight)
+        return self.fit_search(self._planned(X, y, sample_weight))
+
+    def fit_search(self, search: Search) -> Self:
+        """Fit by a search that was planned."""
         path, chosen, kept, temperature = self._searched(search)
         plain = search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
         self._keep(path, chosen, [fitted(plain, search.table, run, temperature) for run in kept])
@@ -148,12 +151,16 @@ class CrossValidated(Shown, Shipping, Settings):
         return self._model_._compact_
 
     @property
+    def _predictor_(self) -> Any:
+        return self._model_._predictor_
+
+    @property
     def _targets_(self) -> Any:
         return self._model_._targets_
 
     @property
-    def _columns_(self) -> Any:
-        return self._model_._columns_
+    def _inputs_(self) -> Any:
+        return self._model_._inputs_
 
     @property
     def n_parameters_(self) -> int:
@@ -216,6 +223,7 @@ def _as_one(members: list[Growing]) -> Growing:
     one = copy.copy(members[0])
     if len(members) > 1:
         one._compact_ = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
+        one._predictor_.layers(np.float64)
     return one
 
 

@@ -17,7 +17,6 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from meristem.check import short
-from meristem.columns import Columns, n_numbers
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators import buckets
@@ -26,7 +25,9 @@ from meristem.estimators.course import SHARE
 from meristem.estimators.features import named
 from meristem.estimators.parameters import seed_of
 from meristem.estimators.settings import PATIENCE, PATIENT
-from meristem.estimators.training import Rows, data_of
+from meristem.estimators.training import Rows, data_of, transformed
+from meristem.inputs import Inputs
+from meristem.inputs.statistics import n_numbers
 from meristem.nn import Network
 from meristem.paths.constants import constant_losses
 from meristem.paths.folds import fold_weights
@@ -54,7 +55,7 @@ class Table:
 
     rows: Rows
     targets: Targets
-    columns: Columns
+    inputs: Inputs
     seed: int
     y: np.ndarray  # as it was given, for folds
 
@@ -64,12 +65,17 @@ class Table:
         X, y, weight = estimator._validated(X, y, sample_weight, reset=True)
         targets = estimator._targets(y, weight)
         rows = Rows(X, targets.encode(y), weight)
-        return Table(rows, targets, estimator._columns(rows), seed_of(estimator.random_state), y)
+        return Table(rows, targets, estimator._learn_inputs(rows), seed_of(estimator.random_state), y)
 
     @cached_property
     def n_numbers(self) -> int:
         """The columns that are more than an indicator."""
         return n_numbers(self.rows.x, self.rows.weight)
+
+    @cached_property
+    def z(self) -> Any:
+        """The inputs of all rows, made once for folds and training."""
+        return transformed(self.rows.x, self.inputs)
 
     def folds(self, cv: Any, *, classes: bool) -> Folds:
         """(training rows, held-out rows): shuffled, with as much of each class in all of them where that can be.
@@ -83,7 +89,7 @@ class Table:
             counts = np.unique(self.y, return_counts=True)[1] if classes and self.y.ndim == 1 else np.zeros(1)
             kind = StratifiedKFold if counts.min() >= cv else KFold
             drawn = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.y)
-            judges = self.columns.typical(self.rows.x)
+            judges = self.inputs.preprocessor.typical(self.z)
             return [_judged_by(judges, learn, held) for learn, held in drawn]
         try:
             drawn = list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
@@ -115,7 +121,7 @@ class Search:
         if self.budget is not None:
             return [0.0]
         weight, (y, objective) = self.table.rows.weight, self._as_learned
-        n_in, n_out = self.table.columns.n_inputs, self.table.targets.n_out
+        n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
         return penalties_below(highest(y, weight, objective, n_in, n_out, str(self.estimator.price))).tolist()
 
     def l2s(self, given: Any) -> Any:
@@ -136,7 +142,7 @@ class Search:
         """Before the first epoch. Members of one fold and seed begin alike."""
         targets, folds = self.table.targets, len(self.folds)
         states = {
-            (fold, seed): self.estimator._fresh(targets, self.table.columns, (self.table.seed + folds * seed + fold) % 2**32)
+            (fold, seed): self.estimator._fresh(targets, self.table.inputs, (self.table.seed + folds * seed + fold) % 2**32)
             for fold in range(folds)
             for seed in range(self.seeds)
         }
@@ -188,13 +194,13 @@ class Search:
     @cached_property
     def begun_network(self) -> Network:
         """As every member begins, but for what is drawn at random."""
-        return self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed).network
+        return self.estimator._fresh(self.table.targets, self.table.inputs, self.table.seed).network
 
     @cached_property
     def prepared(self) -> Prepared:
         """The rows, once for all members."""
         network = self.begun_network
-        data = data_of(self.table.rows, None, self.table.columns, network, self.recipe.task)
+        data = data_of(self.table.rows, self.table.z, network, self.recipe.task)
         return prepare(data, network, self.recipe.task)
 
     @cached_property
@@ -212,12 +218,12 @@ class Search:
 
     def on_all_rows(self, runs: list[Run]) -> Run:
         """A network that was trained on all rows as these were on theirs."""
-        state = self.estimator._fresh(self.table.targets, self.table.columns, self.table.seed)
+        state = self.estimator._fresh(self.table.targets, self.table.inputs, self.table.seed)
         return on_all_rows(runs, state, self.prepared, len(self.table.rows.y), self.budget, self.watcher.part("replay"))
 
     def path(self, members: Members, runs: list[Run], seconds: float) -> Path:
         """What they came to."""
-        n_in, n_out = self.table.columns.n_inputs, self.table.targets.n_out
+        n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
         networks = [buckets.narrow(run.best, n_in, n_out) for run in runs]
         return result_of(members, runs, networks, self.max_epochs, seconds, self._scores(members, runs))
 
@@ -243,10 +249,10 @@ class Search:
 def fitted(plain: Growing, table: Table, run: Run, temperature: float) -> Growing:
     """A plain estimator with the best network of a run."""
     one = copy.copy(plain)
-    network = tempered(buckets.narrow(run.best, table.columns.n_inputs, table.targets.n_out), temperature)
+    network = tempered(buckets.narrow(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
     facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
     small = as_numpy(compact(network))
-    one._keep(run, network, small, table.targets, table.columns, facts, goes_on=False, keeps_last=False)
+    one._keep(run, network, small, table.targets, table.inputs, facts, goes_on=False, keeps_last=False)
     return one
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meristem.columns import Columns
+from meristem.inputs import Preprocessor
 from meristem.sparse import is_sparse, occurring
 
 SAMPLE = 512  # rows that say enough: about a fifth of a second
@@ -51,7 +51,7 @@ def _products(x: Any) -> np.ndarray:
     total, n = np.zeros((x.shape[0], x.shape[0])), 0
     for start in range(0, x.shape[1], AT_ONCE):
         part = x[:, start : start + AT_ONCE]
-        z = Columns.of(part)(part).astype(float)
+        z = Preprocessor.of(part)(part).astype(float)
         z = z[:, z.any(0)]  # a constant feature is 0
         total, n = total + z @ z.T, n + z.shape[1]
     return total / max(1, n)

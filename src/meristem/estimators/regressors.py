@@ -8,7 +8,6 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from meristem.compact.inference import outputs
 from meristem.estimators import features
 from meristem.estimators.base import PENALTY, Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
@@ -65,7 +64,7 @@ class Regressor(RegressorMixin, Loss, Growing):
 
     def predict(self, X: Any) -> np.ndarray:
         """The number of each row, or its numbers; of several quantiles a column each."""
-        return self._answers(X, lambda x: self._targets_.decode(outputs(self._compact_, x)))
+        return self._answers(X, lambda x: self._targets_.decode(self._predictor_.outputs(x)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the prediction, whatever the loss; of several quantiles that of the median, if it is among them."""

@@ -59,8 +59,9 @@ def in_parts(search: Search, **lists: Any) -> tuple[Path, list[Run]]:
         if tried.has_learned():
             break
     for name, knob in (("dropouts", "dropout"), ("penalties", "penalty")):
-        chosen = tried.path(0.0).best()
-        others = [value for value in lists[name] if replace(chosen, **{knob: value}).knobs not in tried.settings]
+        path = tried.path(0.0)
+        chosen, settings = path.best(), [point.knobs for point in path.points]
+        others = [value for value in lists[name] if replace(chosen, **{knob: value}).knobs not in settings]
         if others:
             more = search.grid(**{of: [getattr(chosen, own)] for of, own in LISTS.items()} | {name: others})
             tried.add(more, partial(_may_win, chosen.loss))
@@ -89,11 +90,6 @@ class _Tried:
         """What they came to."""
         assert self.members is not None
         return self.search.path(self.members, self.runs, seconds)
-
-    @property
-    def settings(self) -> list[dict[str, float]]:
-        """Each by the names of its knobs."""
-        return [point.knobs for point in self.path(0.0).points]
 
     def has_learned(self) -> bool:
         """Whether the best knows more than a constant does."""

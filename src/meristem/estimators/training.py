@@ -1,6 +1,7 @@
 """What training takes: rows filled up to shared shapes, and a state that goes on from an earlier fit.
 
-data_of(rows, dev, columns, network, objective) → Data          to_go_on_from(state), resumed(state) → TrainState
+transformed(x, inputs) → what networks read of x, made once      data_of(rows, z, network, objective, dev, dev_z) → Data
+to_go_on_from(state), resumed(state) → TrainState
 """
 
 from typing import Any, NamedTuple
@@ -10,8 +11,8 @@ import jax
 import numpy as np
 
 from meristem import sparse
-from meristem.columns import Columns
 from meristem.estimators import buckets
+from meristem.inputs import Inputs
 from meristem.nn import Network
 from meristem.train import schedule
 from meristem.train.objectives import Objective
@@ -37,21 +38,28 @@ class Rows(NamedTuple):
         return Rows(*(part[rows] for part in self))
 
 
-def data_of(rows: Rows, dev: Rows | None, columns: Columns, network: Network, objective: Objective) -> Data:
-    """The rows as a network with this room takes them, for training and to choose by."""
-    x, y, weight = _filled(rows, columns, network, objective)
-    dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _filled(dev, columns, network, objective)
+def transformed(x: Any, inputs: Inputs) -> np.ndarray | sparse.Scattered:
+    """Return the inputs of all rows, float32 [n, n_inputs]; of a large sparse table rows that are made when asked for."""
+    n_in = buckets.bucket(inputs.n_inputs, buckets.FEATURES)
+    stays_sparse = sparse.is_sparse(x) and 4 * x.shape[0] * n_in > sparse.DENSE
+    return inputs.preprocessor.scattered(x) if stays_sparse else inputs(x)
+
+
+def data_of(rows: Rows, z: Any, network: Network, objective: Objective, dev: Rows | None = None, dev_z: Any = None) -> Data:
+    """Return transformed rows as a network with this room takes them, for training and to choose by."""
+    x, y, weight = _filled(rows, z, network, objective)
+    dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _filled(dev, dev_z, network, objective)
     return Data(x, y, dev_x, dev_y, weight, dev_weight)
 
 
-def _filled(rows: Rows, columns: Columns, network: Network, objective: Objective) -> tuple[Any, np.ndarray, np.ndarray]:
+def _filled(rows: Rows, z: Any, network: Network, objective: Objective) -> tuple[Any, np.ndarray, np.ndarray]:
     """Samples, targets and weights in the shape that many data sets share; a large sparse table as it is, row by row."""
     n_in, n_out = network.embed.weight.shape[1], network.head.weight.shape[0]
-    stays_sparse = sparse.is_sparse(rows.x) and 4 * rows.x.shape[0] * n_in > sparse.DENSE
+    stays_sparse = isinstance(z, sparse.Scattered)
     n = len(rows.y) if stays_sparse else buckets.bucket(len(rows.y), buckets.ROWS)
     y = rows.y if objective.targets_are_classes else rows.y.reshape(len(rows.y), -1).astype(np.float32)
     return (
-        columns.scattered(rows.x).filled(n_in) if stays_sparse else buckets.filled(columns(rows.x), n, n_in),
+        z.filled(n_in) if stays_sparse else buckets.filled(z, n, n_in),
         buckets.filled(y, n, *[n_out] * (y.ndim - 1)),
         buckets.filled(rows.weight, n),
     )

@@ -7,7 +7,7 @@ from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
-from meristem.export.ends import AnyOf, Ending, OneOf, Raw, Values
+from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values
 from meristem.export.onnx import to_onnx
 from meristem.export.torch import to_torch
 from meristem.files.whole import PATHS
@@ -15,7 +15,7 @@ from meristem.targets import Classes, Labels, Numbers, Targets
 
 
 def onnx_of(estimator: Any, path: PATHS) -> Path:
-    """Write a fitted estimator as an ONNX file: X float32 [N, features] → what `predict` and `predict_proba` say.
+    """Write a fitted estimator as an ONNX file: X [N, features] → what `predict` and `predict_proba` say.
 
     >>> import tempfile
     >>> from sklearn.datasets import load_iris
@@ -25,21 +25,16 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
     ...     onnx_of(model, f"{folder}/iris.onnx").name
     'iris.onnx'
     """
-    network = estimator.compact()
-    return to_onnx(
-        path,
-        network,
-        scaling=estimator._columns_,
-        ending=ending_of(estimator._targets_),
-        feature_names=list(estimator.feature_names_in_) if hasattr(estimator, "feature_names_in_") else None,
-        metadata={"estimator": type(estimator).__name__},
-    )
+    network, inputs = estimator.compact(), estimator._inputs_
+    metadata = {"estimator": type(estimator).__name__}
+    options = {"scaling": inputs, "ending": ending_of(estimator._targets_), "feature_names": inputs.names}
+    return to_onnx(path, network, **options, metadata=metadata)
 
 
 def torch_of(estimator: Any, *, raw: bool = False) -> Any:
     """A fitted estimator as a `torch.nn.Module`: X → probabilities or predictions; if `raw`, logits or standardized numbers."""
     network = estimator.compact()
-    return to_torch(network, scaling=estimator._columns_, ending=Raw() if raw else ending_of(estimator._targets_))
+    return to_torch(network, scaling=estimator._inputs_, ending=Raw() if raw else ending_of(estimator._targets_))
 
 
 @singledispatch

@@ -1,14 +1,17 @@
 """A compact network as an ONNX file, for onnxruntime and whatever else reads ONNX; built node by node (compact/ops/onnx.py).
 
-    input    X              float32 [N, n_in]; N is free
+    inputs   X              [N, features], float32, or double where rounding a feature would change what is said (precision.py)
+             of a table     an input [N, 1] of its name for each column: numbers double; dates double, days since 1970-01-01;
+                            categories string. NaN, an infinity or the empty text are missing
     outputs  Raw            outputs        float32 [N, n_out]
              OneOf          label          [N], of the classes' type        probabilities  float32 [N, classes]
              AnyOf          labels         int64 [N, n_out], 0 or 1         probabilities  float32 [N, n_out]
-             Values         predictions    of the ending's type [N, n_out], or [N]; float32 as a rule
+             Values         predictions    [N, n_out], or [N]; float32, or double where y needs it (endings.py)
 
-All arithmetic is in float32, as in `predict`; probabilities agree to 1e-5, numbers to 1e-5 of their standard deviation or to
-a float's last digit, whichever is more. Operator set 17, which every runtime since 2022 has. The same network gives the same
-bytes. Only this file imports onnx, and only when it is used.
+N is free. Features become inputs in double precision, by the formula of `predict` (inputs/); the network is in float32.
+Probabilities agree to 1e-5, numbers to 1e-5 of what they vary by, at every optimization level of onnxruntime. Operator set 17,
+which every runtime since 2022 has. The same network gives the same bytes. Where a column is called as an output is, the output
+has an underscore behind its name. Only this file imports onnx, and only when it is used.
 """
 
 import json
@@ -22,31 +25,36 @@ import jax
 import numpy as np
 
 import meristem
-from meristem.columns import Columns
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
+from meristem.compact.ops.numpy import NUMPY
 from meristem.compact.ops.onnx import Graph, float32
 from meristem.compact.spread import spread
-from meristem.export.ends import AnyOf, Ending, Inputs, OneOf, Raw, Values, check_ending, inputs_of, sizes
+from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
+from meristem.export.precision import needs_double
+from meristem.export.scale import Scale, Scaling
 from meristem.files.whole import PATHS, write_whole
+from meristem.inputs import Inputs, Schema
+from meristem.inputs.field import CATEGORY, UNSEEN, Field
 from meristem.nn import Network
 
 OPSET, IR = 17, 8  # they belong together
+LOOKUP = "ai.onnx.ml", 3  # the set of operators that looks texts up
 
 
 def to_onnx(
     path: PATHS,
     network: CompactNetwork | Network,
     *,
-    scaling: tuple[Any, Any] | Columns | None = None,
+    scaling: Scaling | None = None,
     ending: Ending = Raw(),
     feature_names: Sequence[str] | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a network as an ONNX file in place of `path`; a reader sees the old file or the new one, never a part.
 
-    `scaling` is the mean [n_in] and the scale [n_in] by which X is standardized first, or the columns of an estimator. The
-    file's metadata has `versions` and, where given, `feature_names`, both as JSON, and all of `metadata`.
+    `scaling` is the mean [n_in] and the scale [n_in] by which X is standardized first, or the Inputs of an estimator or a
+    table's model. The file's metadata has `versions` and, where given, `feature_names`, both as JSON, and all of `metadata`.
 
     >>> import jax, tempfile
     >>> from meristem.nn import Network
@@ -56,15 +64,20 @@ def to_onnx(
     ...     file.name, file.stat().st_size > 0
     ('model.onnx', True)
     """
-    model = build(network, scaling=scaling, ending=ending, feature_names=feature_names, metadata=metadata)
-    write_whole(path, model.SerializeToString(deterministic=True))
+    write_whole(path, onnx_bytes(network, scaling=scaling, ending=ending, feature_names=feature_names, metadata=metadata))
     return Path(path)
+
+
+def onnx_bytes(network: CompactNetwork | Network, **options: Any) -> bytes:
+    """Return the content of the file that `to_onnx` writes."""
+    data: bytes = build(network, **options).SerializeToString(deterministic=True)
+    return data
 
 
 def build(
     network: CompactNetwork | Network,
     *,
-    scaling: tuple[Any, Any] | Columns | None = None,
+    scaling: Scaling | None = None,
     ending: Ending = Raw(),
     feature_names: Sequence[str] | None = None,
     metadata: Mapping[str, str] | None = None,
@@ -77,41 +90,76 @@ def build(
     >>> [node.op_type for node in model.graph.node]
     ['Gemm', 'Relu', 'Gemm', 'Identity']
     """
-    graph, small = empty(), compact(network)
+    graph, small = Graph(_onnx()), compact(network)
     n_in, n_out = sizes(small)
     ending = check_ending(ending, n_out)
-    properties = _properties(graph.onnx, n_in, feature_names, metadata)
-    h = "X"
-    n_features = n_in
-    if scaling is not None:
-        graph.scope = "inputs"
-        inputs = inputs_of(scaling, n_in, np.float32)
-        h, n_features = standardized(graph, h, inputs), inputs.n_features
+    if isinstance(scaling, Inputs) and scaling.schema is not None:
+        h, inputs = _columns(graph, scaling, scaling.schema)
+    else:
+        h, inputs = _matrix(graph, scaling, small, ending)
+    n_features = n_in if scaling is None else scaling.n_features if isinstance(scaling, Inputs) else len(scaling[0])
+    properties = _properties(graph.onnx, n_features, feature_names, metadata)
     outputs = ended(graph, h, small, ending)
-    x = graph.onnx.helper.make_tensor_value_info("X", graph.onnx.TensorProto.FLOAT, ["N", n_features])
-    return modeled(graph, [x], outputs, properties)
+    _rename(graph, outputs, {value.name for value in inputs})
+    return _model(graph, inputs, outputs, properties, *([LOOKUP] if h != "X" and _has_texts(scaling) else []))
 
 
-def empty() -> Graph:
-    """A graph without nodes; raises ImportError where onnx is not installed."""
-    return Graph(_onnx())
+# ---- inputs
 
 
-def standardized(graph: Graph, x: str, inputs: Inputs) -> str:
-    """What the network takes, from columns; in the type of the inputs."""
-    kind = graph.onnx.helper.np_dtype_to_tensor_dtype(inputs.mean.dtype)
-    x = x if inputs.kept is None else graph.pick(inputs.kept.tolist(), x)
-    if inputs.fill is not None and inputs.gaps is not None:
-        is_gap = graph("IsNaN", x)
-        x = graph("Where", is_gap, inputs.fill, x)
-        if len(inputs.gaps):
-            x = graph.concat([x, graph("Cast", graph.pick(inputs.gaps.tolist(), is_gap), to=kind)])
-    z = graph("Div", graph("Sub", graph("Sub", x, inputs.mean), inputs.rest), inputs.scale)
-    if not np.isfinite(inputs.limit):
-        return z
-    limit = inputs.mean.dtype.type(inputs.limit)
-    c = graph("Clip", z, -limit, limit)
-    return graph("Add", c, graph("Mul", graph("Tanh", graph("Div", graph("Sub", z, c), limit)), limit))
+def _matrix(graph: Graph, scaling: Scaling | None, network: CompactNetwork, ending: Ending) -> tuple[str, list[Any]]:
+    """The network's inputs from X, and what the graph takes."""
+    n_in, helper, kinds = sizes(network)[0], graph.onnx.helper, graph.onnx.TensorProto
+    if scaling is None:
+        return "X", [helper.make_tensor_value_info("X", kinds.FLOAT, ["N", n_in])]
+    scale = Scale.of(scaling, n_in)
+    is_double = needs_double(scale.mean, scale.scale, lambda x: scale.trace(NUMPY, x), network, ending)
+    graph.scope = "inputs"
+    h = scale.trace(graph, "X" if is_double else graph("Cast", "X", to=kinds.DOUBLE))
+    return h, [helper.make_tensor_value_info("X", kinds.DOUBLE if is_double else kinds.FLOAT, ["N", len(scale.mean)])]
+
+
+def _columns(graph: Graph, inputs: Inputs, schema: Schema) -> tuple[str, list[Any]]:
+    """The same from an input for each column of a table."""
+    kinds, values, infos = graph.onnx.TensorProto, [], []
+    while any(name.startswith(graph.prefix) for name in schema.names):  # names inside the graph are none of these
+        graph.prefix += "/"
+    for place, field in enumerate(schema.fields):
+        is_text = field.kind == CATEGORY
+        infos.append(graph.onnx.helper.make_tensor_value_info(field.name, kinds.STRING if is_text else kinds.DOUBLE, ["N", 1]))
+        graph.scope = f"column_{place}"
+        values.append(_looked_up(graph, field) if is_text else field.name)
+    graph.scope = "inputs"
+    return inputs.trace(graph, values), infos
+
+
+def _looked_up(graph: Graph, field: Field) -> str:
+    """Codes int64 [N, 1] from texts."""
+    return graph(
+        "LabelEncoder",
+        field.name,
+        domain=LOOKUP[0],
+        keys_strings=[*field.codes],
+        values_int64s=[*field.codes.values()],
+        default_int64=UNSEEN,
+    )
+
+
+def _has_texts(scaling: Any) -> bool:
+    return isinstance(scaling, Inputs) and scaling.schema is not None and bool(scaling.schema.texts)
+
+
+def _rename(graph: Graph, outputs: list[Any], taken: set[str]) -> None:
+    """Give outputs that are called as an input is another name."""
+    for output in outputs:
+        name = output.name
+        while output.name in taken:
+            output.name += "_"
+        for node in graph.nodes:
+            node.output[:] = [output.name if value == name else value for value in node.output]
+
+
+# ---- network
 
 
 def ended(graph: Graph, h: str, network: CompactNetwork, ending: Ending) -> list[Any]:
@@ -123,14 +171,12 @@ def ended(graph: Graph, h: str, network: CompactNetwork, ending: Ending) -> list
     return finish(ending, graph, h, sizes(network)[1])
 
 
-def modeled(
-    graph: Graph, inputs: list[Any], outputs: list[Any], properties: Mapping[str, str], *opsets: tuple[str, int]
-) -> Any:
+def _model(graph: Graph, inputs: list[Any], outputs: list[Any], properties: Mapping[str, str], *opsets: tuple[str, int]) -> Any:
     """The graph as an `onnx.ModelProto`, checked; `opsets`: further sets of operators, as domain and version."""
     helper = graph.onnx.helper
     model = helper.make_model(
         helper.make_graph(graph.nodes, "meristem", inputs, outputs, graph.constants),
-        opset_imports=[helper.make_opsetid("", OPSET), *(helper.make_opsetid(*one) for one in opsets)],
+        opset_imports=[helper.make_opsetid("", OPSET), *(helper.make_opsetid(*opset) for opset in opsets)],
         ir_version=IR,
         producer_name="meristem",
         producer_version=meristem.__version__,
@@ -175,12 +221,12 @@ def _(ending: AnyOf, graph: Graph, z: str, n_out: int) -> list[Any]:
 
 @finish.register
 def _(ending: Values, graph: Graph, z: str, n_out: int) -> list[Any]:
-    mean, scale = (np.asarray(values, ending.dtype) for values in (ending.mean, ending.scale))
+    offset, scale = (np.asarray(values, ending.dtype) for values in (ending.mean / ending.scale, ending.scale))
     if ending.is_flat:
-        z, mean, scale = graph("Squeeze", z, np.array([1])), mean[0], scale[0]
+        z, offset, scale = graph("Squeeze", z, np.array([1])), offset[0], scale[0]
     if ending.dtype != np.float32:
         z = graph("Cast", z, to=graph.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(ending.dtype)))
-    z = graph("Add", graph("Mul", z, scale), mean)
+    z = graph("Mul", graph("Add", z, offset), scale)
     y = graph("Exp" if ending.link == "log" else "Identity", z, output="predictions")
     return [_info(graph, y, ending.dtype, *([] if ending.is_flat else [n_out]))]
 
@@ -201,13 +247,13 @@ def versions(onnx: ModuleType) -> str:
 
 
 def _properties(
-    onnx: ModuleType, n_in: int, feature_names: Sequence[str] | None, metadata: Mapping[str, str] | None
+    onnx: ModuleType, n_features: int, feature_names: Sequence[str] | None, metadata: Mapping[str, str] | None
 ) -> dict[str, str]:
     properties = {"versions": versions(onnx)}
     if feature_names is not None:
         names = [str(name) for name in feature_names]
-        if len(names) != n_in:
-            raise ValueError(f"feature_names has {len(names)} names, the network takes {n_in} features; give one for each.")
+        if len(names) != n_features:
+            raise ValueError(f"feature_names has {len(names)} names, the model takes {n_features} features; give one for each.")
         properties["feature_names"] = json.dumps(names)
     for name, value in (metadata or {}).items():
         if name in ("versions", "feature_names"):

@@ -1,6 +1,6 @@
 """A compact network as a PyTorch module: a `torch.nn.Sequential` of modules that know nothing of meristem.
 
-    (standardize)    gaps filled, ((x − mean) − rest) / scale, limited    where a scaling is given
+    (standardize)    categories as 0 and 1, gaps filled, (x − mean) / scale, limited    where a scaling is given
     (layer_0) …      one module per layer, named after its kind
     (probabilities)  or (predictions), or nothing after a raw ending
 
@@ -17,20 +17,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from meristem.columns import Columns
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.ops.torch import Record
-from meristem.export.ends import AnyOf, Ending, Inputs, OneOf, Raw, Values, check_ending, inputs_of, sizes
+from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
+from meristem.export.scale import Scale, Scaling
+from meristem.inputs import Inputs
 from meristem.nn import Network
 
 
-def to_torch(
-    network: CompactNetwork | Network, *, scaling: tuple[Any, Any] | Columns | None = None, ending: Ending = Raw()
-) -> Any:
+def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = None, ending: Ending = Raw()) -> Any:
     """A `torch.nn.Module`, [N, n_in] → [N, n_out]: outputs (`Raw`), probabilities (`OneOf`, `AnyOf`) or numbers (`Values`).
 
     Of `OneOf` the columns are `module.classes`; of flat `Values` the result is [N]. It computes in the type of the network,
-    float32 as a rule, and with a `scaling` takes features of any type; from float64 the mean is subtracted in float64.
+    float32 as a rule, and with a `scaling` takes features of any type, which it scales in float64. With the Inputs of a table
+    it takes [N, columns]: numbers, days since 1970-01-01 and codes of categories, as `TableModel.codes` gives them.
 
     >>> import jax
     >>> from meristem.nn import Network
@@ -42,11 +42,11 @@ def to_torch(
     torch, small = _torch(), compact(network)
     n_in, n_out = sizes(small)
     ending = check_ending(ending, n_out)
-    dtype = np.float64 if jax.tree.leaves(small)[0].dtype == np.float64 else np.float32
+    dtype = np.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves(small)) else np.float32
     modules = OrderedDict()
     if scaling is not None:
-        record = Record(torch, dtype)
-        modules["standardize"] = record.module("Standardize", standardized(record, inputs_of(scaling, n_in, dtype)))
+        record = Record(torch, np.float64)
+        modules["standardize"] = record.module("Standardize", _scaled(record, scaling, n_in, dtype))
     for k, layer in enumerate(small.layers):
         record = Record(torch, dtype)
         modules[f"layer_{k}"] = record.module(type(layer).__name__, layer(record, record.input))
@@ -57,21 +57,14 @@ def to_torch(
     return module
 
 
-def standardized(record: Record, inputs: Inputs) -> Any:
-    """What the network takes, from columns."""
-    torch, x = record.torch, record.input
-    x = x if inputs.kept is None else x.index_select(1, record.buffer("kept", inputs.kept))
-    mean, rest, scale = (record.buffer(name, getattr(inputs, name)) for name in ("mean", "rest", "scale"))
-    if inputs.fill is not None and inputs.gaps is not None:
-        is_gap = torch.isnan(x)
-        x = torch.where(is_gap, record.buffer("fill", inputs.fill).type_as(x), x)
-        if len(inputs.gaps):
-            x = torch.cat([x, is_gap.index_select(1, record.buffer("gaps", inputs.gaps)).type_as(x)], 1)
-    z = (((x - mean) - rest) / scale).type_as(scale)
-    if not np.isfinite(inputs.limit):
-        return z
-    c = torch.clamp(z, -inputs.limit, inputs.limit)
-    return c + inputs.limit * torch.tanh((z - c) / inputs.limit)
+def _scaled(record: Record, scaling: Scaling, n_in: int, dtype: Any) -> Any:
+    """What the network takes, from features, or from a value for each column of a table."""
+    x = record.input.double()
+    if isinstance(scaling, Inputs) and scaling.schema is not None:
+        z = scaling.trace(record, record.split(x, [1] * len(scaling.schema.fields)))
+    else:
+        z = Scale.of(scaling, n_in).trace(record, x)
+    return z.double() if dtype == np.float64 else z
 
 
 # ---- endings
@@ -103,7 +96,9 @@ def _(ending: AnyOf, record: Record, n_out: int) -> dict[str, Any]:
 
 @finish.register
 def _(ending: Values, record: Record, n_out: int) -> dict[str, Any]:
-    y = record.input * record.buffer("scale", ending.scale) + record.buffer("mean", ending.mean)
+    record = Record(record.torch, ending.dtype)
+    z = record.input.double() if ending.dtype == np.float64 else record.input
+    y = (z + record.buffer("offset", ending.mean / ending.scale)) * record.buffer("scale", ending.scale)
     y = record.torch.exp(y) if ending.link == "log" else y
     return {"predictions": record.module("Values", y.squeeze(1) if ending.is_flat else y)}
 

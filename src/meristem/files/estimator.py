@@ -17,15 +17,15 @@ from sklearn.base import ClassifierMixin
 
 from meristem import estimators
 from meristem.check import cut, many, unknown
-from meristem.columns import Columns
 from meristem.compact import compact
-from meristem.compact.inference import as_numpy, outputs
+from meristem.compact.inference import as_numpy
 from meristem.estimators.base import HISTORY, Growing
 from meristem.estimators.parameters import parameters_of
 from meristem.estimators.settings import Settings
 from meristem.files import network, state
 from meristem.files.arrays import Arrays, on_device, with_prefix, without_prefix
 from meristem.files.meaning import is_finite
+from meristem.inputs import Inputs, Preprocessor
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 
 E = TypeVar("E", bound=Settings)
@@ -104,7 +104,7 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     if getattr(estimator, "_state_", None) is None:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: it has not been fitted.")
     check_says_numbers(estimator)
-    parts: dict[str, Arrays] = {"scaling": estimator._columns_.pack(), "history": estimator.history_}
+    parts: dict[str, Arrays] = {"scaling": estimator._inputs_.preprocessor.pack(), "history": estimator.history_}
     header = {
         "estimator": kind.__name__,
         "parameters": packed_parameters(estimator, kind),
@@ -140,19 +140,21 @@ def checked(header: Any, arrays: Arrays) -> Growing:
     estimator.network_ = network.checked(header["network"], without_prefix("network", arrays))
     estimator._state_ = state.checked(header["state"], without_prefix("state", arrays))
     estimator._targets_ = unpack_targets(header["targets"], without_prefix("targets", arrays))
-    estimator._columns_ = Columns.unpack(without_prefix("scaling", arrays))
+    preprocessor = Preprocessor.unpack(without_prefix("scaling", arrays))
     estimator.history_ = without_prefix("history", arrays)
-    learned = {"n_samples_seen_": round(estimator._columns_.scaling.total)} | header["learned"]
+    learned = {"n_samples_seen_": round(preprocessor.scaling.total)} | header["learned"]
     for name, value in learned.items():
         LEARNS[name](name, value)
         if name != "n_parameters_":  # for whoever reads the header; the estimator counts its compact network
             setattr(estimator, name, value)
-    _check_parts(estimator, header)
+    names = header["feature_names"]
+    _check_parts(estimator, header, preprocessor)
     _check_history(estimator)
+    estimator._inputs_ = Inputs(preprocessor, names=None if names is None else tuple(names))
     if hasattr(estimator._targets_, "classes"):
         estimator.classes_ = estimator._targets_.classes
-    if header["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator
 
 
@@ -202,22 +204,22 @@ def made(header: Any, kinds: Mapping[str, type[E]]) -> E:
 
 def check_says_numbers(estimator: Growing) -> None:
     """Raise ValueError unless it says finite numbers to rows in the middle, at the edges and without any number."""
-    columns = estimator._columns_
+    columns = estimator._inputs_.preprocessor
     mean, scale = columns.scaling.mean[: len(columns.fill)], columns.scaling.scale[: len(columns.fill)]
     rows = np.zeros((4, columns.n_features))
-    at = slice(None) if columns.kept is None else columns.kept
+    at = slice(None) if columns.selected is None else columns.selected
     rows[:, at] = columns.fill, mean - EDGE * scale, mean + EDGE * scale, np.full(len(mean), np.nan)
     with np.errstate(all="ignore"):
-        said = outputs(estimator._compact_, columns(rows))
+        said = estimator._predictor_.outputs(columns(rows))
         told = estimator._targets_.decode(said)
         is_fine = is_finite(said) and (told.dtype.kind != "f" or is_finite(told))
     if not is_fine:
         raise ValueError("what it predicts is not finite: its weights, or its scaling, are too large.")
 
 
-def _check_parts(estimator: Growing, header: dict[str, Any]) -> None:
+def _check_parts(estimator: Growing, header: dict[str, Any], columns: Preprocessor) -> None:
     """Raise ValueError unless the parts are those of one estimator."""
-    names, targets, columns = header["feature_names"], estimator._targets_, estimator._columns_
+    names, targets = header["feature_names"], estimator._targets_
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise ValueError("its feature_names are no texts.")
     last = header["state"]["network"]

@@ -7,7 +7,7 @@
     run         a training that goes on where it was: `meristem.Run` (run.py)
     estimator   a fitted one (estimator.py)
     search      a fitted one that found its price (search.py)
-    table       a table's model: the encoding of its columns and such an estimator (table.py)
+    table       a table's model: the schema of its columns and such an estimator (table.py)
     model       an Equinox model of one's own (model.py)
 
 Each kind is a file that says how a thing becomes a header and arrays, and back: `pack`, `unpack`. How these become one file is
@@ -20,7 +20,7 @@ it wrote and asks the same before the file takes its place: what is saved can be
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 
@@ -48,10 +48,22 @@ def save(path: PATHS, thing: Any) -> None:
     ...     load(f"{folder}/model.safetensors").body.gate.value.shape
     (3, 4)
     """
-    kind, (header, arrays), ask = _packed(thing)
-    if kind in (ESTIMATOR, SEARCH):
+    if hasattr(thing, "network_") or hasattr(thing, "estimators_"):
         for name in not_kept(thing):
             warnings.warn(f"{name} is not kept in a file: it will be None when this is loaded.", UserWarning, stacklevel=2)
+    write_whole(path, *packed_file(path, thing))
+
+
+class PackedFile(NamedTuple):
+    """The bytes of a file, and what is asked of it when it is written, before it takes its place."""
+
+    data: bytes
+    check: Callable[[Path], None]
+
+
+def packed_file(path: PATHS, thing: Any) -> PackedFile:
+    """Return what `save` writes to `path`, for whoever writes it; ValueError where the thing cannot be saved."""
+    kind, (header, arrays), ask = _packed(thing)
     with naming_file(path, "cannot be saved"):
         data = packed(kind, arrays, header)
 
@@ -59,7 +71,7 @@ def save(path: PATHS, thing: Any) -> None:
         with naming_file(path, "cannot be saved"):
             ask(read_back(beside, data, arrays))
 
-    write_whole(path, data, check)
+    return PackedFile(data, check)
 
 
 def _packed(thing: Any) -> tuple[str, tuple[dict[str, Any], Arrays], Callable[[Document], Any]]:
@@ -80,7 +92,7 @@ def _packed(thing: Any) -> tuple[str, tuple[dict[str, Any], Arrays], Callable[[D
         return SEARCH, search.pack(thing), lambda found: search.checked(found.header, found.arrays)
     if isinstance(thing, eqx.Module):
         return model.KIND, model.pack(thing), lambda found: model.checked(found.header, found.arrays, thing)
-    if hasattr(thing, "encoding") and hasattr(thing, "estimator"):
+    if hasattr(thing, "schema") and hasattr(thing, "estimator"):
         from meristem.files import table
 
         return TABLE, table.pack(thing), lambda found: table.unpack(found.header, found.arrays)

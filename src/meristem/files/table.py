@@ -1,4 +1,4 @@
-"""A table's model as data: the encoding of its columns, what is known of it, and the estimator that found its price.
+"""A table's model as data: the schema of its columns, what is known of it, and the estimator that found its price.
 
     header   {"encoding": {…}, "target": "price", "task": "number", "facts": {…}, "search": the header of search.py}
     arrays   those of search.py
@@ -10,7 +10,7 @@ from typing import Any
 
 from meristem.files import search
 from meristem.files.arrays import Arrays
-from meristem.tables.encoding import Encoding
+from meristem.inputs import Schema
 from meristem.tables.model import TableModel
 from meristem.tables.target import CLASS, TASKS
 
@@ -21,7 +21,7 @@ ENTRIES = ["encoding", "target", "task", "facts", "search"]
 def pack(model: TableModel) -> tuple[dict[str, Any], Arrays]:
     """A model's header, made of JSON's values, and its arrays."""
     header, arrays = search.pack(model.estimator)
-    own = {"encoding": model.encoding.as_json(), "target": model.target, "task": model.task, "facts": model.facts}
+    own = {"encoding": model.schema.as_json(), "target": model.target, "task": model.task, "facts": model.facts}
     return own | {"search": header}, arrays
 
 
@@ -29,10 +29,10 @@ def unpack(header: Any, arrays: Arrays) -> TableModel:
     """The model, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
     if set(header) != set(ENTRIES) or not isinstance(header["facts"], dict):
         raise ValueError("it does not hold what a table's model is made of.")
-    encoding, estimator = Encoding.of_json(header["encoding"]), search.unpack(header["search"], arrays)
+    schema, estimator = Schema.of_json(header["encoding"]), search.unpack(header["search"], arrays)
     is_whole = isinstance(header["target"], str) and header["task"] in TASKS and type(header["facts"].get("seed")) is int
     if not is_whole or hasattr(estimator, "predict_proba") != (header["task"] == CLASS):
         raise ValueError("its target and its estimator do not fit together.")
-    if estimator.n_features_in_ != len(encoding.inputs):
-        raise ValueError(f"its encoding gives {len(encoding.inputs)} inputs, its estimator takes {estimator.n_features_in_}.")
-    return TableModel(encoding, estimator, header["target"], header["task"], header["facts"])
+    if estimator.n_features_in_ != len(schema.features):
+        raise ValueError(f"its encoding gives {len(schema.features)} inputs, its estimator takes {estimator.n_features_in_}.")
+    return TableModel(schema, estimator, header["target"], header["task"], header["facts"])

@@ -34,6 +34,7 @@ import jax
 
 import meristem
 from meristem.files import load, save
+from meristem.files.kinds import PackedFile
 from meristem.files.whole import clean_leftovers, write_whole
 from meristem.folders import lock, owned
 from meristem.folders.checkpoints import Checkpoints
@@ -226,10 +227,11 @@ class RunFolder:
             self._state["over"] = True
             self._write_state()
 
-    def publish(self, files: Mapping[str, bytes], summary: Mapping[str, Any]) -> list[Path]:
+    def publish(self, files: Mapping[str, bytes | PackedFile], summary: Mapping[str, Any]) -> list[Path]:
         """The files of the run, its networks among them, and at last the summary; those of an earlier run go."""
         groups = {f"{NETWORKS}/{group}.safetensors": entry["sha256"] for group, entry in self._state["groups"].items()}
-        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} | groups
+        data = {name: file.data if isinstance(file, PackedFile) else file for name, file in files.items()}
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in data.items()} | groups
         told = {f"{OWN}/{self.epochs.path.name}": owned.sha256(self.epochs.path)} if self.epochs.path.is_file() else {}
         written = owned.summary_bytes(summary, self.id, digests | told)
         known = owned.ledger(self.out)
@@ -243,8 +245,8 @@ class RunFolder:
         (self.out / SUMMARY).unlink(missing_ok=True)
         for name in stale:
             (self.out / name).unlink(missing_ok=True)
-        for name, data in files.items():
-            write_whole(self.out / name, data)
+        for name, file in files.items():
+            write_whole(self.out / name, *(file if isinstance(file, PackedFile) else (file,)))
         for name in groups:
             _make((self.out / name).parent)
             source = self.own / "groups" / Path(name).name

@@ -68,7 +68,7 @@ def _features(model: Any, network: Network, X: Any) -> np.ndarray:
     n_in = network.embed.weight.shape[1] if model is network else model.n_features_in_
     if x.ndim != 2 or x.shape[1] != n_in or not len(x) or x.dtype.kind not in "fiub":
         raise ValueError(f"X has shape {x.shape} and type {x.dtype}; it must be numbers [samples, {n_in}].")
-    return model._columns_(x) if model is not network else x.astype(np.float32)
+    return model._inputs_(x) if model is not network else x.astype(np.float32)
 
 
 def _tree_words(body: Body, nodes: Nodes, width: int) -> str:

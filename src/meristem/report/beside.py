@@ -41,7 +41,7 @@ def n_parameters(n_in: int, n_values: int) -> dict[str, int]:
 def sizes_beside(estimator: Any, facts: dict[str, Any]) -> dict[str, int]:
     """The same beside a fitted estimator of a table, by its facts."""
     classes = facts["classes"] or []
-    return n_parameters(estimator._columns_.n_inputs, len(classes) if len(classes) > 2 else 1)
+    return n_parameters(estimator._inputs_.n_inputs, len(classes) if len(classes) > 2 else 1)
 
 
 def fitted_beside(judge: Judge, X: Any, train: tuple[Any, np.ndarray], *, seconds: float, seed: int) -> Others:
@@ -86,9 +86,9 @@ def _of_many(kind: str, x: np.ndarray, y: np.ndarray, seed: int) -> Iterator[Bas
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-    from meristem.columns import Columns
+    from meristem.inputs import Preprocessor
 
-    columns, mean, scale = Columns.of(x), y.mean(0), np.where(y.std(0) > 0, y.std(0), 1)
+    columns, mean, scale = Preprocessor.of(x), y.mean(0), np.where(y.std(0) > 0, y.std(0), 1)
     best = (mean > 0.5).astype(float) if kind == LABELS else mean
     yield Baseline("constant", lambda new: np.repeat(best[None], len(new), 0))
     with warnings.catch_warnings():

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from meristem.inputs import Inputs
 from meristem.report.beside import NAMES, crossed, fitted_beside, n_parameters, sizes_beside
-from meristem.report.given import checked, digest_of, doubts_of, reads
 from meristem.report.importance import Importance, shuffled
 from meristem.report.judge import CLASS, LABELS, MEASURES, Judge, outputs_of, said_of
+from meristem.report.rows import caveats, checked, digest_of, read_features
 
 SECONDS, BESIDE = 3.0, 15.0  # for shuffling; for what is fitted beside
 BEST = "The constant is the best that there is for these very rows."
@@ -96,8 +97,6 @@ def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
         x, known = checked(plain, *train)
         others = fitted_beside(judge, X, (x, known.y), seconds=BESIDE, seed=seed)
         how = f"The others learned from the {len(known.y):,} rows given as train."
-    names = [str(name) for name in getattr(model, "feature_names_in_", [f"column {place}" for place in range(X.shape[1])])]
-    groups = [np.array([place]) for place in range(X.shape[1])]
     return Evidence(
         model=model,
         target="class" if judge.kind == CLASS else "labels" if judge.kind == LABELS else "number",
@@ -109,26 +108,26 @@ def of_estimator(model: Any, X: Any, y: Any, train: Any = None) -> Evidence:
         judge=judge,
         said=said,
         raw=raw,
-        doubts=tuple(doubts_of(model, X, judge)),
+        doubts=tuple(caveats(model, X, judge)),
         digest=digest_of(X, y),
-        **_mattering(model, judge, X, off, names, groups, SECONDS, seed),
+        **_mattering(model, judge, X, off, model._inputs_, SECONDS, seed),
     )
 
 
 def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evidence:
     """Without a frame the rows that `fit_table` held out, if this model still knows them; else its facts alone."""
     facts, estimator = model.facts, model.estimator
-    held, is_held, doubts = (model.held, True, []) if frame is None else model.judged_by(frame)
+    evaluation, is_held, doubts = (model.evaluation, True, []) if frame is None else model.evaluated(frame)
     common = {
         "model": estimator,
         "target": model.target,
-        "dropped": model.encoding.dropped,
+        "dropped": model.schema.dropped,
         "facts": facts,
         "digest": facts.get("table_sha256"),
         "doubts": tuple(doubts),
     }
-    task, inputs = str(facts["task"]), model.encoding.inputs
-    if held is None:
+    task = str(facts["task"])
+    if evaluation is None:
         score, n = facts["score"], int(facts["rows"]["test"])
         beside = _recorded(estimator, facts, score)
         return Evidence(
@@ -141,14 +140,14 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
             **common,
         )
     labels = tuple(str(label) for label in model.classes.tolist()) if task == CLASS else ()
-    judge = Judge(task, held.y if task == CLASS else held.y.reshape(-1, 1), labels)
-    raw = outputs_of(estimator, held.X)
+    y = evaluation.y if task == CLASS else evaluation.y.reshape(-1, 1)
+    judge, raw = Judge(task, y, labels, model.levels), evaluation.sample_outputs
     said = said_of(estimator, raw, judge)
     off, seed = judge.off(said), int(facts["seed"])
     score = facts["score"] if is_held else judge.score(off, seed)
     n = int(facts["rows"]["test"]) if is_held else len(judge.y)
-    if held.said:
-        beside, how = _beside(estimator, judge, said, held.said, seed, facts), _same(facts, n)
+    if evaluation.baselines:
+        beside, how = _beside(estimator, judge, said, evaluation.baselines, seed, facts), _same(facts, n)
     else:
         beside, how = (
             _recorded(estimator, facts, score),
@@ -156,20 +155,18 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
             if is_held
             else "The others were scored when the model was made, on the rows held out then: not on those of this report.",
         )
-    places = np.split(np.arange(len(inputs)), np.cumsum([len(one.inputs) for one in model.encoding.columns])[:-1])
-    names = [one.name for one in model.encoding.columns]
     return Evidence(
         rows=f"{n:,} rows that were held out" if is_held else f"{n:,} rows",
         score=score,
         n_rows=n,
         beside=beside,
         how_beside=how,
-        is_paired=bool(held.said),
+        is_paired=bool(evaluation.baselines),
         judge=judge,
         said=said,
         raw=raw,
         **common,
-        **_mattering(estimator, judge, held.X, off, names, places, seconds, seed),
+        **_mattering(estimator, judge, evaluation.X, off, model.inputs, seconds, seed),
     )
 
 
@@ -190,7 +187,7 @@ def _cut_short(lacks: dict[str, str]) -> str:
 def _beside(
     model: Any, judge: Judge, said: np.ndarray, others: dict[str, np.ndarray], seed: int, facts: dict[str, Any] | None = None
 ) -> tuple[Beside, ...]:
-    sizes, found, off = n_parameters(model._columns_.n_inputs, judge.n_values), [], judge.off(said)
+    sizes, found, off = n_parameters(model._inputs_.n_inputs, judge.n_values), [], judge.off(said)
     for name, other in others.items():
         own = judge.off(other)
         score = judge.score(own, seed) if facts is None else facts["baselines"][name]
@@ -210,11 +207,9 @@ def _recorded(model: Any, facts: dict[str, Any], score: dict[str, Any]) -> tuple
     return tuple(found)
 
 
-def _mattering(
-    model: Any, judge: Judge, X: Any, off: np.ndarray, names: list[str], groups: list[np.ndarray], seconds: float, seed: int
-) -> dict[str, Any]:
+def _mattering(model: Any, judge: Judge, X: Any, off: np.ndarray, inputs: Inputs, seconds: float, seed: int) -> dict[str, Any]:
     """What is known of the columns: those that are read, and how much each matters."""
-    is_read = reads(model)
+    is_read, names, groups = read_features(model), inputs.column_names, inputs.groups
     used = [bool(is_read[group].any()) for group in groups]
 
     def cost(x: np.ndarray, rows: np.ndarray) -> np.ndarray:

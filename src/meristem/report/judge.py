@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.compact.inference import outputs
 from meristem.tables.scoring import share_interval
 from meristem.targets import Labels, Quantiles
 
@@ -144,7 +143,7 @@ def _drawn(values: np.ndarray, seed: int) -> np.ndarray:
 def outputs_of(model: Any, X: Any) -> np.ndarray:
     """The outputs of a model's network for X, dense or sparse, a block of rows at a time."""
     blocks = range(0, X.shape[0], BLOCK)
-    return np.concatenate([outputs(model._compact_, model._columns_(X[at : at + BLOCK])) for at in blocks])
+    return np.concatenate([model._predictor_.outputs(model._inputs_(X[at : at + BLOCK])) for at in blocks])
 
 
 def said_of(model: Any, raw: np.ndarray, judge: Judge) -> np.ndarray:

@@ -8,12 +8,12 @@ Imports evidence; sections imports it.
 from typing import Any
 
 from meristem.check import many
+from meristem.inputs.schema import inputs_in_words
 from meristem.report.evidence import Evidence
-from meristem.report.given import versions
 from meristem.report.numbers import count
+from meristem.report.rows import versions
 from meristem.report.section import Section, Table
 from meristem.report.svg import cut
-from meristem.tables.encoding import inputs_in_words
 
 NO_FILE = "none: the table came from no file"
 
@@ -30,7 +30,7 @@ def made(evidence: Evidence) -> Section:
             *_tested(facts),
             [
                 "inputs",
-                f"{inputs_in_words(facts['inputs'], len(model._columns_.gaps))}, from {many(len(facts['columns']), 'column')}",
+                f"{inputs_in_words(facts['inputs'], len(model._inputs_.gaps))}, from {many(len(facts['columns']), 'column')}",
             ],
             ["target", f"{cut(str(facts['target']), 60)}: {facts['why']}"],
             ["device", f"{facts['device']}, {many(int(facts['cores']), 'core')}"],

@@ -114,9 +114,9 @@ def found(evidence: Evidence) -> Section:
     figures += [drawn] if drawn is not None else []
     linear = sum(len(one) == 2 for one in units)
     words = ["Only what is open is drawn, layer by layer; numbers are units."]
-    gaps = evidence.model._columns_.gaps
+    gaps = evidence.model._inputs_.gaps
     if len(gaps):
-        every = many(evidence.model._columns_.n_inputs, "input")
+        every = many(evidence.model._inputs_.n_inputs, "input")
         words.append(f"Of {every} that there are, {many(len(gaps), 'is a mark', 'are marks')} of missing values.")
     if linear:
         which = "The network has" if len(units) == 1 else f"{linear} of {len(units)} networks have"
@@ -132,7 +132,7 @@ def found(evidence: Evidence) -> Section:
 def _inputs(one: Any) -> int:
     """How many inputs a network reads, those that tell of gaps included."""
     gates = one.network_.features
-    return one._columns_.n_inputs if gates is None else int((np.asarray(gates.value) > 0).sum())
+    return one._inputs_.n_inputs if gates is None else int((np.asarray(gates.value) > 0).sum())
 
 
 def inputs(evidence: Evidence) -> Section | None:

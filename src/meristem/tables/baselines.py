@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meristem.check import many
-from meristem.columns import Columns
+from meristem.inputs import Preprocessor
 
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
 TRIED, LEAST_EPOCHS = 2000, 20  # rows that a time is measured with; epochs of the MLP that must fit in
@@ -37,7 +37,7 @@ def baselines(task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None,
     >>> {one.name: one.predict(X[[0, 19]]).tolist() for one in baselines("class", X, y, seconds=None, seed=0)}["linear"]
     [0, 1]
     """
-    columns = Columns.of(X)
+    columns = Preprocessor.of(X)
     z = columns(X)
     constant = np.bincount(y).argmax() if task == "class" else y.mean()
     yield Baseline("constant", lambda x: np.full(len(x), constant))

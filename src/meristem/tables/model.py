@@ -1,39 +1,36 @@
-"""A table's model: the encoding of its columns and the estimator that found its price, as one thing that takes frames.
+"""A table's model: what it reads and the estimator that found its price, as one thing that takes frames.
 
     model.predict(frame)  model.predict_proba(frame)  model.score(frame)  model.doubts(frame)
-    model.save(path)  model.to_onnx(path)  model.report(path)
+    model.save(path)  model.to_onnx(path)  model.to_torch(), of model.codes(frame)  model.report(path)
 
 A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not know are ignored; what of the
-others is unlike those it was made from, `doubts` says. Imports the encoding; fitting, files and commands import it.
+others is unlike those it was made from, `doubts` says. Imports coding; fitting, files and commands import it.
 """
 
+import json
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from meristem.check import cut, many
 from meristem.estimators.repr import size_card
 from meristem.files.whole import PATHS, write_whole
-from meristem.tables.column import MISSING
-from meristem.tables.encoding import Encoding
+from meristem.inputs import Inputs, Schema
+from meristem.inputs.field import CATEGORY
+from meristem.tables.answers import answers
+from meristem.tables.coding import absent, codes, differences, feature_blocks
+from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import tabled
 from meristem.tables.scoring import in_words, scored
 from meristem.tables.table import Table
 from meristem.tables.target import CLASS
 
 NAMED = 12  # columns that a notebook is told of
-MOST_HELD, MOST_NUMBERS = 20_000, 20_000_000  # rows, and rows × inputs, that a report looks at
-
-
-class Held(NamedTuple):
-    """Rows that a model is judged by, encoded: at most as many as a report looks at."""
-
-    X: np.ndarray  # [rows, inputs]
-    y: np.ndarray  # places of classes (negative: none of them), or numbers
-    said: dict[str, np.ndarray]  # what baselines say of them, by name
+MEDIAN = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,12 +45,17 @@ class TableModel:
     (True, ['left', 'right'])
     """
 
-    encoding: Encoding
+    schema: Schema
     estimator: Any  # one of the CV estimators, fitted
     target: str
     task: str
     facts: dict[str, Any] = field(repr=False)
-    held: Held | None = field(default=None, repr=False)  # rows that were held out; no file keeps them
+    evaluation: Evaluation | None = field(default=None, repr=False)  # of rows that were held out; no file has it
+
+    @property
+    def inputs(self) -> Inputs:
+        """What it reads: the schema of its columns, and the preprocessor of its estimator."""
+        return Inputs(self.estimator._inputs_.preprocessor, self.schema)
 
     @property
     def classes(self) -> np.ndarray:
@@ -63,58 +65,65 @@ class TableModel:
         labels: np.ndarray = self.estimator.classes_
         return labels
 
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The quantiles that are predicted, in the order of `predict`'s columns; none of other losses."""
+        return tuple(getattr(self.estimator._targets_, "levels", ()))
+
     def __repr__(self) -> str:
-        columns, size = many(len(self.encoding.columns), "column"), many(int(self.facts["n_parameters"]), "parameter")
+        columns, size = many(len(self.schema.fields), "column"), many(int(self.facts["n_parameters"]), "parameter")
         return f"<TableModel: {self.target!r} from {columns}, {size}, {in_words(self.facts['score'])}>"
 
-    def table(self, frame: Any, sep: str | None = None) -> Table:
-        """A frame or a file as this model reads it."""
-        return tabled(frame, self.encoding.known, sep)
+    def table(self, frame: Any, **reading: Any) -> Table:
+        """A frame or a file as this model reads it; `reading` are options of `read_table`."""
+        return tabled(frame, self.schema.texts, **reading)
 
     def doubts(self, frame: Any) -> list[str]:
         """What of a table is unlike the one that was learned from, a line each."""
-        return self.encoding.doubts(self.table(frame))
+        return differences(self.schema, self.table(frame))
 
     def predict(self, frame: Any) -> np.ndarray:
-        """The label or the number of each row; a UserWarning where columns are not there."""
-        frame = self._warned(frame)
-        return self._said(frame, None, self.estimator.predict)
+        """The label or the number of each row, of several quantiles a column each; UserWarnings say what is unlike."""
+        return self._by_blocks(self._warned(frame), self.estimator.predict)
 
     def predict_proba(self, frame: Any) -> np.ndarray:
         """The probability of each class, [rows, classes]."""
         _ = self.classes  # a number has none, and says so
-        frame = self._warned(frame)
-        return self._said(frame, None, self.estimator.predict_proba)
+        return self._by_blocks(self._warned(frame), self.estimator.predict_proba)
 
     def score(self, frame: Any) -> float:
         """The share of labels that are right, or R² of numbers, over the rows that have a target."""
-        return float(self.scored(self.table(frame))["value"])
+        table = self.table(frame)
+        values, rows = self.answers(table)
+        predicted = self._by_blocks(table, lambda x: self.point_predictions(self.outputs(x)), rows)
+        return float(self.scored(values[rows], predicted)["value"])
 
-    def scored(self, table: Table, rows: np.ndarray | None = None) -> dict[str, Any]:
-        """The same of some rows, with its limits."""
-        values, there = self.answers(table)
-        rows = there if rows is None else rows
-        said = self._said(table, rows, self.estimator.predict)
-        if self.task == CLASS:
-            said = np.searchsorted(self.classes, said)
-        return scored(self.task, values[rows], said, int(self.facts["seed"]))
+    def scored(self, answers: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+        """The same with its limits, of `point_predictions`."""
+        return scored(self.task, answers, predicted, int(self.facts["seed"]))
 
     def answers(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         """The target of each row, as the place of its class (negative: none of them) or as a number; the rows that have one."""
-        if self.target not in table:
-            raise ValueError(f"{table.source} has no column {self.target!r}, which was to be predicted; give a table that has.")
-        column = table[self.target]
+        return answers(table, self.target, self.task, self.classes if self.task == CLASS else None)
+
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        """What the network says of rows of features, [n, n_out]."""
+        outputs: np.ndarray = self.estimator._predictor_.outputs(self.estimator._inputs_(x))
+        return outputs
+
+    def point_predictions(self, outputs: np.ndarray) -> np.ndarray:
+        """One value [n] of each row from its outputs: the place of its class, or a number, of several quantiles the median."""
+        decoded: np.ndarray = self.estimator._targets_.decode(outputs)
         if self.task == CLASS:
-            codes = column.as_codes([str(label) for label in self.classes.tolist()])
-            there = np.flatnonzero(codes != MISSING)
-        else:
-            codes = column.as_numbers()
-            there = np.flatnonzero(~np.isnan(codes))
-        if not len(there):
-            raise ValueError(
-                f"{table.source}: column {self.target!r} is missing in every row; there is nothing to compare with."
-            )
-        return codes, there
+            return np.searchsorted(self.classes, decoded)
+        return decoded[:, self.levels.index(MEDIAN)] if decoded.ndim == 2 else decoded
+
+    def codes(self, frame: Any) -> np.ndarray:
+        """What the module of `to_torch` takes, [rows, columns]: numbers, days since 1970-01-01, and codes of categories.
+
+        A code is the place among the categories of the column's field (`model.schema`); −1 is missing, −2 unseen.
+        """
+        return codes(self.schema, self._warned(frame))
 
     def save(self, path: PATHS) -> None:
         """Write the whole of it to a file; `meristem.load(path)` gives it back."""
@@ -129,10 +138,28 @@ class TableModel:
         Outputs are `label` [N] and `probabilities` [N, classes], or `predictions` [N]. docs/first-fit.md shows it in
         onnxruntime.
         """
-        from meristem.tables.graph import onnx_bytes
-
-        write_whole(path, onnx_bytes(self))
+        write_whole(path, self.onnx_bytes())
         return Path(path)
+
+    def onnx_bytes(self) -> bytes:
+        """The content of that file; the same model gives the same bytes."""
+        from meristem.export.endings import Values
+        from meristem.export.estimator import ending_of
+        from meristem.export.onnx import onnx_bytes
+
+        ending = ending_of(self.estimator._targets_)
+        if isinstance(ending, Values):
+            ending = Values(ending.mean, ending.scale, ending.is_flat, ending.link, np.float64)
+        kinds = {column.name: "text" if column.kind == CATEGORY else column.kind for column in self.schema.fields}
+        metadata = {"columns": json.dumps(kinds), "target": self.target, "estimator": type(self.estimator).__name__}
+        return onnx_bytes(self.estimator.compact(), scaling=self.inputs, ending=ending, metadata=metadata)
+
+    def to_torch(self) -> Any:
+        """A plain `torch.nn.Module` that takes `codes(frame)` as a tensor: probabilities, or numbers."""
+        from meristem.export.estimator import ending_of
+        from meristem.export.torch import to_torch
+
+        return to_torch(self.estimator.compact(), scaling=self.inputs, ending=ending_of(self.estimator._targets_))
 
     def report(self, path: PATHS, frame: Any = None, *, seconds: float = 3.0) -> Path:
         """Write a page that says how good it is, what it is beside simpler models, and what it became (docs/report.md).
@@ -145,52 +172,44 @@ class TableModel:
 
         return write_table_report(path, self, frame, seconds=seconds)
 
-    def judged_by(self, frame: Any) -> tuple[Held, bool, list[str]]:
+    def evaluated(self, frame: Any) -> tuple[Evaluation, bool, list[str]]:
         """Rows of a table with a target, whether they are those that were held out, and what is doubtful about them."""
-        from meristem.tables.understanding import held_again
+        from meristem.tables.split import held_out_again
 
         table = self.table(frame)
-        rows = held_again(self.facts, self.target, self.task, table)
-        values, there = self.answers(table)
-        doubts = [*self.encoding.doubts(table)]
-        known = self.facts["rows"]
-        if rows is None and table.digest is None and table.rows == known["all"]:
+        rows = held_out_again(self.facts, self.target, self.task, table)
+        values, with_target = self.answers(table)
+        doubts, counts = differences(self.schema, table), self.facts["rows"]
+        if rows is None and table.digest is None and table.rows == counts["all"]:
             doubts.append(
                 "the table has as many rows as the one it was made from: if it is that, most of them were learned from"
             )
         elif rows is None and table.digest is not None and table.digest == self.facts.get("table_sha256"):
             doubts.append("these are the rows that it learned from: on others it will be worse")
-        return self.sampled(table, there if rows is None else rows, values), rows is not None, doubts
-
-    def sampled(self, table: Table, rows: np.ndarray, values: np.ndarray, said: dict[str, np.ndarray] | None = None) -> Held:
-        """Some of these rows, drawn from the seed; `said` is of all of them, `values` of the whole table."""
-        most = min(MOST_HELD, max(100, MOST_NUMBERS // len(self.encoding.inputs)))
-        some = np.arange(len(rows))
-        if len(rows) > most:
-            some = np.sort(np.random.default_rng(int(self.facts["seed"])).choice(len(rows), most, replace=False))
-        few = {name: one[some] for name, one in (said or {}).items()}
-        return Held(self.encoding(table, rows[some]), values[rows[some]], few)
+        return Evaluation.of(self, table, with_target if rows is None else rows, values), rows is not None, doubts
 
     def _repr_html_(self) -> str:
         """In a notebook: what is predicted from what, and the size and structure of its networks."""
-        names = [column.name for column in self.encoding.columns]
+        names = self.schema.names
         columns = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
         return size_card(self.estimator, title=f"{self.target} ({self.task}) from {columns}")
 
     def _warned(self, frame: Any) -> Table:
-        """The table, after a warning of columns that it does not have."""
+        """The table, after a warning of what of it is unlike the one that was learned from."""
         table = self.table(frame)
-        absent = self.encoding.absent(table)
-        if absent and len(absent) < len(self.encoding.columns):  # else it is an error
-            named = cut(", ".join(map(repr, absent)), 200)
-            lacks = f"{len(absent)} of {many(len(self.encoding.columns), 'column')}"
-            warnings.warn(f"{table.source} lacks {lacks}, missing in every row: {named}", UserWarning, stacklevel=3)
+        lines = differences(self.schema, table)
+        if names := absent(self.schema, table):
+            lacks = f"{len(names)} of {many(len(self.schema.fields), 'column')}"
+            missing = f"{table.source} lacks {lacks}, missing in every row: {cut(', '.join(map(repr, names)), 200)}"
+            lines = [missing, *lines[len(names) :]]
+        for line in lines:
+            warnings.warn(line, UserWarning, stacklevel=3)
         return table
 
-    def _said(self, frame: Any, rows: np.ndarray | None, say: Any) -> np.ndarray:
-        """What the estimator says of some rows, a block at a time."""
-        table = self.table(frame)
-        if not any(one.name in table for one in self.encoding.columns):
-            self.encoding.doubts(table)  # which says so
+    def _by_blocks(
+        self, table: Table, answer: Callable[[np.ndarray], np.ndarray], rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """What is said of the features of some rows, a block at a time."""
+        absent(self.schema, table)  # a table with none of the columns is an error
         rows = np.arange(table.rows) if rows is None else rows
-        return np.concatenate([say(block) for block in self.encoding.blocks(table, rows)])
+        return np.concatenate([answer(block) for block in feature_blocks(self.schema, table, rows)])

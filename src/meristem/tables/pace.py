@@ -21,8 +21,8 @@ import numpy as np
 
 from meristem.estimators.paths import Search, Table
 from meristem.paths.training import cores
+from meristem.tables.evaluation import MOST_ROWS
 from meristem.tables.limit import SLACK, Deadline, Limit, ending, slowness
-from meristem.tables.model import MOST_HELD
 from meristem.train.state import EpochInfo
 from meristem.train.watching import Watcher
 
@@ -108,7 +108,7 @@ def paced(
 ) -> tuple[np.ndarray, Deadline]:
     """Sets the estimator's parameters for a search that ends in time, and says which rows to take; so many are held out."""
     given, slow = estimator.get_params(), slowness()
-    looks = trial.row * (WHOLE * held + SOME * min(held, MOST_HELD))
+    looks = trial.row * (WHOLE * held + SOME * min(held, MOST_ROWS))
     left = max(0.1, limit.end - ending(limit.seconds, looks, slow=slow) - time.monotonic())
     is_open = isinstance(given["penalties"], str) and given["budget"] is None
     all_epochs = estimator._epochs(len(y)) * trial.epoch / cores()

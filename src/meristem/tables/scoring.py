@@ -23,15 +23,20 @@ def scored(task: str, y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
     if task == "class":
         low, high = share_interval(int((y == predicted).sum()), len(y))
         return {"measure": "accuracy", "value": float((y == predicted).mean()), "low": low, "high": high}
-    off, from_mean = (y - predicted) ** 2, (y - y.mean()) ** 2
+    unit = float(np.abs(y - y.mean()).max()) or float(np.abs(y - predicted).max()) or 1.0  # squares stay in a float's range
+    off, y = ((y - predicted) / unit) ** 2, (y - y.mean()) / unit
     low, high = _bootstrapped(off, y, seed)
-    return {
-        "measure": "R²",
-        "value": float(1 - off.sum() / max(from_mean.sum(), np.finfo(float).tiny)),
-        "low": low,
-        "high": high,
-        "rmse": float(np.sqrt(off.mean())),
-    }
+    value = r_squared(off.sum(), (y**2).sum())
+    return {"measure": "R²", "value": value, "low": low, "high": high, "rmse": float(unit * np.sqrt(off.mean()))}
+
+
+def r_squared(off: float, total: float) -> float:
+    """R² of sums of squares; of numbers that are all the same 1 where they are predicted and 0 else, as scikit-learn has it.
+
+    >>> r_squared(0.5, 2.0), r_squared(0.0, 0.0), r_squared(3.0, 0.0)
+    (0.75, 1.0, 0.0)
+    """
+    return float(1 - off / total) if total > 0 else float(off == 0)
 
 
 def share_interval(right: int, n: int) -> tuple[float, float]:
@@ -51,7 +56,7 @@ def _bootstrapped(off: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, flo
     for _ in range(max(100, min(DRAWS, MOST_DRAWN // n))):
         rows = rng.integers(n, size=n)
         drawn = y[rows]
-        found.append(1 - off[rows].sum() / max(((drawn - drawn.mean()) ** 2).sum(), np.finfo(float).tiny))
+        found.append(r_squared(off[rows].sum(), ((drawn - drawn.mean()) ** 2).sum()))
     low, high = np.quantile(found, [0.025, 0.975])
     return float(low), float(high)
 

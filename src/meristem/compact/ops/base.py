@@ -12,6 +12,15 @@
     combine      Σ_k share_k · value_k            a constant per value
     within       what is said inside has a name of its own
 
+Before the first layer stand the operations of inputs (`InputOps`), on columns of double precision, [N, columns]:
+
+    one_hot      1 in the place of a code, 0 elsewhere            a place per code; −1: in none
+    is_missing   1 where a value is not finite, 0 elsewhere
+    fill         x, and the column's constant where it is not finite
+    standardize  (x − mean) / scale                               constants per column
+    limit        z up to a limit, then ever less of it: c + L · tanh((z − c) / L),  c = z cut off at ±L
+    single       in single precision, as networks compute
+
 `V` is what stands for the values of all samples: an array of JAX or NumPy, the name of an ONNX value, a stand-in of torch.fx.
 Layers hand over constants (weights, gates, shares) as arrays, each with a name; only PyTorch uses the names, for its parameters
 and buffers. An operation may write over the values that its entry says; a formula must not use them afterwards.
@@ -74,4 +83,48 @@ class Ops(abc.ABC, Generic[V]):
 
     def within(self, name: str) -> AbstractContextManager[None]:
         """Names that are given inside belong to this one: the same layer may stand in several places."""
+        return nullcontext()
+
+
+class InputOps(abc.ABC, Generic[V]):
+    """Operations on the columns of many rows, in double precision; see the module's header."""
+
+    @abc.abstractmethod
+    def pick(self, rows: Sequence[int], h: V) -> V:
+        """These columns."""
+
+    @abc.abstractmethod
+    def split(self, z: V, sizes: Sequence[int]) -> list[V]:
+        """Parts of so many columns."""
+
+    @abc.abstractmethod
+    def concat(self, parts: Sequence[V]) -> V:
+        """The columns of all parts."""
+
+    @abc.abstractmethod
+    def one_hot(self, places: Any, width: int, codes: V) -> V:
+        """[N, width] from codes [N, 1]: 1 in the place `places[code]`; negative codes count from the end of `places`."""
+
+    @abc.abstractmethod
+    def is_missing(self, x: V) -> V:
+        """1 where x is NaN or infinite."""
+
+    @abc.abstractmethod
+    def fill(self, values: Any, x: V) -> V:
+        """The column's value [columns] where x is NaN or infinite."""
+
+    @abc.abstractmethod
+    def standardize(self, mean: Any, scale: Any, x: V) -> V:
+        """(x − mean) / scale, of constants [columns]; may write over x."""
+
+    @abc.abstractmethod
+    def limit(self, limit: float, z: V) -> V:
+        """At most twice the limit; may write over z."""
+
+    @abc.abstractmethod
+    def single(self, z: V) -> V:
+        """As float32."""
+
+    def within(self, name: str) -> AbstractContextManager[None]:
+        """Names that are used inside belong to this one."""
         return nullcontext()

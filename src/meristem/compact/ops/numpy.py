@@ -9,11 +9,11 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from meristem.compact.ops.base import Ops
+from meristem.compact.ops.base import InputOps, Ops
 from meristem.nn.activation import ACTIVATIONS
 
 
-class NumpyOps(Ops[np.ndarray]):
+class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):
     """Computes at once; constants must be NumPy arrays of the type of the values."""
 
     def pick(self, rows: Sequence[int], h: np.ndarray) -> np.ndarray:
@@ -75,6 +75,37 @@ class NumpyOps(Ops[np.ndarray]):
         for share, value in zip(shares[1:], values[1:], strict=True):
             total += share * value
         return total
+
+    def one_hot(self, places: np.ndarray, width: int, codes: np.ndarray) -> np.ndarray:
+        hot = np.zeros((len(codes), width))
+        at = places[codes[:, 0].astype(np.intp)]
+        rows = np.flatnonzero(at >= 0)
+        hot[rows, at[rows]] = 1
+        return hot
+
+    def is_missing(self, x: np.ndarray) -> np.ndarray:
+        return (~np.isfinite(x)).astype(np.float64)
+
+    def fill(self, values: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return np.where(np.isfinite(x), x, values)
+
+    def standardize(self, mean: np.ndarray, scale: np.ndarray, x: np.ndarray) -> np.ndarray:
+        z = own(x)
+        z -= mean
+        z /= scale
+        return z
+
+    def limit(self, limit: float, z: np.ndarray) -> np.ndarray:
+        beyond = np.abs(z) > limit  # few: the rest is as it is
+        if beyond.any():
+            z = own(z)
+            far = z[beyond]
+            cut = np.clip(far, -limit, limit)
+            z[beyond] = cut + limit * np.tanh((far - cut) / limit)
+        return z
+
+    def single(self, z: np.ndarray) -> np.ndarray:
+        return z.astype(np.float32)
 
 
 def own(values: np.ndarray) -> np.ndarray:

@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from meristem.compact.ops.base import Ops
+from meristem.compact.ops.base import InputOps, Ops
 from meristem.nn.activation import ACTIVATIONS
 
 Input = str | np.ndarray | np.generic
 
 
-class Graph(Ops[str]):
+class Graph(Ops[str], InputOps[str]):
     """Nodes and constants, as they come; a value is its name."""
 
     def __init__(self, onnx: ModuleType):
         self.onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.scope = ""  # what names begin with
+        self.prefix = ""  # what all names begin with,
+        self.scope = ""  # and what follows it
 
     def __call__(self, operator: str, *inputs: Input, output: str | None = None, **attributes: Any) -> str:
         """Another node; the name of its output."""
@@ -34,7 +35,7 @@ class Graph(Ops[str]):
 
     def several(self, n: int, operator: str, *inputs: Input, output: str | None = None, **attributes: Any) -> list[str]:
         """A node with n outputs."""
-        name = f"{self.scope}/{len(self.nodes)}_{operator}"
+        name = f"{self.prefix}{self.scope}/{len(self.nodes)}_{operator}"
         names = [
             value if isinstance(value, str) else self._constant(f"{name}.{position}", np.asarray(value))
             for position, value in enumerate(inputs)
@@ -80,6 +81,33 @@ class Graph(Ops[str]):
 
     def combine(self, shares: Any, values: Sequence[str], *, name: str) -> str:
         return self("Sum", *(self("Mul", value, share) for share, value in zip(float32(shares), values, strict=True)))
+
+    def one_hot(self, places: np.ndarray, width: int, codes: str) -> str:
+        place = self("Gather", np.asarray(places, np.int64), codes)
+        return self("Cast", self("Equal", place, np.arange(width)), to=self.onnx.TensorProto.DOUBLE)
+
+    def is_missing(self, x: str) -> str:
+        return self("Cast", self._not_finite(x), to=self.onnx.TensorProto.DOUBLE)
+
+    def fill(self, values: np.ndarray, x: str) -> str:
+        return self("Where", self._not_finite(x), values, x)
+
+    def standardize(self, mean: np.ndarray, scale: np.ndarray, x: str) -> str:
+        # Constants are divided by a power of two, which changes no bit of the result: onnxruntime compares constants with 0 and
+        # 1 in single precision, and would leave out the subtraction of a mean of 1e-60.
+        unit = np.ldexp(1.0, np.frexp(scale)[1] - 1)
+        return self("Div", self("Sub", self("Mul", x, 1 / unit), mean / unit), scale / unit)
+
+    def limit(self, limit: float, z: str) -> str:
+        bound = np.float64(limit)
+        cut = self("Clip", z, -bound, bound)
+        return self("Add", cut, self("Mul", self("Tanh", self("Div", self("Sub", z, cut), bound)), bound))
+
+    def single(self, z: str) -> str:
+        return self("Cast", z, to=self.onnx.TensorProto.FLOAT)
+
+    def _not_finite(self, x: str) -> str:
+        return self("Or", self("IsNaN", x), self("IsInf", x))
 
     def _constant(self, name: str, value: np.ndarray) -> str:
         if value.dtype.kind == "U":

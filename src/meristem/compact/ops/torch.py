@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from meristem.compact.ops.base import Ops
+from meristem.compact.ops.base import InputOps, Ops
 from meristem.nn.activation import ACTIVATIONS
 
 
-class Record(Ops[Any]):
+class Record(Ops[Any], InputOps[Any]):
     """The forward of one module, recorded while it is computed with `input` and what the operations return."""
 
     def __init__(self, torch: ModuleType, dtype: Any):
@@ -80,6 +80,26 @@ class Record(Ops[Any]):
         factors = self.buffer(name, shares)
         first, *others = [factors[i] * value for i, value in enumerate(values)]
         return sum(others, start=first)
+
+    def one_hot(self, places: Any, width: int, codes: Any) -> Any:
+        place = self.buffer("places", np.asarray(places))[codes.long()]
+        return (place == self.buffer("columns", np.arange(width))).double()
+
+    def is_missing(self, x: Any) -> Any:
+        return (~self.torch.isfinite(x)).double()
+
+    def fill(self, values: Any, x: Any) -> Any:
+        return self.torch.where(self.torch.isfinite(x), x, self.buffer("fill", values))
+
+    def standardize(self, mean: Any, scale: Any, x: Any) -> Any:
+        return (x - self.buffer("mean", mean)) / self.buffer("scale", scale)
+
+    def limit(self, limit: float, z: Any) -> Any:
+        cut = self.torch.clamp(z, -limit, limit)
+        return cut + limit * self.torch.tanh((z - cut) / limit)
+
+    def single(self, z: Any) -> Any:
+        return z.float()
 
     @contextmanager
     def within(self, name: str) -> Iterator[None]:

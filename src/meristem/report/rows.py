@@ -1,6 +1,6 @@
-"""What is known of the rows that someone gives: whether they fit the model, what is doubtful about them, their digest.
+"""The rows that a report is made with: whether they fit the model, what is doubtful about them, their digest.
 
-    X, judge = checked(model, X, y);  doubts_of(model, X, judge) → sentences;  digest_of(X, y) → SHA-256
+    X, judge = checked(model, X, y);  caveats(model, X, judge) → sentences;  digest_of(X, y) → SHA-256
 
 Imports estimators/features and judge; evidence and provenance import it.
 """
@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 import meristem
-from meristem.columns import Columns
 from meristem.estimators import features
+from meristem.inputs import Preprocessor
 from meristem.report.judge import CLASS, Judge
 
 
@@ -31,22 +31,17 @@ def checked(plain: Any, X: Any, y: Any) -> tuple[Any, Judge]:
     return X, Judge.of(plain, y)
 
 
-def reads(model: Any) -> np.ndarray:
-    """Which columns of X [features] any of its networks reads."""
-    found = np.zeros(model.n_features_in_, bool)
-    for one in getattr(model, "estimators_", [model]):
-        gates, columns = one.network_.features, one._columns_
-        is_open = np.ones(columns.n_inputs, bool) if gates is None else np.asarray(gates.value) > 0
-        found |= is_open[: columns.n_features]
-        found[columns.gaps] |= is_open[columns.n_features :]
-    return found
+def read_features(model: Any) -> np.ndarray:
+    """Which features [n_features] any of its networks reads."""
+    networks = getattr(model, "estimators_", [model])
+    return np.any([plain._inputs_.read_features(plain._input_gates) for plain in networks], axis=0)
 
 
-def doubts_of(model: Any, X: Any, judge: Judge) -> list[str]:
+def caveats(model: Any, X: Any, judge: Judge) -> list[str]:
     """What is doubtful about the rows that a report is made with."""
     lines = []
-    columns, seen = model._columns_, getattr(model, "n_samples_seen_", None) or model._model_.n_samples_seen_
-    if X.shape[0] == seen and np.allclose(Columns.of(X).fill, columns.fill, rtol=1e-6, atol=0):
+    learned, seen = model._inputs_.preprocessor, getattr(model, "n_samples_seen_", None) or model._model_.n_samples_seen_
+    if X.shape[0] == seen and _same_means(learned, X):
         lines.append("These are the rows that it learned from, as far as can be told: on others it will be worse.")
     if judge.kind == CLASS and (n := int((judge.y < 0).sum())):
         lines.append(f"{n:,} of the rows have a class that the model has never seen; they count as wrong.")
@@ -55,6 +50,11 @@ def doubts_of(model: Any, X: Any, judge: Judge) -> list[str]:
     if judge.base.sum() <= 0:
         lines.append("All rows have the same number: R² says nothing here.")
     return lines
+
+
+def _same_means(learned: Preprocessor, X: Any) -> bool:
+    """Whether features have the same mean in these rows as in those that were learned from."""
+    return np.allclose(Preprocessor.of(X, selected=learned.selected).fill, learned.fill, rtol=1e-6, atol=0)
 
 
 def digest_of(X: Any, y: Any) -> str:

@@ -1,0 +1,120 @@
+"""What stands behind an exported network: its outputs become y.
+
+    Raw                the outputs as they are: logits, or numbers in the units the network learned
+    OneOf(classes)     one class per row: softmax(z), or softmax([0, z]) where two classes share one logit
+    AnyOf()            labels, each there or not: sigmoid(z)
+    Values             y = (z + mean / scale) · scale, or, with a log link, y = exp of that
+
+Numbers are computed in single precision where that keeps y within 1e-6 of what it varies by, else in double. The mean is added
+in units of the scale: so no constant is so small that a runtime takes it for 0. onnx.py and torch.py import it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from meristem.check import unknown
+from meristem.compact import CompactNetwork
+
+LINKS = ["identity", "log"]
+SINGLE = np.finfo(np.float32)
+REACH = 8.0  # standard deviations from the mean that predictions are expected within
+CLOSE = 1e-6  # of the scale: how far rounding may move a number
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The network's outputs, as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """One of these classes: integers, numbers, booleans or texts, in the order of the outputs. Two of them may share one.
+
+    >>> OneOf(np.array(["no", "yes"], object)).classes.dtype.kind
+    'U'
+    """
+
+    classes: Any  # [classes]
+
+    def __post_init__(self) -> None:
+        classes = np.asarray(self.classes)
+        if classes.dtype == object:
+            classes = np.array(classes.tolist())
+        if classes.ndim != 1 or len(classes) == 0 or classes.dtype.kind not in "biufU":
+            raise ValueError(f"classes={self.classes!r} must be a list of numbers, booleans or texts, all of one kind.")
+        object.__setattr__(self, "classes", classes)
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Any number of labels at once; one output for each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Numbers that were standardized to be learned; one per row and no second axis if `is_flat`; by their logarithm or not."""
+
+    mean: Any  # [n_out]
+    scale: Any  # [n_out]
+    is_flat: bool = False
+    link: str = "identity"  # or "log": the network learned log y
+    dtype: Any = None  # in which y is computed; None: float32 where that is enough, else float64
+
+
+Ending = Raw | OneOf | AnyOf | Values
+
+
+def sizes(network: CompactNetwork) -> tuple[int, int]:
+    """How many features go in and how many outputs come out.
+
+    >>> from meristem.compact.layers import Affine
+    >>> sizes(CompactNetwork((Affine(np.ones((3, 2)), None),)))
+    (2, 3)
+    """
+    if not network.layers:
+        raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
+    n_in = network.layers[0].n_in
+    return n_in, jax.eval_shape(network.columns, jax.ShapeDtypeStruct((n_in,), jnp.float32)).shape[0]
+
+
+def check_ending(ending: Ending, n_out: int) -> Ending:
+    """The ending, if it fits a network with that many outputs."""
+    if isinstance(ending, OneOf):
+        n = len(ending.classes)
+        if n != n_out and (n, n_out) != (2, 1):
+            raise ValueError(f"ending has {n} classes, the network {n_out} outputs; give {2 if n_out == 1 else n_out} classes.")
+    if isinstance(ending, Values):
+        if ending.link not in LINKS:
+            raise unknown("link", ending.link, LINKS)
+        mean, scale = (vector(f"ending's {name}", getattr(ending, name), n_out) for name in ("mean", "scale"))
+        if ending.is_flat and n_out != 1:
+            raise ValueError(f"is_flat=True is for a network with one output, this one has {n_out}; give is_flat=False.")
+        return replace(ending, mean=mean, scale=scale, dtype=ending.dtype or _precision(ending.link, mean, scale))
+    return ending
+
+
+def vector(name: str, values: Any, n: int) -> np.ndarray:
+    """So many finite numbers, as an array of doubles; ValueError where they are something else."""
+    array = np.asarray(values, np.float64)
+    if array.shape != (n,) or not np.isfinite(array).all():
+        raise ValueError(f"{name} has shape {array.shape}; it must be {n} finite number{'s' * (n != 1)}.")
+    return array
+
+
+def _precision(link: str, mean: np.ndarray, scale: np.ndarray) -> type[np.floating]:
+    """The type in which numbers around the mean are told apart to a millionth of the scale.
+
+    >>> one = np.ones(1)
+    >>> [_precision("identity", mean * one, scale * one).__name__ for mean, scale in ((150, 70), (1e9, 1), (1e-60, 1e-61))]
+    ['float32', 'float64', 'float64']
+    """
+    if link != "identity":
+        return np.float64
+    largest = np.abs(mean) + REACH * np.abs(scale)
+    is_told = SINGLE.eps / 2 * largest <= CLOSE * np.abs(scale)
+    is_within = (largest < SINGLE.max / REACH) & (np.abs(scale) > SINGLE.tiny / SINGLE.eps)
+    return np.float32 if (is_told & is_within).all() else np.float64
