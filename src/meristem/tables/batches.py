@@ -125,8 +125,10 @@ class ByType:
 
 def _decoded(array: Any) -> Any:
     """Without dictionaries."""
-    types = pyarrow_for("Arrow tables").types
-    while types.is_dictionary(array.type):
+    pyarrow = pyarrow_for("Arrow tables")
+    while pyarrow.types.is_dictionary(array.type):
+        if pyarrow.types.is_string_view(array.type.value_type):  # of which Arrow takes no elements
+            array = pyarrow.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pyarrow.string()))
         array = array.dictionary_decode()
     return array
 

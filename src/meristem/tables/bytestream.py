@@ -133,7 +133,7 @@ def is_utf8(encoding: str) -> bool:
         raise ValueError(
             f"encoding={short(encoding)} is not known; give one of Python's, such as utf-8, utf-16, cp1252 or shift_jis."
         ) from None
-    return name in ("utf-8", "utf-8-sig", "ascii")
+    return name in ("utf-8", "utf-8-sig")
 
 
 def _end_of_rows(data: bytes, delimiter: bytes, *, is_over: bool) -> int | None:

@@ -32,7 +32,7 @@ from meristem.tables.gathering import Block, Gatherer, TextBlock
 from meristem.tables.table import Known, Table, check_names, room_for
 
 BLOCK = 8192  # rows that the csv module reads at a time
-LEAST_BYTES, MOST_BYTES, BYTES_PER_COLUMN = 4 * 2**20, 64 * 2**20, 2**14  # of a block that pyarrow reads
+LEAST_BYTES, MOST_BYTES, BYTES_PER_COLUMN = 2**20, 64 * 2**20, 2**14  # of a block that pyarrow reads
 DELIMITERS = ",;\t"
 GUESSES = "cp1252", "latin-1"  # encodings of files that are not UTF-8
 
