@@ -10,7 +10,9 @@ import numpy as np
 import pandas
 import pytest
 
-from meristem.tables.column import MISSING, MOST_TEXTS, OTHER, Gatherer, column_of
+from meristem.tables.column import MISSING, MOST_TEXTS, OTHER
+from meristem.tables.frames import column_of
+from meristem.tables.gathering import Gatherer, TextBlock
 from meristem.tables.kinds import kind_of
 from meristem.tables.reading import read_table, table_of
 from meristem.tables.separated import LONGEST_LINE
@@ -98,7 +100,7 @@ def test_a_line_of_gigabytes_is_not_read_to_its_end(tmp_path):
     with path.open("wb") as file:
         file.write(b"a,b\n")
         file.truncate(2 * 2**30)  # a hole of NUL bytes, which takes no room on the disk
-    with pytest.raises(ValueError, match="line 2 is longer than 16 MiB"):
+    with pytest.raises(ValueError, match="line 2 holds a NUL byte at place 1"):
         read_table(path)
 
 
@@ -117,8 +119,8 @@ def test_a_column_of_many_numbers_holds_no_texts(written):
 
 def test_texts_come_late_dates_are_many_and_nothing_is_lost():
     gatherer = Gatherer("x")
-    gatherer.add([str(number) for number in range(MOST_TEXTS)])
-    gatherer.add(["NA", "1000", "2020-01-01", "what", " 7 ", "1_0", "inf"])
+    gatherer.add(TextBlock([str(number) for number in range(MOST_TEXTS)]))
+    gatherer.add(TextBlock(["NA", "1000", "2020-01-01", "what", " 7 ", "1_0", "inf"]))
     column = gatherer.column()
     assert column.codes is None and column.n_texts == 3 and column.example == "what" and column.n_missing == 1
     np.testing.assert_array_equal(column.as_numbers()[-8:], [999, np.nan, 1000, np.nan, np.nan, 7, np.nan, np.nan])
@@ -127,10 +129,10 @@ def test_texts_come_late_dates_are_many_and_nothing_is_lost():
 
 def test_known_categories_keep_their_place_however_many_others_come():
     gatherer = Gatherer("x", ["b", "a"])
-    gatherer.add([f"new {number}" for number in range(3 * MOST_TEXTS)])
-    gatherer.add(["a", "b", "", "new 2999"])
-    assert gatherer.column().as_codes(["b", "a"])[-4:].tolist() == [1, 0, MISSING, OTHER]
-    assert len(gatherer.column().texts) == 2 + MOST_TEXTS
+    gatherer.add(TextBlock([f"new {number}" for number in range(3 * MOST_TEXTS)]))
+    gatherer.add(TextBlock(["a", "b", "", "new 2999"]))
+    column = gatherer.column()
+    assert column.as_codes(["b", "a"])[-4:].tolist() == [1, 0, MISSING, OTHER] and len(column.texts) == 2 + MOST_TEXTS
 
 
 def test_frames_are_read_by_their_types():
@@ -156,7 +158,7 @@ def test_frames_are_read_by_their_types():
         ({"a": [1], "b": [1, 2]}, "columns of 1 and 2 rows"),
         ({"a": []}, "has no rows"),
         ({"a": np.zeros((2, 2))}, "Column 'a' has shape"),
-        ({"a": [1j]}, "Column 'a' has the type complex128"),
+        ({"a": [1j]}, "Column 'a' holds values of the type complex"),
     ):
         with pytest.raises(ValueError, match=said):
             table_of(wrong)

@@ -4,7 +4,8 @@
 
 In this order: a column without a value, or with the same in every row, is dropped; one whose values are numbers, all but one in
 a hundred at most, is of numbers (the others count as missing); the same of dates; of at most 1,000 different texts it is of
-categories; others, such as names and numbers of orders, are dropped. Imports column.py; encoding and target import it.
+categories; others, such as names and numbers of orders, are dropped. Whitespace alone is neither number nor date nor anything
+else. Imports column.py; encoding and target import it.
 """
 
 from dataclasses import dataclass
@@ -29,11 +30,11 @@ class Kind:
 def kind_of(column: Column) -> Kind:
     """See the module's header.
 
-    >>> from meristem.tables.column import column_of
+    >>> from meristem.tables.frames import column_of
     >>> kind_of(column_of("color", ["red", "blue", "red", ""]))
     Kind(kind='category', why='2 categories, 1 missing')
     """
-    there = column.rows - column.n_missing
+    there, n_blank = column.rows - column.n_missing, column.n_blank
     if not there:
         return Kind(DROPPED, "missing in every row")
     if column.is_constant():
@@ -43,9 +44,10 @@ def kind_of(column: Column) -> Kind:
         (DATE, column.as_days(), "dates, as days"),
     ):
         n = int((~np.isnan(values)).sum())
-        if n >= (1 - STRAYS) * there:
-            strays = f"{_stray(column, values)!r} and {there - n - 1} more texts are read as missing" if n < there else ""
-            gaps = f"{column.n_missing:,} missing" if column.n_missing else ""
+        n_texts, n_gaps = there - n_blank - n, column.n_missing + n_blank
+        if n and n_texts <= STRAYS * (there - n_blank):
+            strays = f"{_stray(column, values)!r} and {n_texts - 1} more texts are read as missing" if n_texts else ""
+            gaps = f"{n_gaps:,} missing" if n_gaps else ""
             comma = ", " if kind == NUMBER and not strays else "; "
             return Kind(kind, comma.join(part for part in (words, strays, gaps) if part))
     if column.codes is None:
@@ -65,5 +67,5 @@ def _stray(column: Column, values: np.ndarray) -> str | None:
     """A text among values of another kind."""
     if column.codes is None:
         return column.example
-    strays = column.codes[np.isnan(values) & (column.codes >= 0)]
-    return column.texts[int(strays[0])] if len(strays) else None
+    codes = column.codes[np.isnan(values) & (column.codes >= 0)]
+    return next((column.texts[code] for code in dict.fromkeys(codes.tolist()) if column.texts[code].strip()), None)

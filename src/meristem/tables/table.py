@@ -26,6 +26,8 @@ class Table:
     texts: dict[str, list[str]] = field(
         default_factory=dict, repr=False
     )  # of columns that were asked for, as the file has them
+    sep: str | None = None  # what separates the columns of a CSV file; None: it came from no such file
+    encoding: str | None = None  # of a CSV file
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -34,17 +36,27 @@ class Table:
         return name in self.columns
 
 
-def check_names(name: str, names: list[str]) -> None:
+def check_names(source: str, names: list[str]) -> None:
+    """Raise ValueError where a column has no name, the name of another, or one that is no text.
+
+    >>> check_names("the frame", ["age", " "])
+    Traceback (most recent call last):
+    ValueError: the frame: column 2 of 2 has no name; give it one in the header.
+    """
     if not names:
-        raise ValueError(f"{name} has no columns; its first line must name them.")
+        raise ValueError(f"{source} has no columns; its first line must name them.")
     places: dict[str, int] = {}
-    for place, one in enumerate(names):
-        if not one:
+    for place, name in enumerate(names):
+        if not name.strip():
             hint = " (an index that pandas wrote? to_csv(…, index=False))" if place == 0 else ""
-            raise ValueError(f"{name}: column {place + 1} of {len(names)} has no name{hint}; give it one in the header.")
-        if (first := places.setdefault(one, place)) != place:
+            raise ValueError(f"{source}: column {place + 1} of {len(names)} has no name{hint}; give it one in the header.")
+        if "\0" in name or any("\ud800" <= char <= "\udfff" for char in name):
             raise ValueError(
-                f"{name}: columns {first + 1} and {place + 1} are both called {short(one)}; rename one in the header."
+                f"{source}: column {place + 1} is called {short(name)}, which is no Unicode text without NUL; rename it."
+            )
+        if (first := places.setdefault(name, place)) != place:
+            raise ValueError(
+                f"{source}: columns {first + 1} and {place + 1} are both called {short(name)}; rename one in the header."
             )
 
 
@@ -54,8 +66,8 @@ def room_for(keep: Sequence[str], names: list[str]) -> dict[str, list[str]]:
     >>> room_for(["id, age", "size, in cm"], ["id", "age", "job", "size, in cm"])
     {'id': [], 'age': [], 'size, in cm': []}
     """
-    each = [part for one in keep for part in ([one] if one in names else map(str.strip, one.split(",")))]
-    for one in each:
-        if one not in names:
-            raise unknown("keep", one, names, most=300)
-    return {one: [] for one in each}
+    wanted = [part for entry in keep for part in ([entry] if entry in names else map(str.strip, entry.split(",")))]
+    for name in wanted:
+        if name not in names:
+            raise unknown("keep", name, names, most=300)
+    return {name: [] for name in wanted}

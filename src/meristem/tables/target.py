@@ -74,7 +74,8 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
     if not is_numeric and column.codes is None:
         raise ValueError(f"{source}: column {name!r} {_no_classes(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
     rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(_codes(column) != MISSING)
-    different = np.unique(numbers[rows]) if is_numeric else np.unique(_codes(column)[rows])
+    whole = column.own if is_numeric and column.codes is None and column.own is not None else numbers  # exact beyond 2**53, too
+    different = np.unique(whole[rows]) if is_numeric else np.unique(_codes(column)[rows])
     if len(different) < 2:
         value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
         raise ValueError(f"{source}: column {name!r} is {value} in every row that has one; there is nothing to predict.")
@@ -85,7 +86,7 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
     else:
         why = "as was asked for"
     if task == NUMBER:
-        if abs(largest := max(different[[0, -1]], key=abs)) > LARGEST:
+        if abs(largest := max(different[[0, -1]].astype(float), key=abs)) > LARGEST:
             raise ValueError(f"{source}: column {name!r} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
         return task, "numbers" if why == NUMBER else f"numbers, {why}", numbers, rows
     if is_numeric and len(different) > MOST_TEXTS:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from meristem.check import short
-from meristem.tables.column import Column, days_of, number_of
+from meristem.tables.column import Column
 from meristem.tables.kinds import DATE, NUMBER, kind_of
+from meristem.tables.scalars import days_of, number_of
 
 MOST = 0.8  # of the rows
 SIGN, UNIT = r"[-+−(]?", r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)?"
@@ -52,7 +53,7 @@ class Mistaken(NamedTuple):
 def mistaken_of(column: Column) -> Mistaken | None:
     """See the module's header.
 
-    >>> from meristem.tables.column import column_of
+    >>> from meristem.tables.frames import column_of
     >>> mistaken_of(column_of("price", ["$8,622.04", "$12.50", "", "7"])).words()
     "looks like numbers, but '$8,622.04' cannot be read as one"
     >>> mistaken_of(column_of("day", ["7/2/2021", "7/13/2021"])).remedy
@@ -69,7 +70,7 @@ def mistaken_of(column: Column) -> Mistaken | None:
     ]
     for kind, read, written in readers:
         is_read = np.array([not np.isnan(read(text)) for text in column.texts])
-        is_like = is_read | [written.fullmatch(text) is not None for text in column.texts]
+        is_like = is_read | [written.fullmatch(text.strip()) is not None for text in column.texts]
         if is_like[rows].mean() >= MOST:
             return Mistaken(kind, column.example or column.texts[int(np.argmin(is_read))])
     return None

@@ -1,0 +1,227 @@
+"""Tables and columns from what lies in memory: frames of pandas, polars and pyarrow, dictionaries of lists and arrays.
+
+    table_of(frame, known) → Table            column_of("age", values, known) → Column
+
+What pandas marks as missing (NA, NaN, NaT, None) is missing in any type. Numbers and dates go by their type: nullable and
+PyArrow-backed ones, with or without a time zone, in any unit. Lists and object columns are numbers or booleans where all of
+their values are, else texts, as a CSV file would hold them; categories are what they hold. Frames with `__arrow_c_stream__`
+(polars, pyarrow) are read as a Parquet file is (batches.py). Anything else, such as lists, intervals, periods or complex
+numbers, is a ValueError that names the column and its type. pandas and polars are not imported. reading imports it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from meristem.check import short
+from meristem.tables.arrow import pyarrow_for
+from meristem.tables.batches import builder_of, columns_of_batches
+from meristem.tables.column import Column
+from meristem.tables.gathering import CodedBlock, Gatherer, TextBlock
+from meristem.tables.scalars import DAY, EXACT
+from meristem.tables.table import Known, Table, check_names
+from meristem.tables.typed import WANTED, typed_column
+
+SOURCE = "the frame"
+BLOCK = 8192  # rows whose texts are gathered at a time
+READABLE = (
+    *(str, bytes, bool, int, float, Decimal, datetime, date, timedelta, type(None)),
+    *(np.bool_, np.integer, np.floating, np.datetime64, np.timedelta64),
+)
+SURROGATE = re.compile("[\ud800-\udfff]")
+GAPS = {"NoneType", "NAType", "NaTType"}
+
+
+def table_of(frame: Any, known: Known | None = None) -> Table:
+    """Return a frame, or a dictionary of lists, as a table; a Table as it is. Texts of `known` keep their codes.
+
+    >>> table_of({"size": [1.5, 2.5], "color": ["red", None]})["color"].n_missing
+    1
+    """
+    if isinstance(frame, Table):
+        return frame
+    if _is_arrow(frame) and not isinstance(frame, Mapping):
+        columns = _columns_of_arrow(frame, known)
+    elif hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
+        names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+        check_names(SOURCE, [str(name) for name in names])
+        columns = {str(name): column_of(str(name), frame[name], (known or {}).get(str(name))) for name in names}
+    else:
+        raise _no_table(frame)
+    lengths = {column.rows for column in columns.values()}
+    if len(lengths) != 1:
+        raise ValueError(
+            f"{SOURCE} has columns of {' and '.join(map(str, sorted(lengths)))} rows; they must be as many in each."
+        )
+    (rows,) = lengths
+    if not rows:
+        raise ValueError(f"{SOURCE} has no rows; give some.")
+    return Table(columns, rows, SOURCE)
+
+
+def column_of(name: str, values: Any, known: Sequence[str] | None = None) -> Column:
+    """Return the column of an array, a list or a series; raise ValueError where it holds something else than the header says.
+
+    >>> column_of("size", np.array([1.5, np.nan])).n_missing, column_of("is_red", [True, False]).texts
+    (1, ('False', 'True'))
+    """
+    dtype = getattr(values, "dtype", None)
+    if _is_arrow(values) or hasattr(dtype, "pyarrow_dtype"):
+        return _column_of_arrow(name, values, known)
+    if dtype is not None and not isinstance(dtype, np.dtype):
+        return _column_of_pandas(name, values, dtype, known)
+    array = np.array(values, dtype=object) if dtype is None else np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"Column {name!r} has shape {array.shape}; it must be one value a row.")
+    if array.dtype.kind in "OUST":
+        return _column_of_objects(name, array.tolist(), known)
+    missing = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    return typed_column(name, array, missing)
+
+
+def _is_arrow(values: Any) -> bool:
+    """Whether this gives itself as Arrow's, and is not of pandas, which has types that Arrow has not."""
+    is_pandas = hasattr(values, "iloc") or type(values).__module__.partition(".")[0] == "pandas"
+    return not is_pandas and (hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"))
+
+
+def _columns_of_arrow(frame: Any, known: Known | None) -> dict[str, Column]:
+    """Of a frame of Arrow's; a single array is no table."""
+    pyarrow = pyarrow_for("frames of Arrow")
+    try:
+        reader = pyarrow.RecordBatchReader.from_stream(frame)
+    except (TypeError, pyarrow.ArrowException):
+        raise _no_table(frame) from None
+    return columns_of_batches(reader.schema, reader, SOURCE, known)[0]
+
+
+def _no_table(frame: Any) -> ValueError:
+    return ValueError(f"A {type(frame).__name__} is no table; give a frame, a dictionary of lists, or the path of a file.")
+
+
+def _column_of_arrow(name: str, values: Any, known: Sequence[str] | None) -> Column:
+    """Of Arrow's arrays, a series of polars, or one of pandas that holds such an array."""
+    pyarrow = pyarrow_for("frames of Arrow")
+    array = pyarrow.chunked_array(values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__())
+    builder = builder_of(SOURCE, name, array.type, known)
+    for chunk in array.chunks:
+        builder.add(chunk)
+    return builder.column()
+
+
+def _column_of_pandas(name: str, values: Any, dtype: Any, known: Sequence[str] | None) -> Column:
+    """Of the types that pandas has beside NumPy's."""
+    kind = type(dtype).__name__
+    if kind == "CategoricalDtype":
+        places = np.asarray(getattr(values, "cat", values).codes).astype(np.int64)
+        return _column_of_categories(name, dtype.categories, places, known)
+    if kind == "DatetimeTZDtype":
+        return typed_column(name, np.asarray(getattr(values, "dt", values).tz_convert(None)))
+    if kind == "StringDtype":
+        return _column_of_objects(name, np.asarray(values, dtype=object).tolist(), known)
+    if kind == "SparseDtype":
+        return column_of(name, np.asarray(values), known)
+    if hasattr(dtype, "numpy_dtype"):
+        missing = np.asarray(values.isna())
+        full = values.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
+        return typed_column(name, full, missing if missing.any() else None)
+    raise ValueError(f"Column {name!r} has the type {dtype}; {WANTED}.")
+
+
+def _column_of_categories(name: str, categories: Any, places: np.ndarray, known: Sequence[str] | None) -> Column:
+    """Of places in an index of categories, −1 where missing."""
+    own = getattr(categories, "dtype", None)
+    if isinstance(own, np.dtype) and own.kind in "biufmM":
+        values, missing = np.asarray(categories), places < 0
+        return typed_column(name, values[np.maximum(places, 0)] if len(values) else np.full(len(places), np.nan), missing)
+    objects = np.asarray(categories, dtype=object).tolist()
+    _check_types(name, objects)
+    texts = _texts_of(name, objects)
+    _check_texts(name, texts)
+    gatherer = Gatherer(name, known)
+    gatherer.add(CodedBlock(texts, places))
+    return gatherer.column()
+
+
+def _column_of_objects(name: str, values: list[Any], known: Sequence[str] | None) -> Column:
+    """Of Python's objects: numbers or booleans where all are, else texts."""
+    _check_types(name, values)
+    column = _column_of_numbers(name, values)
+    if column is not None:
+        return column
+    gatherer, texts = Gatherer(name, known), _texts_of(name, values)
+    for begin in range(0, len(texts), BLOCK):
+        block = texts[begin : begin + BLOCK]
+        _check_texts(name, block, begin)
+        gatherer.add(TextBlock(block))
+    return gatherer.column()
+
+
+def _check_types(name: str, values: list[Any]) -> None:
+    for kind in dict.fromkeys(map(type, values)):
+        if not issubclass(kind, READABLE) and kind.__name__ not in GAPS:
+            raise ValueError(f"Column {name!r} holds values of the type {kind.__name__}; {WANTED}.")
+
+
+def _column_of_numbers(name: str, values: list[Any]) -> Column | None:
+    """The column where all values are booleans, or all numbers that an array holds exactly; None of any other."""
+    gaps = np.array([type(value).__name__ in GAPS or (isinstance(value, float) and value != value) for value in values], bool)
+    present = [value for value, is_gap in zip(values, gaps.tolist(), strict=True) if not is_gap]
+    kinds = set(map(type, present))
+    if not kinds or any(issubclass(kind, str | bytes | Decimal) for kind in kinds):
+        return None
+    dtype: Any
+    if all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        dtype = bool
+    elif all(issubclass(kind, int | np.integer) and not issubclass(kind, bool) for kind in kinds):
+        least, most = int(min(present)), int(max(present))
+        if least >= -(2**63) and most < 2**63:
+            dtype = np.int64
+        elif least >= 0 and most < 2**64:
+            dtype = np.uint64
+        else:
+            return None
+    elif all(issubclass(kind, int | float | np.integer | np.floating) and not issubclass(kind, bool) for kind in kinds):
+        if any(abs(int(value)) > EXACT for value in present if isinstance(value, int | np.integer)):
+            return None
+        dtype = np.float64
+    else:
+        return None
+    full = np.zeros(len(values), dtype)
+    full[~gaps] = present
+    return typed_column(name, full, gaps if gaps.any() else None)
+
+
+def _texts_of(name: str, values: list[Any]) -> list[str]:
+    """Values as a CSV file would hold them; bytes are texts where all of them are UTF-8."""
+    try:
+        return [value if type(value) is str else _text_of(value) for value in values]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Column {name!r} holds bytes that are not UTF-8; make texts of them.") from error
+
+
+def _text_of(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, np.timedelta64):
+        return "" if np.isnat(value) else repr(float(value / np.timedelta64(1, "D")))
+    return repr(value / DAY) if isinstance(value, timedelta) else str(value)
+
+
+def _check_texts(name: str, texts: list[str], begin: int = 0) -> None:
+    """Raise ValueError where a text holds half of a character, as bytes do that were decoded with `surrogateescape`."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        row, text = next(
+            (row, text) for row, text in enumerate(texts, begin) if any("\ud800" <= char <= "\udfff" for char in text)
+        )
+        raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is no Unicode text; mend it.") from error
