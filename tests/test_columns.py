@@ -8,7 +8,8 @@ from sklearn.datasets import load_iris
 
 import meristem
 from exporting import run, run_torch
-from meristem.columns import LIMIT, Columns, n_numbers
+from meristem.inputs.preprocessor import LIMIT, Preprocessor
+from meristem.inputs.statistics import n_numbers
 from meristem.targets import Scaling
 
 pytestmark = [
@@ -36,7 +37,7 @@ def test_what_is_usual_is_standardized_and_nothing_else():
     x = table()
     x[0] = [30, 5, -3, 1e4]  # thirty standard deviations out, and inside the fence it is not
     usual = np.abs((x - x[1:].mean(0)) / x[1:].std(0)).max(1) < LIMIT
-    columns = Columns.of(x[1:])
+    columns = Preprocessor.of(x[1:])
     np.testing.assert_allclose(columns(x)[usual], Scaling.of(x[1:])(x)[usual], rtol=1e-6)
     assert 7.9 < columns(x)[0, 0] <= 2 * LIMIT
 
@@ -44,7 +45,7 @@ def test_what_is_usual_is_standardized_and_nothing_else():
 def test_an_outlier_ruins_neither_the_scale_nor_what_is_said_of_it():
     x = table()
     spoilt = np.concatenate([x, [[1e12, 5, -3, -1e15]]])
-    clean, learned = Columns.of(x), Columns.of(spoilt)
+    clean, learned = Preprocessor.of(x), Preprocessor.of(spoilt)
     np.testing.assert_allclose(learned.scaling.scale, clean.scaling.scale, rtol=0.01)
     assert np.abs(learned(spoilt)).max() <= 2 * LIMIT
     y = x[:, 0] + 0.1 * x[:, 1]
@@ -59,7 +60,7 @@ def test_a_column_that_is_mostly_one_value_keeps_what_is_rare():
     x = np.zeros((1000, 2))
     x[:5, 0] = 1
     x[:, 1] = np.arange(1000) % 2
-    learned = Columns.of(x)
+    learned = Preprocessor.of(x)
     np.testing.assert_allclose(learned.scaling.scale, x.std(0))
     assert learned(x)[0, 0] > LIMIT
 
@@ -67,14 +68,14 @@ def test_a_column_that_is_mostly_one_value_keeps_what_is_rare():
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix], ids=["dense", "sparse"])
 def test_gaps_are_filled_with_the_mean_and_are_inputs_themselves(form):
     x = np.array([[1.0, np.nan, 0.0], [2.0, 4.0, 0.0], [3.0, 6.0, 1.0], [np.nan, 5.0, 1.0]])
-    columns = Columns.of(form(x))
+    columns = Preprocessor.of(form(x))
     assert columns.gaps.tolist() == [0, 1] and columns.n_inputs == 5
     z = columns(form(x))
     assert z[3, 0] == z[0, 1] == 0, "the mean"
     np.testing.assert_allclose(z[:, 3], (np.array([0, 0, 0, 1]) - 0.25) / np.sqrt(0.25 * 0.75), rtol=1e-6)
     unseen = columns(form(np.array([[1.0, 5.0, np.nan]])))
     assert unseen[0, 2] == 0 and np.isfinite(unseen).all(), "a gap where there was none"
-    plain = Columns.of(form(x), standardize=False)
+    plain = Preprocessor.of(form(x), standardize=False)
     np.testing.assert_allclose(plain(form(x))[3], [2, 5, 1, 1, 0])
 
 
@@ -83,7 +84,7 @@ def test_weights_are_numbers_of_rows_and_rows_of_weight_zero_do_not_count():
     x[3, 1] = np.nan
     weight = np.random.default_rng(1).integers(0, 4, 50)
     weight[3] = 0
-    weighted, repeated = Columns.of(x, weight), Columns.of(np.repeat(x, weight, axis=0))
+    weighted, repeated = Preprocessor.of(x, weight), Preprocessor.of(np.repeat(x, weight, axis=0))
     assert weighted.gaps.tolist() == repeated.gaps.tolist() == []
     np.testing.assert_allclose(weighted.scaling.mean, repeated.scaling.mean)
     np.testing.assert_allclose(weighted.scaling.variance, repeated.scaling.variance)
@@ -92,7 +93,7 @@ def test_weights_are_numbers_of_rows_and_rows_of_weight_zero_do_not_count():
 def test_a_stream_is_scaled_as_all_of_its_rows():
     x = table()
     x[::9, 2] = np.nan
-    streamed, whole = Columns.of(x[:90]).with_more(x[90:]), Columns.of(x)
+    streamed, whole = Preprocessor.of(x[:90]).with_more(x[90:]), Preprocessor.of(x)
     np.testing.assert_allclose(streamed(x), whole(x), atol=0.01)
     rows, y = load_iris(return_X_y=True)
     model = meristem.TunnelClassifier(**SMALL).partial_fit(rows, y, classes=[0, 1, 2])
@@ -104,11 +105,11 @@ def test_a_stream_is_scaled_as_all_of_its_rows():
 def test_columns_come_back_from_a_file_and_forged_ones_are_refused():
     x = table()
     x[::9, 2] = np.nan
-    columns = Columns.of(x)
-    np.testing.assert_array_equal(Columns.unpack(columns.pack())(x), columns(x))
+    columns = Preprocessor.of(x)
+    np.testing.assert_array_equal(Preprocessor.unpack(columns.pack())(x), columns(x))
     for name, value in [("gaps", [7.0]), ("gaps", []), ("limit", [-1.0]), ("fill", [0.0]), ("limit", [np.nan])]:
         with pytest.raises(ValueError, match="do not hold together"):
-            Columns.unpack(columns.pack() | {name: np.array(value)})
+            Preprocessor.unpack(columns.pack() | {name: np.array(value)})
 
 
 def test_an_estimator_learns_from_gaps_and_says_so(gappy):

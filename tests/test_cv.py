@@ -45,7 +45,7 @@ def fitted():
 def test_a_bag_says_the_mean_of_what_its_networks_say(fitted):
     for model in fitted:
         X, _ = data(model)
-        x = model._columns_(X)
+        x = model._inputs_(X)
         each = [outputs(one._compact_, x) for one in model.estimators_]
         np.testing.assert_allclose(outputs(model._compact_, x), np.mean(each, 0), rtol=1e-12)
         assert len(each) == 2 and isinstance(model.compact().layers[0], Bag)

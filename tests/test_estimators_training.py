@@ -178,7 +178,8 @@ def test_a_stream_of_digits_is_learned_as_well_as_all_at_once():
     assert stream.n_iter_ == stream.best_epoch_ == len(stream.history_["loss"]) == 120
     assert stream.score(X_test, y_test) > whole.score(X_test, y_test) - 0.04 > 0.85
     # The scale is that of all rows, each as often as it came.
-    assert np.allclose(stream._columns_.scaling.mean, X.mean(0)) and np.allclose(stream._columns_.scaling.variance, X.var(0))
+    scaling = stream._inputs_.preprocessor.scaling
+    assert np.allclose(scaling.mean, X.mean(0)) and np.allclose(scaling.variance, X.var(0))
 
 
 def test_a_stream_of_numbers():
@@ -197,7 +198,7 @@ def test_a_stream_of_single_rows_finds_its_scale():
     for row in np.random.default_rng(0).permutation(150):
         model.partial_fit(1000 * X[row : row + 1], y[row : row + 1], classes=[0, 1, 2])
     assert model.score(1000 * X, y) > 0.6
-    assert np.allclose(model._columns_.scaling.scale, 1000 * X.std(0))
+    assert np.allclose(model._inputs_.preprocessor.scaling.scale, 1000 * X.std(0))
 
 
 def test_the_first_part_of_a_stream_says_which_classes_come():

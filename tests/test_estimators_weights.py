@@ -61,7 +61,7 @@ def test_a_row_of_weight_zero_is_not_there():
     X[:10], y[:10] = 1e6, 1 - y[:10]
     model = tunnel(max_epochs=40).fit(X, y, weight)
     assert model.score(X[10:], y[10:]) > 0.9
-    assert np.allclose(model._columns_.scaling.mean, X[10:].mean(0))
+    assert np.allclose(model._inputs_.preprocessor.scaling.mean, X[10:].mean(0))
 
 
 def test_weights_of_nothing_are_refused():

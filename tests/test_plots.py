@@ -189,7 +189,7 @@ def test_a_closed_layer_copies_its_input(tunnel):
 def test_a_highways_gates_are_averaged_over_the_data_as_the_estimator_sees_them(highway):
     ax = plot_structure(highway, X=MOONS[0])
     assert ax.images[0].get_array().sum() == pytest.approx(highway.soft_size_, rel=1e-5)
-    body, x = highway.network_.body, highway._columns_(MOONS[0])
+    body, x = highway.network_.body, highway._inputs_(MOONS[0])
     mean = jax.vmap(body.gates)(jax.vmap(highway.network_.embed)(x)).mean(0)
     assert np.allclose(ax.images[0].get_array(), np.sort(mean)[:, ::-1], atol=1e-6)
     assert np.allclose(plot_structure(highway.network_, X=x).images[0].get_array(), ax.images[0].get_array(), atol=1e-6)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import meristem
+from meristem.inputs.schema import inputs_in_words
 from meristem.report.beside import crossed
 from meristem.report.doubting import doubts
 from meristem.report.evidence import Beside, _beside, of_estimator, of_table
@@ -20,11 +21,9 @@ from meristem.report.judge import Judge
 from meristem.report.numbers import figure
 from meristem.report.page import page_of as page_text
 from meristem.report.sections import sections
-from meristem.report.using import RUN_ONNX
 from meristem.report.words import summary, verdict
-from meristem.tables.encoding import inputs_in_words
 from meristem.tables.reading import read_table
-from meristem.tables.understanding import Understood
+from meristem.tables.split import TableSplit
 from reporting import EVIL, LABELS, NAMES, QUICK, SEARCHES, Page, fitted, framed, judged, rows
 
 pytestmark = [
@@ -146,7 +145,7 @@ def test_many_inputs_and_many_classes_are_bounded(models):
 def test_inputs_that_are_closed_are_listed(models):
     model = copy.copy(models[name := "TunnelClassifierCV"])
     model.estimators_ = [copy.copy(one) for one in model.estimators_]
-    gaps = model._columns_.gaps  # a column is read as long as its gaps are
+    gaps = model._inputs_.gaps  # a column is read as long as its gaps are
     closed = np.array([1, 2, *(4 + np.flatnonzero(np.isin(gaps, [1, 2])))])
     for one in model.estimators_:
         gates = jnp.ones_like(one.network_.features.value).at[closed].set(0.0)
@@ -303,17 +302,18 @@ def test_the_code_for_onnxruntime_says_what_the_model_says(tmp_path, monkeypatch
     exec(part.code[-1], said)
     np.testing.assert_allclose(said["predictions"], model.predict("new.csv"), rtol=0, atol=1e-4)
     assert "ship that" in " ".join(part.words)
-    assert RUN_ONNX in (Path(__file__).parent.parent / "docs" / "first-fit.md").read_text()
+    body, _, _ = part.code[-1].rpartition("\n", 0, -1)
+    assert body in (Path(__file__).parent.parent / "docs" / "first-fit.md").read_text()
 
 
 def test_inputs_are_counted_alike(table):
     model = table[1]
-    marks = len(model.estimator._columns_.gaps)
-    words = inputs_in_words(len(model.encoding.inputs), marks)
+    marks = len(model.estimator._inputs_.gaps)
+    words = inputs_in_words(len(model.schema.features), marks)
     assert marks == 1 == model.facts["marks_of_missing_values"] and words == "4 inputs and 1 mark of missing values, 5 in all"
     page = Page(page_text(of_table(model)))
     assert f"{words}, from 2 columns" in page.said and "Of 5 inputs that there are, 1 is a mark of missing values." in page.said
-    known = Understood.of(read_table(str(table[0])), target="y", seed=0)
+    known = TableSplit.of(read_table(str(table[0])), target="y", seed=0)
     assert any(line.endswith(words) for line in known.words())
 
 

@@ -9,9 +9,10 @@ from sklearn.datasets import make_friedman1
 
 import meristem
 from commanding import meristem_here
-from meristem.columns import Columns
+from exporting import run
 from meristem.compact import CompactNetwork
 from meristem.compact.layers import Affine
+from meristem.inputs import Inputs, Preprocessor
 from meristem.targets import Scaling
 
 X, y = make_friedman1(100, random_state=0)
@@ -35,9 +36,9 @@ def test_targets_of_any_size_are_as_if_scaled_by_hand(loss):
 
 def test_columns_of_any_size_are_as_if_scaled_by_hand():
     x = np.where(X < 0.05, np.nan, X)
-    plain = Columns.of(x)(x)
+    plain = Preprocessor.of(x)(x)
     for size in SIZES:
-        np.testing.assert_array_equal(Columns.of(size * x)(size * x), plain, err_msg=f"{size:g}")
+        np.testing.assert_array_equal(Preprocessor.of(size * x)(size * x), plain, err_msg=f"{size:g}")
     sizes = np.resize([1.0, *SIZES], X.shape[1])
     np.testing.assert_array_equal(model().fit(sizes * X, y).predict(sizes * X), model().fit(X, y).predict(X))
 
@@ -45,7 +46,7 @@ def test_columns_of_any_size_are_as_if_scaled_by_hand():
 def test_a_constant_column_is_nothing_whatever_its_size():
     for value in (0.0, 1e-150, 0.1, 1e150):
         column = np.full((50, 1), value)
-        np.testing.assert_allclose(Columns.of(column)(column), 0, atol=1e-2)
+        np.testing.assert_allclose(Preprocessor.of(column)(column), 0, atol=1e-2)
 
 
 def test_a_row_that_does_not_count_may_be_of_any_size():
@@ -71,9 +72,12 @@ def test_what_no_float_holds_is_said(x_size, y_size, parameters, said):
     assert "\n" not in str(error.value)
 
 
-def test_what_single_precision_cannot_hold_is_not_exported(tmp_path):
-    with pytest.raises(ValueError, match="single precision cannot hold"):
-        model().fit(X, 1e100 * y).to_onnx(tmp_path / "model.onnx")
+@pytest.mark.parametrize("size", [1e-100, 1e38, 1e100])
+def test_numbers_that_single_precision_cannot_hold_are_exported_in_double(tmp_path, size):
+    regressor = model().fit(X, size * y)
+    predictions = run(regressor.to_onnx(tmp_path / "model.onnx"), X)["predictions"]
+    assert predictions.dtype == np.float64
+    np.testing.assert_allclose(predictions, regressor.predict(X), rtol=0, atol=1e-5 * size * y.std())
 
 
 def test_a_regressor_that_diverged_says_so():
@@ -90,7 +94,8 @@ def test_a_regressor_that_diverged_says_so():
 def test_a_prediction_that_is_no_number_is_said():
     regressor = model().fit(X, y)
     regressor._compact_ = CompactNetwork((Affine(np.full((1, 10), 1e300), None),))
-    regressor._columns_ = Columns(Scaling(1.0, np.zeros(10), np.full(10, 1e-20)), np.zeros(10), np.zeros(0, int), np.inf)
+    wide = Scaling(1.0, np.zeros(10), np.full(10, 1e-20))
+    regressor._inputs_ = Inputs(Preprocessor(wide, np.zeros(10), np.zeros(0, int), np.inf))
     with np.errstate(over="ignore"), pytest.warns(RuntimeWarning, match=r"no finite prediction for .* of 100 rows"):
         regressor.predict(1e10 * X)
 

@@ -8,8 +8,9 @@ import meristem
 from commanding import meristem as in_a_process
 from exporting import run
 from meristem import sparse
-from meristem.columns import Columns, n_numbers
 from meristem.estimators.predictability import predictability
+from meristem.inputs import Preprocessor
+from meristem.inputs.statistics import n_numbers
 from soak import FACTOR
 
 pytestmark = [
@@ -62,21 +63,21 @@ def test_a_table_that_would_not_fit_goes_through():
 def test_what_columns_make_of_sparse_rows_is_what_they_make_of_dense_ones(standardize):
     x, _ = table()
     weight = np.random.default_rng(1).integers(0, 3, len(x)).astype(float)
-    dense, other = (Columns.of(form(x), weight, standardize=standardize) for form in (np.asarray, csr_array))
+    dense, other = (Preprocessor.of(form(x), weight, standardize=standardize) for form in (np.asarray, csr_array))
     for name in ("mean", "variance"):
         np.testing.assert_allclose(getattr(other.scaling, name), getattr(dense.scaling, name), rtol=1e-12)
     np.testing.assert_array_equal(other.gaps, dense.gaps)
     np.testing.assert_allclose(other(csr_array(x)), dense(x), rtol=1e-6)
     more = dense.with_more(x[:50]), other.with_more(csr_array(x[:50]))
     np.testing.assert_allclose(more[1].scaling.variance, more[0].scaling.variance, rtol=1e-12)
-    assert (other.typical(csr_array(x)) == dense.typical(x)).all()
+    assert (other.typical(other.scattered(csr_array(x))) == dense.typical(dense(x))).all()
     assert n_numbers(csr_array(x), weight) == n_numbers(x, weight)
     assert predictability(csr_array(x), np.eye(3)[np.arange(300) % 3]) == predictability(x, np.eye(3)[np.arange(300) % 3])
 
 
 def test_entries_that_stand_twice_are_added():
     x = csr_array((np.array([1.0, 2.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
-    np.testing.assert_array_equal(Columns.of(x)(x), Columns.of(x.toarray())(x.toarray()))
+    np.testing.assert_array_equal(Preprocessor.of(x)(x), Preprocessor.of(x.toarray())(x.toarray()))
 
 
 @pytest.mark.parametrize("name", ["TunnelRegressor", "TunnelRegressorCV"] + ["BuddingClassifier"] * (FACTOR > 1))
@@ -112,7 +113,7 @@ def test_in_a_stream_every_column_may_still_come(monkeypatch):
     model = meristem.TunnelRegressor(**SMALL)
     for part in (slice(0, 150), slice(150, 300)):
         model.partial_fit(csr_array(x[part]), y[part])
-    assert model._columns_.n_features == model._columns_.n_inputs - 1 == 40
+    assert model._inputs_.n_features == model._inputs_.n_inputs - 1 == 40
 
 
 def test_what_was_kept_of_a_sparse_table_goes_on(monkeypatch, tmp_path, capsys):

@@ -16,7 +16,7 @@ from commanding import meristem_here
 from meristem.folders import lock
 from meristem.folders.owned import is_finished
 from meristem.tables.reading import read_table
-from meristem.tables.understanding import Understood
+from meristem.tables.split import TableSplit
 from reporting import Page
 
 pytestmark = [
@@ -75,7 +75,7 @@ def test_the_table_that_it_was_tested_on_is_named_with_its_digest(fitted, place)
     for page in (fitted / "report.html", meristem.load(fitted / "model.safetensors").report(place / "again.html")):
         said = Page(page.read_text()).said
         assert "others.csv" in said and digest in said and "200: 200 to learn from " in said and "40 with a target" in said
-    told = Understood.of(read_table(place / "people.csv"), target="rich", test=place / "others.csv").words()[0]
+    told = TableSplit.of(read_table(place / "people.csv"), target="rich", test=place / "others.csv").words()[0]
     assert told.endswith("200 rows; 200 to learn from, 40 of " + repr(str(place / "others.csv")) + " to test on")
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from commanding import meristem_here
 from meristem import fit_table
-from meristem.tables.encoding import Encoding
+from meristem.inputs import Schema
+from meristem.tables.coding import features
 from meristem.tables.reading import read_table
-from meristem.tables.understanding import Understood
+from meristem.tables.split import TableSplit
 from test_tables_commands import FEW, people
 
 
@@ -23,7 +24,7 @@ def refused(tmp_path, text, *args):
 
 def understood(tmp_path, text, target, **how):
     (tmp_path / "table.csv").write_text(text)
-    return Understood.of(read_table(tmp_path / "table.csv", **how), target=target)
+    return TableSplit.of(read_table(tmp_path / "table.csv", **how), target=target)
 
 
 def test_a_separator_is_named_and_taken(tmp_path):
@@ -79,10 +80,10 @@ def test_decimal_commas_are_numbers_where_commas_separate_nothing(tmp_path, rows
     text = "size;list;side\n" + "".join(f"{one};1,2,{n % 3};{'lr'[n % 2]}\n" for n, one in enumerate(texts))
     known = understood(tmp_path, text, "side")
     assert "decimal commas are read as points in 'size'" in known.words()
-    assert [one.kind for one in known.encoding.columns] == ["number", "category"]
-    np.testing.assert_allclose(known.encoding(known.table)[:, 0], sizes)
-    again = Encoding.of_json(known.encoding.as_json())
-    np.testing.assert_allclose(again(read_table(tmp_path / "table.csv", again.known))[:, 0], sizes)
+    assert [column.kind for column in known.schema.fields] == ["number", "category"]
+    np.testing.assert_allclose(features(known.schema, known.table)[:, 0], sizes)
+    again = Schema.of_json(known.schema.as_json())
+    np.testing.assert_allclose(features(again, read_table(tmp_path / "table.csv", again.texts))[:, 0], sizes)
 
 
 def test_predict_keeps_columns_and_refuses_another_table(tmp_path):
@@ -176,11 +177,11 @@ def test_a_class_of_one_row_is_learned_from_and_the_others_are_held_out_as_much_
     labels = np.random.default_rng(0).permutation(["often"] * 150 + ["seldom"] * 40 + ["rare"] * 10 + ["once"] + ["twice"] * 2)
     text = "x,grade\n" + "".join(f"{n},{one}\n" for n, one in enumerate(labels))
     known = understood(tmp_path, text, "grade")
-    held = dict(zip(*np.unique(known.goal.values[known.held], return_counts=True), strict=True))
-    assert held.keys() <= {"often", "seldom", "rare", "twice"} and len(known.held) == 41 and len(known.train) == 162
+    held = dict(zip(*np.unique(known.target.values[known.test_rows], return_counts=True), strict=True))
+    assert held.keys() <= {"often", "seldom", "rare", "twice"} and len(known.test_rows) == 41 and len(known.train_rows) == 162
     assert held["often"] in (30, 31) and held["seldom"] == 8 and held["rare"] == 2
-    assert "once" in known.goal.values[known.train] and "doubtful: class 'once' has one row" in known.words()[-1]
-    assert not set(known.train) & set(known.held)
+    assert "once" in known.target.values[known.train_rows] and "doubtful: class 'once' has one row" in known.words()[-1]
+    assert not set(known.train_rows) & set(known.test_rows)
 
 
 def test_a_column_that_counts_the_rows_is_doubtful(tmp_path):

@@ -10,7 +10,8 @@ import pytest
 
 import meristem
 from commanding import meristem_here
-from meristem.tables.graph import TOLERANCE, compared, feeds, onnx_bytes
+from meristem.tables.agreement import TOLERANCE, agreement
+from meristem.tables.coding import features, feeds
 from meristem.tables.reading import read_table, table_of
 
 QUICK = {"cv": 2, "max_epochs": 20, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
@@ -48,6 +49,7 @@ def models():
 
 
 @pytest.mark.parametrize("name", ["number", "texts", "whole"])
+@pytest.mark.filterwarnings("ignore:column .* unseen categories:UserWarning")
 def test_onnxruntime_says_what_the_model_says(models, name, tmp_path):
     model, new = models[name], {**columns(seed=1), "more": np.arange(ROWS)}
     path = model.to_onnx(tmp_path / "model.onnx")
@@ -78,32 +80,36 @@ def test_onnxruntime_says_what_the_model_says(models, name, tmp_path):
 def test_missing_unseen_and_infinite_values_are_what_they_are_in_a_table(models, tmp_path):
     model = models["texts"]
     (tmp_path / "new.csv").write_text("size,label,born,order\ninf,pink,,7\n,?,2020-05-01,\n1e150,odd 0,1970-01-01,1e15\n")
-    table = read_table(tmp_path / "new.csv", model.encoding.known)
-    opened = onnxruntime.InferenceSession(onnx_bytes(model), providers=["CPUExecutionProvider"])
-    given = feeds(model.encoding, table, np.arange(3))
+    table = read_table(tmp_path / "new.csv", model.schema.texts)
+    opened = onnxruntime.InferenceSession(model.onnx_bytes(), providers=["CPUExecutionProvider"])
+    given = feeds(model.schema, table, np.arange(3))
     given["size"][0], given["label"][1] = np.inf, "?"
-    with pytest.warns(UserWarning, match="lacks 1 of 5 columns, missing in every row: 'is_old'"):
+    with (
+        pytest.warns(UserWarning, match="lacks 1 of 5 columns, missing in every row: 'is_old'"),
+        pytest.warns(UserWarning, match="column 'label': 1 row of unseen categories, such as 'pink'"),
+        pytest.warns(UserWarning, match="column 'size': 1 row with something else than a number"),
+    ):
         expected = model.predict_proba(table)
     np.testing.assert_allclose(opened.run(None, given)[1], expected, rtol=0, atol=TOLERANCE)
-    assert compared(onnx_bytes(model), model, table, np.arange(3))["rows"] == 3
+    assert agreement(model.onnx_bytes(), model, table, np.arange(3))["rows"] == 3
 
 
 def test_a_graph_that_says_something_else_is_refused(models):
     table, rows = table_of(columns()), np.arange(ROWS)
     for name, other in (("texts", "whole"), ("number", "number")):
-        wrong = onnx.load_from_string(onnx_bytes(models[name]))
+        wrong = onnx.load_from_string(models[name].onnx_bytes())
         for one in wrong.graph.initializer:
             if one.data_type == onnx.TensorProto.FLOAT and len(one.dims) == 2:
                 weight = onnx.numpy_helper.to_array(one) * 1.01
                 one.CopyFrom(onnx.numpy_helper.from_array(weight.astype(np.float32), one.name))
-        with pytest.raises(ValueError, match=r"The ONNX graph differs from the model by .* in onnxruntime"):
-            compared(wrong.SerializeToString(), models[name], table, rows)
-        assert compared(onnx_bytes(models[other]), models[other], table, rows)["furthest"] <= TOLERANCE
+        with pytest.raises(ValueError, match=r"the ONNX graph differs from the model by .* in onnxruntime"):
+            agreement(wrong.SerializeToString(), models[name], table, rows)
+        assert agreement(models[other].onnx_bytes(), models[other], table, rows)["furthest"] <= TOLERANCE
 
 
-def test_without_onnxruntime_nothing_is_compared(models, monkeypatch):
+def test_without_onnxruntime_nothing_is_agreement(models, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    assert compared(b"", models["texts"], table_of(columns()), np.arange(3)) is None
+    assert agreement(b"", models["texts"], table_of(columns()), np.arange(3)) is None
 
 
 def test_export_writes_the_columns_too_and_one_network_of_the_bag(models, tmp_path):
@@ -112,9 +118,9 @@ def test_export_writes_the_columns_too_and_one_network_of_the_bag(models, tmp_pa
     for more, name in (([], "bag"), (["--member", "1"], "one")):
         done = meristem_here("export", tmp_path / "model", "--onnx", tmp_path / name, *more)
         assert done.returncode == 0 and done.stdout.startswith(f"{tmp_path / name}: "), done.stderr
-    assert (tmp_path / "bag").read_bytes() == onnx_bytes(model)
+    assert (tmp_path / "bag").read_bytes() == model.onnx_bytes()
     opened = onnxruntime.InferenceSession(str(tmp_path / "one"), providers=["CPUExecutionProvider"])
     new = table_of(columns(seed=1))
-    one = model.estimator.estimators_[1].predict_proba(model.encoding(new))
-    said = opened.run(None, feeds(model.encoding, new, np.arange(ROWS)))[1]
+    one = model.estimator.estimators_[1].predict_proba(features(model.schema, new))
+    said = opened.run(None, feeds(model.schema, new, np.arange(ROWS)))[1]
     np.testing.assert_allclose(said, one, rtol=0, atol=TOLERANCE)

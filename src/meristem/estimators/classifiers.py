@@ -66,6 +66,8 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
         check_labels(y)
 
     def _validated_target(self, y: Any) -> np.ndarray:
+        if getattr(getattr(y, "dtype", None), "kind", "") == "T":  # NumPy's texts of any length: no file has such a type
+            y = np.asarray(y).astype(object)
         try:
             check_classification_targets(y)
             if y.dtype == object:

@@ -54,6 +54,7 @@ def check_labels(y: Any, classes: np.ndarray | None = None) -> None:
     y = _shaped(y)
     if y is None or y.ndim != 1 or not len(y):
         return
+    _check_written(y)
     missing = np.array([_is_missing(value) for value in y]) if y.dtype.kind == "O" else np.zeros(len(y), bool)
     _check("y", y, ~missing, "remove the rows without a label, or give them one of their own")
     first = classes[0] if classes is not None and len(classes) else y[0]
@@ -70,6 +71,20 @@ def check_labels(y: Any, classes: np.ndarray | None = None) -> None:
         other = np.flatnonzero(np.isfinite(y) & (y != np.floor(y)))
     if len(other):
         raise ValueError(f"y holds {short(_plain(y[other[0]]))}, but the classes are such as {short(_plain(first))}.")
+
+
+def _check_written(y: np.ndarray) -> None:
+    """Raise ValueError where a label has no form in a file: bytes, dates, or a text that UTF-8 cannot hold."""
+    if y.dtype.kind in "mM":
+        raise ValueError(f"y holds {short(str(y[0]))}, of type {y.dtype}; make texts or numbers of the labels.")
+    for place, value in enumerate(y) if y.dtype.kind in "SUO" else ():
+        if isinstance(value, bytes):
+            raise ValueError(f"y holds the bytes {short(bytes(value))} in row {place}; decode the labels: label.decode().")
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise ValueError(f"y holds {short(str(value))} in row {place}, a text that UTF-8 cannot hold.") from None
 
 
 def check_numbers(y: Any) -> None:

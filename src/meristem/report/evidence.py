@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.inputs import Inputs
+from meristem.inputs import Inputs, Schema
 from meristem.report.beside import NAMES, crossed, fitted_beside, n_parameters, sizes_beside
 from meristem.report.importance import Importance, shuffled
 from meristem.report.judge import CLASS, LABELS, MEASURES, Judge, outputs_of, said_of
@@ -59,6 +59,7 @@ class Evidence:
     doubts: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
     digest: str | None = None  # of the data
+    schema: Schema | None = field(default=None, repr=False)  # of a table
 
     @property
     def kind(self) -> str:
@@ -122,6 +123,7 @@ def of_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Evid
         "model": estimator,
         "target": model.target,
         "dropped": model.schema.dropped,
+        "schema": model.schema,
         "facts": facts,
         "digest": facts.get("table_sha256"),
         "doubts": tuple(doubts),

@@ -1,31 +1,68 @@
 """The section that says how to use a model: from Python, from a shell, and of a table in onnxruntime alone.
 
-    loading(evidence) → Section
+    loading(evidence) → Section;  onnx_code(schema, reading, task) → code that reads a file and asks model.onnx
 
-RUN_ONNX reads new.csv and asks model.onnx; the suite runs it as it stands. Imports evidence; sections imports it.
+The code reads a file as the model's own table was read: with its separator, encoding and decimal commas, and by the same rules
+for numbers, dates and missing values. The suite runs it as it is printed, on the table that the model was made from. Imports
+evidence; sections imports it.
 """
 
+from typing import Any
+
 from meristem.check import many
+from meristem.inputs.field import CATEGORY, DATE, NUMBER
+from meristem.inputs.schema import Schema
 from meristem.report.evidence import Evidence
 from meristem.report.section import Section
 
-RUN_ONNX = """\
-import json
-import onnxruntime, pandas
-
+OPEN = """\
 session = onnxruntime.InferenceSession("model.onnx")
 kinds = json.loads(session.get_modelmeta().custom_metadata_map["columns"])  # name: number, date or text
-new = pandas.read_csv("new.csv", dtype={name: str for name in kinds if kinds[name] == "text"})
-given = {}
-for name, kind in kinds.items():
-    column = new[name].fillna("") if kind == "text" else new[name]
-    if kind == "date":
-        column = (pandas.to_datetime(column) - pandas.Timestamp("1970-01-01")) / pandas.Timedelta(days=1)
-    given[name] = column.to_numpy(object if kind == "text" else float).reshape(-1, 1)
+"""
+READ_CSV = """\
+new = pandas.read_csv({file}, {options}dtype=str, keep_default_na=False)
+new.columns = new.columns.str.strip()
+"""
+READ_PARQUET = """\
+new = pandas.read_parquet({file})
+new = new.astype(object).where(new.notna(), "").map(str)
+"""
+NUMBERS = """\
+
+
+def number(text):
+    try:
+        return float("nan") if "_" in text else float(text)
+    except ValueError:
+        return float("nan")  # missing
+"""
+COMMA_NUMBERS = """\
+
+
+def number(text):
+    if re.fullmatch(r"-?(\\d{1,3}(\\.\\d{3})+|\\d+),\\d+", text.strip()):
+        text = text.replace(".", "").replace(",", ".")
+    try:
+        return float("nan") if "_" in text else float(text)
+    except ValueError:
+        return float("nan")  # missing
+"""
+DATES = """\
+
+
+def days(text):
+    if not re.match(r"\\d{4}-\\d\\d-\\d\\d", text.strip()):
+        return float("nan")  # missing
+    try:
+        when = datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        return float("nan")  # missing
+    when = when if when.tzinfo else when.replace(tzinfo=datetime.UTC)
+    return (when - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) / datetime.timedelta(days=1)
 """
 ENDS = {
-    "class": "labels, probabilities = session.run(None, given)\n",
-    "number": "predictions = session.run(None, given)[0]\n",
+    "class": "labels, probabilities = session.run(None, columns)\n",
+    "number": "predictions = session.run(None, columns)[0]\n",
 }
 ONNX = (
     "model.onnx (`model.to_onnx(path)`) needs onnxruntime alone, in any language. It takes an input for each raw column, [N, 1]"
@@ -42,18 +79,61 @@ SIZE = (
 )
 
 
+def onnx_code(schema: Schema, table: str, reading: dict[str, Any], task: str) -> str:
+    """Return a program that reads a file like the table that a model was made from, and asks model.onnx of its rows.
+
+    >>> from meristem.inputs.field import Field
+    >>> code = onnx_code(Schema((Field("size"),)), "people.csv", {"sep": ";", "encoding": "utf-8"}, "number")
+    >>> print(code.splitlines()[6])
+    new = pandas.read_csv("new.csv", sep=";", dtype=str, keep_default_na=False)
+    """
+    kinds = {field.kind for field in schema.fields}
+    commas = reading.get("decimal_commas") or []
+    modules = ["datetime"] * (DATE in kinds) + ["json"] + ["re"] * (DATE in kinds or bool(commas))
+    functions = {NUMBER: (COMMA_NUMBERS if commas else NUMBERS, "number"), DATE: (DATES, "days")}
+    used = {kind: functions[kind] for kind in (NUMBER, DATE) if kind in kinds}
+    ways = {kind: f"[{name}(text) for text in new[name]]" for kind, (_, name) in used.items()}
+    if CATEGORY in kinds:
+        ways["text"] = "new[name].tolist()"
+    lines = "".join(
+        f'    {"el" * bool(place)}if kind == "{kind}":\n'
+        f"        values = numpy.array({way}, {'object' if kind == 'text' else 'float'})\n"
+        for place, (kind, way) in enumerate(ways.items())
+    )
+    loop = f"columns = {{}}\nfor name, kind in kinds.items():\n{lines}    columns[name] = values.reshape(-1, 1)\n"
+    before = "".join(f"import {module}\n" for module in modules) + "\nimport numpy, onnxruntime, pandas\n\n"
+    defined = "".join(code for code, _ in used.values())
+    return before + OPEN + _read(table, reading) + defined + ("\n\n" if defined else "") + loop + ENDS[task]
+
+
+def _read(table: str, reading: dict[str, Any]) -> str:
+    """How the file is read."""
+    if table.endswith(".parquet"):
+        return READ_PARQUET.format(file='"new.parquet"')
+    sep, encoding = reading.get("sep") or ",", reading.get("encoding") or "utf-8"
+    options = (f"sep={_quoted(sep)}, " if sep != "," else "") + (
+        f"encoding={_quoted(encoding)}, " if encoding != "utf-8" else ""
+    )
+    return READ_CSV.format(file=_quoted("new.csv.gz" if table.endswith(".gz") else "new.csv"), options=options)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if text.isprintable() and '"' not in text and "\\" not in text else repr(text)
+
+
 def loading(evidence: Evidence) -> Section:
     """How to use it."""
-    if evidence.facts:
-        kind = str(evidence.facts["task"])
+    if evidence.schema is not None:
+        facts, task = evidence.facts, str(evidence.facts["task"])
         code = 'import meristem\n\nmodel = meristem.load("model.safetensors")\nmodel.predict("new.csv")  # or a frame\n'
         shell = "meristem predict model.safetensors new.csv --out predictions.csv\n"
         words = [
             "`meristem fit` wrote the model beside this page; from Python `model.save(path)` does.",
-            ONNX.format(GIVES[kind]),
+            ONNX.format(GIVES[task]),
             SIZE.format("model.onnx"),
         ]
-        return Section("load", "How to use it", words, [], [], [code, shell, RUN_ONNX + ENDS[kind]])
+        asked = onnx_code(evidence.schema, str(facts["table"]), facts.get("reading") or {}, task)
+        return Section("load", "How to use it", words, [], [], [code, shell, asked])
     code = (
         "import meristem\n\n"
         'model.save("model.safetensors")\n'

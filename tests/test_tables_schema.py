@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from meristem.tables.encoding import Encoding
+from meristem.inputs import Schema
+from meristem.tables.coding import differences, features
+from meristem.tables.learning import learn_schema
 from meristem.tables.reading import read_table, table_of
 from meristem.tables.target import Target
 
@@ -27,16 +29,16 @@ INPUTS = [
 ]
 
 
-def encoding_of(table, rows=None, **how):
+def schema_of(table, rows=None, **how):
     whole = table_of(table)
-    return Encoding.of(whole, np.arange(whole.rows) if rows is None else rows, **how)
+    return learn_schema(whole, np.arange(whole.rows) if rows is None else rows, **how)
 
 
 def test_each_kind_of_column_becomes_its_inputs():
-    encoding = encoding_of(TABLE)
-    assert encoding.inputs == INPUTS
-    assert dict(encoding.dropped) == {"name": "every category occurs once", "one": "the same in every row: 1"}
-    encoded = dict(zip(INPUTS, encoding(table_of(TABLE)).T, strict=True))
+    schema = schema_of(TABLE)
+    assert schema.features == INPUTS
+    assert dict(schema.dropped) == {"name": "every category occurs once", "one": "the same in every row: 1"}
+    encoded = dict(zip(INPUTS, features(schema, table_of(TABLE)).T, strict=True))
     np.testing.assert_array_equal(encoded["size"], [1.5, np.nan, 3, 4, 5, 6])
     np.testing.assert_array_equal(encoded["born (days)"] - 18262, [0, 1, np.nan, 3, 4, 5])
     assert encoded["color=(other)"].tolist() == [0, 0, 0, 0, 0, 1]
@@ -53,40 +55,40 @@ def test_each_kind_of_column_becomes_its_inputs():
 
 
 def test_rows_that_are_held_out_say_nothing_about_categories():
-    encoding = encoding_of({"x": ["a", "a", "b", "b", "c", "c", "c"]}, rows=np.arange(4))
-    assert encoding.inputs == ["x=b"], "as frequent: by their texts"
-    assert encoding.known == {"x": ["b", "a"]}
+    schema = schema_of({"x": ["a", "a", "b", "b", "c", "c", "c"]}, rows=np.arange(4))
+    assert schema.features == ["x=b"], "as frequent: by their texts"
+    assert schema.texts == {"x": ("b", "a")}
 
 
 def test_a_new_table_may_lack_columns_have_others_and_hold_what_was_never_seen(tmp_path):
-    encoding = encoding_of({"size": [1, 2, 3, 4], "color": list("rrbb"), "shape": ["o", "o", "x", "y"]})
-    assert encoding.inputs == ["size", "color=r", "shape=(other)"]
+    schema = schema_of({"size": [1, 2, 3, 4], "color": list("rrbb"), "shape": ["o", "o", "x", "y"]})
+    assert schema.features == ["size", "color=r", "shape=(other)"]
     path = tmp_path / "new.csv"
     path.write_text("more,color,shape\n1,r,o\n2,pink,z\n3,,\n")
-    table = read_table(path, encoding.known)
-    assert encoding.doubts(table) == [
+    table = read_table(path, schema.texts)
+    assert differences(schema, table) == [
         "column 'size' is not there: missing in every row",
         "column 'color': 1 row of unseen categories, such as 'pink'",
         "column 'shape': 1 row of unseen categories, such as 'z'",
     ]
-    np.testing.assert_array_equal(encoding(table), [[np.nan, 1, 0], [np.nan, 0, 1], [np.nan, 0, 0]])
+    np.testing.assert_array_equal(features(schema, table), [[np.nan, 1, 0], [np.nan, 0, 1], [np.nan, 0, 0]])
     with pytest.raises(ValueError, match="the frame has none of the model's columns: 'size', 'color', 'shape'"):
-        encoding.doubts(table_of({"other": [1]}))
+        differences(schema, table_of({"other": [1]}))
     texts = table_of({"size": ["1", "big", ""], "color": ["r", "b", "r"], "shape": list("oxy")})
-    assert encoding.doubts(texts) == ["column 'size': 1 row with something else than a number, read as missing"]
+    assert differences(schema, texts) == ["column 'size': 1 row with something else than a number, read as missing"]
 
 
 def test_numbers_where_texts_were_are_the_same_categories():
-    encoding = encoding_of({"x": ["1", "2", "A", "1", "2", "A"], "y": [1, 2, 3, 4, 5, 6]})
+    schema = schema_of({"x": ["1", "2", "A", "1", "2", "A"], "y": [1, 2, 3, 4, 5, 6]})
     new = table_of({"x": [2, 1, 7], "y": [1, 2, 3]})
-    assert encoding.inputs[:3] == ["x=1", "x=2", "x=A"]
-    assert encoding(new)[:, :3].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    assert schema.features[:3] == ["x=1", "x=2", "x=A"]
+    assert features(schema, new)[:, :3].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
 
 
-def test_an_encoding_is_plain_data_and_forged_ones_are_refused():
-    encoding = encoding_of(TABLE)
-    assert Encoding.of_json(encoding.as_json()) == encoding
-    first = encoding.as_json()["columns"][0]
+def test_a_schema_is_plain_data_and_forged_ones_are_refused():
+    schema = schema_of(TABLE)
+    assert Schema.of_json(schema.as_json()) == schema
+    first = schema.as_json()["columns"][0]
     for wrong in (
         {"columns": [], "dropped": []},
         {"columns": [first, first], "dropped": []},
@@ -94,14 +96,15 @@ def test_an_encoding_is_plain_data_and_forged_ones_are_refused():
         {"columns": [first | {"name": 3}], "dropped": []},
         {"columns": [first | {"kind": "category"}], "dropped": []},
         {"columns": [first], "dropped": [["a", 3]]},
+        {"columns": [first | {"kind": "category", "rare": [str(n) for n in range(40_000)]}], "dropped": []},
     ):
-        with pytest.raises(ValueError, match="encoding"):
-            Encoding.of_json(wrong)
+        with pytest.raises(ValueError, match=r"^its (schema|column) "):
+            Schema.of_json(wrong)
 
 
 def test_nothing_to_learn_from_is_said():
     with pytest.raises(ValueError, match="the frame has no column to learn from; 'one': the same in every row: 1"):
-        encoding_of({"one": [1, 1], "y": [1, 2]}, without=["y"])
+        schema_of({"one": [1, 1], "y": [1, 2]}, without=["y"])
 
 
 # ---- the target
