@@ -288,6 +288,7 @@ def test_a_loaded_table_knows_its_file_again(table, tmp_path):
     assert "<b>blue" not in bare.text
 
 
+@pytest.mark.filterwarnings("ignore:column .code.* unseen categories:UserWarning")
 def test_the_code_for_onnxruntime_says_what_the_model_says(tmp_path, monkeypatch):
     """As the page has it, of every kind of column; the guide has the same lines."""
     monkeypatch.chdir(tmp_path)

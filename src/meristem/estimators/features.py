@@ -110,7 +110,7 @@ def value_error(X: Any) -> ValueError | None:
                     f"X holds text in column {short(name)}, such as {short(value)}; encode it first: "
                     "OneHotEncoder or OrdinalEncoder of scikit-learn, in a pipeline."
                 )
-            if value is not None and not _is_number(value):
+            if hasattr(X, "columns") and value is not None and not _is_number(value):
                 kind = type(value).__name__
                 return ValueError(f"X holds {short(value)}, of type {kind}, in column {short(name)}, which is no number.")
     return None

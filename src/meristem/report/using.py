@@ -111,9 +111,8 @@ def _read(table: str, reading: dict[str, Any]) -> str:
     if table.endswith(".parquet"):
         return READ_PARQUET.format(file='"new.parquet"')
     sep, encoding = reading.get("sep") or ",", reading.get("encoding") or "utf-8"
-    options = (f"sep={_quoted(sep)}, " if sep != "," else "") + (
-        f"encoding={_quoted(encoding)}, " if encoding != "utf-8" else ""
-    )
+    options = f"sep={_quoted(sep)}, " if sep != "," else ""
+    options += f"encoding={_quoted(encoding)}, " if encoding != "utf-8" else ""
     return READ_CSV.format(file=_quoted("new.csv.gz" if table.endswith(".gz") else "new.csv"), options=options)
 
 

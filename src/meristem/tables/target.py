@@ -76,11 +76,12 @@ def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.n
     rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(_codes(column) != MISSING)
     whole = column.own if is_numeric and column.codes is None and column.own is not None else numbers  # exact beyond 2**53, too
     different = np.unique(whole[rows]) if is_numeric else np.unique(_codes(column)[rows])
-    if len(different) < 2:
+    n_different = max(len(different), _n_exact(column, rows))
+    if n_different < 2:
         value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
         raise ValueError(f"{source}: column {name!r} is {value} in every row that has one; there is nothing to predict.")
     if task is None and is_numeric:
-        task, why = _task_of(different, len(rows))
+        task, why = _task_of(different, n_different, len(rows))
     elif task is None:
         task, why = CLASS, "it holds texts"
     else:
@@ -124,9 +125,15 @@ def _not_there(table: Table, name: str) -> ValueError:
     return unknown("target", name, list(table.columns), most=MOST_NAMED)
 
 
-def _task_of(different: np.ndarray, rows: int) -> tuple[str, str]:
-    """Of numbers."""
-    if len(different) == 2:
+def _n_exact(column: Column, rows: np.ndarray) -> int:
+    """How many different whole numbers there are; a float cannot tell 2**53 and the next one apart."""
+    exact = column.own if column.own is not None else column.codes
+    return 0 if exact is None else len(np.unique(exact[rows]))
+
+
+def _task_of(different: np.ndarray, n_different: int, rows: int) -> tuple[str, str]:
+    """Of numbers, of which floats tell `different` apart."""
+    if n_different == 2:
         return CLASS, "it holds 2 different numbers"
     is_few = len(different) <= min(MOST_WHOLE, rows // ROWS_EACH)
     if is_few and (different == np.round(different)).all():
