@@ -40,9 +40,9 @@ def columns_of_batches(
     for batch in batches:
         for begin in range(0, batch.num_rows, BLOCK):
             for builder, array in zip(builders, batch.slice(begin, BLOCK).columns, strict=True):
+                add_array(source, builder, array)
                 if builder.name in kept:
-                    kept[builder.name] += ["" if value is None else str(value) for value in array.to_pylist()]
-                builder.add(array)
+                    kept[builder.name] += _texts_of(array)
     return {builder.name: builder.column() for builder in builders}, kept
 
 
@@ -60,6 +60,14 @@ def builder_of(source: str, name: str, kind: Any, known: Sequence[str] | None) -
     if is_binary or any(is_such(kind) for is_such in texts):
         return ByText(source, name, known, is_binary=is_binary)
     raise ValueError(f"{source}: column {name!r} has the type {_in_a_line(kind)}; {WANTED}.")
+
+
+def add_array(source: str, builder: "ByText | ByType", array: Any) -> None:
+    """Add rows to a column; raise ValueError where pyarrow has no way from their type to ours."""
+    try:
+        builder.add(array)
+    except pyarrow_for("Arrow tables").ArrowNotImplementedError as error:
+        raise ValueError(f"{source}: column {builder.name!r} has the type {_in_a_line(array.type)}; {WANTED}.") from error
 
 
 class ByText:
@@ -105,7 +113,7 @@ class ByType:
             array, unit = array.cast(pyarrow.int64()), "ms"
         elif types.is_timestamp(kind) or types.is_duration(kind):
             array, unit = array.cast(pyarrow.int64()), kind.unit
-        if array.null_count:
+        if array.null_count and not types.is_floating(kind):  # those have NaN
             array = array.fill_null(False) if types.is_boolean(kind) else array.fill_null(pyarrow.scalar(0, array.type))
         values = array.to_numpy(zero_copy_only=False)
         self._values.append(values if unit is None else days_of_counts(values, unit))
@@ -113,14 +121,12 @@ class ByType:
     def column(self) -> Column:
         """Return all rows."""
         types = pyarrow_for("Arrow tables").types
-        values, missing = np.concatenate([*self._values, []] if not self._values else self._values), self._joined_mask()
+        values = np.concatenate(self._values or [np.zeros(0)])
+        missing = np.concatenate(self._missing or [np.zeros(0, bool)])
         self._values, self._missing = [], []
         if types.is_date(self._kind) or types.is_timestamp(self._kind):
             return Column(self.name, len(values), None, days=np.where(missing, np.nan, values))
         return typed_column(self.name, values, missing if missing.any() else None)
-
-    def _joined_mask(self) -> np.ndarray:
-        return np.concatenate([*self._missing, np.zeros(0, bool)])
 
 
 def _decoded(array: Any) -> Any:
@@ -135,3 +141,12 @@ def _decoded(array: Any) -> Any:
 
 def _in_a_line(kind: Any) -> str:
     return " ".join(str(kind).split())
+
+
+def _texts_of(array: Any) -> list[str]:
+    """Values as Python writes them; times that it has not, as Arrow does."""
+    try:
+        values = array.to_pylist()
+    except (ValueError, OverflowError):
+        values = array.cast(pyarrow_for("Arrow tables").string()).to_pylist()
+    return ["" if value is None else str(value) for value in values]

@@ -19,7 +19,7 @@ import numpy as np
 
 from meristem.check import short
 from meristem.tables.arrow import pyarrow_for
-from meristem.tables.batches import builder_of, columns_of_batches
+from meristem.tables.batches import add_array, builder_of, columns_of_batches
 from meristem.tables.column import Column
 from meristem.tables.gathering import CodedBlock, Gatherer, TextBlock
 from meristem.tables.scalars import DAY, EXACT
@@ -109,7 +109,7 @@ def _column_of_arrow(name: str, values: Any, known: Sequence[str] | None) -> Col
     array = pyarrow.chunked_array(values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__())
     builder = builder_of(SOURCE, name, array.type, known)
     for chunk in array.chunks:
-        builder.add(chunk)
+        add_array(SOURCE, builder, chunk)
     return builder.column()
 
 
