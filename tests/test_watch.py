@@ -121,12 +121,12 @@ def test_following_writes_and_locks_nothing(out):
     before = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in out.rglob("*")}
     # What it opens, as Python's audit tells: none of it for writing.
     code = (
-        "import sys; from pathlib import Path; from meristem.watch.view import View\n"
-        "opened = []\n"
+        "import os, sys; from pathlib import Path; from meristem.watch.view import View\n"
+        "opened, writing = [], os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND\n"
         "sys.addaudithook(lambda event, args: opened.append((event, args)) if event in "
         "('open', 'fcntl.flock', 'os.mkdir', 'os.remove', 'os.rename') else None)\n"
         "view = View(Path(sys.argv[1])); view.now(); view.now()\n"
-        "assert opened and all(event == 'open' and args[1] in ('r', 'rb') for event, args in opened), opened\n"
+        "assert opened and all(event == 'open' and not args[2] & writing for event, args in opened), opened\n"
     )
     subprocess.run([sys.executable, "-c", code, str(out)], check=True)
     assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in out.rglob("*")} == before
