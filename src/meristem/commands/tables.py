@@ -7,8 +7,8 @@ before the folder is made. What is trained is kept there, and --resume goes on w
 
 import argparse
 import importlib.util
+import os
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -21,6 +21,7 @@ from meristem.commands.ending import ends_with
 from meristem.commands.parsing import add_command, as_options
 from meristem.experiments import summary
 from meristem.experiments.summary import check_out
+from meristem.files.whole import OutputError, leftover
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.folder import RunFolder
 from meristem.folders.owned import SUMMARY
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> None:
             left = None if args.seconds is None else max(LEAST_LOOK, args.seconds - time.monotonic() + begun)
             model.facts["seconds"]["all"] = round(time.monotonic() - begun, 3)
             files["report.html"] = table_page(model, seconds=LOOK if left is None else min(LOOK, left))
-            files["model.safetensors"] = _saved(model, folder.own)
+            files["model.safetensors"] = _saved(model, folder)
             written = folder.publish(files, {"command": folder.command, **model.facts})
     _show(model.facts, sizes_beside(model.estimator, model.facts))
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
@@ -151,11 +152,17 @@ def _graph(model: Any, known: Any) -> dict[str, bytes]:
     return {"model.onnx": data}
 
 
-def _saved(model: Any, folder: Path) -> bytes:
+def _saved(model: Any, folder: RunFolder) -> bytes:
     """The model's file, as `save` writes it and has looked at it."""
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        model.save(Path(place) / "model.safetensors")
-        return (Path(place) / "model.safetensors").read_bytes()
+    beside = leftover(folder.own)
+    try:
+        model.save(beside)
+        return beside.read_bytes()
+    except OutputError as error:
+        reason = os.strerror(error.__cause__.errno or 0) if isinstance(error.__cause__, OSError) else "no room"
+        raise OutputError(f"{str(folder.out / FILES[0])!r} cannot be written ({reason}); choose another place.") from error
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _show(facts: dict[str, Any], beside: dict[str, int]) -> None:

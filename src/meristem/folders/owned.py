@@ -15,18 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from meristem.files.whole import write_whole
-from meristem.folders.plain import open_plain, read_limited
+from meristem.folders.plain import check_length, open_plain, read_limited
 from meristem.folders.record import is_inside, parse
 
 SUMMARY, OWN, RUN = "summary.json", ".meristem-run", "run.json"
-LONGEST = 16 << 20  # bytes of a file of JSON
+LONGEST, LARGEST = 16 << 20, 4 << 30  # bytes of a file of JSON, and of any
 Digests = dict[str, list[str]]  # of a file's name: contents that it may have
 
 
 def sha256(path: Path) -> str:
-    """Of a file's content."""
+    """Of a file's content; ValueError where it cannot be read, or is longer than any that a run writes."""
+    place = Path(os.path.realpath(path))
+    check_length(place, LARGEST)
     try:
-        with open_plain(Path(os.path.realpath(path))) as file:
+        with open_plain(place) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ValueError(f"{str(path)!r} cannot be read ({error.strerror}).") from error
