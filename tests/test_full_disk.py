@@ -7,21 +7,27 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from commanding import Done, meristem_here
+from commanding import Done, meristem, meristem_here
 from test_tables_commands import people
 
 if sys.platform == "win32":
     pytest.skip("neither can be had", allow_module_level=True)
-import resource
 
+LIMITED = """
+import resource, sys
+from meristem.commands.main import main
+
+limit = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.exit(main())
+"""
 FIT = ["--max-epochs", "2", "--budget", "900", "--target", "rich"]
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "1", "--width", "3", "--depth", "1"]
-Run = Callable[..., Done]
 
 
 @pytest.fixture
@@ -39,15 +45,7 @@ def filled(disk: Path, room: int, *args: object) -> Done:
     mount = ["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(disk)]
     if shutil.which("mount") and subprocess.run(mount, capture_output=True, check=False).returncode == 0:
         return meristem_here(*args)
-    return subprocess.run(
-        [sys.executable, "-m", "meristem", *map(str, args)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env=os.environ | {"MERISTEM_CACHE": "off"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room // 4, room // 4)),
-    )
+    return meristem(room // 4, *args, code=LIMITED, MERISTEM_CACHE="off", JAX_COMPILATION_CACHE_DIR=None)
 
 
 def cannot_be_written(done: Done, path: Path) -> None:
