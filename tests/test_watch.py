@@ -6,10 +6,13 @@ import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import threading
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,7 +25,7 @@ from commanding import meristem_here
 from killing import SECONDS, start, wait_for
 from meristem import TunnelClassifier, TunnelClassifierCV
 from meristem.estimators import kept
-from meristem.watch import words
+from meristem.watch import connections, words
 from meristem.watch.changes import changes, patched
 from meristem.watch.server import event, serving
 from meristem.watch.state import picture
@@ -325,6 +328,58 @@ def test_the_page_is_served_on_this_machine_to_those_who_ask_for_it(finished):
         for connection in opened:
             connection.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "meristem-page"]
+
+
+def connected(url: str, sent: bytes) -> socket.socket:
+    """A caller that has sent this."""
+    place = urlsplit(url)
+    assert place.hostname and place.port
+    caller = socket.create_connection((place.hostname, place.port), timeout=30)
+    caller.sendall(sent)
+    return caller
+
+
+WHOLE, HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET / HTTP/1.1\r\nHost: loc"
+
+
+def test_a_port_can_be_used_again_at_once(finished):
+    """The server ends while a browser listens: its side of the connection is then waiting for the other's last words."""
+    with serving(finished) as url:
+        port = urlsplit(url).port or 0
+        caller = connected(url, b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert caller.recv(15) == b"HTTP/1.1 200 OK"
+    with serving(finished, port) as url, caller, connected(url, WHOLE) as another:
+        assert another.recv(15) == b"HTTP/1.1 200 OK"
+        with pytest.raises(ValueError, match=f"--port={port} cannot be used"), serving(finished, port):
+            pass
+
+
+def test_who_sends_half_a_request_is_disconnected_and_keeps_nobody_out(finished, monkeypatch):
+    """Those who send nothing, half, a byte at a time, or half after a whole; of more than may wait, the oldest goes at once."""
+    monkeypatch.setattr(connections, "SECONDS", 2.0)
+    with serving(finished) as url, ExitStack() as stack:
+        begin = time.monotonic()
+        waiting = [stack.enter_context(connected(url, sent)) for sent in (b"", HALF, WHOLE + HALF)]
+        slow = stack.enter_context(connected(url, HALF[:1]))
+        while time.monotonic() - begin < 20:
+            try:
+                slow.sendall(b"E")
+                time.sleep(0.2)
+            except OSError:
+                break
+        assert time.monotonic() - begin < 15
+        for caller in waiting:
+            with suppress(ConnectionResetError):
+                while caller.recv(65536):
+                    pass
+        assert time.monotonic() - begin < 15
+    monkeypatch.setattr(connections, "SECONDS", 60.0)
+    with serving(finished) as url, ExitStack() as stack:
+        many = [stack.enter_context(connected(url, HALF)) for _ in range(2 * connections.MOST_WAITING)]
+        with connected(url, WHOLE) as caller:
+            assert caller.recv(15) == b"HTTP/1.1 200 OK"
+        with suppress(ConnectionResetError):
+            assert many[0].recv(1) == b""
 
 
 def test_without_the_extra_one_line_says_what_to_install(finished):

@@ -42,6 +42,10 @@ def read_table(path: PATHS, known: Known | None = None, sep: str | None = None, 
     name = "standard input" if str(path) == STDIN else repr(str(path))
     if sep is not None and (len(sep) != 1 or sep in FORBIDDEN):
         raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
+    if str(path) == STDIN and sys.stdin is None:  # as Python has it where it was closed before it began
+        raise ValueError(
+            f"{name} is closed; give the path of a table in place of '-', or a table there: meristem … - < table.csv"
+        )
     with ExitStack() as stack:
         try:
             stream = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(_opened(path))
