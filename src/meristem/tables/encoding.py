@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from meristem.files.categories import check_categories
 from meristem.tables.column import MISSING, OTHER, Column
 from meristem.tables.kinds import CATEGORY, DATE, DROPPED, NUMBER, kind_of
 from meristem.tables.table import Known, Table
@@ -182,6 +183,7 @@ class Encoding:
 
 def _column_of_json(given: dict[str, Any]) -> Encoded:
     silent, has_missing = given["silent"], given["has_missing"]
+    check_categories(given["name"], len(given["categories"]) + len(given["rare"]))
     one = Encoded(
         name=_text(given["name"]),
         kind=_text(given["kind"]),
@@ -191,7 +193,7 @@ def _column_of_json(given: dict[str, Any]) -> Encoded:
         has_missing=has_missing is True,
         silent=None if silent is None else _text(silent),
     )
-    is_sound = one.kind in (NUMBER, DATE, CATEGORY) and type(has_missing) is bool and bool(one.inputs)
+    is_sound = one.name and one.kind in (NUMBER, DATE, CATEGORY) and type(has_missing) is bool and bool(one.inputs)
     if not is_sound or len(set(one.known)) < len(one.known):
         raise ValueError(f"its encoding of the column {one.name!r} does not hold together.")
     return one
