@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commanding import meristem_here
+from meristem import TunnelClassifier
 from meristem.folders.folder import RunFolder
 from meristem.folders.record import MOST_NETWORKS, read_record
 from meristem.watch.server import serving
@@ -138,6 +140,32 @@ def test_a_summary_that_is_no_plain_file_is_not_read_and_not_replaced(out, make)
     done = meristem_here(*QUICK, "--out", out, "--resume", draws=False)
     assert time.monotonic() - begin < SECONDS / 4
     assert done.returncode == 2 and str(path) in done.stderr.splitlines()[-1], done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_does_not_go_on_from_what_no_run_left(tmp_path):
+    """`meristem fit --resume`, and `resume=True` of an estimator: what is there stays."""
+    table, out = tmp_path / "table.csv", tmp_path / "fit"
+    table.write_text("x,y\n" + "".join(f"{n},{2 * n}\n" for n in range(40)))
+    fit = ["fit", table, "--target", "y", "--max-epochs", "1", "--budget", "500", "--out", out]
+    assert meristem_here(*fit).returncode == 0
+    X, y = np.arange(40.0)[:, None], np.arange(40) // 20
+    model = TunnelClassifier(max_epochs=1, depth=1, random_state=0, checkpoint_dir=tmp_path / "own", resume=True)
+    model.fit(X, y)
+    for make, name in ((pipe, "epochs.jsonl"), (link_to_zeros, "run.json"), (sparse, "epochs.jsonl"), (link, "lock")):
+        for place in (out, tmp_path / "own"):
+            path = place / ".meristem-run" / name
+            before = path.read_bytes()
+            path.unlink()
+            make(path)
+            if place == out:
+                one_line(meristem_here(*fit, "--resume"), str(path), "delete it")
+            else:
+                with pytest.raises(ValueError, match="delete it, or choose another folder"):
+                    model.fit(X, y)
+            path.rmdir() if path.is_dir() else path.unlink()
+            path.write_bytes(before)
+    assert meristem_here(*fit, "--resume").returncode == 0
 
 
 def test_the_folder_of_a_run_is_no_link(out, tmp_path):
