@@ -98,7 +98,10 @@ class Follower:
         if values.member not in members:
             members[values.member] = Told()
             seen.n_networks += 1
-        seen.n_numbers += members[values.member].add(values.epoch, values.values)
+        member = members[values.member]
+        before = member.n_numbers
+        member.add(values.epoch, values.values)
+        seen.n_numbers += member.n_numbers - before
         for n, most, what in ((seen.n_networks, MOST_NETWORKS, "networks"), (seen.n_numbers, MOST_NUMBERS, "numbers")):
             if n > most:
                 raise ValueError(f"{str(self._lines.path)!r} tells of more than {most:,} {what}, which are too many to follow.")

@@ -53,15 +53,14 @@ class Told:
         self.flags: dict[str, bool] = dict.fromkeys(FLAGS, False)
         self.is_tree = False
         self.version = 0  # another one after each line
-        self._n_numbers = 0
+        self.n_numbers = 0  # that it takes as much memory as
 
-    def add(self, epoch: int, values: dict[str, Any]) -> int:
-        """An epoch, after those before it; returns by how many numbers it has grown."""
-        before_it = self._n_numbers
+    def add(self, epoch: int, values: dict[str, Any]) -> None:
+        """An epoch, after those before it."""
         keep = bisect.bisect_left(self.epochs, epoch)
         if keep < len(self.epochs):
             self.events = [event for event in self.events if event[0] < epoch]
-        self._n_numbers -= sum(EACH + len(sizes) for sizes in self.layers[keep:])
+        self.n_numbers -= sum(EACH + len(sizes) for sizes in self.layers[keep:])
         every: list[Any] = [self.epochs, self.layers, self.is_best, *self.columns.values()]
         for column in every:
             del column[keep:]
@@ -79,8 +78,7 @@ class Told:
         self.flags = {name: values.get(name) is True for name in FLAGS}
         self.is_tree = self.is_tree or _number(values.get("most_leaves")) > 0
         self.version += 1
-        self._n_numbers += EACH + len(now)
-        return self._n_numbers - before_it
+        self.n_numbers += EACH + len(now)
 
     @property
     def best_epoch(self) -> int | None:
