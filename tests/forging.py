@@ -179,7 +179,7 @@ def _table(search: Any) -> TableModel:
         "cores": 2,
     }
     facts |= {
-        "columns": {one.name: one.why for one in columns},
+        "columns": {column.name: column.why for column in columns},
         "dropped": {"id": "more than 1,000 categories"},
         "doubts": ["odd"],
     }

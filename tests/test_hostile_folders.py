@@ -78,8 +78,8 @@ def listening(path: Path) -> None:
     before = os.getcwd()
     os.chdir(path.parent)  # the name of a socket is short
     try:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(path.name)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name)
     finally:
         os.chdir(before)
 

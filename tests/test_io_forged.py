@@ -111,29 +111,29 @@ def with_entry(header: dict, place: list, value: object) -> dict:
 )
 def test_wrong_facts_of_a_tables_model_are_refused(forge, file, place, value, says):
     """They were found when a report was written, with a KeyError."""
-    found = forge.documents["table"]
-    header = with_entry(found.header, ["facts", *place.split()], value)
-    document.write_document(file, found.kind, found.arrays, header)
+    original = forge.documents["table"]
+    header = with_entry(original.header, ["facts", *place.split()], value)
+    document.write_document(file, original.kind, original.arrays, header)
     text = complaint(load, file)
     assert repr(str(file)) in text and "its facts do not fit: " in text and says in text and len(text) <= 300, text
 
 
 def test_facts_that_nobody_reads_may_be_anything(forge, file):
-    found = forge.documents["table"]
-    noted = found.header["facts"] | {"note": {"mine": [None, 3]}}
-    document.write_document(file, found.kind, found.arrays, found.header | {"facts": noted})
+    original = forge.documents["table"]
+    noted = original.header["facts"] | {"note": {"mine": [None, 3]}}
+    document.write_document(file, original.kind, original.arrays, original.header | {"facts": noted})
     model = load(file)
     assert model.facts["note"] == {"mine": [None, 3]} and "accuracy 0.500" in repr(model)
 
 
 @pytest.mark.parametrize("which", ["rare", "categories"])
 def test_a_column_of_more_categories_than_a_table_has_is_refused(forge, file, which):
-    found = forge.documents["table"]
+    original = forge.documents["table"]
 
     def with_categories(n: int) -> None:
         place = ["encoding", "columns", 2, which]
-        header = with_entry(found.header, place, [f"c{number}" for number in range(n)])
-        document.write_document(file, found.kind, found.arrays, header)
+        header = with_entry(original.header, place, [f"c{number}" for number in range(n)])
+        document.write_document(file, original.kind, original.arrays, header)
 
     with_categories(40_000)
     text = complaint(load, file)

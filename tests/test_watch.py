@@ -25,7 +25,7 @@ from commanding import meristem_here
 from killing import SECONDS, start, wait_for
 from meristem import TunnelClassifier, TunnelClassifierCV
 from meristem.estimators import kept
-from meristem.watch import connections, words
+from meristem.watch import connections, server, words
 from meristem.watch.changes import changes, patched
 from meristem.watch.server import event, serving
 from meristem.watch.state import picture
@@ -380,6 +380,29 @@ def test_who_sends_half_a_request_is_disconnected_and_keeps_nobody_out(finished,
             assert caller.recv(15) == b"HTTP/1.1 200 OK"
         with suppress(ConnectionResetError):
             assert many[0].recv(1) == b""
+
+
+def test_pages_that_were_closed_make_room_for_others(finished, monkeypatch):
+    monkeypatch.setattr(server, "MOST_CALLERS", 3)
+    events = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    def status(caller: socket.socket) -> bytes:
+        return caller.recv(12)[-3:]
+
+    with serving(finished) as url, ExitStack() as stack:
+        for _ in range(3):
+            assert status(stack.enter_context(connected(url, events))) == b"200"
+        with connected(url, events) as caller:
+            assert status(caller) == b"503"
+        stack.close()
+        begin = time.monotonic()
+        while time.monotonic() - begin < 30:
+            with connected(url, events) as caller:
+                if status(caller) == b"200":
+                    break
+                time.sleep(0.1)
+        else:
+            raise AssertionError("they are still counted")
 
 
 def test_without_the_extra_one_line_says_what_to_install(finished):

@@ -211,9 +211,9 @@ class RunFolder:
         """What members of a group are. A disk that is full does not end a training: then they have no names."""
         with self._mutex, suppress(ValueError):
             named = self._state.setdefault("members", {})
-            known = named.setdefault(group, {})
+            members = named.setdefault(group, {})
             room = MOST_NETWORKS - sum(map(len, named.values()))
-            known |= dict([(str(member), storable(dict(own))) for member, own in settings.items()][: max(0, room)])
+            members |= dict([(str(member), storable(dict(own))) for member, own in settings.items()][: max(0, room)])
             self._write_state()
 
     def note(self, group: str, seconds: float) -> None:

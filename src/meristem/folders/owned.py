@@ -37,10 +37,10 @@ def sha256(path: Path) -> str:
 def read_json(path: Path) -> dict[str, Any] | None:
     """An object, or None where there is none, or none that a run wrote."""
     try:
-        found = parse(read_limited(path, LONGEST))
+        content = parse(read_limited(path, LONGEST))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def ledger(out: Path) -> Digests:

@@ -43,7 +43,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
         raise _damaged(path, "it is no JSON object")
     for name in ("groups", "members", "began", "plan"):
         entries = record.get(name)
-        networks = [len(one) for one in entries.values() if isinstance(one, dict)] if isinstance(entries, dict) else []
+        networks = [len(entry) for entry in entries.values() if isinstance(entry, dict)] if isinstance(entries, dict) else []
         if isinstance(entries, dict) and (
             len(entries) > MOST_NETWORKS or (name == "members" and sum(networks) > MOST_NETWORKS)
         ):

@@ -183,7 +183,7 @@ class Encoding:
 
 def _column_of_json(given: dict[str, Any]) -> Encoded:
     silent, has_missing = given["silent"], given["has_missing"]
-    check_categories(given["name"], len(given["categories"]) + len(given["rare"]))
+    check_categories(_text(given["name"]), len(given["categories"]) + len(given["rare"]))
     one = Encoded(
         name=_text(given["name"]),
         kind=_text(given["kind"]),

@@ -50,9 +50,13 @@ class Connection(H11Protocol):
         if self._deadline is not None:
             return
         self._deadline = self.loop.call_later(SECONDS, self._give_up)
-        waiting = [one for one in self.connections if isinstance(one, Connection) and one._deadline is not None]
+        waiting = {
+            other: other._deadline.when()
+            for other in self.connections
+            if isinstance(other, Connection) and other._deadline is not None
+        }
         if len(waiting) > MOST_WAITING:
-            min(waiting, key=lambda one: one._deadline.when() if one._deadline is not None else 0.0)._give_up()
+            min(waiting, key=waiting.__getitem__)._give_up()
 
     def _end_wait(self) -> None:
         if self._deadline is not None:
