@@ -31,6 +31,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from meristem.tables.encoding import Encoded, Encoding
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
@@ -44,6 +45,8 @@ from meristem.files import document, load, save
 from meristem.nn import Network
 from meristem.paths.members import grid
 from meristem.paths.result import Path as PenaltyPath
+from meristem.report import table_page
+from meristem.tables.model import TableModel
 from meristem.train.run import Run, advance
 
 CASES = Path(__file__).parent / "cases"
@@ -88,6 +91,7 @@ def sources(folder: Path, *, every: bool) -> dict[str, Path]:
         **_estimators(every),
     }
     things["search"] = _search(things["classes"])
+    things["table"] = _table(things["search"])
     found = {}
     for name, thing in things.items():
         found[name] = folder / name
@@ -152,6 +156,36 @@ def _search(member: Any) -> Any:
     model = meristem.TunnelClassifierCV(depth=2, penalties=[1e-3, 1e-2], cv=2, width=4)
     model._keep(path, path.best(), [member, copy.copy(member)])
     return model
+
+
+def _table(search: Any) -> TableModel:
+    """As `fit_table` leaves it, without a fit: two numbers, and a category of which one has no input."""
+    columns = [Encoded("a", "number", "numbers"), Encoded("b", "date", "dates, as days")]
+    columns.append(Encoded("c", "category", "2 categories", ("red",), (), False, "blue"))
+    score = {"measure": "accuracy", "value": 0.5, "low": 0.25, "high": 0.75}
+    labels = search.classes_.tolist()
+    facts: dict[str, Any] = {
+        "seed": 0,
+        "table": "table.csv",
+        "table_sha256": None,
+        "test": None,
+        "target": "tree",
+        "task": "class",
+    }
+    facts |= {"why": "texts", "classes": labels, "inputs": 3, "n_parameters": int(search.n_parameters_), "score": score}
+    facts |= {
+        "rows": {"all": 50, "without_target": 2, "train": 38, "test": 10, "searched_with": 38},
+        "device": "cpu",
+        "cores": 2,
+    }
+    facts |= {
+        "columns": {column.name: column.why for column in columns},
+        "dropped": {"id": "more than 1,000 categories"},
+        "doubts": ["odd"],
+    }
+    facts |= {"baselines": {"constant": score, "mlp": score | {"lacks": "7 epochs"}}, "versions": {"jax": "0.9"}}
+    facts["seconds"] = {"limit": 20.0, "ended_the_search": True, "reading": 0.1, "baselines": 1, "search": 15.5, "all": 17.0}
+    return TableModel(Encoding(tuple(columns), (("id", "more than 1,000 categories"),)), search, "tree", "class", facts)
 
 
 # What is done to them -------------------------------------------------------------------------------------------------------
@@ -373,6 +407,8 @@ class Forge:
             assert thing.temperature.shape == thing.members and thing.stopped.shape == thing.members
             assert len(thing.each()) == (thing.members[0] if thing.members else 1)
             self._goes_on(thing)
+        elif isinstance(thing, TableModel):
+            self._says(thing)
         else:
             X = np.zeros((5, thing.n_features_in_))
             X[1], X[2], X[3] = 1.0, -3.0, np.nan
@@ -388,6 +424,15 @@ class Forge:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             save(self.again, thing)
+
+    def _says(self, model: TableModel) -> None:
+        """A table's model: what it is, of whom, how good, on a page, and what it says of rows."""
+        assert repr(model) and model._repr_html_() and table_page(model)
+        frame = {column.name: ["1", "red", "", "2020-02-02"] for column in model.encoding.columns}
+        with np.errstate(all="ignore"):
+            assert len(model.predict(frame)) == len(model.predict_proba(frame)) == 4 and isinstance(model.doubts(frame), list)
+        answers = {model.target: [str(label) for label in model.classes.tolist()[:1]] * 4}
+        assert 0 <= model.score(frame | answers) <= 1 and table_page(model, frame | answers, seconds=0.0)
 
     def _computes(self, network: Network) -> None:
         members = network.embed.weight.shape[:-2]

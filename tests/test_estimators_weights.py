@@ -1,13 +1,17 @@
 """Weights of rows and of classes. In the mean over seeds, a row of weight 2 is the row twice."""
 
+import jax
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
 import meristem
 from estimating import SMALL, iris, split, tunnel, tunnel_regressor, two_irises
+from meristem.data.spirals import two_spirals
+from meristem.nn import Network
 
 SEEDS = range(6)
+KEY = jax.random.key(0)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # most end early, to save time
 
 
@@ -93,3 +97,48 @@ def test_class_weights_multiply_the_rows_weights():
     X, y = two_irises()
     both = tunnel(max_epochs=5, class_weight={0: 1, 1: 3}).fit(X, y, np.where(y == 1, 1 / 3, 1))
     assert np.allclose(both.decision_function(X), tunnel(max_epochs=5).fit(X, y).decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("part", ["training", "held-out"])
+@pytest.mark.parametrize("kind", [meristem.TunnelClassifierCV, meristem.BuddingRegressorCV])
+def test_a_fold_of_which_nothing_counts_is_named_before_anything_is_trained(kind, part):
+    """With folds of one's own, or a splitter."""
+    X, y = iris()
+    rows = np.arange(150)
+    folds = [(rows[rows % 3 != fold], rows[rows % 3 == fold]) for fold in range(3)]
+    weight = np.where(np.isin(rows, folds[0][0 if part == "training" else 1]), 0.0, 1.0)
+
+    class Splitter:
+        def split(self, X, y=None, groups=None):
+            yield from folds
+
+        def get_n_splits(self, X=None, y=None, groups=None):
+            return 3
+
+    seen = []
+    for cv in (folds, Splitter()):
+        how = {"cv": cv, "max_epochs": 1, "depth": 1} if kind is meristem.TunnelClassifierCV else {"cv": cv, "max_epochs": 1}
+        model = kind(**how, callbacks=lambda *told: seen.append(told))
+        with pytest.raises(ValueError, match=f"^sample_weight is 0 for all {part} rows of fold 0; give some of them"):
+            model.fit(X, y, sample_weight=weight)
+        assert not seen and not hasattr(model, "path_")
+
+
+def test_a_fold_that_is_drawn_and_of_which_nothing_counts_is_named():
+    X, y = iris()
+    weight = np.zeros(150)
+    weight[[0, 60, 120]] = 1
+    with pytest.raises(ValueError, match=r"^sample_weight is 0 for all held-out rows of fold \d; give some of them"):
+        meristem.TunnelClassifierCV(cv=5, max_epochs=1).fit(X, y, sample_weight=weight)
+    model = meristem.TunnelClassifier(max_epochs=1, class_weight={0: 0.0, 1: 1.0, 2: 1.0})
+    with pytest.raises(ValueError, match=r"^sample_weight is 0 for all held-out rows of fold 0; "):
+        meristem.path(model, (X, y), cv=[(np.arange(50, 150), np.arange(50))])
+
+
+def test_a_fold_of_a_network_of_which_nothing_counts_is_named():
+    x, y = two_spirals("easy")
+    rows = np.arange(len(x))
+    data = meristem.Data(x, y, weight=(rows >= 20).astype(np.float32))
+    network = Network.create("tunnel", 2, 1, width=3, depth=1, key=KEY)
+    with pytest.raises(ValueError, match=r"^weight is 0 for all held-out rows of fold 0; "):
+        meristem.path(network, data, penalties=[1e-3], learning_rates=[1e-3], cv=[(rows[20:], rows[:20])], key=KEY)

@@ -20,8 +20,13 @@ import forging
 import meristem
 from filing import alike, complaint, create
 from meristem.data.spirals import two_spirals
-from meristem.files import document, load, save
+from meristem.files import document, facts, load, save
+from meristem.inputs.field import MOST_TEXTS
 from meristem.nn.tree import is_tree
+from meristem.report.beside import NAMES
+from meristem.tables.column import MOST_TEXTS
+from meristem.tables.scoring import scored
+from meristem.tables.target import TASKS
 from soak import FACTOR, many, tell
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
@@ -56,6 +61,93 @@ def test_forged_and_damaged_files_work_or_are_refused(forge):
 def test_cases_that_once_failed(case, forge):
     outcome = forge.outcome("forged", case.stem, case.read_bytes())
     assert outcome.result != "failed", outcome.words
+
+
+def with_entry(header: dict, place: list, value: object) -> dict:
+    """A header of which one entry is another; None: it is gone."""
+    forged = copy.deepcopy(header)
+    *path, name = place
+    inside = forged
+    for key in path:
+        inside = inside[key]
+    inside[name] = value
+    if value is None:
+        del inside[name]
+    return forged
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        ("", [], "all of it is [], not an object"),
+        ("", {"seed": 0}, "table is not there"),
+        ("score", None, "score is not there"),
+        ("score", 3, "score is 3, not an object"),
+        ("score value", "good", "score.value is 'good', not a finite number"),
+        ("score high", 10**400, "score.high is "),
+        ("score measure", "R²", "score.measure is 'R²', not that of a class"),
+        ("score rmse", "1", "score.rmse is '1', not a finite number"),
+        ("rows", {}, "rows.all is not there"),
+        ("rows test", -1, "rows.test is -1, not a whole number of at least 1"),
+        ("rows train", 10**6, "of which parts are more than the whole"),
+        ("seed", True, "seed is True, not a seed"),
+        ("n_parameters", 1.5, "n_parameters is 1.5, not a whole number"),
+        ("classes", ["ash", "elm"], "classes is ['ash', 'elm'], and the model's is"),
+        ("target", "another", "target is 'another', and the model's is 'tree'"),
+        ("task", "number", "task is 'number', and the model's is 'class'"),
+        ("inputs", 4, "inputs is 4, and the model's is 3"),
+        ("baselines", {"rocket": {"value": 1}}, "baselines.rocket is none of constant, linear, mlp"),
+        ("baselines mlp lacks", 7, "baselines.mlp.lacks is 7, not a text"),
+        ("columns", ["a"], "columns is ['a'], not an object"),
+        ("doubts", "odd", "doubts is 'odd', not a list"),
+        ("doubts", [3], "an entry of doubts is 3, not a text"),
+        ("versions", {"é" * 5000: 3}, "is 3, not a text"),
+        ("seconds all", -1e300, "seconds.all is -1e+300, not a number of seconds"),
+        ("seconds", None, "seconds is not there"),
+        ("test", {"table": 3}, "test.table is 3, not a text"),
+        ("table_sha256", "no digest", "table_sha256 is 'no digest', not a SHA-256 digest"),
+        ("cores", "two", "cores is 'two'"),
+    ],
+)
+def test_wrong_facts_of_a_tables_model_are_refused(forge, file, place, value, says):
+    """They were found when a report was written, with a KeyError."""
+    original = forge.documents["table"]
+    header = with_entry(original.header, ["facts", *place.split()], value)
+    document.write_document(file, original.kind, original.arrays, header)
+    text = complaint(load, file)
+    assert repr(str(file)) in text and "its facts do not fit: " in text and says in text and len(text) <= 300, text
+
+
+def test_facts_that_nobody_reads_may_be_anything(forge, file):
+    original = forge.documents["table"]
+    noted = original.header["facts"] | {"note": {"mine": [None, 3]}}
+    document.write_document(file, original.kind, original.arrays, original.header | {"facts": noted})
+    model = load(file)
+    assert model.facts["note"] == {"mine": [None, 3]} and "accuracy 0.500" in repr(model)
+
+
+@pytest.mark.parametrize("which", ["rare", "categories"])
+def test_a_column_of_more_categories_than_a_table_has_is_refused(forge, file, which):
+    original = forge.documents["table"]
+
+    def with_categories(n: int) -> None:
+        place = ["encoding", "columns", 2, which]
+        header = with_entry(original.header, place, [f"c{number}" for number in range(n)])
+        document.write_document(file, original.kind, original.arrays, header)
+
+    with_categories(40_000)
+    text = complaint(load, file)
+    assert repr(str(file)) in text and "column 'c' has 40,00" in text and "at most 1,000" in text and len(text) <= 300, text
+    if which == "rare":  # they share an input
+        with_categories(998)
+        text = complaint(load, file)
+        assert "4 inputs" in text, "as many as there may be are a question of the inputs alone"
+
+
+def test_what_facts_and_categories_are_compared_with_is_what_is_written():
+    assert MOST_TEXTS == MOST_TEXTS
+    assert list(facts.BASELINES) == [*NAMES]
+    assert {task: scored(task, [0, 1], [0, 1])["measure"] for task in TASKS} == facts.MEASURES
 
 
 def test_what_numbers_must_be(forge, file):

@@ -44,3 +44,25 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
     with pytest.raises(ValueError, match="is no plain file"):
         write_whole(tmp_path / "pipe", b"data")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell that closes streams")
+@pytest.mark.parametrize("command", ["fit - --target y --out {folder}/out", "predict {folder}/model.safetensors -"])
+def test_a_closed_standard_input_is_one_line(table_model, command):
+    args = command.format(folder=table_model)
+    line = f"{sys.executable} -m meristem {args} 0<&-"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("meristem: standard input is closed; give the path of a table")
+    assert len(done.stderr.splitlines()) == 1 and not (table_model / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def table_model(tmp_path_factory):
+    """A folder with the model of a table."""
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "table.csv").write_text("x,y\n" + "".join(f"{n},{2 * n}\n" for n in range(40)))
+    args = ["fit", folder / "table.csv", "--target", "y", "--max-epochs", "1", "--budget", "500", "--out", folder / "fit"]
+    done = meristem_here(*args)
+    assert done.returncode == 0, done.stderr
+    (folder / "fit" / "model.safetensors").rename(folder / "model.safetensors")
+    return folder

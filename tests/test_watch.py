@@ -6,10 +6,13 @@ import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import threading
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,7 +25,7 @@ from commanding import meristem_here
 from killing import SECONDS, start, wait_for
 from meristem import TunnelClassifier, TunnelClassifierCV
 from meristem.estimators import kept
-from meristem.watch import words
+from meristem.watch import connections, server, words
 from meristem.watch.changes import changes, patched
 from meristem.watch.server import event, serving
 from meristem.watch.state import picture
@@ -121,12 +124,12 @@ def test_following_writes_and_locks_nothing(out):
     before = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in out.rglob("*")}
     # What it opens, as Python's audit tells: none of it for writing.
     code = (
-        "import sys; from pathlib import Path; from meristem.watch.view import View\n"
-        "opened = []\n"
+        "import os, sys; from pathlib import Path; from meristem.watch.view import View\n"
+        "opened, writing = [], os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND\n"
         "sys.addaudithook(lambda event, args: opened.append((event, args)) if event in "
         "('open', 'fcntl.flock', 'os.mkdir', 'os.remove', 'os.rename') else None)\n"
         "view = View(Path(sys.argv[1])); view.now(); view.now()\n"
-        "assert opened and all(event == 'open' and args[1] in ('r', 'rb') for event, args in opened), opened\n"
+        "assert opened and all(event == 'open' and not args[2] & writing for event, args in opened), opened\n"
     )
     subprocess.run([sys.executable, "-c", code, str(out)], check=True)
     assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in out.rglob("*")} == before
@@ -325,6 +328,81 @@ def test_the_page_is_served_on_this_machine_to_those_who_ask_for_it(finished):
         for connection in opened:
             connection.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "meristem-page"]
+
+
+def connected(url: str, sent: bytes) -> socket.socket:
+    """A caller that has sent this."""
+    place = urlsplit(url)
+    assert place.hostname and place.port
+    caller = socket.create_connection((place.hostname, place.port), timeout=30)
+    caller.sendall(sent)
+    return caller
+
+
+WHOLE, HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET / HTTP/1.1\r\nHost: loc"
+
+
+def test_a_port_can_be_used_again_at_once(finished):
+    """The server ends while a browser listens: its side of the connection is then waiting for the other's last words."""
+    with serving(finished) as url:
+        port = urlsplit(url).port or 0
+        caller = connected(url, b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert caller.recv(15) == b"HTTP/1.1 200 OK"
+    with serving(finished, port) as url, caller, connected(url, WHOLE) as another:
+        assert another.recv(15) == b"HTTP/1.1 200 OK"
+        with pytest.raises(ValueError, match=f"--port={port} cannot be used"), serving(finished, port):
+            pass
+
+
+def test_who_sends_half_a_request_is_disconnected_and_keeps_nobody_out(finished, monkeypatch):
+    """Those who send nothing, half, a byte at a time, or half after a whole; of more than may wait, the oldest goes at once."""
+    monkeypatch.setattr(connections, "SECONDS", 2.0)
+    with serving(finished) as url, ExitStack() as stack:
+        begin = time.monotonic()
+        waiting = [stack.enter_context(connected(url, sent)) for sent in (b"", HALF, WHOLE + HALF)]
+        slow = stack.enter_context(connected(url, HALF[:1]))
+        while time.monotonic() - begin < 20:
+            try:
+                slow.sendall(b"E")
+                time.sleep(0.2)
+            except OSError:
+                break
+        assert time.monotonic() - begin < 15
+        for caller in waiting:
+            with suppress(ConnectionResetError):
+                while caller.recv(65536):
+                    pass
+        assert time.monotonic() - begin < 15
+    monkeypatch.setattr(connections, "SECONDS", 60.0)
+    with serving(finished) as url, ExitStack() as stack:
+        many = [stack.enter_context(connected(url, HALF)) for _ in range(2 * connections.MOST_WAITING)]
+        with connected(url, WHOLE) as caller:
+            assert caller.recv(15) == b"HTTP/1.1 200 OK"
+        with suppress(ConnectionResetError):
+            assert many[0].recv(1) == b""
+
+
+def test_pages_that_were_closed_make_room_for_others(finished, monkeypatch):
+    monkeypatch.setattr(server, "MOST_CALLERS", 3)
+    events = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    def status(caller: socket.socket) -> bytes:
+        return caller.recv(12)[-3:]
+
+    with serving(finished) as url, ExitStack() as stack:
+        for _ in range(3):
+            assert status(stack.enter_context(connected(url, events))) == b"200"
+        with connected(url, events) as caller:
+            assert status(caller) == b"503"
+        stack.close()
+        begin = time.monotonic()
+        while time.monotonic() - begin < 30:
+            with connected(url, events) as caller:
+                if status(caller) == b"200":
+                    break
+                time.sleep(0.1)
+        else:
+            raise AssertionError("they are still counted")
 
 
 def test_without_the_extra_one_line_says_what_to_install(finished):

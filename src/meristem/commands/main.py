@@ -1,7 +1,6 @@
-"""The command line: it reads arguments, calls the commands, and turns bad input into one clear line and exit status 2."""
+"""The command line: it reads arguments, calls the commands, and turns what goes wrong into one clear line and a status."""
 
 import argparse
-import errno
 import logging
 import os
 import sys
@@ -14,9 +13,9 @@ from meristem.check import short
 from meristem.commands import figures, models, predict, reproduce, tables, watch
 from meristem.commands.parsing import Parser
 from meristem.commands.streams import steady
+from meristem.files.whole import CANNOT_WRITE, OutputError
 from meristem.gpu import be_repeatable
 
-CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 EXTRAS = {  # package → the extra that installs it
     "matplotlib": "cli",
     "rich": "cli",
@@ -74,7 +73,7 @@ def _run(argv: Sequence[str] | None) -> int:
         sys.stdout.flush()
         return int(status)
     except ValueError as error:
-        return _told(str(error), 2)
+        return _told(str(error), 1 if isinstance(error, OutputError) else 2)
     except ImportError as error:
         return _told(missing_package(error), 2)
     except KeyboardInterrupt:

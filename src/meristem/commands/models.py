@@ -102,8 +102,11 @@ def run_export(args: argparse.Namespace) -> None:
 
 def _check_onnx(path: Path) -> None:
     """That no file is there that is not an export of ours, such as the model itself."""
-    if path.is_file() and PRODUCER not in path.read_bytes()[:64]:
-        raise ValueError(f"--onnx={str(path)!r} is there and no ONNX file of meristem's; move it away, or give another.")
+    if path.is_file():
+        with path.open("rb") as file:
+            is_ours = PRODUCER in file.read(64)
+        if not is_ours:
+            raise ValueError(f"--onnx={str(path)!r} is there and no ONNX file of meristem's; move it away, or give another.")
 
 
 def _load(path: Path) -> Any:

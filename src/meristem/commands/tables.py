@@ -24,6 +24,7 @@ from meristem.commands.parsing import add_command, as_options
 from meristem.experiments import summary
 from meristem.experiments.summary import check_out
 from meristem.files.kinds import packed_file
+from meristem.files.whole import OutputError
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.folder import RunFolder
 from meristem.folders.owned import SUMMARY
@@ -151,8 +152,8 @@ def _removing_if_refused(out: Path) -> Iterator[None]:
     made = [place for place in (out, *out.parents) if not place.exists()]
     try:
         yield
-    except ValueError:
-        if made:
+    except ValueError as error:
+        if made and not isinstance(error, OutputError):
             shutil.rmtree(out, ignore_errors=True)
             for place in made[1:]:
                 with suppress(OSError):
@@ -185,10 +186,12 @@ def _published(folder: RunFolder, model: Any, files: dict[str, Any], failures: l
         packed = {FILES[0]: packed_file(folder.out / FILES[0], model)} | files
         return folder.publish(packed, {"command": folder.command, **model.facts})
     except (ValueError, OSError) as error:
-        place = Path(tempfile.mkdtemp(prefix="meristem-")) / FILES[0]
-        model.save(place)
-        failures.append(f"{_line(error)} The model is saved in {str(place)!r}: move it where there is room.")
-        return []
+        place = Path(tempfile.gettempdir()) / f"meristem-{folder.id}.safetensors"
+        with suppress(ValueError, OSError):
+            model.save(place)
+            failures.append(f"{_line(error)} The model is saved in {str(place)!r}: move it where there is room.")
+            return []
+        raise
 
 
 def _line(error: Exception) -> str:

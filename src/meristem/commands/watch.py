@@ -2,8 +2,8 @@
 
 import argparse
 import sys
-import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from meristem.commands.ending import ends_with
@@ -38,10 +38,10 @@ def run(args: argparse.Namespace) -> None:
     if args.serve:
         from meristem.watch.server import serving
 
-        with serving(args.out, args.port or 0) as url:
+        problems: SimpleQueue[ValueError] = SimpleQueue()
+        with serving(args.out, args.port or 0, problems.put) as url:
             print(f"{url}  (Ctrl-C ends)", flush=True)
-            threading.Event().wait()
-        return
+            raise problems.get()
     view = View(args.out)
     if args.once:
         show_once(view, sys.stdout)

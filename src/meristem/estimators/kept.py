@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from meristem.files.whole import not_written
 from meristem.folders.checkpoints import digest_of
 from meristem.folders.folder import RunFolder
 from meristem.train.saving import SECONDS as USUAL_SECONDS
@@ -63,7 +64,8 @@ def _folder(given: Any) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"checkpoint_dir={os.fspath(given)!r} cannot be made ({error.strerror}); choose another.") from error
+        words = f"checkpoint_dir={os.fspath(given)!r} cannot be made ({error.strerror}); choose another."
+        raise not_written(words, error) from error
     return folder
 
 

@@ -30,7 +30,7 @@ from meristem.inputs import Inputs
 from meristem.inputs.statistics import n_numbers
 from meristem.nn import Network
 from meristem.paths.constants import constant_losses
-from meristem.paths.folds import fold_weights
+from meristem.paths.folds import check_weights, fold_weights
 from meristem.paths.members import Members, grid
 from meristem.paths.path import knobs_of, result_of
 from meristem.paths.penalties import highest, penalties_below
@@ -90,7 +90,9 @@ class Table:
             kind = StratifiedKFold if counts.min() >= cv else KFold
             drawn = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.y)
             judges = self.inputs.preprocessor.typical(self.z)
-            return [_judged_by(judges, learn, held) for learn, held in drawn]
+            folds = [_judged_by(judges, learn, held) for learn, held in drawn]
+            check_weights(folds, self.rows.weight)
+            return folds
         try:
             drawn = list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
             folds = [(np.arange(n)[learn], np.arange(n)[held]) for learn, held in drawn]
@@ -98,6 +100,7 @@ class Table:
             raise named(error, f"cv={short(cv)}") from error
         if not folds or not all(rows.ndim == 1 and rows.size for fold in folds for rows in fold):
             raise ValueError(f"cv={short(cv)} must give (training rows, held-out rows), neither without any, for each fold.")
+        check_weights(folds, self.rows.weight)
         return folds
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 import meristem
 from meristem.compact import n_parameters
+from meristem.files.whole import not_written
 from meristem.nn import Network
 from meristem.train.measure import Measures
 from meristem.train.optimizer import trainable
@@ -121,7 +122,9 @@ def check_out(out: Path) -> Path:
         with tempfile.TemporaryFile(dir=out):
             return out
     except OSError as error:
-        raise ValueError(f"--out={str(out)!r} cannot be written to ({error.strerror}); choose another folder.") from error
+        raise not_written(
+            f"--out={str(out)!r} cannot be written to ({error.strerror}); choose another folder.", error
+        ) from error
 
 
 def history_bytes(history: dict[str, np.ndarray]) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 
 from meristem.files import search
 from meristem.files.arrays import Arrays
+from meristem.files.facts import check_facts
 from meristem.inputs import Schema
 from meristem.tables.model import TableModel
 from meristem.tables.target import CLASS, TASKS
@@ -27,12 +28,15 @@ def pack(model: TableModel) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(header: Any, arrays: Arrays) -> TableModel:
     """The model, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
-    if set(header) != set(ENTRIES) or not isinstance(header["facts"], dict):
+    if set(header) != set(ENTRIES):
         raise ValueError("it does not hold what a table's model is made of.")
     schema, estimator = Schema.of_json(header["encoding"]), search.unpack(header["search"], arrays)
-    is_whole = isinstance(header["target"], str) and header["task"] in TASKS and type(header["facts"].get("seed")) is int
+    is_whole = isinstance(header["target"], str) and isinstance(header["task"], str) and header["task"] in TASKS
     if not is_whole or hasattr(estimator, "predict_proba") != (header["task"] == CLASS):
         raise ValueError("its target and its estimator do not fit together.")
     if estimator.n_features_in_ != len(schema.features):
         raise ValueError(f"its encoding gives {len(schema.features)} inputs, its estimator takes {estimator.n_features_in_}.")
+    labels = [str(label) for label in estimator.classes_.tolist()] if header["task"] == CLASS else None
+    expected = {"target": header["target"], "task": header["task"], "classes": labels, "inputs": len(schema.features)}
+    check_facts(header["facts"], expected)
     return TableModel(schema, estimator, header["target"], header["task"], header["facts"])

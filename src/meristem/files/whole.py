@@ -1,9 +1,11 @@
 """A file is written whole or not at all: beside its place, to the disk, looked at once more, and then moved there.
 
 A writer that is killed leaves the old file or the new one, and perhaps a `.meristem-PID-…` beside it: `clean_leftovers` takes
-those away whose writer is gone.
+those away whose writer is gone. A disk that is full or gone is an OutputError, which is a ValueError: no argument was wrong,
+and the command line ends with another status.
 """
 
+import errno
 import os
 import re
 import secrets
@@ -13,7 +15,21 @@ from pathlib import Path
 
 PATHS = str | os.PathLike[str]
 LEFTOVER = re.compile(r"\.meristem-(\d+)-[0-9a-f]{16}")
+CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 OLD = 3600.0  # seconds, after which nobody is still writing, where the system does not say who is alive
+
+
+class OutputError(ValueError):
+    """Output that cannot be written because a disk is full or gone."""
+
+
+def not_written(text: str, error: OSError) -> ValueError:
+    """Return the error to raise where something could not be written: an OutputError where the disk is the reason.
+
+    >>> type(not_written("'a' cannot be written.", OSError(errno.ENOSPC, "No space left on device"))).__name__
+    'OutputError'
+    """
+    return OutputError(text) if error.errno in CANNOT_WRITE else ValueError(text)
 
 
 def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None = None) -> None:
@@ -41,7 +57,7 @@ def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None =
             beside.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ValueError(f"{os.fspath(path)!r} cannot be written ({error.strerror}); choose another place.") from error
+        raise not_written(f"{os.fspath(path)!r} cannot be written ({error.strerror}); choose another place.", error) from error
 
 
 def leftover(folder: Path) -> Path:

@@ -7,5 +7,7 @@
                       groups/       those that are over, until the whole run is
     OUT/summary.json                written last, with the digests of the others: it makes the run a finished one (owned.py)
 
+What is there and no run's is refused in a line: plain.py opens plain files alone, record.py says what a run.json may hold.
+
 Imports files and train; experiments, estimators, pictures and commands import it.
 """

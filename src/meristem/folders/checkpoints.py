@@ -24,7 +24,7 @@ import numpy as np
 from meristem.files import load, recipe, save
 from meristem.files.arrays import by_path
 from meristem.files.network import structure_of
-from meristem.files.whole import clean_leftovers
+from meristem.files.whole import clean_leftovers, not_written
 from meristem.train.keeping import Keep, kept_by
 from meristem.train.run import Run
 from meristem.train.samples import Lazy, Prepared
@@ -59,7 +59,9 @@ class Checkpoints:
             folder.mkdir(parents=True, exist_ok=True)
             clean_leftovers(folder)
         except OSError as error:
-            raise ValueError(f"{str(folder)!r} cannot be written to ({error.strerror}); choose another folder.") from error
+            raise not_written(
+                f"{str(folder)!r} cannot be written to ({error.strerror}); choose another folder.", error
+            ) from error
         self.folder, self._say, self._label = folder, say, "run"
         self._saver = Saver(self._write, seconds)
         self._digests: dict[int, tuple[Any, bytes]] = {}  # of data, by their identity; they are held, so that it stays theirs

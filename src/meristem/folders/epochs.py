@@ -6,23 +6,30 @@ Whole lines are appended. When a group is over its lines are written once more f
 epochs that a run which was killed told of and then trained again are there once, those that a power cut lost are there, too,
 and the file of a run is the same to the byte, however often it was interrupted. A fit of an estimator, which trains more than
 once, has a group for each part of it ("train", "search", "replay"), and `tidy` puts its lines in order at the end: each once,
-by group and member. A number that is not finite is null. `meristem watch` reads the file (watch/following.py).
+by group and member. A number that is not finite is null. `meristem watch` reads the file (watch/following.py). It has a longest
+length, beyond which epochs are trained and not told of.
 """
 
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from meristem.files.whole import write_whole
+from meristem.folders.plain import FLAGS, open_plain
+from meristem.folders.record import parse
 from meristem.train.run import Run
 from meristem.train.state import EpochInfo
 from meristem.train.watching import Settings, Watcher
+
+LONGEST = 1 << 30  # bytes of the file
+LONGEST_LINE = 1 << 20
 
 
 class EpochLines:
@@ -38,12 +45,13 @@ class EpochLines:
 
     def append(self, line: str) -> None:
         """One line, in one piece. A disk that is full does not end a training: what is missing is written when it is over."""
-        with suppress(OSError), open(self.path, "ab", buffering=0) as file:
-            file.write(line.encode() + b"\n")
+        with suppress(OSError), open(self.path, "ab", buffering=0, opener=_opener) as file:
+            if os.fstat(file.fileno()).st_size + len(line) < LONGEST:
+                file.write(line.encode() + b"\n")
 
     def _end_line(self) -> None:
         """A power cut may have left a part of one, which must not spoil the next."""
-        with suppress(OSError), open(self.path, "rb+", buffering=0) as file:
+        with suppress(OSError), open(self.path, "rb+", buffering=0, opener=_opener) as file:
             if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
                 file.write(b"\n")
 
@@ -56,25 +64,33 @@ class EpochLines:
         ]
         start = _start_of(group)
         others = [line for line in self._lines() if line.startswith('{"group": ') and not line.startswith(start)]
-        write_whole(self.path, "".join(f"{line}\n" for line in [*others, *wanted]).encode())
+        self._write([*others, *wanted])
 
     def tidy(self) -> None:
         """The lines of a fit at its end: each epoch once, what was told of it last, member by member; groups as they began."""
         last: dict[tuple[str, int, int], str] = {}
         for line in self._lines():
-            with suppress(ValueError, LookupError, TypeError):
-                told = json.loads(line)
-                last[str(told["group"]), int(told["member"]), int(told["epoch"])] = line
-        groups = list(dict.fromkeys(group for group, _, _ in last))
-        places = sorted(last, key=lambda place: (groups.index(place[0]), *place[1:]))
+            with suppress(ValueError, LookupError, TypeError, RecursionError):
+                values = parse(line.encode())
+                last[str(values["group"]), int(values["member"]), int(values["epoch"])] = line
+        order = {group: place for place, group in enumerate(dict.fromkeys(group for group, _, _ in last))}
+        places = sorted(last, key=lambda place: (order[place[0]], *place[1:]))
         if places:
-            write_whole(self.path, "".join(f"{last[place]}\n" for place in places).encode())
+            self._write([last[place] for place in places])
 
-    def _lines(self) -> list[str]:
-        try:
-            return self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]  # the last one may be a part
-        except OSError:
-            return []
+    def _lines(self) -> Iterator[str]:
+        """Whole lines that are not too long; the last one may be a part."""
+        with suppress(OSError, ValueError), open_plain(self.path) as raw, BufferedReader(raw) as file:
+            is_part = False
+            while line := file.readline(LONGEST_LINE):
+                is_end = line.endswith(b"\n")
+                if is_end and not is_part:
+                    yield line[:-1].decode(errors="replace")
+                is_part = not is_end
+
+    def _write(self, lines: list[str]) -> None:
+        if sum(map(len, lines)) + len(lines) < LONGEST:
+            write_whole(self.path, "".join(f"{line}\n" for line in lines).encode())
 
 
 class _Writer(Watcher):
@@ -107,6 +123,10 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | FLAGS, 0o666)
 
 
 def _start_of(group: str) -> str:

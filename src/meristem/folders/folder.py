@@ -33,17 +33,21 @@ from typing import Any
 import jax
 
 import meristem
+from meristem.check import cut
 from meristem.files import load, save
 from meristem.files.kinds import PackedFile
-from meristem.files.whole import clean_leftovers, write_whole
+from meristem.files.whole import clean_leftovers, not_written, write_whole
 from meristem.folders import lock, owned
 from meristem.folders.checkpoints import Checkpoints
-from meristem.folders.epochs import EpochLines
+from meristem.folders.epochs import LONGEST as LONGEST_EPOCHS, EpochLines
 from meristem.folders.owned import OWN, RUN, SUMMARY
+from meristem.folders.plain import check_folder, check_length, check_plain
+from meristem.folders.record import MOST_NETWORKS, check_record, read_record, storable
 from meristem.train.run import Run
 from meristem.train.watching import Settings
 
 NETWORKS = "networks"
+LONGEST_WORDS = 2000  # characters of what is said of the groups of a run
 
 
 class RunFolder:
@@ -51,22 +55,33 @@ class RunFolder:
 
     def __init__(self, out: Path, held: lock.Lock):
         self.out, self.own, self._lock = out, out / OWN, held
-        self._state: dict[str, Any] = owned.read_json(self.own / RUN) or {}
+        self._state: dict[str, Any] = _state_of(self.own / RUN)
         self._mutex = threading.RLock()
         self.epochs = EpochLines(self.own / "epochs.jsonl", self.describe)
 
     @staticmethod
     def take(out: Path) -> "RunFolder":
-        """Hold the folder, which is there; what killed writers left in it goes. ValueError where another process has it."""
+        """Hold the folder, which is there; what killed writers left in it goes.
+
+        ValueError where another process has it, or where something in it is no run's: a link, a pipe, a file that is too long.
+        """
         own = out / OWN
+        _check_own(own)
         try:
             own.mkdir(exist_ok=True)
-            held = lock.take(own / "lock")
+            taken = lock.take(own / "lock")
+        except OSError as error:
+            raise not_written(f"{str(own)!r} cannot be written to ({error.strerror}); choose another folder.", error) from error
+        try:
             for folder in (out, out / NETWORKS, own, own / "groups", own / "checkpoints"):
                 clean_leftovers(folder)
-        except OSError as error:
-            raise ValueError(f"{str(own)!r} cannot be written to ({error.strerror}); choose another folder.") from error
-        return RunFolder(out, held)
+            return RunFolder(out, taken)
+        except BaseException as error:
+            taken.release()
+            if isinstance(error, OSError):
+                words = f"{str(own)!r} cannot be written to ({error.strerror}); choose another folder."
+                raise not_written(words, error) from error
+            raise
 
     def __enter__(self) -> "RunFolder":
         return self
@@ -104,7 +119,7 @@ class RunFolder:
         `may_write`: names of files that it will write; `how`: what to say to go on, None where it cannot; `replaces`: a run
         that is there, and is not gone on with, gives way, which is said. Else one that was interrupted is not lost by mistake.
         """
-        there = json.loads(json.dumps(described))
+        there = storable(json.loads(json.dumps(described)))
         if resume and self._state and (what := difference(self._state.get("described"), there)):
             raise ValueError(f"{self.out} holds another run: {what}; choose another folder, or delete {self.own} and begin.")
         is_finished, known = self.is_finished, owned.ledger(self.out)
@@ -140,7 +155,7 @@ class RunFolder:
         stands = self.checkpoints().stands()
         over = [f"{name} is over" for name in self._state.get("groups", {})]
         under_way = [f"{name} at epoch {_span(epochs)}" for name, epochs in stands.items() if epochs]
-        return ", ".join(over + under_way)
+        return cut(", ".join(over + under_way), LONGEST_WORDS)
 
     def _words(self) -> list[str]:
         if self.is_finished:
@@ -196,8 +211,10 @@ class RunFolder:
     def describe(self, group: str, settings: Settings) -> None:
         """What members of a group are. A disk that is full does not end a training: then they have no names."""
         with self._mutex, suppress(ValueError):
-            known = self._state.setdefault("members", {}).setdefault(group, {})
-            known |= {str(member): dict(own) for member, own in settings.items()}
+            named = self._state.setdefault("members", {})
+            members = named.setdefault(group, {})
+            room = MOST_NETWORKS - sum(map(len, named.values()))
+            members |= dict([(str(member), storable(dict(own))) for member, own in settings.items()][: max(0, room)])
             self._write_state()
 
     def note(self, group: str, seconds: float) -> None:
@@ -286,6 +303,22 @@ def _span(epochs: list[int]) -> str:
     return str(epochs[0]) if epochs[0] == epochs[-1] else f"{epochs[0]} … {epochs[-1]}"
 
 
+def _check_own(own: Path) -> None:
+    """Raise ValueError of one line where a part of a run's own folder is something else, such as a link to elsewhere."""
+    for folder in (own, own / "groups", own / "checkpoints"):
+        check_folder(folder)
+    for name in ("lock", RUN, "epochs.jsonl"):
+        check_plain(own / name)
+    check_length(own / "epochs.jsonl", LONGEST_EPOCHS)
+
+
+def _state_of(path: Path) -> dict[str, Any]:
+    record = read_record(path)
+    if record is not None:
+        check_record(path, record)
+    return record or {}
+
+
 def _versions() -> dict[str, str]:
     return {"meristem": meristem.__version__, "jax": jax.__version__, "device": jax.devices()[0].device_kind}
 
@@ -294,11 +327,11 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{str(folder)!r} cannot be made ({error.strerror}); choose another folder.") from error
+        raise not_written(f"{str(folder)!r} cannot be made ({error.strerror}); choose another folder.", error) from error
 
 
 def _move(source: Path, place: Path) -> None:
     try:
         os.replace(source, place)
     except OSError as error:
-        raise ValueError(f"{str(place)!r} cannot be written ({error.strerror}); choose another place.") from error
+        raise not_written(f"{str(place)!r} cannot be written ({error.strerror}); choose another place.", error) from error

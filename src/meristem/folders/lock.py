@@ -3,7 +3,7 @@
     lock = take(path)           or ValueError, in one line, with the process that has it
     lock.release()
 
-The file says who holds it; it is never deleted, for another process may be about to lock it. Imports nothing of meristem.
+The file says who holds it; it is never deleted, for another process may be about to lock it. Imports plain and files.whole.
 """
 
 import errno
@@ -11,9 +11,14 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from meristem.files.whole import not_written
+from meristem.folders.plain import FLAGS, check_plain, read_limited
+
+LONGEST = 4096  # bytes of the file
 PLACE = 2**30  # the byte that is locked on Windows, where a locked one cannot be read
 
 
@@ -42,10 +47,11 @@ def take(path: Path) -> Lock:
     ...     take(Path(folder) / "lock").release()
     True
     """
+    check_plain(path)
     try:
-        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115  (a lock lives as long as its file is open)
+        file = open(path, "a+", encoding="utf-8", opener=_opener)  # noqa: SIM115  (a lock lives as long as its file is open)
     except OSError as error:
-        raise ValueError(f"{str(path)!r} cannot be written ({error.strerror}); choose another folder.") from error
+        raise not_written(f"{str(path)!r} cannot be written ({error.strerror}); choose another folder.", error) from error
     try:
         _lock(file)
     except OSError as error:
@@ -53,18 +59,27 @@ def take(path: Path) -> Lock:
         if error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
             raise ValueError(f"{_holder(path)} is writing to this folder; wait for it, or choose another folder.") from None
         raise ValueError(f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk.") from error
-    file.seek(0)
-    file.truncate()
-    json.dump({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}, file)
-    file.flush()
+    try:
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}))
+        file.flush()
+    except OSError as error:
+        with suppress(OSError):  # what could not be written is tried once more
+            file.close()
+        raise not_written(f"{str(path)!r} cannot be written ({error.strerror}); choose another folder.", error) from error
     return Lock(file)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | FLAGS, 0o666)
 
 
 def _holder(path: Path) -> str:
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        return f"Another run (process {int(said['pid'])}, since {said['since']})"
-    except (OSError, ValueError, LookupError, TypeError):  # it has just taken it
+        holder = json.loads(read_limited(path, LONGEST))
+        return f"Another run (process {int(holder['pid'])}, since {str(holder['since'])[:40]})"
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # it has just taken it
         return "Another run"
 
 

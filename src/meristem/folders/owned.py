@@ -9,36 +9,42 @@ nor deleted. Imports files; folder.py and pictures import it.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from meristem.files.whole import write_whole
+from meristem.folders.plain import check_length, open_plain, read_limited
+from meristem.folders.record import is_inside, parse
 
 SUMMARY, OWN, RUN = "summary.json", ".meristem-run", "run.json"
+LONGEST, LARGEST = 16 << 20, 4 << 30  # bytes of a file of JSON, and of any
 Digests = dict[str, list[str]]  # of a file's name: contents that it may have
 
 
 def sha256(path: Path) -> str:
-    """Of a file's content."""
+    """Of a file's content; ValueError where it cannot be read, or is longer than any that a run writes."""
+    place = Path(os.path.realpath(path))
+    check_length(place, LARGEST)
     try:
-        with path.open("rb") as file:
+        with open_plain(place) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ValueError(f"{str(path)!r} cannot be read ({error.strerror}).") from error
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """An object, or None where there is none."""
+    """An object, or None where there is none, or none that a run wrote."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = parse(read_limited(path, LONGEST))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def ledger(out: Path) -> Digests:
-    """What the folder's summary and its run.json name.
+    """What the folder's summary and its run.json name inside the folder.
 
     >>> ledger(Path("nowhere"))
     {}
@@ -49,13 +55,13 @@ def ledger(out: Path) -> Digests:
         named[SUMMARY] = [sha256(out / SUMMARY)]
     for name, digests in _plain(run.get("wrote")).items():
         named[name] = [*named.get(name, []), *(digests if isinstance(digests, list) else [])]
-    return named
+    return {name: digests for name, digests in named.items() if is_inside(name)}
 
 
 def is_ours(out: Path, name: str, known: Digests) -> bool:
     """Whether a file that is there is one that we wrote."""
     path = out / name
-    return not path.is_symlink() and path.is_file() and sha256(path) in known.get(name, [])
+    return name in known and not path.is_symlink() and path.is_file() and sha256(path) in known[name]
 
 
 def check_ours(out: Path, names: Iterable[str], known: Digests) -> None:
@@ -93,8 +99,13 @@ def is_finished(out: Path, run: str) -> bool:
     return (
         summary.get("run") == run
         and summary.get("digest") == self_digest(summary)
-        and all((out / name).is_file() and sha256(out / name) == digest for name, digest in _plain(summary["files"]).items())
+        and all(_is_as(out, name, digest) for name, digest in _plain(summary.get("files")).items())
     )
+
+
+def _is_as(out: Path, name: str, digest: Any) -> bool:
+    """Whether a file inside the folder is as it was written."""
+    return is_inside(name) and (out / name).is_file() and sha256(out / name) == digest
 
 
 def _plain(value: Any) -> dict[str, Any]:

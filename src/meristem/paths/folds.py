@@ -1,6 +1,7 @@
 """Folds as weights of rows: what a member learns from weighs 1, what it is judged by weighs 1 in the other list.
 
 shuffled_folds(rows, n, seed) → [(training rows, held-out rows), …]
+check_weights(folds, weight) : ValueError where nothing of a fold counts
 fold_weights(folds, rows) → [folds, rows] of training, [folds, rows] held out
 in_fold(knobs, fold, rows) → the knobs of a member
 measured_rows(learn, held) → [folds, 2, m]: the rows that an epoch is measured by, as many to learn from as are held out
@@ -43,6 +44,21 @@ def fold_weights(folds: Sequence[Fold], rows: int) -> tuple[np.ndarray, np.ndarr
                 raise ValueError(f"cv: fold {k} has no {'held-out' if part else 'training'} rows.")
             weights[part, k, chosen] = 1
     return weights[0], weights[1]
+
+
+def check_weights(folds: Sequence[Fold], weight: np.ndarray | None, name: str = "sample_weight") -> None:
+    """Raise ValueError where all training rows, or all held-out rows, of a fold have a weight of 0.
+
+    >>> check_weights([(np.array([0, 1]), np.array([2]))], np.array([1.0, 1.0, 0.0]))
+    Traceback (most recent call last):
+    ValueError: sample_weight is 0 for all held-out rows of fold 0; give some of them more, or choose another cv.
+    """
+    for fold, parts in enumerate(folds if weight is not None else ()):
+        for words, rows in zip(("training", "held-out"), parts, strict=True):
+            if weight is not None and not (weight[rows] > 0).any():
+                raise ValueError(
+                    f"{name} is 0 for all {words} rows of fold {fold}; give some of them more, or choose another cv."
+                )
 
 
 def measured_rows(learn: np.ndarray, held: np.ndarray) -> np.ndarray:

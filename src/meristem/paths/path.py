@@ -20,7 +20,7 @@ import numpy as np
 from meristem.check import as_key, check_size
 from meristem.complexity import parameters
 from meristem.nn.network import Network
-from meristem.paths.folds import fold_weights, measured_rows, shuffled_folds
+from meristem.paths.folds import check_weights, fold_weights, measured_rows, shuffled_folds
 from meristem.paths.members import Members, grid
 from meristem.paths.result import Path
 from meristem.paths.training import promising, trained
@@ -108,6 +108,7 @@ def path(
         folds=0 if folds is None else len(folds),
         seeds=range(seeds),
     )
+    check_weights(folds or [], None if ready.data.weight is None else np.asarray(ready.data.weight), "weight")
     weights = None if folds is None else fold_weights(folds, len(ready.data.x))
     begun = time.perf_counter()
     runs = [

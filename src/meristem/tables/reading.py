@@ -49,6 +49,10 @@ def read_table(
         raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
     if encoding is not None:
         is_utf8(encoding)  # raises where there is no such encoding
+    if str(path) == STDIN and sys.stdin is None:  # as Python has it where it was closed before it began
+        raise ValueError(
+            f"{name} is closed; give the path of a table in place of '-', or a table there: meristem … - < table.csv"
+        )
     with ExitStack() as stack:
         try:
             if str(path) == STDIN:

@@ -6,7 +6,7 @@
     state.py       the picture: plain data of a bounded size
     view.py        the picture now, with an estimate of the time left
     changes.py     what is different between two pictures, for those who have the first
-    words.py, terminal.py       the picture as text;  server.py, page.html       as a page
+    words.py, terminal.py       the picture as text;  server.py, connections.py, page.html       as a page
 
 It works in another process than the run's, on a run that has ended, too, and cannot disturb one. `meristem watch` imports it.
 """

@@ -5,20 +5,28 @@
 
 Of epochs.jsonl only what is new is read: a part of a line is left for later, a file that was replaced or has shrunk is read
 from its beginning, and a line that is damaged is counted and passed over. A folder without a run, or none at all, is waited
-for. Imports folders.owned for names; view.py imports it.
+for. What no run writes is a ValueError of one line: links, pipes and devices in place of its files, files that are too long,
+too many networks, a run.json that cannot be read. Imports folders; view.py imports it.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from meristem.folders.epochs import LONGEST as LONGEST_FILE
 from meristem.folders.owned import OWN, RUN, SUMMARY, read_json
+from meristem.folders.plain import check_folder, check_length, check_plain, open_plain
+from meristem.folders.record import LONGEST as LONGEST_RECORD, MOST_NETWORKS, read_record
 from meristem.watch.told import Told, read_line
 
 BLOCK = 1 << 20  # bytes that are read at a time
 LONGEST = 1 << 20  # bytes of a line
+LONGEST_ID = 100  # characters
 TAIL = 256  # bytes by which a file is known again
+MOST_NUMBERS = 1 << 27  # that are held of all epochs
 Members = dict[int, Told]
 
 
@@ -30,13 +38,16 @@ class Seen:
     run: dict[str, Any] = field(default_factory=dict)  # run.json
     groups: dict[str, Members] = field(default_factory=dict)  # in the order in which they began
     damaged: int = 0  # lines
+    n_networks: int = 0  # of all groups
+    n_numbers: int = 0  # of all their epochs
     is_finished: bool = False
     process: int | None = None  # that holds the folder, or held it last
     is_alive: bool | None = None  # that process; None: nobody can tell
 
     @property
     def has_run(self) -> bool:
-        return isinstance(self.run.get("id"), str)
+        name = self.run.get("id")
+        return isinstance(name, str) and len(name) <= LONGEST_ID
 
 
 class Follower:
@@ -64,16 +75,12 @@ class Follower:
 
     def poll(self) -> Seen:
         """What there is now."""
-        seen, run = self._seen, self._json(self._own / RUN)
+        seen, run = self._seen, self._json(self._own / RUN, read_record)
         if run.get("id") != seen.run.get("id"):  # another run has begun
             self._lines.forget()
         seen.run = run
         for line in self._lines.new(seen):
-            told = read_line(line)
-            if told is None:
-                seen.damaged += 1
-            else:
-                seen.groups.setdefault(told.group, {}).setdefault(told.member, Told()).add(told.epoch, told.values)
+            self._add(line)
         summary = self._json(self._out / SUMMARY)
         seen.is_finished = seen.has_run and (run.get("over") is True or summary.get("run") == run["id"])
         process = self._json(self._own / "lock").get("pid")
@@ -81,16 +88,35 @@ class Follower:
         seen.is_alive = None if seen.process is None else is_alive(seen.process)
         return seen
 
-    def _json(self, path: Path) -> dict[str, Any]:
+    def _add(self, line: bytes) -> None:
+        """A line more; ValueError where there are more networks or epochs than can be followed."""
+        seen, values = self._seen, read_line(line)
+        if values is None:
+            seen.damaged += 1
+            return
+        members = seen.groups.setdefault(values.group, {})
+        if values.member not in members:
+            members[values.member] = Told()
+            seen.n_networks += 1
+        member = members[values.member]
+        before = member.n_numbers
+        member.add(values.epoch, values.values)
+        seen.n_numbers += member.n_numbers - before
+        for n, most, what in ((seen.n_networks, MOST_NETWORKS, "networks"), (seen.n_numbers, MOST_NUMBERS, "numbers")):
+            if n > most:
+                raise ValueError(f"{str(self._lines.path)!r} tells of more than {most:,} {what}, which are too many to follow.")
+
+    def _json(self, path: Path, read: Any = read_json) -> dict[str, Any]:
         """An object, read again where the file is another; of one that cannot be read for a moment, the one before."""
         stamp = _stamp(path)
         if stamp is None:
             self._stamps.pop(path, None)
             return self._read.pop(path, {}) and {}
         if stamp != self._stamps.get(path):
-            found = read_json(path)
-            if found is not None:
-                self._stamps[path], self._read[path] = stamp, found
+            with suppress(ValueError) if path in self._read else nullcontext():
+                content = read(path)
+                if content is not None:
+                    self._stamps[path], self._read[path] = stamp, content
         return self._read.get(path, {})
 
 
@@ -98,18 +124,18 @@ class _Lines:
     """The new lines of a file."""
 
     def __init__(self, path: Path):
-        self._path = path
+        self.path = path
         self.forget()
 
     def forget(self) -> None:
         self._file: Any = None  # which file it was
         self._offset, self._tail, self._is_skipping = 0, b"", False  # how far it was read, and the bytes before that
 
-    def new(self, seen: Seen) -> list[bytes]:
+    def new(self, seen: Seen) -> Iterator[bytes]:
         """Those since the last time; `seen` is emptied where they are those of another file."""
-        lines: list[bytes] = []
         try:
-            with open(self._path, "rb") as file:
+            check_length(self.path, LONGEST_FILE)
+            with open_plain(self.path) as file:
                 now = os.fstat(file.fileno())
                 file.seek(self._offset - len(self._tail))
                 if self._file != (now.st_dev, now.st_ino) or file.read(len(self._tail)) != self._tail:  # another, or shorter
@@ -117,9 +143,9 @@ class _Lines:
                     self._file = now.st_dev, now.st_ino
                     file.seek(0)
                 rest = b""
-                while block := file.read(BLOCK):
+                while self._offset + len(rest) < LONGEST_FILE and (block := file.read(BLOCK)):
                     *whole, rest = (rest + block).split(b"\n")
-                    lines += self._taken(whole, seen)
+                    yield from self._taken(whole)
                     if len(rest) > LONGEST:
                         self._offset, self._tail, rest = self._offset + len(rest), rest[-TAIL:], b""
                         seen.damaged += not self._is_skipping
@@ -127,10 +153,9 @@ class _Lines:
         except FileNotFoundError:
             self._begin(seen)
         except OSError:  # for a moment: it is tried again
-            return lines
-        return lines
+            return
 
-    def _taken(self, whole: list[bytes], seen: Seen) -> list[bytes]:
+    def _taken(self, whole: list[bytes]) -> list[bytes]:
         if whole:
             self._offset += sum(map(len, whole)) + len(whole)
             self._tail = (whole[-1] + b"\n")[-TAIL:]
@@ -140,13 +165,17 @@ class _Lines:
 
     def _begin(self, seen: Seen) -> None:
         self.forget()
-        seen.groups, seen.damaged = {}, 0
+        seen.groups, seen.damaged, seen.n_networks, seen.n_numbers = {}, 0, 0, 0
 
 
 def check_place(out: Path) -> None:
     """Raise ValueError where there is something that no run will be in; a folder without a run is no mistake: it may come."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"{str(out)!r} is a file; give the folder that a run writes to (its --out, or checkpoint_dir).")
+    check_folder(out / OWN)
+    for name, most in ((RUN, LONGEST_RECORD), ("epochs.jsonl", LONGEST_FILE)):
+        check_plain(out / OWN / name)
+        check_length(out / OWN / name, most)
     if (out / SUMMARY).exists() and not (out / OWN).exists():
         raise ValueError(f"{str(out)!r} holds results without the lines of their epochs ({OWN}); there is nothing to follow.")
 

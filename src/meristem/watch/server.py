@@ -1,20 +1,22 @@
 """A run in a browser on this machine: one page, and its picture as server-sent events, whole at first and then what changed.
 
-    with serving(out, port) as url: …           port 0: one that is free
+    with serving(out, port, on_problem) as url: …       port 0: one that is free
 
 It listens on 127.0.0.1 alone, and answers only those who call it by that name or as localhost: a page from elsewhere that
 resolves its own name to 127.0.0.1 is refused. The page asks nobody else for anything, which its Content-Security-Policy holds
-it to. Only this file imports starlette and uvicorn (the extra `live`); commands/watch.py imports it.
+it to. A port can be used again at once. Only this file and connections.py import starlette and uvicorn (the extra `live`);
+commands/watch.py imports it.
 """
 
 import asyncio
 import json
 import logging
+import os
 import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -28,6 +30,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from meristem.watch.changes import changes
+from meristem.watch.connections import Connection
 from meristem.watch.state import State
 from meristem.watch.view import View
 
@@ -35,7 +38,8 @@ HOST, NAMES = "127.0.0.1", ["127.0.0.1", "localhost"]
 SECONDS = 0.5  # between two looks
 SILENCE = 10.0  # seconds, after which a line is sent in any case
 START = 10.0  # seconds that it may take to listen
-MOST_CALLERS = 64
+MOST_CALLERS = 64  # that are sent events at a time
+BACKLOG = 128  # connections that are not accepted yet
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -52,21 +56,34 @@ POLICY = (
 class Feed:
     """The picture for any number of callers: the files are read once, however many there are."""
 
-    def __init__(self, view: View):
-        self._view, self._lock = view, asyncio.Lock()
+    def __init__(self, view: View, on_problem: Callable[[ValueError], None]):
+        self._view, self._on_problem, self._lock = view, on_problem, asyncio.Lock()
         self._state: State = {}
         self._when = -SECONDS
+        self.n_callers = 0
 
     async def now(self) -> State:
         """The picture, at most half a second old."""
         async with self._lock:
             if time.monotonic() - self._when >= SECONDS:
-                self._state = await asyncio.to_thread(self._view.now)
+                try:
+                    self._state = await asyncio.to_thread(self._view.now)
+                except ValueError as error:
+                    self._on_problem(error)
+                    raise
                 self._when = time.monotonic()
             return self._state
 
     async def events(self) -> AsyncIterator[bytes]:
         """For one caller: the picture, then its changes."""
+        self.n_callers += 1
+        try:
+            async for part in self._events():
+                yield part
+        finally:
+            self.n_callers -= 1
+
+    async def _events(self) -> AsyncIterator[bytes]:
         sent = await self.now()
         yield event("state", sent)
         last = time.monotonic()
@@ -91,9 +108,9 @@ def event(name: str, data: object) -> bytes:
     return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'), allow_nan=False)}\n\n".encode()
 
 
-def application(view: View) -> Starlette:
+def application(view: View, on_problem: Callable[[ValueError], None]) -> Starlette:
     """The page and its events."""
-    feed = Feed(view)
+    feed = Feed(view, on_problem)
     text = files("meristem.watch").joinpath("page.html").read_text(encoding="utf-8")
 
     async def page(request: Request) -> Response:
@@ -102,6 +119,8 @@ def application(view: View) -> Starlette:
         return HTMLResponse(text.replace("NONCE", nonce), headers=HEADERS | policy)
 
     async def events(request: Request) -> Response:
+        if feed.n_callers >= MOST_CALLERS:
+            return Response("Too many pages are open.", 503, headers=HEADERS)
         return StreamingResponse(feed.events(), media_type="text/event-stream", headers=HEADERS)
 
     return Starlette(
@@ -111,20 +130,28 @@ def application(view: View) -> Starlette:
 
 
 @contextmanager
-def serving(out: Path, port: int = 0) -> Iterator[str]:
-    """The page's address, while it is served by a thread; ValueError where the folder or the port cannot be used."""
+def serving(out: Path, port: int = 0, on_problem: Callable[[ValueError], None] = lambda error: None) -> Iterator[str]:
+    """The page's address, while it is served by a thread; ValueError where the folder or the port cannot be used.
+
+    `on_problem` is told, by that thread, of a run that cannot be followed any more.
+    """
     if not 0 <= port < 65536:
         raise ValueError(f"--port={port} must be a whole number from 0, which takes one that is free, to 65535.")
-    app = application(View(out))
+    view = View(out)
+    view.now()  # what cannot be followed is said now
+    app = application(view, on_problem)
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
+        if os.name != "nt":  # there, it would let two servers share a port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((HOST, port))
+        listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
         raise ValueError(f"--port={port} cannot be used ({error.strerror}); leave it out, and one is found.") from error
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1, limit_concurrency=MOST_CALLERS
+        app, http=Connection, ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="meristem-page", daemon=True)

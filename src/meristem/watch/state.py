@@ -8,6 +8,7 @@ Imports told, names and following; view.py imports it.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from meristem.watch.following import Members, Seen
@@ -17,6 +18,7 @@ from meristem.watch.told import Told
 POINTS = 4096  # of all curves of one kind together
 LAYER_POINTS = 8192  # sizes of layers
 MOST, LEAST = 256, 16  # points of a curve
+LONGEST_TIME = 1e10  # seconds that a group may have taken
 EVENTS = 6  # the last openings and closings of a member
 State = dict[str, Any]
 Done = dict[tuple[str, int], tuple[tuple[Told, int, int, int, str | None], State]]
@@ -76,7 +78,7 @@ def share(seen: Seen) -> float | None:
         return 1.0
     plan = {name: float(usual) for name, usual in _dict(seen.run.get("plan")).items() if isinstance(usual, int | float)}
     total = sum(plan.values())
-    if not total > 0:
+    if not 0 < total < math.inf or min(plan.values()) < 0:
         return None
     over = _dict(seen.run.get("groups"))
     taken = {name: sum(told.epochs[-1] for told in members.values()) for name, members in seen.groups.items()}
@@ -140,15 +142,17 @@ def _over(seen: Seen, name: str, members: Members) -> State:
     entry = _dict(seen.run.get("groups")).get(name)
     seconds = _dict(entry).get("seconds")
     is_over = entry is not None or seen.is_finished or all(told.flags["stopped"] for told in members.values())
-    return {"over": is_over, "seconds": seconds if isinstance(seconds, int | float) else None}
+    is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < LONGEST_TIME
+    return {"over": is_over, "seconds": seconds if is_time else None}
 
 
 def _short(value: float | None, digits: int = 4) -> float | None:
     return None if value is None or not math.isfinite(value) else float(f"{value:.{digits}g}")
 
 
-def _total(column: list[float]) -> int:
-    return int(sum(value for value in column if math.isfinite(value)))
+def _total(column: Sequence[float]) -> int:
+    total = sum(value for value in column if math.isfinite(value))
+    return int(total) if math.isfinite(total) else 0
 
 
 def _dict(value: Any) -> dict[str, Any]:

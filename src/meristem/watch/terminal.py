@@ -39,8 +39,9 @@ def lines_of(state: State) -> list[str]:
     lines = [words.where_it_stands(state), *([f"  {words.clean(run['command'], 400)}"] if run["command"] else [])]
     for group in state["groups"]:
         lines.append(words.group_line(group))
+        most = _largest(group)
         for one in group["members"]:
-            lines.append(f"  {words.member_line(one)}  {_layers(group, one)}")
+            lines.append(f"  {words.member_line(one)}  {words.layers(one['layers']['sizes'][-1], most)}")
             lines += [f"     {words.event_words(event)}" for event in one["events"][-2:]]
     return lines
 
@@ -125,11 +126,11 @@ def _table(group: State, rows: int, width: int) -> Any:
     from rich.text import Text
 
     figures, ends = (("error", "loss", "size"), ("layers", "")) if width >= WIDE else (("error", "size"), ("layers",))
-    shown = group["members"][:rows]
+    shown, most = group["members"][:rows], _largest(group)
     cells = {
         "network": [words.name_of(one) for one in shown],
         "epoch": [str(one["epoch"]) for one in shown],
-        "layers": [_layers(group, one) for one in shown],
+        "layers": [words.layers(one["layers"]["sizes"][-1], most) for one in shown],
         "": [_last(one) for one in shown],
     }
     wide = {name: max(map(len, (name, *cells[name]))) for name in ("network", "epoch", *ends)}
@@ -157,6 +158,6 @@ def _last(one: State) -> str:
     return one["over"] or (words.event_words(one["events"][-1]) if one["events"] else words.layers_words(one))
 
 
-def _layers(group: State, one: State) -> str:
-    most = max(((size or 0.0) for other in group["members"] for size in other["layers"]["sizes"][-1]), default=0.0)
-    return words.layers(one["layers"]["sizes"][-1], most)
+def _largest(group: State) -> float:
+    """The largest layer of all members now."""
+    return max(((size or 0.0) for other in group["members"] for size in other["layers"]["sizes"][-1]), default=0.0)

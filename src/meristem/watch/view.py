@@ -27,7 +27,8 @@ class View:
     def now(self) -> State:
         """The picture of what there is now."""
         seen = self._follower.poll()
-        left = None if seen.is_finished else self._pace.left(seen.run.get("id"), share(seen), time.monotonic())
+        run = seen.run["id"] if seen.has_run else None
+        left = None if seen.is_finished else self._pace.left(run, share(seen), time.monotonic())
         return picture(seen, left=left, done=self._done)
 
 

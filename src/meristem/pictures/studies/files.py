@@ -87,7 +87,7 @@ def _read_summary(file: Path) -> dict[str, Any]:
     _present(file)
     try:
         summary = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _UnfitError(file, "is not readable JSON") from error
     if not isinstance(summary, dict):
         raise _UnfitError(file, "is not a JSON object")
