@@ -31,7 +31,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from meristem.tables.encoding import Encoded, Encoding
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
@@ -42,6 +41,8 @@ from meristem.compact.inference import as_numpy, outputs
 from meristem.data.spirals import two_spirals
 from meristem.estimators.cv import CrossValidated
 from meristem.files import document, load, save
+from meristem.inputs import Schema
+from meristem.inputs.field import Field
 from meristem.nn import Network
 from meristem.paths.members import grid
 from meristem.paths.result import Path as PenaltyPath
@@ -160,8 +161,8 @@ def _search(member: Any) -> Any:
 
 def _table(search: Any) -> TableModel:
     """As `fit_table` leaves it, without a fit: two numbers, and a category of which one has no input."""
-    columns = [Encoded("a", "number", "numbers"), Encoded("b", "date", "dates, as days")]
-    columns.append(Encoded("c", "category", "2 categories", ("red",), (), False, "blue"))
+    columns = [Field("a", "number", "numbers"), Field("b", "date", "dates, as days")]
+    columns.append(Field("c", "category", "2 categories", ("red",), (), False, "blue"))
     score = {"measure": "accuracy", "value": 0.5, "low": 0.25, "high": 0.75}
     labels = search.classes_.tolist()
     facts: dict[str, Any] = {
@@ -185,7 +186,7 @@ def _table(search: Any) -> TableModel:
     }
     facts |= {"baselines": {"constant": score, "mlp": score | {"lacks": "7 epochs"}}, "versions": {"jax": "0.9"}}
     facts["seconds"] = {"limit": 20.0, "ended_the_search": True, "reading": 0.1, "baselines": 1, "search": 15.5, "all": 17.0}
-    return TableModel(Encoding(tuple(columns), (("id", "more than 1,000 categories"),)), search, "tree", "class", facts)
+    return TableModel(Schema(tuple(columns), (("id", "more than 1,000 categories"),)), search, "tree", "class", facts)
 
 
 # What is done to them -------------------------------------------------------------------------------------------------------
@@ -428,7 +429,7 @@ class Forge:
     def _says(self, model: TableModel) -> None:
         """A table's model: what it is, of whom, how good, on a page, and what it says of rows."""
         assert repr(model) and model._repr_html_() and table_page(model)
-        frame = {column.name: ["1", "red", "", "2020-02-02"] for column in model.encoding.columns}
+        frame = {column.name: ["1", "red", "", "2020-02-02"] for column in model.schema.fields}
         with np.errstate(all="ignore"):
             assert len(model.predict(frame)) == len(model.predict_proba(frame)) == 4 and isinstance(model.doubts(frame), list)
         answers = {model.target: [str(label) for label in model.classes.tolist()[:1]] * 4}

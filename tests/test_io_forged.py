@@ -21,10 +21,8 @@ import meristem
 from filing import alike, complaint, create
 from meristem.data.spirals import two_spirals
 from meristem.files import document, facts, load, save
-from meristem.inputs.field import MOST_TEXTS
 from meristem.nn.tree import is_tree
 from meristem.report.beside import NAMES
-from meristem.tables.column import MOST_TEXTS
 from meristem.tables.scoring import scored
 from meristem.tables.target import TASKS
 from soak import FACTOR, many, tell
@@ -145,7 +143,6 @@ def test_a_column_of_more_categories_than_a_table_has_is_refused(forge, file, wh
 
 
 def test_what_facts_and_categories_are_compared_with_is_what_is_written():
-    assert MOST_TEXTS == MOST_TEXTS
     assert list(facts.BASELINES) == [*NAMES]
     assert {task: scored(task, [0, 1], [0, 1])["measure"] for task in TASKS} == facts.MEASURES
 

@@ -96,9 +96,10 @@ class Field:
     def of_json(cls, entry: dict[str, Any]) -> Self:
         """What `as_json` gave; ValueError where it is something else."""
         silent, has_missing = entry["silent"], entry["has_missing"]
-        for name in ("categories", "rare"):
-            if not isinstance(entry[name], list) or len(entry[name]) > MOST_TEXTS:
-                raise ValueError(f"its column {short(entry['name'])} has {name} that are no list of at most {MOST_TEXTS:,}.")
+        lists = entry["categories"], entry["rare"]
+        if not all(isinstance(texts, list) for texts in lists) or (n := sum(map(len, lists))) > MOST_TEXTS:
+            n_texts = f"{n:,} categories" if all(isinstance(texts, list) for texts in lists) else "categories that are no list"
+            raise ValueError(f"its column {short(entry['name'])} has {n_texts}; a table has at most {MOST_TEXTS:,}.")
         field = cls(
             name=text_of(entry["name"]),
             kind=text_of(entry["kind"]),
@@ -108,7 +109,9 @@ class Field:
             has_missing=has_missing is True,
             silent=None if silent is None else text_of(silent),
         )
-        is_sound = field.kind in (NUMBER, DATE, CATEGORY) and type(has_missing) is bool and bool(field.features)
+        is_sound = (
+            bool(field.name) and field.kind in (NUMBER, DATE, CATEGORY) and type(has_missing) is bool and bool(field.features)
+        )
         if not is_sound or not 0 <= len(set(field.texts)) == len(field.texts) <= MOST_TEXTS:
             raise ValueError(f"its column {short(field.name)} does not hold together.")
         return field
