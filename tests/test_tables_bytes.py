@@ -18,6 +18,7 @@ from meristem.tables.column import MISSING, OTHER
 from meristem.tables.frames import column_of
 from meristem.tables.kinds import kind_of
 from meristem.tables.reading import read_table, tabled
+from meristem.tables.scalars import comma_number_of
 
 
 def refused(call, *words):
@@ -184,6 +185,20 @@ def test_whitespace_is_neither_number_nor_text(tmp_path):
     for n in (30, 3000):
         column = column_of("x", [*(f"  {value}\t" for value in range(n)), "\t", " " * 70, ""])
         assert kind_of(column).why == "numbers, 3 missing" and kind_of(column).kind == "number"
+
+
+def test_texts_among_too_many_are_not_missing():
+    column = column_of("x", [*map(str, range(2000)), "what", "", "2020-01-01", "7"])
+    assert column.as_codes(["7"])[-4:].tolist() == [OTHER, MISSING, OTHER, 0]
+    assert column.n_texts == 1 and column.n_missing == 1 and column.example == "what"
+
+
+def test_decimal_commas_of_many_rows_are_those_of_a_few(tmp_path):
+    texts = [f"{n // 7 % 900}.{n % 1000:03},{n % 89}" for n in range(7000, 12_000)] + ["-3,5", " 2,25 ", "4.5", "NA", "", "1e3"]
+    (tmp_path / "table.csv").write_text("x;y\n" + "".join(f"{text};1\n" for text in texts))
+    column = read_table(tmp_path / "table.csv")["x"]
+    assert column.codes is None and column.has_commas and column.n_texts == 0 and column.n_missing == 2
+    np.testing.assert_array_equal(column.as_numbers(), [comma_number_of(text) for text in texts])
 
 
 # ---- a file that changes

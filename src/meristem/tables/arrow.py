@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from meristem.tables.gathering import MISSING_RAWS
+from meristem.tables.scalars import DECIMAL_COMMA
 
 
 def pyarrow_for(what: str) -> ModuleType:
@@ -63,6 +64,11 @@ def csv_arrays(data: bytes, n_columns: int, delimiter: str, *, is_null_missing: 
     return None if is_long else arrays
 
 
+def release_memory() -> None:
+    """Give memory back to the system that pyarrow keeps for its next arrays."""
+    pyarrow_for("CSV files").default_memory_pool().release_unused()
+
+
 class ArrowBlock:
     """Texts of an Arrow array of strings; null: missing.
 
@@ -87,6 +93,13 @@ class ArrowBlock:
         """Return numbers that equal Python's, or None: whatever else Arrow reads as one (inf, nan(x)) is not taken."""
         numbers = _cast(self._array)
         return numbers if numbers is not None else _cast(self._trimmed())
+
+    def comma_floats(self) -> np.ndarray | None:
+        """Return the same where a comma may stand for the point, and points between thousands."""
+        compute, texts = pyarrow_for("CSV files").compute, self._trimmed()
+        is_comma = compute.match_substring_regex(texts, f"^(?:{DECIMAL_COMMA.pattern})$")
+        plain = compute.replace_substring(compute.replace_substring(texts, ".", ""), ",", ".")
+        return _cast(compute.if_else(is_comma, plain, texts))
 
     def texts(self) -> list[str]:
         """Return the text of each row."""

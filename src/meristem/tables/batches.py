@@ -35,15 +35,15 @@ def columns_of_batches(
     """
     names = [str(name) for name in schema.names]
     check_names(source, names)
-    kept = room_for(keep, names)
+    texts = room_for(keep, names)
     builders = [builder_of(source, name, kind, (known or {}).get(name)) for name, kind in zip(names, schema.types, strict=True)]
     for batch in batches:
         for begin in range(0, batch.num_rows, BLOCK):
             for builder, array in zip(builders, batch.slice(begin, BLOCK).columns, strict=True):
                 add_array(source, builder, array)
-                if builder.name in kept:
-                    kept[builder.name] += _texts_of(array)
-    return {builder.name: builder.column() for builder in builders}, kept
+                if builder.name in texts:
+                    texts[builder.name] += _texts_of(array)
+    return {builder.name: builder.column() for builder in builders}, texts
 
 
 def builder_of(source: str, name: str, kind: Any, known: Sequence[str] | None) -> "ByText | ByType":

@@ -60,8 +60,8 @@ class ByteStream:
 
     def rows(self, size: int, delimiter: bytes) -> bytes | None:
         """Return whole rows of about `size` bytes, b"" at the end of the file; None where they are not regular."""
-        while not self._is_over and len(self._pending) - self._begin < size:
-            self._more(size)
+        while not self._is_over and (n := len(self._pending) - self._begin) < size:
+            self._more(size - n)
         while True:
             data = self._pending[self._begin :]
             end = _end_of_rows(data, delimiter, is_over=self._is_over)
@@ -70,43 +70,41 @@ class ByteStream:
             if end or not data:
                 break
             self._more(size)
-        data = data[:end]
+        rest, data = data[end:], data[:end]
         if data.startswith(MARK) or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
             return None
-        self._begin += end
+        self._pending, self._begin = rest, 0
         self.line += data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
         return data
 
     def put_back(self, data: bytes) -> None:
         """Read these bytes, the last that `rows` gave, once more."""
-        self._begin -= len(data)
+        self._pending, self._begin = data + self._pending[self._begin :], 0
         self.line -= data.count(b"\n") + (not data.endswith(b"\n"))
 
     def _more(self, size: int = READ) -> None:
         """Read on; `_pending` then begins with what was not taken."""
-        is_first, parts, most = not self.n_bytes, [self._pending[self._begin :]], self.n_bytes + size
-        while not self._is_over and self.n_bytes < most:
-            raw = self._file.read(READ)
-            self._is_over = not raw
-            self.n_bytes += len(raw)
-            self.digest.update(raw)
-            parts.append(raw if self._decoder is None else self._decoded(raw, parts))
-        if is_first and len(parts) > 1:
-            parts[1] = parts[1].removeprefix(MARK)
-        self._pending, self._begin = b"".join(parts), 0
-        if (index := self._pending.find(b"\0", len(parts[0]))) >= 0:
+        raw = self._file.read(size)
+        is_first, self._is_over = not self.n_bytes, not raw
+        self.n_bytes += len(raw)
+        self.digest.update(raw)
+        pending = self._pending[self._begin :]
+        data = raw if self._decoder is None else self._decoded(raw, pending)
+        data = data.removeprefix(MARK) if is_first else data
+        self._pending, self._begin = pending + data, 0
+        if (index := self._pending.find(b"\0", len(pending))) >= 0:
             line, place = self._place(self._pending[:index])
             raise ValueError(f"{self.name}, line {line} holds a NUL byte at place {place}; is it a CSV file?")
 
-    def _decoded(self, raw: bytes, parts: list[bytes]) -> bytes:
-        """UTF-8 of bytes in another encoding, which come after `parts`."""
+    def _decoded(self, raw: bytes, pending: bytes) -> bytes:
+        """UTF-8 of bytes in another encoding, which come after what is pending."""
         assert self._decoder is not None
         try:
             return self._decoder.decode(raw, final=not raw).encode()
         except UnicodeDecodeError as error:
             byte = error.object[error.start] if error.start < len(error.object) else 0
             before = error.object[: error.start].decode(self._encoding or "", "ignore").encode(errors="ignore")
-            line, place = self._place(b"".join([*parts, before]))
+            line, place = self._place(pending + before)
             wrong = f"{self.name}, line {line} holds the byte 0x{byte:02x} at place {place}"
             raise ValueError(f"{wrong}, which is not {short(self._encoding)}; give another --encoding.") from error
         except UnicodeError as error:

@@ -4,9 +4,9 @@
     column.as_codes(["blue", "red"]) → int16 [rows], the place of each row's text among these; MISSING, OTHER
 
 Nothing is decided here (kinds.py does). As long as a column has at most 1,000 different texts, each row is the number of its
-text, two bytes, and numbers and days are read from the texts when someone asks; beyond that a row is a float64, and texts that
-are neither number nor date are only counted. So a column of texts takes at most eight bytes a row (sixteen, if it has dates as
-well). Typed columns hold numbers or days; whole numbers and booleans hold the array that they came from, too.
+text, two bytes, and numbers and days are read from the texts when someone asks; beyond that a row is a float64, and of texts
+that are neither number nor date only their rows are kept. So a column of texts takes at most nine bytes a row (seventeen, if it
+has dates as well). Typed columns hold numbers or days; whole numbers and booleans hold the array that they came from, too.
 
 How texts are compared and which are missing, inputs/texts.py says. A date is ISO's, with or without a time, and becomes days
 since 1970-01-01 (UTC, if it names an offset). Where commas do not separate columns, they may be those of decimals: 2,3 and
@@ -35,7 +35,7 @@ class Column:
     texts: tuple[str, ...] = ()  # the first of them where there are no codes
     numbers: np.ndarray | None = field(default=None, repr=False)  # float64 [rows], NaN where there is none
     days: np.ndarray | None = field(default=None, repr=False)
-    n_texts: int = 0  # rows whose text is neither a number nor a date, where there are no codes
+    is_text: np.ndarray | None = field(default=None, repr=False)  # bool [rows]: neither number nor date, without codes
     example: str | None = None  # one of them
     own: np.ndarray | None = field(default=None, repr=False)  # booleans or whole numbers that it came from; 0 where missing
     has_commas: bool = False  # whether some of its numbers are written with decimal commas
@@ -75,6 +75,8 @@ class Column:
             return table[self.codes]  # −1 and −2 are the last two
         numbers = self.as_numbers()
         is_missing = np.isnan(numbers) & np.isnan(self.as_days())
+        if self.is_text is not None:
+            is_missing &= ~self.is_text
         codes = np.where(is_missing, MISSING, OTHER).astype(np.int16)
         if self.own is None:
             # numbers that were texts are exact up to 2**53 only: beyond it two of them may be one float
@@ -96,6 +98,11 @@ class Column:
             is_equal = (keys[nearest] == values) & ~is_missing
             codes[is_equal] = places_of_keys[nearest[is_equal]]
         return codes
+
+    @property
+    def n_texts(self) -> int:
+        """Rows whose text is neither a number nor a date, where there are no codes."""
+        return 0 if self.is_text is None else int(self.is_text.sum())
 
     @property
     def n_missing(self) -> int:

@@ -37,6 +37,9 @@ class Block(Protocol):
     def floats(self) -> np.ndarray | None:
         """Return float64 [rows], NaN where missing; None where some text is anything else than a plain finite number."""
 
+    def comma_floats(self) -> np.ndarray | None:
+        """Return the same where some are written with decimal commas, or None: not all are numbers, or they are not known."""
+
     def texts(self) -> list[str]:
         """Return the text of each row."""
 
@@ -70,6 +73,9 @@ class TextBlock:
             return None
         return None if np.isinf(values).any() or "_" in "".join(self._texts) else values
 
+    def comma_floats(self) -> np.ndarray | None:
+        return None
+
 
 class CodedBlock:
     """Rows as places in a list of texts, −1: missing; texts without a row are left out.
@@ -94,6 +100,9 @@ class CodedBlock:
         return ["" if place < 0 else self._texts[place] for place in self._places.tolist()]
 
     def floats(self) -> np.ndarray | None:
+        return None
+
+    def comma_floats(self) -> np.ndarray | None:
         return None
 
 
@@ -145,11 +154,11 @@ class Gatherer:
         self._is_bounded = known is not None
         self._code_of_text = {text: code for code, text in enumerate(known or ())}
         self._most = len(self._code_of_text) + MOST_TEXTS
-        self._code_of_raw: dict[str, int] = {}  # the same with a space on either side → code
+        self._code_of_raw: dict[str, int] = {}  # of texts that are written with spaces, or are missing
         self._codes: Vector | None = Vector(np.int16)
         self._numbers = Vector(np.float64)
         self._days: Vector | None = None  # from the first date on
-        self._n_texts = 0
+        self._is_text: Vector | None = None  # from the first text on that is neither number nor date
         self._example: str | None = None
         self._first_texts: tuple[str, ...] = ()  # once there are too many
 
@@ -164,6 +173,9 @@ class Gatherer:
                 return
             self._widen(self._codes.array())
         numbers = block.floats()
+        if numbers is None and self._may_have_commas:
+            numbers = block.comma_floats()
+            self._has_commas |= numbers is not None
         if numbers is None:
             self._add_one_by_one(*block.distinct())
         else:
@@ -181,24 +193,36 @@ class Gatherer:
             self._first_texts,
             numbers=self._numbers.array(),
             days=None if self._days is None else self._days.array(),
-            n_texts=self._n_texts,
+            is_text=None if self._is_text is None else self._is_text.array(),
             example=self._example,
             has_commas=self._has_commas,
         )
 
     def _codes_of(self, raws: list[str]) -> np.ndarray | None:
         """Codes of different texts, and of a missing one behind them; None where there are too many to have codes."""
+        codes = []
         for raw in raws:
-            if raw in self._code_of_raw:
-                continue
-            text = normalized(raw)
-            if text in MISSING_TEXTS:
-                self._code_of_raw[raw] = MISSING
-            elif text in self._code_of_text or not self._is_bounded or len(self._code_of_text) < self._most:
-                self._code_of_raw[raw] = self._code_of_text.setdefault(text, len(self._code_of_text))
-                if len(self._code_of_text) > self._most:
-                    return None
-        return np.array([*(self._code_of_raw.get(raw, OTHER) for raw in raws), MISSING], np.int16)
+            code = self._code_of_text.get(raw)
+            codes.append(self._code_of(raw) if code is None else code)
+            if len(self._code_of_text) > self._most:
+                return None
+        return np.array([*codes, MISSING], np.int16)
+
+    def _code_of(self, raw: str) -> int:
+        """The code of a text that is new, missing, or written with spaces; OTHER where there is no room for more."""
+        code = self._code_of_raw.get(raw)
+        if code is not None:
+            return code
+        text, n = normalized(raw), len(self._code_of_text)
+        if text in MISSING_TEXTS:
+            code = MISSING
+        elif self._is_bounded and n >= self._most:
+            return self._code_of_text.get(text, OTHER)
+        else:
+            code = self._code_of_text.setdefault(text, n)
+        if text != raw or code == MISSING:
+            self._code_of_raw[raw] = code
+        return code
 
     def _widen(self, codes: np.ndarray) -> None:
         """Go from codes to numbers and days: there are too many texts."""
@@ -219,16 +243,26 @@ class Gatherer:
             elif raw not in MISSING_RAWS and raw.strip():
                 days[place] = days_of(raw)
                 is_text[place] = np.isnan(days[place])
-        self._add_values(numbers[places], None if np.isnan(days).all() else days[places])
-        texts = np.flatnonzero(is_text[places])
-        self._n_texts += len(texts)
-        if len(texts) and self._example is None:
-            self._example = normalized(raws[places[texts[0]]])
+        rows_of_text = np.flatnonzero(is_text[places])
+        self._add_values(
+            numbers[places],
+            None if np.isnan(days).all() else days[places],
+            is_text[places] if len(rows_of_text) else None,
+        )
+        if len(rows_of_text) and self._example is None:
+            self._example = normalized(raws[places[rows_of_text[0]]])
 
-    def _add_values(self, numbers: np.ndarray, days: np.ndarray | None = None) -> None:
-        if days is not None and self._days is None:
-            self._days = Vector(np.float64)
-            self._days.extend(np.full(len(self._numbers), np.nan))
+    def _add_values(self, numbers: np.ndarray, days: np.ndarray | None = None, is_text: np.ndarray | None = None) -> None:
+        self._days = _extended(self._days, days, len(self._numbers), len(numbers), np.float64(np.nan))
+        self._is_text = _extended(self._is_text, is_text, len(self._numbers), len(numbers), np.bool_(False))
         self._numbers.extend(numbers)
-        if self._days is not None:
-            self._days.extend(np.full(len(numbers), np.nan) if days is None else days)
+
+
+def _extended(vector: Vector | None, values: np.ndarray | None, before: int, n: int, fill: np.generic) -> Vector | None:
+    """A vector with `n` more values behind `before`; it begins with the first block that has some."""
+    if vector is None and values is not None:
+        vector = Vector(fill.dtype)
+        vector.extend(np.full(before, fill))
+    if vector is not None:
+        vector.extend(np.full(n, fill) if values is None else values)
+    return vector

@@ -26,13 +26,13 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 from meristem.check import short
-from meristem.tables.arrow import ArrowBlock, csv_arrays, pyarrow_for
+from meristem.tables.arrow import ArrowBlock, csv_arrays, pyarrow_for, release_memory
 from meristem.tables.bytestream import LONGEST_LINE as LONGEST_LINE, ByteStream
 from meristem.tables.gathering import Block, Gatherer, TextBlock
 from meristem.tables.table import Known, Table, check_names, room_for
 
 BLOCK = 8192  # rows that the csv module reads at a time
-LEAST_BYTES, MOST_BYTES, BYTES_PER_COLUMN = 2**20, 64 * 2**20, 2**14  # of a block that pyarrow reads
+LEAST_BYTES, MOST_BYTES, BYTES_PER_COLUMN = 2**20, 128 * 2**20, 2**14  # of a block: of wide tables some 2,000 rows, too
 DELIMITERS = ",;\t"
 GUESSES = "cp1252", "latin-1"  # encodings of files that are not UTF-8
 
@@ -55,6 +55,7 @@ def read_separated(
             gatherer.add(part)
             if gatherer.name in texts:
                 texts[gatherer.name] += part.texts()
+    release_memory()
     n_rows = gatherers[0].rows
     if not n_rows:
         raise ValueError(f"{name} has a header and no rows; give some.")
@@ -72,6 +73,7 @@ def _blocks(stream: ByteStream, names: list[str], delimiter: str, *, is_raw: boo
         if data is not None:
             arrays = csv_arrays(data, len(names), delimiter, is_null_missing=not is_raw)
             if arrays is not None:
+                data = b""  # it may be large, and is not needed while its columns are gathered
                 yield [ArrowBlock(array) for array in arrays]
                 continue
             stream.put_back(data)
