@@ -430,7 +430,8 @@ class Forge:
         """A table's model: what it is, of whom, how good, on a page, and what it says of rows."""
         assert repr(model) and model._repr_html_() and table_page(model)
         frame = {column.name: ["1", "red", "", "2020-02-02"] for column in model.schema.fields}
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of what is unlike
             assert len(model.predict(frame)) == len(model.predict_proba(frame)) == 4 and isinstance(model.doubts(frame), list)
         answers = {model.target: [str(label) for label in model.classes.tolist()[:1]] * 4}
         assert 0 <= model.score(frame | answers) <= 1 and table_page(model, frame | answers, seconds=0.0)

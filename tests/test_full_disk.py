@@ -52,7 +52,7 @@ def cannot_be_written(done: Done, path: Path) -> None:
     line = done.stderr.splitlines()[-1]
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     assert line.startswith("meristem: ") and str(path) in line and ".meristem-run/." not in line, line
-    assert "No space left on device" in line or "File too large" in line, line
+    assert any(words in line for words in ("No space left on device", "File too large", "the disk has")), line
 
 
 def leftovers(disk: Path) -> list[Path]:
@@ -80,6 +80,7 @@ def test_fit(disk, table, room):
     done = filled(disk, room, "fit", table, *FIT, "--out", disk / "out")
     cannot_be_written(done, disk / "out")
     assert leftovers(disk) == [] and not (disk / "out" / "summary.json").exists()
+    assert "the disk has" not in done.stderr or list(disk.iterdir()) == [], "found out before anything is written"
 
 
 def test_fit_of_which_the_model_alone_does_not_fit(disk, table, model):
@@ -109,6 +110,7 @@ def test_reproduce(disk, room):
     done = filled(disk, room, *STUDY, "--max-epochs", 2, "--out", disk / "out")
     cannot_be_written(done, disk / "out")
     assert leftovers(disk) == [] and not (disk / "out" / "summary.json").exists()
+    assert "the disk has" not in done.stderr or list(disk.iterdir()) == [], "found out before anything is written"
 
 
 def test_a_folder_that_is_not_there_is_bad_input(disk, model):

@@ -13,8 +13,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from meristem.inputs.field import MISSING, UNSEEN
 from meristem.tables import arrow, batches, bytestream, separated
-from meristem.tables.column import MISSING, OTHER
 from meristem.tables.frames import column_of
 from meristem.tables.kinds import kind_of
 from meristem.tables.reading import read_table, tabled
@@ -178,7 +178,7 @@ def test_one_space_on_either_side_is_ignored_and_no_more(tmp_path):
     )
     for column in (read_table(tmp_path / "table.csv")["x"], column_of("x", ["a", " a", "a ", "a  ", "\ta", " NA ", "   "])):
         assert column.texts == ("a", "a  ", "\ta") and column.n_missing == 2
-        assert column.as_codes(["a"]).tolist() == [0, 0, 0, OTHER, OTHER, MISSING, MISSING]
+        assert column.as_codes(["a"]).tolist() == [0, 0, 0, UNSEEN, UNSEEN, MISSING, MISSING]
 
 
 def test_whitespace_is_neither_number_nor_text(tmp_path):
@@ -189,7 +189,7 @@ def test_whitespace_is_neither_number_nor_text(tmp_path):
 
 def test_texts_among_too_many_are_not_missing():
     column = column_of("x", [*map(str, range(2000)), "what", "", "2020-01-01", "7"])
-    assert column.as_codes(["7"])[-4:].tolist() == [OTHER, MISSING, OTHER, 0]
+    assert column.as_codes(["7"])[-4:].tolist() == [UNSEEN, MISSING, UNSEEN, 0]
     assert column.n_texts == 1 and column.n_missing == 1 and column.example == "what"
 
 

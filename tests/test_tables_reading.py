@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 import pytest
 
-from meristem.tables.column import MISSING, MOST_TEXTS, OTHER
+from meristem.inputs.field import MISSING, MOST_TEXTS, UNSEEN
 from meristem.tables.frames import column_of
 from meristem.tables.gathering import Gatherer, TextBlock
 from meristem.tables.kinds import kind_of
@@ -132,7 +132,7 @@ def test_known_categories_keep_their_place_however_many_others_come():
     gatherer.add(TextBlock([f"new {number}" for number in range(3 * MOST_TEXTS)]))
     gatherer.add(TextBlock(["a", "b", "", "new 2999"]))
     column = gatherer.column()
-    assert column.as_codes(["b", "a"])[-4:].tolist() == [1, 0, MISSING, OTHER] and len(column.texts) == 2 + MOST_TEXTS
+    assert column.as_codes(["b", "a"])[-4:].tolist() == [1, 0, MISSING, UNSEEN] and len(column.texts) == 2 + MOST_TEXTS
 
 
 def test_frames_are_read_by_their_types():

@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from meristem.tables.column import MISSING, MOST_TEXTS, OTHER
+from meristem.inputs.field import MISSING, MOST_TEXTS, UNSEEN
 from meristem.tables.frames import column_of
 from meristem.tables.kinds import kind_of
 from meristem.tables.reading import read_table, table_of
@@ -134,7 +134,7 @@ def test_whole_numbers_stay_different_beyond_what_floats_hold(tmp_path):
     for first in (2**53, 2**63 - 2, 2**64 - 2, 2**80, -(2**63)):
         values = [first, first + 1, None, first]
         for column in (column_of("x", values), column_of("x", [*values, *range(2 * MOST_TEXTS)], known=[str(first + 1)])):
-            assert column.as_codes([str(first + 1), "17"])[:4].tolist() == [OTHER, 0, MISSING, OTHER]
+            assert column.as_codes([str(first + 1), "17"])[:4].tolist() == [UNSEEN, 0, MISSING, UNSEEN]
     kinds = {"int64": 2**53, "uint64": 2**64 - 2}
     frame = {name: pyarrow.array([first, first + 1, None], name) for name, first in kinds.items()}
     for table in (table_of(pyarrow.table(frame)), read_table(written(tmp_path, frame))):
@@ -144,7 +144,7 @@ def test_whole_numbers_stay_different_beyond_what_floats_hold(tmp_path):
     labels = Target.of(table_of({"y": [2**53, 2**53 + 1] * 20}), "y", None)
     assert labels.task == "class" and np.unique(labels.values).tolist() == [2**53, 2**53 + 1]
     both = column_of("x", [2**53, 2**53 + 0.5, 2**53 + 1])
-    assert both.as_codes(["9007199254740993"]).tolist() == [OTHER, OTHER, 0]
+    assert both.as_codes(["9007199254740993"]).tolist() == [UNSEEN, UNSEEN, 0]
 
 
 def test_known_texts_keep_their_codes_in_frames_and_parquet(tmp_path):
@@ -158,7 +158,7 @@ def test_known_texts_keep_their_codes_in_frames_and_parquet(tmp_path):
         read_table(written(tmp_path, frame), {"x": known}),
     ):
         assert table["x"].as_codes(known)[-3:].tolist() == [1, MISSING, 0] and table["y"].codes is None
-        assert (table["x"].as_codes(known)[:-3] == OTHER).all()
+        assert (table["x"].as_codes(known)[:-3] == UNSEEN).all()
         assert any(text.startswith("new ") for text in table["x"].texts)
 
 

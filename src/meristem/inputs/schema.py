@@ -38,7 +38,7 @@ class Schema:
         return [field.name for field in self.fields]
 
     @property
-    def texts(self) -> dict[str, tuple[str, ...]]:
+    def texts(self) -> dict[str, Sequence[str]]:
         """The categories of each column that has some: a reader keeps their codes."""
         return {field.name: field.texts for field in self.fields if field.kind == CATEGORY}
 

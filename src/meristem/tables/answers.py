@@ -10,7 +10,7 @@ Imports column and table; split, fitting and the model import it.
 import numpy as np
 
 from meristem.check import many, short
-from meristem.tables.column import MISSING
+from meristem.inputs.field import MISSING
 from meristem.tables.table import Table
 from meristem.tables.target import CLASS
 

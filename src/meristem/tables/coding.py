@@ -128,5 +128,5 @@ def _unlike(field: Field, column: Column) -> str:
         such = f", such as {text!r}" if text is not None else ""
         return f"{n:,} row{'s' * (n != 1)} of unseen categories{such}" if n else ""
     values = column.as_numbers() if field.kind == NUMBER else column.as_days()
-    n = int(np.isnan(values).sum()) - column.n_missing
+    n = int(np.isnan(values).sum()) - column.n_missing - column.n_blank
     return f"{n:,} row{'s' * (n != 1)} with something else than a {field.kind}, read as missing" if n else ""

@@ -1,7 +1,7 @@
 """A column of a table, and what its values can be read as: numbers, days, or one of a few texts.
 
     column.as_numbers()  column.as_days() → float64 [rows], NaN where a row has none
-    column.as_codes(["blue", "red"]) → int16 [rows], the place of each row's text among these; MISSING, OTHER
+    column.as_codes(["blue", "red"]) → int16 [rows], the place of each row's text among these; MISSING, UNSEEN
 
 Nothing is decided here (kinds.py does). As long as a column has at most 1,000 different texts, each row is the number of its
 text, two bytes, and numbers and days are read from the texts when someone asks; beyond that a row is a float64, and of texts
@@ -18,11 +18,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from meristem.inputs.texts import MISSING_TEXTS as MISSING_TEXTS
-from meristem.tables.scalars import EXACT, comma_number_of, days_of, number_of as number_of, whole_of
-
-MOST_TEXTS = 1000
-MISSING, OTHER = -1, -2  # codes of a row without a value, and with one that is not among the texts
+from meristem.inputs.field import MISSING, UNSEEN
+from meristem.tables.scalars import EXACT, comma_number_of, days_of, number_of, whole_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +28,7 @@ class Column:
 
     name: str
     rows: int
-    codes: np.ndarray | None = field(repr=False)  # int16 [rows], MISSING or OTHER where negative
+    codes: np.ndarray | None = field(repr=False)  # int16 [rows], MISSING or UNSEEN where negative
     texts: tuple[str, ...] = ()  # the first of them where there are no codes
     numbers: np.ndarray | None = field(default=None, repr=False)  # float64 [rows], NaN where there is none
     days: np.ndarray | None = field(default=None, repr=False)
@@ -59,7 +56,7 @@ class Column:
         return self._read(self.days, days_of)
 
     def as_codes(self, known: Sequence[str]) -> np.ndarray:
-        """Return the place of each row's text among `known`; MISSING, or OTHER where it is none of them.
+        """Return the place of each row's text among `known`; MISSING, or UNSEEN where it is none of them.
 
         Numbers of typed columns are compared with what the texts are as numbers, whole ones to the last digit.
 
@@ -71,13 +68,13 @@ class Column:
         """
         if self.codes is not None:
             places = {text: place for place, text in enumerate(known)}
-            table = np.array([*(places.get(text, OTHER) for text in self.texts), OTHER, MISSING], np.int16)
+            table = np.array([*(places.get(text, UNSEEN) for text in self.texts), UNSEEN, MISSING], np.int16)
             return table[self.codes]  # −1 and −2 are the last two
         numbers = self.as_numbers()
         is_missing = np.isnan(numbers) & np.isnan(self.as_days())
         if self.is_text is not None:
             is_missing &= ~self.is_text
-        codes = np.where(is_missing, MISSING, OTHER).astype(np.int16)
+        codes = np.where(is_missing, MISSING, UNSEEN).astype(np.int16)
         if self.own is None:
             # numbers that were texts are exact up to 2**53 only: beyond it two of them may be one float
             limit = EXACT if self.texts else np.inf

@@ -13,8 +13,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import DTypeLike
 
+from meristem.inputs.field import MISSING, MOST_TEXTS, UNSEEN
 from meristem.inputs.texts import MISSING_TEXTS, normalized, spellings
-from meristem.tables.column import MISSING, MOST_TEXTS, OTHER, Column
+from meristem.tables.column import Column
 from meristem.tables.scalars import DECIMAL_COMMA, comma_number_of, days_of, number_of
 
 GROWTH = 1.25
@@ -209,7 +210,7 @@ class Gatherer:
         return np.array([*codes, MISSING], np.int16)
 
     def _code_of(self, raw: str) -> int:
-        """The code of a text that is new, missing, or written with spaces; OTHER where there is no room for more."""
+        """The code of a text that is new, missing, or written with spaces; UNSEEN where there is no room for more."""
         code = self._code_of_raw.get(raw)
         if code is not None:
             return code
@@ -217,7 +218,7 @@ class Gatherer:
         if text in MISSING_TEXTS:
             code = MISSING
         elif self._is_bounded and n >= self._most:
-            return self._code_of_text.get(text, OTHER)
+            return self._code_of_text.get(text, UNSEEN)
         else:
             code = self._code_of_text.setdefault(text, n)
         if text != raw or code == MISSING:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meristem.tables.column import MOST_TEXTS, Column
+from meristem.inputs.field import CATEGORY, DATE, MOST_TEXTS, NUMBER
+from meristem.tables.column import Column
 
-NUMBER, DATE, CATEGORY, DROPPED = "number", "date", "category", "dropped"
+DROPPED = "dropped"  # beside the kinds of a field
 TOO_MANY = f"more than {MOST_TEXTS:,} categories"
 STRAYS = 0.01  # of the values, that may be something else than the rest
 

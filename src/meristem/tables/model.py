@@ -76,7 +76,8 @@ class TableModel:
 
     def table(self, frame: Any, **reading: Any) -> Table:
         """A frame or a file as this model reads it; `reading` are options of `read_table`."""
-        return tabled(frame, self.schema.texts, **reading)
+        classes = {self.target: [str(label) for label in self.classes.tolist()]} if self.task == CLASS else {}
+        return tabled(frame, self.schema.texts | classes, **reading)
 
     def doubts(self, frame: Any) -> list[str]:
         """What of a table is unlike the one that was learned from, a line each."""

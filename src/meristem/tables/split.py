@@ -18,9 +18,9 @@ from meristem.inputs.field import CATEGORY, NUMBER
 from meristem.inputs.schema import Schema, inputs_in_words
 from meristem.tables.answers import check_test_target
 from meristem.tables.coding import column_values, differences
-from meristem.tables.column import number_of
 from meristem.tables.learning import learn_schema
 from meristem.tables.reading import tabled
+from meristem.tables.scalars import number_of
 from meristem.tables.table import Table
 from meristem.tables.target import CLASS, MOST_NAMED, Target
 from meristem.tables.written import mistaken_of
@@ -60,7 +60,8 @@ class TableSplit:
         column = Target.of(table, target, task)
         if isinstance(test, bool) or not isinstance(test, int | float | np.number):
             schema = learn_schema(table, column.rows, without=[target])
-            other = tabled(test, schema.texts, **reading or {})
+            classes = {target: sorted(map(str, set(column.values[column.rows].tolist())))} if column.task == CLASS else {}
+            other = tabled(test, schema.texts | classes, **reading or {})
             return cls(table, column, column.rows, other, check_test_target(other, target, column.task), schema)
         train, held_out = split_rows(table, column, float(test), seed)
         return cls(table, column, train, table, held_out, learn_schema(table, train, without=[target]))

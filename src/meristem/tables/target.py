@@ -14,8 +14,9 @@ from typing import Self
 import numpy as np
 
 from meristem.check import short, unknown
-from meristem.tables.column import MISSING, MOST_TEXTS, Column
-from meristem.tables.kinds import DATE, NUMBER, kind_of
+from meristem.inputs.field import DATE, MISSING, MOST_TEXTS, NUMBER
+from meristem.tables.column import Column
+from meristem.tables.kinds import kind_of
 from meristem.tables.table import Table
 from meristem.tables.written import Mistaken, mistaken_of
 

@@ -8,7 +8,8 @@ column and scalars; frames and batches import it.
 
 import numpy as np
 
-from meristem.tables.column import MISSING, Column
+from meristem.inputs.field import MISSING
+from meristem.tables.column import Column
 from meristem.tables.scalars import PER_DAY, days_of_counts
 
 WANTED = "give numbers, texts, dates or booleans"

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from meristem.check import short
+from meristem.inputs.field import DATE, NUMBER
 from meristem.tables.column import Column
-from meristem.tables.kinds import DATE, NUMBER, kind_of
+from meristem.tables.kinds import kind_of
 from meristem.tables.scalars import days_of, number_of
 
 MOST = 0.8  # of the rows
