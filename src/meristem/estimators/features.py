@@ -91,7 +91,7 @@ def named(error: Exception, what: str) -> Exception:
 def value_error(X: Any) -> ValueError | None:
     """What to say of the first column that holds what is no number; None where there is none.
 
-    >>> print(text_error([[1, "red"], [2, "blue"]]))
+    >>> print(value_error([[1, "red"], [2, "blue"]]))
     X holds text in column 1, such as 'red'; encode it first: OneHotEncoder or OrdinalEncoder of scikit-learn, in a pipeline.
     """
     if getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
