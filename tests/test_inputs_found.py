@@ -180,7 +180,7 @@ def test_quantiles_of_a_table(tmp_path):
     assert model.score(frame) == pytest.approx(1 - ((frame["y"] - predicted[:, 1]) ** 2).sum() / 150 / np.var(frame["y"]))
     (got,) = asked(model.to_onnx(tmp_path / "model.onnx"), {"x": x[:, None]})
     np.testing.assert_allclose(got, predicted, rtol=0, atol=1e-5)
-    assert "quantile" in model.report(tmp_path / "report.html").read_text().lower() or True
+    assert f"{model.facts['score']['value']:.3f}" in model.report(tmp_path / "report.html").read_text()
     model.save(tmp_path / "model.safetensors")
     pandas.DataFrame(frame).to_csv(tmp_path / "new.csv", index=False)
     done = meristem_here("predict", tmp_path / "model.safetensors", tmp_path / "new.csv")
@@ -192,9 +192,7 @@ def test_quantiles_of_a_table(tmp_path):
 def test_a_date_in_a_frame_of_an_estimator_is_named():
     frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0], "when": pandas.to_datetime(["2020-01-01"] * 3)})
     for columns in (["size", "when"], ["when"]):
-        with pytest.raises(
-            ValueError, match=r"^X holds the type datetime64\[.*\] in column 'when', which is no number; .*fit_table"
-        ):
+        with pytest.raises(ValueError, match=r"^X holds the type datetime64\[.*\] in column 'when', .*fit_table"):
             meristem.TunnelClassifier(**PLAIN).fit(frame[columns], [0, 1, 0])
 
 
@@ -225,11 +223,11 @@ def test_whole_numbers_that_a_float_merges_are_two_labels(tmp_path):
     ("columns", "message"),
     [
         ({"": [1.0, 2.0] * 15, "y": list("ab") * 15}, "column 1 of 2 has no name"),
-        ({"a": ["x\udc80", "z"] * 15, "y": list("ab") * 15}, "column 'a'"),
+        ({"a": ["x\udc80", "z"] * 15, "y": list("ab") * 15}, "[Cc]olumn 'a' holds"),
         ({"a\udc80": [1.0, 2.0] * 15, "y": list("ab") * 15}, r"a\\udc80"),
         (
             {"a": [1e200, 2e200, 3e200] * 10, "b": [1.0, 2.0] * 15, "y": list("ab") * 15},
-            "column 'a' holds numbers whose squares",
+            "column 'a' .* whose squares",
         ),
     ],
     ids=["no name", "surrogate", "name", "squares"],

@@ -135,7 +135,7 @@ def _keeping(folder: RunFolder, *, is_kept: bool) -> Iterator[Checkpoints]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without scikit-learn's doubts about classes: there are our own (tables/understanding.py)."""
+    """Without scikit-learn's doubts about classes: there are our own (tables/split.py)."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)

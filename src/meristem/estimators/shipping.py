@@ -22,7 +22,11 @@ class Shipping:
         save(path, self)
 
     def to_onnx(self, path: PATHS) -> Path:
-        """Write the compact network as an ONNX file, scaling and probabilities included; input "X" [N, features], float32."""
+        """Write the compact network as an ONNX file, scaling and probabilities included.
+
+        Its input is "X" [N, features], float32; double where rounding a column to float32 would change what is said, such as
+        seconds since 1970.
+        """
         from meristem.export import onnx_of
 
         check_is_fitted(self)

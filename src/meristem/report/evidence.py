@@ -214,7 +214,7 @@ def _mattering(model: Any, judge: Judge, X: Any, off: np.ndarray, inputs: Inputs
     is_read, names, groups = read_features(model), inputs.column_names, inputs.groups
     used = [bool(is_read[group].any()) for group in groups]
 
-    def cost(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def cost(x: Any, rows: np.ndarray) -> np.ndarray:
         return judge.part(rows).off(said_of(model, outputs_of(model, x), judge))
 
     kept = [place for place, one in enumerate(used) if one]

@@ -5,7 +5,7 @@
 In this order: a column without a value, or with the same in every row, is dropped; one whose values are numbers, all but one in
 a hundred at most, is of numbers (the others count as missing); the same of dates; of at most 1,000 different texts it is of
 categories; others, such as names and numbers of orders, are dropped. Whitespace alone is neither number nor date nor anything
-else. Imports column.py; encoding and target import it.
+else. Imports column.py; learning and target import it.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
     learn_schema(table, rows, without=["price"]) → Schema
 
 A category rarer than one in a thousand rows, or that occurs once, shares the feature "(other)". Imports kinds and inputs;
-understanding imports it.
+split imports it.
 """
 
 from collections.abc import Collection

@@ -4,7 +4,7 @@
 
 Nothing is read from such texts: whether 1,234 is a thousand and whether 7/2 is in July, only who wrote them knows. A column is
 mistaken where most of its rows look like numbers, or like dates, and too many are written so that none can be read; of one with
-more texts than are kept, its first texts say so. Imports column and kinds; target and understanding import it.
+more texts than are kept, its first texts say so. Imports column and kinds; target and split import it.
 """
 
 import re
