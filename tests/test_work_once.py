@@ -23,7 +23,7 @@ def counted(call, **functions):
     profile = cProfile.Profile()
     profile.runcall(call)
     stats = pstats.Stats(profile).stats
-    found = {name: 0 for name in functions}
+    found = dict.fromkeys(functions, 0)
     for (file, _, function), (_, calls, *_) in stats.items():
         for name, (place, wanted) in functions.items():
             if file.endswith(place) and function == wanted:
