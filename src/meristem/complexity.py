@@ -4,13 +4,13 @@
     budding           s_m = 1 + (1 − γ_m)(s_left + s_right), s = s_root; hard: the number of nodes
     plain, residual   every unit counts 1
 
-What a network costs to keep and to run, exactly and as a price (`nn/body.py`, `Maps`):
+What a network costs to keep and to run, exactly and as a price (`nn/axes.py`):
 
     parameters(network), multiply_adds(network)              of the compact network, as it is shipped
     soft_parameters, soft_multiply_adds                      of its matrices one after the other, each gate by how open it is:
                                                              exact where gates are 0 or 1, and differentiable
 
-Each body says its own sizes (`nn/body.py`); here they are asked of a network and its inputs [n, features], of a body and the
+All of it is derived from the axes that a body declares; here it is asked of a network and its inputs [n, features], of a body and the
 inputs [n, width] that reach it, or of any model with bodies in it.
 """
 
@@ -21,9 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from meristem.nn.body import Body, Maps, bodies_of
+from meristem.gate import fully_open, is_confined
+from meristem.nn import axes
+from meristem.nn.body import Body, bodies_of
 from meristem.nn.network import Network
-from meristem.nn.trunk import counted, trunk_of
 
 PRICES = ["units", "parameters", "multiply-adds"]
 UNIT = 50  # parameters or multiply-adds that cost as much as a unit
@@ -40,8 +41,15 @@ def layer_sizes(model: Any, inputs: Inputs, weight: Float[Array | np.ndarray, " 
     [0.0, 0.0]
     """
     if isinstance(model, Network):
-        return model.body.sizes(jax.vmap(model.embedded)(jnp.asarray(inputs)), weight)
-    return jnp.concatenate([body.sizes(jnp.asarray(inputs), weight) for body in _bodies(model)])
+        return body_sizes(model.body, jax.vmap(model.embedded)(jnp.asarray(inputs)), weight)
+    return jnp.concatenate([body_sizes(body, jnp.asarray(inputs), weight) for body in _bodies(model)])
+
+
+def body_sizes(
+    body: Body, inputs: Inputs | None = None, weight: Float[Array | np.ndarray, " n"] | None = None
+) -> Float[Array, " layers"]:
+    """The soft size of each layer of a body, over the inputs that reach it where it depends on them."""
+    return axes.layer_sizes(body.axes(inputs, weight))
 
 
 def soft_size(model: Any, inputs: Inputs) -> Float[Array, ""]:
@@ -66,7 +74,7 @@ def hard_size(model: Any) -> Int[Array, ""]:
     >>> int(hard_size(Budding(width=3, key=jax.random.key(0))))
     1
     """
-    return jnp.stack([body.hard_size() for body in _bodies(model)]).sum(dtype=jnp.int32)
+    return jnp.stack([axes.hard_size(body.axes()) for body in _bodies(model)]).sum(dtype=jnp.int32)
 
 
 def soft_cost(network: Network, price: str) -> Float[Array, ""]:
@@ -102,27 +110,16 @@ def multiply_adds(network: Network) -> int:
 
 
 def soft_parameters(network: Network) -> Float[Array, ""]:
-    """Σ rows · (columns + biases and gates) over the network's matrices, as far as they are open."""
-    return sum(((one.rows * (one.columns + one.besides)).sum() for one in _maps(network)), start=jnp.zeros(()))
+    """The numbers of all its arrays that are shipped, as far as they are open."""
+    return axes.soft_parameters(network, network.axes())
 
 
 def soft_multiply_adds(network: Network) -> Float[Array, ""]:
-    """Σ rows · columns over the network's matrices, as far as they are open."""
-    return sum(((one.rows * one.columns).sum() for one in _maps(network)), start=jnp.zeros(()))
+    """The products of all its maps for one sample, as far as they are open."""
+    return axes.soft_multiply_adds(network, network.axes())
 
 
 SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}
-
-
-def _maps(network: Network) -> list[Maps]:
-    """Embedding, body and head. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing."""
-    embed, head = network.embed.weight, network.head.weight
-    dimensions = counted(trunk_of(network.body), embed.shape[0]).sum()[None]
-    inputs = (embed != 0).any(0).astype(embed.dtype)
-    if network.features is not None:
-        inputs = inputs * network.features.value
-    outputs = (head != 0).any(1).sum(dtype=head.dtype)[None]
-    return [Maps(dimensions, inputs.sum()[None], 0), network.body.maps(), Maps(outputs, dimensions, 1)]
 
 
 def _bodies(model: Any) -> list[Body]:
@@ -130,3 +127,12 @@ def _bodies(model: Any) -> list[Body]:
     if not bodies:
         raise TypeError(f"No measure of complexity is known for a {type(model).__name__}: it has no meristem.nn.Body in it.")
     return bodies
+
+
+def live_parameters(body: Body) -> int:
+    """The numbers of a body that its output depends on, its gates included. A host function."""
+    hard = fully_open(body)
+    stored = round(float(axes.soft_parameters(hard, hard.axes())))
+    gates = jax.tree.leaves(body, is_leaf=is_confined)
+    single = sum(is_confined(gate) and gate.value.ndim == 0 for gate in gates)
+    return stored + (0 if body.is_layered else int(axes.hard_size(body.axes()))) + single

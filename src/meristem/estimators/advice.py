@@ -34,7 +34,8 @@ def advice_on_failure(run: Run, constant_error: Callable[[], float]) -> str | No
 def advice_on_size(body: Body, run: Run, constant_error: Callable[[], float]) -> str | None:
     """One line on the size of the best model's body, or None; `constant_error()` is that of a constant prediction."""
     waited = bool(((run.history["waited"] > 0) & (run.history["most_leaves"] >= run.max_capacity)).any())
-    crowded, unopened = body.crowded(most=run.max_capacity, waited=waited), body.unopened()
+    structure = body.structure()
+    crowded, unopened = structure.crowded(most=run.max_capacity, waited=waited), structure.unopened()
     if crowded is not None or unopened is None:
         return crowded
     error, constant = float(run.history["error"][int(run.best_epoch) - 1]), constant_error()

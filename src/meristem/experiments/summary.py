@@ -17,6 +17,7 @@ import numpy as np
 
 import meristem
 from meristem.compact import n_parameters
+from meristem.complexity import live_parameters
 from meristem.files.whole import not_written
 from meristem.nn import Network
 from meristem.train.measure import Measures
@@ -85,7 +86,7 @@ def _trained(model: Any) -> int:
 
 
 def _live(network: Network) -> int:
-    return int(network.body.live_parameters()) + _trained((network.embed, network.head))
+    return live_parameters(network.body) + _trained((network.embed, network.head))
 
 
 def command() -> str:

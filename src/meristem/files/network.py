@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.check import cut
+from meristem.complexity import body_sizes
 from meristem.files.arrays import Arrays, by_path, check, fill, on_device
 from meristem.files.document import in_one_line
 from meristem.files.meaning import check_network
@@ -186,7 +187,7 @@ def n_layers(structure: Structure, kinds: Kinds = ()) -> int:
 def _known_layers(text: str, kinds: tuple[type, ...]) -> int:
     alone = shapes(json.loads(text), kinds)
     inputs = jax.ShapeDtypeStruct((1, alone.embed.weight.shape[0]), alone.embed.weight.dtype)
-    return int(jax.eval_shape(lambda body, inputs: body.sizes(inputs), alone.body, inputs).shape[0])
+    return int(jax.eval_shape(lambda body, inputs: body_sizes(body, inputs), alone.body, inputs).shape[0])
 
 
 def body_class(name: Any, kinds: Kinds) -> type[Body]:

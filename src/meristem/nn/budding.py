@@ -31,11 +31,12 @@ from meristem.gate import Confined
 from meristem.memory import check_room
 from meristem.nn import growth
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Axes, Body, Dormant, GrowthInfo, Maps
+from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
+from meristem.nn.body import Body, Dormant, GrowthInfo
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
 from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of, living, n_leaves, seedling, spans
-from meristem.nn.trunk import counted, living_squares, read, trunk_gates, with_price
+from meristem.nn.trunk import read, trunk_gates, with_price
 
 PROBES = ["bud", "zero"]
 ROOTS = ["layer", "identity"]
@@ -147,78 +148,46 @@ class Budding(Body):
         alive = living(self.depth)
         return y, jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
 
-    def half_norm(self) -> Float[Array, ""]:
-        total = 0.5 * living_squares(jnp.where(living(self.depth)[:, None, None], self.weight, 0), self.trunk)
-        # Behind a closed root no error reaches the tree; under Adam L2 alone would shrink it at the full rate.
-        return total if self.identity is None else jnp.where(self.identity.value < 1, total, 0)
-
     # Sizes ------------------------------------------------------------------------------------------------------------------
 
-    def sizes(
-        self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
-    ) -> Float[Array, " 1"]:
-        """Equation 8 without recursion: s = Σ_m Π (1 − γ_a) over the ancestors a of m."""
-        alive, inner = living(self.depth), self.depth >= 0
-        index = jnp.arange(self.capacity, dtype=self.depth.dtype)
-        first, last = spans(self.depth)
-        factor = (1 - inner_of(self.leafness.value, 0.0))[:, None]  # [ancestor, node]
-        above_leaf = (first[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])
-        above_inner = above_leaf & (first[:, None] < index[None, :]) & (index[:, None] != index[None, :])
-        leaves = jnp.where(above_leaf, factor, 1).prod(0)
-        inners = jnp.where(above_inner, factor, 1).prod(0)
-        size = (jnp.where(alive, leaves, 0) + jnp.where(inner, inners, 0)).sum()[None]
-        return size if self.identity is None else (1 - self.identity.value) * size
+    def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
+        # What an optimizer is given has no integers and no buds in it; the shapes are the same.
+        depth = seedling(self.capacity) if self.depth is None else self.depth
+        identity = None if self.identity is None or self.identity.value is None else self.identity
 
-    def maps(self) -> Maps:
-        """A leaf is there as far as every node is open in whose right part it stands."""
-        index = jnp.arange(self.capacity, dtype=self.depth.dtype)
-        last = spans(self.depth)[1]
-        on_the_right = (index[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])  # [node, leaf]
-        gamma = inner_of(self.leafness.value, 0.0)[:, None]
-        leaves = jnp.where(living(self.depth), jnp.where(on_the_right, 1 - gamma, 1).prod(0), 0)
-        if self.identity is not None:
-            leaves = (1 - self.identity.value) * leaves
-        there = counted(self.trunk, self.width).sum()
-        return Maps(leaves * there, jnp.full(self.capacity, there), 1)
+        def copied(openness: Array) -> Array:
+            return openness if identity is None else (1 - identity.value) * openness
+
+        def behind(is_there: Array) -> Array:
+            return is_there if identity is None else is_there & (identity.value < 1)
+
+        arrays = declare(
+            self,
+            weight=ArrayAxes(("leaf", "row", TRUNK), MAP),
+            bias=ArrayAxes(("leaf", "row"), STORED),
+            bud=Bud(ArrayAxes(("bud", "row", TRUNK)), ArrayAxes(("bud", "row"))),
+            leafness=ArrayAxes(("node",)),
+            trunk=ArrayAxes((TRUNK,)),
+        )
+        leaf = Axis(
+            lambda: copied(leaf_openness(self.leafness.value, depth)),
+            lambda: behind(living(depth)),
+            depth=lambda: depth + 1,
+        )
+        node = Axis(
+            lambda: copied(node_openness(self.leafness.value, depth)),
+            lambda: behind(in_order(living(depth), depth >= 0)),
+            depth=lambda: in_order(leaf_depth(depth), jnp.maximum(depth, 0)),
+        )
+        bud = Axis(depth=lambda: leaf_depth(depth) + 1)
+        axes = {"leaf": leaf, "bud": bud, "node": node, "row": Axis(on=TRUNK), TRUNK: gate_axis(self.trunk)}
+        return Axes(arrays, axes, size="node")
 
     @property
     def takes_embedding(self) -> bool:
         return self.identity is None
 
-    def hard_size(self) -> Int[Array, ""]:
-        nodes = 2 * self.n_leaves - 1
-        return nodes if self.identity is None else jnp.where(self.identity.value < 1, nodes, 0)
-
-    def live_parameters(self) -> Int[Array, ""]:
-        """The layers, and a γ for every node."""
-        layers = self.n_leaves * (self.width * self.width + self.width) + self.hard_size()
-        return layers if self.identity is None else jnp.where(self.identity.value < 1, layers, 0) + 1
-
     # Training ---------------------------------------------------------------------------------------------------------------
-
-    def depths(self) -> Self:
-        # What an optimizer is given has no integers and no buds in it; the shapes are the same.
-        depth = seedling(self.capacity) if self.depth is None else self.depth
-        layer, leaf = depth + 1, leaf_depth(depth)
-        node = in_order(leaf, jnp.maximum(depth, 0))
-        dormant = None if self.bud.weight is None else leaf + 1
-        mine = eqx.tree_at(
-            lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness.value),
-            self,
-            (layer, layer, dormant, dormant, node),
-            is_leaf=lambda node: node is None,
-        )
-        zero = jnp.zeros((), jnp.int32)
-        if self.identity is not None:
-            mine = eqx.tree_at(lambda b: b.identity.value, mine, zero)
-        return mine if self.trunk is None else eqx.tree_at(lambda b: b.trunk.value, mine, zero)
-
-    def trunk_axes(self) -> Self:
-        def axes(leaf: Any) -> Axes:
-            return Axes({3: (-2, -1), 2: (-1,)}.get(leaf.ndim, ()))
-
-        mine = jax.tree.map(axes, self)
-        return mine if self.trunk is None else eqx.tree_at(lambda b: b.trunk.value, mine, Axes((-1,)))
 
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
         return growth.close_and_open(self, mirrors, key)
@@ -237,17 +206,6 @@ class Budding(Body):
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Nodes:
         identity = None if self.identity is None else float(self.identity.value)
         return Nodes(np.asarray(self.depth), np.asarray(self.leafness.value), identity)
-
-    def unopened(self) -> str | None:
-        if self.identity is not None and float(self.identity.value) == 1:
-            return "the tree is still a copy of its input"
-        return "the tree is still a single layer" if int(self.in_use()) == 1 else None
-
-    def crowded(self, *, most: int, waited: bool) -> str | None:
-        leaves = int(self.in_use())
-        if not waited or leaves < most:
-            return None
-        return f"The tree has all of its {leaves} leaves and wanted more: raise max_leaves, or raise penalty."
 
     # Files ------------------------------------------------------------------------------------------------------------------
 
@@ -269,6 +227,28 @@ def _combine(row: Float[Array, " capacity"], outputs: list[Float[Array, " width"
     for scale, output in zip(scales[1:], outputs[1:], strict=False):
         total = total + scale * output
     return total
+
+
+def node_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " nodes"]:
+    """How open each node is, in the tree's order: Π (1 − γ_a) over its ancestors a. Their sum is equation 8 without recursion."""
+    alive, inner = living(depth), depth >= 0
+    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
+    first, last = spans(depth)
+    factor = (1 - inner_of(leafness, 0.0))[:, None]  # [ancestor, node]
+    above_leaf = (first[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])
+    above_inner = above_leaf & (first[:, None] < index[None, :]) & (index[:, None] != index[None, :])
+    leaves = jnp.where(above_leaf, factor, 1).prod(0)
+    inners = jnp.where(above_inner, factor, 1).prod(0)
+    return in_order(jnp.where(alive, leaves, 0), jnp.where(inner, inners, 0))
+
+
+def leaf_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " capacity"]:
+    """How open each leaf's layer is: as far as every node is open in whose right part it stands."""
+    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
+    last = spans(depth)[1]
+    on_the_right = (index[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])  # [node, leaf]
+    gamma = inner_of(leafness, 0.0)[:, None]
+    return jnp.where(living(depth), jnp.where(on_the_right, 1 - gamma, 1).prod(0), 0)
 
 
 def mixing(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, "capacity capacity"]:

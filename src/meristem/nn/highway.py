@@ -4,22 +4,23 @@ h_l = g_l(h) · σ(W_l h + b_l) + (1 − g_l(h)) · h,      g_l(h) = sigmoid(V_l
 price = Σ_l Σ_k g_lk(h)                                 (penalized only where one asks for it)
 """
 
-from typing import Any, Self
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Body, Maps, by_layer, layered_axes, weighted_mean
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered
+from meristem.nn.body import Body, weighted_mean
 from meristem.nn.deep import through
 from meristem.nn.linear import glorot, he_layer
 from meristem.nn.structure import Gates
-from meristem.nn.trunk import among, counted, living_squares, read, trunk_gates, with_price
+from meristem.nn.trunk import among, read, trunk_gates, with_price
 
 BLOCK = 4096  # samples
 
@@ -78,18 +79,17 @@ class Highway(Body):
         """g_lk(x), for the soft size of equation 7."""
         return self._run(x)[1]
 
-    def half_norm(self) -> Float[Array, ""]:
-        return 0.5 * (living_squares(self.weight, self.trunk) + living_squares(self.gate_weight, self.trunk))
+    def axes(self, inputs: Float[Array, "n width"] | None = None, weight: Any = None) -> Axes:
+        """With inputs a unit is as open as its gate is on average over them, each by its weight."""
+        maps = ArrayAxes(("layer", "unit", TRUNK), MAP)
+        arrays = {"weight": maps, "bias": UNITS, "gate_weight": maps, "gate_bias": UNITS, "trunk": ArrayAxes((TRUNK,))}
 
-    def depths(self) -> Self:
-        return by_layer(self)
+        def openness() -> Array:
+            if inputs is None:
+                return jnp.ones(self.bias.shape, self.bias.dtype)
+            return weighted_mean(jax.vmap(self.gates)(inputs), weight)
 
-    def trunk_axes(self) -> Self:
-        return layered_axes(self)
-
-    def maps(self) -> Maps:
-        there = counted(self.trunk, self.width).sum()
-        return Maps(jnp.full(self.depth, 2 * there), jnp.full(self.depth, there), 1)
+        return layered(declare(self, **arrays), self.depth, self.trunk, openness)
 
     @property
     def width(self) -> int:
@@ -102,14 +102,6 @@ class Highway(Body):
     @property
     def learn_width(self) -> bool:
         return self.trunk is not None
-
-    def sizes(
-        self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
-    ) -> Float[Array, " layers"]:
-        return weighted_mean(jax.vmap(lambda x: among(self.trunk, self.gates(x)).sum(1))(inputs), weight)
-
-    def hard_size(self) -> Int[Array, ""]:
-        return self.depth * among(self.trunk, jnp.ones(self.width, jnp.int32)).sum(dtype=jnp.int32)
 
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
         if inputs is None:

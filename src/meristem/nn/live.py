@@ -3,21 +3,22 @@
     taken(tree, network, live) → small           what `live` names of a network, or of what an optimizer keeps for one
     put(tree, small, network, live) → tree       the tree with what has become of it
 
-`live` is made of indices, and so is the place of every array: one list for each of its axes (`Mesh`, `Body.mesh`). An index
-that is one too large stands for nothing; it is read as 0, a closed gate, and written nowhere. So the shapes of `live` need not
-be exact, and many structures share few of them. The small network computes the same, its sums in another order.
+`live` is made of indices, and so is the place of every array: one list for each of its axes, by name. index == size is padding:
+it is read as 0, a closed gate, and written nowhere. So the shapes of `live` need not be exact, and many structures share few of
+them. The small network computes the same, its sums in another order.
 
-Imports nn.body and nn.network; train.live imports it.
+Imports nn.axes, nn.body and nn.network; train.live imports it.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
-from meristem.nn.body import Live, Mesh, is_mesh
+from meristem.nn.axes import TRUNK, ArrayAxes, is_array_axes
+from meristem.nn.body import Live
 from meristem.nn.network import Network
 
 
@@ -33,20 +34,31 @@ def put(tree: Network, small: Network, network: Network, live: Live) -> Network:
     return jax.tree.map(_written, _meshes(network, live), tree, unpacked, is_leaf=is_mesh)
 
 
+class Mesh(NamedTuple):
+    """Where an array is on what is open: for each axis the indices, [n], or [layers, n] where they differ by layer."""
+
+    axes: tuple[Int[Array, "..."], ...]
+
+
+def is_mesh(node: Any) -> bool:
+    return isinstance(node, Mesh)
+
+
 def _meshes(network: Network, live: Live) -> Any:
     """The place of every array of a network."""
-    ends = (network.embed, network.head, network.features)
-    places = jax.tree.map(lambda leaf: Mesh(tuple(map(jnp.arange, leaf.shape))), ends)
-    embed, head, features = eqx.tree_at(
-        lambda e: (e[0].weight, e[1].weight),
-        places,
-        (
-            Mesh((live.dims, jnp.arange(network.embed.weight.shape[1]))),
-            Mesh((jnp.arange(network.head.weight.shape[0]), live.dims)),
-        ),
-        is_leaf=is_mesh,
-    )
-    return Network(embed, network.body.mesh(live), head, features=features)
+    declared = network.axes()
+    indices = dict.fromkeys(declared.standing_on(TRUNK), live.dims)
+    for name, axis in declared.axes.items():
+        if axis.closable and axis.per is not None:
+            indices |= {name: live.rows, axis.per: live.layers}
+
+    def mesh(entry: ArrayAxes, leaf: Array) -> Mesh:
+        names = (*[""] * (leaf.ndim - len(entry.names)), *entry.names)
+        return Mesh(
+            tuple(indices[name] if name in indices else jnp.arange(n) for name, n in zip(names, leaf.shape, strict=True))
+        )
+
+    return jax.tree.map(mesh, declared.arrays, network, is_leaf=is_array_axes)
 
 
 def _read(mesh: Mesh, values: Array | None) -> Any:

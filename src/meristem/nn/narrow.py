@@ -1,40 +1,16 @@
-"""A network on some of the dimensions of its trunk: what is closed is left out.
+"""A network on the open dimensions of its trunk: what is closed is left out.
 
-    take(tree, axes, dims)              the same tree with these dimensions alone
-    without_trunk(network)              the same function by a network of fixed width
+    without_trunk(network) → the same function by a network of fixed width, and which dimensions
 
-`axes` is what a body says of its arrays (`Body.trunk_axes`), or the like. Host functions: shapes change.
+A host function: shapes change. Imports axes; compaction imports it.
 """
 
-from typing import Any, TypeVar
+from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
 
-from meristem.nn.body import Axes
-
-T = TypeVar("T")
-
-
-def is_axes(node: Any) -> bool:
-    return isinstance(node, Axes)
-
-
-def take(tree: T, axes: Any, dims: np.ndarray) -> T:
-    """The tree with these dimensions of the trunk alone, of NumPy's arrays; axes are counted from the last.
-
-    >>> take({"bias": np.arange(3)}, {"bias": Axes((-1,))}, np.array([0, 2]))["bias"].tolist()
-    [0, 2]
-    """
-
-    def one(mine: Axes, leaf: Any) -> Any:
-        values = np.asarray(leaf)
-        for axis in mine.axes:
-            values = values.take(dims, axis)
-        return values
-
-    return jax.tree.map(one, axes, tree, is_leaf=is_axes)
+from meristem.nn.axes import TRUNK, read_scaled, take
 
 
 def without_trunk(network: Any) -> tuple[Any, np.ndarray]:
@@ -46,14 +22,6 @@ def without_trunk(network: Any) -> tuple[Any, np.ndarray]:
     body = network.body
     gates = np.asarray(body.trunk.value, np.float64)
     dims = np.flatnonzero(gates) if gates.any() else np.zeros(1, int)
-    axes = body.trunk_axes()
-
-    def scaled(mine: Axes, leaf: Any) -> Any:
-        return leaf * gates[dims] if mine.axes == (-2, -1) else leaf
-
-    small = jax.tree.map(scaled, axes, take(body, axes, dims), is_leaf=is_axes)
-    embed, head = np.asarray(network.embed.weight), np.asarray(network.head.weight, np.float64)
-    trimmed = eqx.tree_at(
-        lambda n: (n.embed.weight, n.head.weight, n.body), network, (embed[dims], head[:, dims] * gates[dims], small)
-    )
-    return eqx.tree_at(lambda n: n.body.trunk, trimmed, None), dims
+    declared = network.axes()
+    small = read_scaled(take(network, declared, TRUNK, dims), declared, TRUNK, gates[dims])
+    return eqx.tree_at(lambda n: n.body.trunk, small, None), dims

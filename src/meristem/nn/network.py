@@ -4,6 +4,7 @@ y = head(body(E (f ⊙ x)))        f ∈ [0, 1]^n_in, a gate for each input, whe
 """
 
 import inspect
+from dataclasses import replace
 from typing import Any, Self
 
 import equinox as eqx
@@ -13,12 +14,12 @@ from jaxtyping import Array, Float
 
 from meristem.check import as_key, check_size, unknown
 from meristem.gate import Confined
+from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, half_norm
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
 from meristem.nn.highway import Highway
 from meristem.nn.linear import Linear
 from meristem.nn.stack import Plain, Residual
-from meristem.nn.trunk import trunk_of
 from meristem.nn.tunnel import Tunnel
 
 MAX_WIDTH = 64  # of a trunk that learns its width
@@ -93,14 +94,35 @@ class Network(eqx.Module):
         """What reaches the body."""
         return self.embed(x if self.features is None else self.features.value * x)
 
+    def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
+        """The axes of embedding, body and head; the trunk is one axis of all three. `inputs` are those that reach the body.
+
+        Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing.
+        """
+        body = self.body.axes() if inputs is None else self.body.axes(inputs, weight)
+        embed, head, features = self.embed.weight, self.head.weight, self.features
+
+        def used() -> Array:
+            own = (embed != 0).any(0).astype(embed.dtype)
+            return own if features is None else own * features.value
+
+        arrays = Network(
+            declare(self.embed, weight=ArrayAxes((TRUNK, "input"), MAP)),
+            body.arrays,
+            declare(self.head, weight=ArrayAxes(("output", TRUNK), MAP), bias=ArrayAxes(("output",), STORED)),
+            features=jax.tree.map(lambda _: ArrayAxes(("input",)), features),
+        )
+        ends = {
+            "input": Axis(used, None if features is None else lambda: features.is_open),
+            "output": Axis(lambda: (head != 0).any(1).astype(head.dtype)),
+        }
+        return Axes(arrays, {TRUNK: Axis(), **body.axes, **ends}, body.size)
+
     def half_norm(self) -> Float[Array, ""]:
         """½ ‖W‖² over what is open of embed, body and head."""
-        embed, head, trunk = self.embed.weight**2, self.head.weight**2, trunk_of(self.body)
-        if trunk is not None:
-            embed, head = jnp.where(trunk.is_open[:, None], embed, 0), jnp.where(trunk.is_open[None, :], head, 0)
-        if self.features is not None:
-            embed = jnp.where(self.features.is_open[None, :], embed, 0)
-        return 0.5 * (embed.sum() + head.sum()) + self.body.half_norm()
+        declared = self.axes()
+        ends = replace(declared, arrays=(declared.arrays.embed, declared.arrays.head))
+        return half_norm((self.embed, self.head), ends) + half_norm(self.body, replace(declared, arrays=declared.arrays.body))
 
     def compact(self) -> Any:
         """Exactly the live network, as a `meristem.compact.CompactNetwork`.

@@ -5,21 +5,22 @@ residual  h_l = σ(W_l h_{l−1} + b_l) + h_{l−1}
 price = 0, or Σ t where the width of the trunk is learned (trunk.py)
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.nn.activation import ACTIVATIONS, check_activation
-from meristem.nn.body import Body, Maps, by_layer, layered_axes
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered, size_openness
+from meristem.nn.body import Body
 from meristem.nn.deep import through
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Gates
-from meristem.nn.trunk import among, counted, living_squares, read, trunk_gates, with_price
+from meristem.nn.trunk import read, trunk_gates, with_price
 
 
 class Plain(Body):
@@ -53,18 +54,13 @@ class Plain(Body):
         x, _ = through(step, x, (self.weight, self.bias))
         return read(self.trunk, x), with_price(self.trunk, jnp.zeros((), x.dtype))
 
-    def half_norm(self) -> Float[Array, ""]:
-        return 0.5 * living_squares(self.weight, self.trunk)
-
-    def depths(self) -> Self:
-        return by_layer(self)
-
-    def trunk_axes(self) -> Self:
-        return layered_axes(self)
-
-    def maps(self) -> Maps:
-        there = counted(self.trunk, self.width).sum()
-        return Maps(jnp.full(self.depth, there), jnp.full(self.depth, there), 1)
+    def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
+        return layered(
+            declare(self, weight=ArrayAxes(("layer", "unit", TRUNK), MAP), bias=UNITS, trunk=ArrayAxes((TRUNK,))),
+            self.depth,
+            self.trunk,
+            lambda: jnp.ones(self.bias.shape, self.bias.dtype),
+        )
 
     @property
     def takes_embedding(self) -> bool:
@@ -82,17 +78,10 @@ class Plain(Body):
     def learn_width(self) -> bool:
         return self.trunk is not None
 
-    def sizes(
-        self, inputs: Float[Array, "n width"], weight: Float[Array | np.ndarray, " n"] | None = None
-    ) -> Float[Array, " layers"]:
-        return jnp.full(self.depth, among(self.trunk, jnp.ones(self.width)).sum())
-
-    def hard_size(self) -> Int[Array, ""]:
-        return self.depth * among(self.trunk, jnp.ones(self.width, jnp.int32)).sum(dtype=jnp.int32)
-
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
-        there = np.asarray(among(self.trunk, jnp.ones(self.bias.shape)))
-        return Gates(there, "fixed", "each added to its input" if self.skip else "without gates")
+        return Gates(
+            np.asarray(size_openness(self.axes())), "fixed", "each added to its input" if self.skip else "without gates"
+        )
 
 
 class Residual(Plain):

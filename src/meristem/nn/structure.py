@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+SHUT = 0.05  # a gate below it hardly does anything
+OPEN = 0.95  # of the units with gates above 1/2: it wants more room
+
 
 @dataclass(frozen=True, eq=False)
 class Gates:
@@ -22,6 +25,23 @@ class Gates:
     values: np.ndarray
     source: str
     remark: str = ""
+
+    def unopened(self) -> str | None:
+        """A clause that says so where hardly anything has opened."""
+        if self.source != "parameters" or self.values.max() >= SHUT:
+            return None
+        n_open = int((self.values > 0).sum())
+        return f"of {n_open} open units none is open by more than {self.values.max():.2g}" if n_open else "no unit opened"
+
+    def crowded(self, *, most: int, waited: bool) -> str | None:
+        """A sentence that says so where the network would be larger if it could."""
+        share = (self.values > 0.5).mean()
+        if self.source != "parameters" or share <= OPEN:
+            return None
+        return (
+            f"{share:.0%} of the units are open: the network would be larger if it could. "
+            "Give it more room (width, depth), or raise penalty."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,3 +60,15 @@ class Nodes:
     @property
     def n_leaves(self) -> int:
         return 1 + int((self.depth[1:] >= 0).sum())
+
+    def unopened(self) -> str | None:
+        """A clause that says so where nothing has opened."""
+        if self.identity == 1:
+            return "the tree is still a copy of its input"
+        return "the tree is still a single layer" if self.n_leaves == 1 else None
+
+    def crowded(self, *, most: int, waited: bool) -> str | None:
+        """A sentence that says so where an opening waited though all of `most` places were filled."""
+        if not waited or self.n_leaves < most:
+            return None
+        return f"The tree has all of its {self.n_leaves} leaves and wanted more: raise max_leaves, or raise penalty."

@@ -45,11 +45,6 @@ def with_price(trunk: Confined | None, price: Float[Array, ""]) -> Float[Array, 
     return price if trunk is None else price + trunk.value.sum()
 
 
-def counted(trunk: Confined | None, width: int) -> Float[Array, " width"]:
-    """How much each dimension is there."""
-    return jnp.ones(width) if trunk is None else trunk.value
-
-
 def among(trunk: Confined | None, values: Num[Array, "... width"]) -> Num[Array, "... width"]:
     """The values of the dimensions that are open, 0 for the others: what stands on those is not there.
 
@@ -57,10 +52,3 @@ def among(trunk: Confined | None, values: Num[Array, "... width"]) -> Num[Array,
     [1.0, 1.0, 0.0]
     """
     return values if trunk is None else jnp.where(trunk.is_open, values, 0)
-
-
-def living_squares(weight: Float[Array, "layers width width"], trunk: Confined | None) -> Float[Array, ""]:
-    """The squares of the weights between dimensions that are open: under Adam L2 alone would shrink the others at full rate."""
-    if trunk is None:
-        return (weight**2).sum()
-    return jnp.where(trunk.is_open[None, :, None] & trunk.is_open[None, None, :], weight**2, 0).sum()

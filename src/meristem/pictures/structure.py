@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.compact.lower import check_concrete
+from meristem.complexity import hard_size, soft_size
 from meristem.nn import Network
 from meristem.nn.body import Body
 from meristem.nn.structure import Gates, Nodes
@@ -72,7 +73,7 @@ def _features(model: Any, network: Network, X: Any) -> np.ndarray:
 
 
 def _tree_words(body: Body, nodes: Nodes, width: int) -> str:
-    soft, hard = float(body.sizes(jnp.zeros((1, width))).sum()), int(body.hard_size())
+    soft, hard = float(soft_size(body, jnp.zeros((1, width)))), int(hard_size(body))
     if hard == 0:
         return "a copy of its input, soft size 0, hard size 0"
     layers = "a single layer" if nodes.n_leaves == 1 else f"{nodes.n_leaves} layers"

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from meristem.complexity import soft_cost
+from meristem.complexity import body_sizes, hard_size, soft_cost
 from meristem.nn.network import Network
 from meristem.train import schedule
 from meristem.train.average import averaged
@@ -95,7 +95,7 @@ def finish(
         x, y, weight = _rows(held, data.x, data.y, _times(data.weight, knobs.dev_weight))
     if data.dev_x is not None or knobs.dev_weight is not None:
         dev, hidden = measure(network, x, y, task, weight, priced=priced, calibrated=recipe.calibrate)
-    sizes, has_dev = network.body.sizes(hidden, weight), dev is not train
+    sizes, has_dev = body_sizes(network.body, hidden, weight), dev is not train
     return conclude(before, state, growth, train, dev, sizes, knobs, recipe, has_dev=has_dev)
 
 
@@ -162,7 +162,7 @@ def conclude(
         dev_error=dev.error,
         dev_macro_f1=dev.macro_f1,
         layer_sizes=sizes,
-        hard_size=network.body.hard_size(),
+        hard_size=hard_size(network.body),
         stage=before.plateau.stage,
         improved=improved,
         stopped=schedule.stopped(after.plateau, stages) | after.diverged,

@@ -19,10 +19,10 @@ import jax
 import numpy as np
 
 from meristem.gate import closed_as
+from meristem.nn.axes import TRUNK
 from meristem.nn.body import Live
 from meristem.nn.live import put, taken
 from meristem.nn.network import Network
-from meristem.nn.trunk import trunk_of
 from meristem.train.knobs import Knobs
 from meristem.train.recipe import Recipe
 from meristem.train.state import TrainState
@@ -37,11 +37,14 @@ def what_is_open(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None
     if not recipe.follow or not _is_time(state, knobs, recipe):
         return None
     network, members = state.network, state.epoch.shape
-    trunk, units = trunk_of(network.body), network.body.open_units()
+    declared = network.body.axes()
+    gated = [axis for axis in declared.axes.values() if axis.closable and axis.per is not None]
+    trunk = declared.axis(TRUNK) if declared.axis(TRUNK).closable else None
+    units = np.asarray(gated[0].is_open()) if gated and gated[0].is_open is not None else None
     if trunk is None and units is None:
         return None
     (width, n_in), n_out = network.embed.weight.shape[-2:], network.head.weight.shape[-2]
-    there = np.ones((*members, width), bool) if trunk is None else np.asarray(trunk.is_open)
+    there = np.ones((*members, width), bool) if trunk is None else np.asarray(trunk.is_open())
     units = np.zeros((*members, 0, width), bool) if units is None else units & there[..., None, :]
     depth, is_used = units.shape[-2], np.asarray(units.any(-1))
     n_dims = width if trunk is None else _shared(there.sum(-1).max(), width)

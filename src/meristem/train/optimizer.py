@@ -23,6 +23,7 @@ import optax
 from jaxtyping import Array, PyTree
 
 from meristem.gate import is_confined, project
+from meristem.nn.axes import depths
 from meristem.nn.body import Body, Dormant
 
 
@@ -69,12 +70,12 @@ def decay_mask(params: PyTree) -> PyTree:
 def layer_depths(model: PyTree) -> PyTree:
     """For every array of a model the depth of its layer: [] outside bodies, one per row inside."""
 
-    def depths(node: Any) -> Any:
+    def own_depths(node: Any) -> Any:
         if isinstance(node, Body):
-            return node.depths()
+            return depths(node, node.axes())
         return jnp.zeros((), jnp.int32) if eqx.is_array(node) else node
 
-    return jax.tree.map(depths, model, is_leaf=lambda node: isinstance(node, Body))
+    return jax.tree.map(own_depths, model, is_leaf=lambda node: isinstance(node, Body))
 
 
 def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax.GradientTransformationExtraArgs:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 
+from meristem.complexity import body_sizes
 from meristem.train import epoch, schedule, state
 from meristem.train.measure import sum_up
 from meristem.train.packing import pack
@@ -45,7 +46,7 @@ def _settle(before: Any, data: Any, knobs: Any, recipe: Recipe) -> Any:
 
 def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
     sums, hidden = sum_up(network, x, y, recipe.task, weight, priced=recipe.select == "cost", calibrated=recipe.calibrate)
-    return sums, network.body.sizes(hidden, weight) * sums.weight
+    return sums, body_sizes(network.body, hidden, weight) * sums.weight
 
 
 def _each(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:

@@ -32,6 +32,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from meristem.complexity import SOFT, soft_cost
 from meristem.gate import fully_open, is_confined
+from meristem.nn.axes import TRUNK, reach
 from meristem.nn.network import Network
 from meristem.nn.trunk import trunk_of
 from meristem.train import schedule
@@ -128,8 +129,9 @@ def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
     hard = fully_open(network)
     cost = SOFT[recipe.price](hard)
     if network.body.takes_embedding:
-        first = hard.body.maps()
-        cost = cost - first.rows[0] * first.columns[0]
+        dimensions = reach(hard.axes(), TRUNK)
+        square = hard.embed.weight.shape[0] ** 2 if dimensions is None else dimensions.sum() ** 2
+        cost = cost - square
     if not network.body.capacity or recipe.price != "parameters":
         return cost
     leaves = jnp.asarray(network.body.in_use(), cost.dtype)
