@@ -104,7 +104,7 @@ def main() -> None:
     record = {
         "settings": {name: str(value) if isinstance(value, Path) else value for name, value in vars(given).items()},
         "device": jax.devices()[0].device_kind,
-        "open units": int(run.last.body.hard_size()),
+        "open units": int(complexity.hard_size(run.last)),
         "shapes": None if live is None else {name: list(np.shape(value)) for name, value in live._asdict().items()},
         "parameters": {"whole": sum(leaf.size for leaf in jax.tree.leaves(network)), "open": kept.n_parameters},
         "multiply-adds": {

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.gate import Confined
 from meristem.nn import Network
@@ -22,12 +22,6 @@ class Shifts(Body):
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         return x + self.gate.value * self.shift, self.gate.value.sum()
-
-    def half_norm(self) -> Float[Array, ""]:
-        return 0.5 * (self.shift**2).sum()
-
-    def hard_size(self) -> Int[Array, ""]:
-        return (self.gate.value > 0).sum(dtype=jnp.int32)
 
 
 def own_network() -> Network:

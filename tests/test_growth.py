@@ -14,7 +14,7 @@ import pytest
 
 from meristem import adam, grow, resize
 from meristem.gate import Confined
-from meristem.nn import Bud, Budding, GrowthInfo, Linear, Tunnel
+from meristem.nn import Bud, Budding, GrowthInfo, Linear, Tunnel, axes
 from meristem.nn.growth import anyone, is_due, waiting
 from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, seedling, spans
@@ -156,7 +156,8 @@ def test_the_trees_order_and_back() -> None:
 
 
 def test_depths_give_each_layer_the_depth_at_which_it_was_created() -> None:
-    depths = make_body([-1, 0, 2, 1, -1], {}).depths()  # (0 ((1 2) 3))
+    body = make_body([-1, 0, 2, 1, -1], {})  # (0 ((1 2) 3))
+    depths = axes.depths(body, body.axes())
     assert depths.weight[:4].tolist() == [0, 1, 3, 2]
     assert depths.leafness.value[:7].tolist() == [1, 0, 3, 2, 3, 1, 2]
     assert depths.bud.weight[:4].tolist() == [2, 4, 4, 3]

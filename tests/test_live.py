@@ -94,8 +94,8 @@ def _told(network: Network, x: Any) -> list[Any]:
     body = network.body
     return [
         *jax.vmap(network.priced)(x),
-        body.sizes(jax.vmap(network.embedded)(x)),
-        body.hard_size(),
+        meristem.complexity.body_sizes(body, jax.vmap(network.embedded)(x)),
+        meristem.complexity.hard_size(body),
         network.half_norm(),
         meristem.complexity.soft_parameters(network),
         meristem.complexity.soft_multiply_adds(network),

@@ -8,6 +8,7 @@ import pytest
 
 from meristem import hard_size, layer_sizes, soft_size, trainable
 from meristem.nn import Budding, Highway, Network, Plain, Residual, Tunnel
+from meristem.nn.axes import depths, half_norm
 from meristem.nn.network import BODIES
 from meristem.train.cost import cost
 from meristem.train.objectives import Multiclass, objective
@@ -67,7 +68,7 @@ def test_gradients_reach_every_trainable_parameter(body):
 @pytest.mark.parametrize("body", BODIES)
 def test_depths_are_prefixes_of_the_parameters_shapes(body):
     part = network(body).body
-    for value, depth in zip(jax.tree.leaves(part), jax.tree.leaves(part.depths()), strict=True):
+    for value, depth in zip(jax.tree.leaves(part), jax.tree.leaves(depths(part, part.axes())), strict=True):
         assert value.shape[: depth.ndim] == depth.shape
 
 
@@ -84,7 +85,7 @@ def test_at_rest_a_budding_body_with_an_identity_root_is_the_identity_and_costs_
     x = jax.random.normal(KEY, (5,))
     y, price = priced(body, x)
     assert (y == x).all() and price == 0
-    assert soft_size(body, x[None]) == 0 and hard_size(body) == 0 and body.half_norm() == 0
+    assert soft_size(body, x[None]) == 0 and hard_size(body) == 0 and half_norm(body, body.axes()) == 0
     gradient = eqx.filter_jit(eqx.filter_grad(lambda b: b(x).sum()))(body)
     assert gradient.identity.value != 0 and (gradient.weight == 0).all()
 
@@ -139,11 +140,11 @@ def test_a_highway_starts_near_the_identity():
 
 def test_l2_spares_closed_units_and_free_places():
     tunnel = Tunnel(5, 2, key=KEY)
-    assert tunnel.half_norm() == 0
+    assert half_norm(tunnel, tunnel.axes()) == 0
     opened = eqx.tree_at(lambda t: t.gate.value, tunnel, tunnel.gate.value.at[0, 3].set(0.1))
-    np.testing.assert_allclose(opened.half_norm(), 0.5 * (opened.weight[0, 3] ** 2).sum(), rtol=1e-6)
+    np.testing.assert_allclose(half_norm(opened, opened.axes()), 0.5 * (opened.weight[0, 3] ** 2).sum(), rtol=1e-6)
     budding = Budding(5, capacity=3, key=KEY)
-    np.testing.assert_allclose(budding.half_norm(), 0.5 * (budding.weight[0] ** 2).sum(), rtol=1e-6)
+    np.testing.assert_allclose(half_norm(budding, budding.axes()), 0.5 * (budding.weight[0] ** 2).sum(), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

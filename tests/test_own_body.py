@@ -16,6 +16,7 @@ from meristem import Confined, Data, Recipe, compact, export, fit, hard_size, la
 from meristem.compact.layers import Cascade, Layer
 from meristem.data.spirals import two_spirals
 from meristem.nn import Body, Linear, Network
+from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare, gate_axis
 from meristem.nn.linear import glorot
 from meristem.pictures import plot_structure
 from meristem.show.describe import describe
@@ -41,11 +42,12 @@ class Widening(Body):
         hidden = jnp.tanh(self.inner @ x + self.bias)
         return x + self.outer @ (self.gate.value * hidden), self.gate.value.sum()
 
-    def half_norm(self):
-        return 0.5 * jnp.where(self.gate.value > 0, (self.inner**2).sum(1) + (self.outer**2).sum(0), 0).sum()
-
-    def hard_size(self):
-        return (self.gate.value > 0).sum()
+    def axes(self, inputs=None, weight=None):
+        unit = ArrayAxes(("unit",), STORED)
+        arrays = declare(
+            self, inner=ArrayAxes(("unit", "trunk"), MAP), outer=ArrayAxes(("trunk", "unit"), MAP), bias=unit, gate=unit
+        )
+        return Axes(arrays, {"unit": gate_axis(self.gate)}, size="unit")
 
 
 @compact.lower.register
@@ -96,7 +98,7 @@ def population():
 def test_it_trains_alone(run):
     history = run.history
     assert history["error"][0] > 0.4 and history["error"][-1] < 0.05, "no line separates these spirals"
-    assert 0 < run.last.body.hard_size() <= UNITS
+    assert 0 < hard_size(run.last) <= UNITS
     np.testing.assert_allclose(history["soft_size"][-1], run.last.body.gate.value.sum(), rtol=1e-6)
     assert history["layer_sizes"].shape == (30, 1)
 
@@ -105,7 +107,7 @@ def test_it_trains_in_a_population(population):
     """Each member with a price of its own; one that is too high leaves nothing open."""
     sizes = population.history["soft_size"][-1]
     assert sizes.shape == (3,) and sizes[0] > sizes[1] > sizes[2] == 0
-    assert [int(one.last.body.hard_size()) == 0 for one in population.each()] == [False, False, True]
+    assert [int(hard_size(one.last)) == 0 for one in population.each()] == [False, False, True]
 
 
 def test_it_has_sizes(run):

@@ -1,9 +1,9 @@
 """Axes: the named dimensions of a module's arrays, and how open their places are. Every size follows from this declaration.
 
-    Axis(openness, is_open, per, on, …)     the places of a dimension: units of a layer, dimensions of the trunk, leaves of a tree
+    Axis(openness, is_open, per, on, …)     the places of a dimension: units of a layer, dimensions of the trunk, leaves
     ArrayAxes(names, role, positions)       of one array: its dimensions, what it is, at how many positions a map is applied
-    Axes(arrays, axes, size)                of a module, what `module.axes()` returns: its own tree with an ArrayAxes in the place
-                                            of every array, its axes by name, and the axis whose places are its size
+    Axes(arrays, axes, size)                of a module, what `module.axes()` returns: its own tree with an ArrayAxes for
+                                            every array, its axes by name, and the axis whose places are its size
 
     Tunnel      weight [layer, unit, trunk]   bias, gate [layer, unit]       a unit's gate differs by layer, and it stands on a
                                                                              dimension of the trunk: it is there where that is
@@ -12,8 +12,8 @@
 
 Derived here, for any declaration:
 
-    soft counts    Σ over arrays Π over axes Σ openness, × positions         parameters and multiply-adds; exact where gates are 0
-                                                                             or 1, differentiable between
+    soft counts    Σ over arrays Π over axes Σ openness, × positions         parameters and multiply-adds; exact where gates
+                                                                             are 0 or 1, differentiable between
     half_norm      ½ Σ W² over the places of maps that are open
     layer_sizes    Σ openness of the axis that is the size, layer by layer;  hard_size: how many of its places are open
     depths         for every array the depth of its layer, for the rates

@@ -4,8 +4,8 @@ A body is the part of a network that finds its own size. Training, sizes, files,
 and none of them asks which kind it is. Its formula must be written; the rest has a default.
 
     priced(x)                  y, and the complexity that the penalty λ multiplies (Σ g, equation 2; Σ 1 − γ, equation 5)
-    axes(inputs, weight)       the axes of its arrays and how open their places are (axes.py), from which prices, L2, sizes, rates,
-                               settling, budgets, steps that follow the size and what compaction keeps all follow
+    axes(inputs, weight)       the axes of its arrays and how open their places are (axes.py), from which prices, L2, sizes,
+                               rates, settling, budgets, steps that follow the size and what compaction keeps all follow
     packed(…)                  the body that computes with some of its places alone, where its formula must know which
 
     after_update(mirrors, key) growth: the body after an optimizer's step, and with it whatever an optimizer keeps for it

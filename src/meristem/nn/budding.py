@@ -39,6 +39,7 @@ from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of,
 from meristem.nn.trunk import read, trunk_gates, with_price
 
 PROBES = ["bud", "zero"]
+BUD_AXES = (ArrayAxes(("bud", "row", TRUNK)), ArrayAxes(("bud", "row")))
 ROOTS = ["layer", "identity"]
 
 
@@ -165,7 +166,7 @@ class Budding(Body):
             self,
             weight=ArrayAxes(("leaf", "row", TRUNK), MAP),
             bias=ArrayAxes(("leaf", "row"), STORED),
-            bud=Bud(ArrayAxes(("bud", "row", TRUNK)), ArrayAxes(("bud", "row"))),
+            bud=eqx.tree_at(lambda b: (b.weight, b.bias), self.bud, BUD_AXES, is_leaf=lambda node: node is None),
             leafness=ArrayAxes(("node",)),
             trunk=ArrayAxes((TRUNK,)),
         )
@@ -230,7 +231,7 @@ def _combine(row: Float[Array, " capacity"], outputs: list[Float[Array, " width"
 
 
 def node_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " nodes"]:
-    """How open each node is, in the tree's order: Π (1 − γ_a) over its ancestors a. Their sum is equation 8 without recursion."""
+    """How open each node is, in the tree's order: Π (1 − γ_a) over its ancestors a. The sum is equation 8, unrolled."""
     alive, inner = living(depth), depth >= 0
     index = jnp.arange(depth.shape[0], dtype=depth.dtype)
     first, last = spans(depth)

@@ -38,13 +38,13 @@ def what_is_open(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None
         return None
     network, members = state.network, state.epoch.shape
     declared = network.body.axes()
-    gated = [axis for axis in declared.axes.values() if axis.closable and axis.per is not None]
-    trunk = declared.axis(TRUNK) if declared.axis(TRUNK).closable else None
-    units = np.asarray(gated[0].is_open()) if gated and gated[0].is_open is not None else None
+    gated = [axis.is_open for axis in declared.axes.values() if axis.closable and axis.per is not None]
+    trunk = declared.axis(TRUNK).is_open
+    units = np.asarray(gated[0]()) if gated and gated[0] is not None else None
     if trunk is None and units is None:
         return None
     (width, n_in), n_out = network.embed.weight.shape[-2:], network.head.weight.shape[-2]
-    there = np.ones((*members, width), bool) if trunk is None else np.asarray(trunk.is_open())
+    there = np.ones((*members, width), bool) if trunk is None else np.asarray(trunk())
     units = np.zeros((*members, 0, width), bool) if units is None else units & there[..., None, :]
     depth, is_used = units.shape[-2], np.asarray(units.any(-1))
     n_dims = width if trunk is None else _shared(there.sum(-1).max(), width)
