@@ -21,9 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from meristem.nn.body import Body, Maps, bodies_of
+from meristem.nn.body import Body, bodies_of
 from meristem.nn.network import Network
-from meristem.nn.trunk import counted, trunk_of
 
 PRICES = ["units", "parameters", "multiply-adds"]
 UNIT = 50  # parameters or multiply-adds that cost as much as a unit
@@ -98,31 +97,20 @@ def multiply_adds(network: Network) -> int:
     from meristem.compact import compact
     from meristem.compact.report import multiply_adds as counted
 
-    return counted(compact(network), jnp.zeros(network.embed.weight.shape[1], network.embed.weight.dtype))
+    return counted(compact(network), jnp.zeros(network.input_shape, network.dtype))
 
 
 def soft_parameters(network: Network) -> Float[Array, ""]:
     """Σ rows · (columns + biases and gates) over the network's matrices, as far as they are open."""
-    return sum(((one.rows * (one.columns + one.besides)).sum() for one in _maps(network)), start=jnp.zeros(()))
+    return sum(((maps.rows * (maps.columns + maps.besides)).sum() for maps in network.maps()), start=jnp.zeros(()))
 
 
 def soft_multiply_adds(network: Network) -> Float[Array, ""]:
     """Σ rows · columns over the network's matrices, as far as they are open."""
-    return sum(((one.rows * one.columns).sum() for one in _maps(network)), start=jnp.zeros(()))
+    return sum(((maps.rows * maps.columns).sum() for maps in network.maps()), start=jnp.zeros(()))
 
 
 SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}
-
-
-def _maps(network: Network) -> list[Maps]:
-    """Embedding, body and head. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing."""
-    embed, head = network.embed.weight, network.head.weight
-    dimensions = counted(trunk_of(network.body), embed.shape[0]).sum()[None]
-    inputs = (embed != 0).any(0).astype(embed.dtype)
-    if network.features is not None:
-        inputs = inputs * network.features.value
-    outputs = (head != 0).any(1).sum(dtype=head.dtype)[None]
-    return [Maps(dimensions, inputs.sum()[None], 0), network.body.maps(), Maps(outputs, dimensions, 1)]
 
 
 def _bodies(model: Any) -> list[Body]:

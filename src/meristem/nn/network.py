@@ -1,6 +1,9 @@
 """Network = embed → body → head: a linear projection without bias, a body of equal width, a linear output.
 
 y = head(body(E (f ⊙ x)))        f ∈ [0, 1]^n_in, a gate for each input, where inputs may close; at first 1, its price Σ f
+
+Shapes are asked for, not read off arrays: `input_shape`, `n_out`, `width`, `members`, `dtype`. They hold for one network, for
+a population with leading axes, and for shapes in place of arrays. Nobody outside of nn reads `embed` and `head` (ends.py).
 """
 
 import inspect
@@ -9,16 +12,17 @@ from typing import Any, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 from meristem.check import as_key, check_size, unknown
 from meristem.gate import Confined
-from meristem.nn.body import Body
+from meristem.nn.body import Body, Maps
 from meristem.nn.budding import Budding
 from meristem.nn.highway import Highway
 from meristem.nn.linear import Linear
 from meristem.nn.stack import Plain, Residual
-from meristem.nn.trunk import trunk_of
+from meristem.nn.trunk import counted, trunk_of
 from meristem.nn.tunnel import Tunnel
 
 MAX_WIDTH = 64  # of a trunk that learns its width
@@ -79,6 +83,45 @@ class Network(eqx.Module):
             features=Confined(jnp.ones(n_in)) if feature_gates else None,
         )
 
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one sample.
+
+        >>> import jax
+        >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=3, key=jax.random.key(0))
+        >>> network.input_shape, network.n_out, network.width, network.members
+        ((2,), 1, 10, ())
+        """
+        return (self.embed.weight.shape[-1],)
+
+    @property
+    def n_out(self) -> int:
+        """The number of outputs."""
+        return self.head.weight.shape[-2]
+
+    @property
+    def width(self) -> int:
+        """The dimensions of the trunk, open or closed."""
+        return self.embed.weight.shape[-2]
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The leading axes of a population; () for one network."""
+        return self.embed.weight.shape[:-2]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of its weights."""
+        return self.embed.weight.dtype
+
+    @property
+    def has_embed_bias(self) -> bool:
+        return self.embed.bias is not None
+
+    @property
+    def has_head_bias(self) -> bool:
+        return self.head.bias is not None
+
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
         if x.ndim != 1:
             raise ValueError(f"A network takes one sample [features], got shape {x.shape}; use jax.vmap(network)(x).")
@@ -87,11 +130,15 @@ class Network(eqx.Module):
     def priced(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
         """The output and the body's price."""
         h, price = self.body.priced(self.embedded(x))
-        return self.head(h), price if self.features is None else price + self.features.value.sum()
+        return self.read_out(h), price if self.features is None else price + self.features.value.sum()
 
     def embedded(self, x: Float[Array, " in"]) -> Float[Array, " width"]:
         """What reaches the body."""
         return self.embed(x if self.features is None else self.features.value * x)
+
+    def read_out(self, h: Float[Array, " width"]) -> Float[Array, " out"]:
+        """The outputs, of what leaves the body."""
+        return self.head(h)
 
     def half_norm(self) -> Float[Array, ""]:
         """½ ‖W‖² over what is open of embed, body and head."""
@@ -101,6 +148,20 @@ class Network(eqx.Module):
         if self.features is not None:
             embed = jnp.where(self.features.is_open[None, :], embed, 0)
         return 0.5 * (embed.sum() + head.sum()) + self.body.half_norm()
+
+    def maps(self) -> list[Maps]:
+        """Embedding, body and head. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing."""
+        embed, head = self.embed.weight, self.head.weight
+        dimensions = counted(trunk_of(self.body), embed.shape[0]).sum()[None]
+        inputs = (embed != 0).any(0).astype(embed.dtype)
+        if self.features is not None:
+            inputs = inputs * self.features.value
+        outputs = (head != 0).any(1).sum(dtype=head.dtype)[None]
+        return [Maps(dimensions, inputs.sum()[None], 0), self.body.maps(), Maps(outputs, dimensions, 1)]
+
+    def live_parameters(self) -> Int[Array, ""]:
+        """The numbers that the output depends on: those of the body, and all of embedding and head."""
+        return self.body.live_parameters() + sum(leaf.size for leaf in jax.tree.leaves((self.embed, self.head)))
 
     def compact(self) -> Any:
         """Exactly the live network, as a `meristem.compact.CompactNetwork`.

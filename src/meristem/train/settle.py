@@ -181,7 +181,7 @@ def _least_that(fits: Callable[[Any], Any], most: int) -> Int[Array, ""]:
 def _price(network: Network, recipe: Recipe) -> Float[Array, ""]:
     if recipe.price != "units":
         return soft_cost(network, recipe.price)
-    return network.priced(jnp.zeros(network.embed.weight.shape[1], network.embed.weight.dtype))[1]
+    return network.priced(jnp.zeros(network.input_shape, network.dtype))[1]
 
 
 def _gates_of(network: Network) -> tuple[Float[Array, " gates"], Any]:
