@@ -52,7 +52,7 @@ def cases() -> dict[str, tuple[Network, float]]:
 
 
 def measure(what: str, network: Network, required: float, repeats: int) -> list[Result]:
-    x = jnp.asarray(np.random.default_rng(0).normal(size=(BATCH, network.embed.weight.shape[1])), jnp.float32)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(BATCH, *network.input_shape)), jnp.float32)
     sides = {"compact": compact(network), "full": network, "plain": plain_of(network)}
     calls = {name: compiled(side, x) for name, side in sides.items()}
     small, full = (np.asarray(calls[name]()) for name in ("compact", "full"))

@@ -579,8 +579,20 @@ def _(body: Known) -> list[layers.Layer]:
     return [layers.Gated(*arrays, tuple(rows.tolist()), "relu")] if len(rows) else []
 
 
-def own_network(kind: type[Unknown], gate: list[float]) -> Network:
-    return around(kind(floats([[0.5, -0.5, 0.1]]), Confined(floats(gate))), 4, 0)
+class Leafy(Unknown):
+    """The same with leafness in place of gates: 1 is closed."""
+
+    def priced(self, x):
+        return Known(self.bias, Confined(1 - self.gate.value)).priced(x)
+
+
+@lower.register
+def _(body: Leafy) -> list[layers.Layer]:
+    return lower(Known(body.bias, Confined(1 - body.gate.value)))
+
+
+def own_network(kind: type[Unknown], gate: list[float], closed: float = 0.0) -> Network:
+    return around(kind(floats([[0.5, -0.5, 0.1]]), Confined(floats(gate), closed)), 4, 0)
 
 
 def test_a_body_of_ones_own_is_named():
@@ -599,6 +611,16 @@ def test_a_body_of_ones_own_is_compacted_once_its_layers_are_known(gate):
     assert report(network, repeats=1).difference < 1e-5
     closed = approximate(network, samples(network), gates_below=0.01)
     assert closed.closed == gate.count(0.005) and sum(closed.network.units) == sum(small.units) - closed.closed
+
+
+@pytest.mark.parametrize(("kind", "closed"), [(Known, 0.0), (Leafy, 1.0)])
+def test_what_is_almost_closed_is_closed_at_the_end_that_is_closed(kind, closed):
+    """0 closes a gate, 1 closes leafness: of these values each kind closes another one."""
+    network = own_network(kind, [0.004, 0.5, 0.994], closed)
+    assert compact(network).units == (3,)
+    result = approximate(network, samples(network), gates_below=0.005 if closed == 0 else 0.007)
+    assert result.closed == 1 and result.network.units == (2,)
+    assert 0 < result.moved < 0.1 * result.largest
 
 
 def test_all_is_reached_from_the_package_alone():

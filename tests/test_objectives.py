@@ -46,6 +46,11 @@ def targets(name: str, random: np.random.Generator) -> np.ndarray:
     return random.gamma(1.0, 3.0, (40, 2))
 
 
+def test_more_is_better_of_macro_f1_alone():
+    maximized = {name: objective(name).maximized for name in OBJECTIVES}
+    assert maximized == dict.fromkeys(OBJECTIVES, ()) | {"multilabel": ("macro_f1",)}
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_no_constant_is_better_than_the_best_one(name):
     """A little away from the best constant's outputs the mean of what the objective minimizes is no lower."""

@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from meristem.gate import fully_open, is_confined
 from meristem.nn import axes
 from meristem.nn.body import Body, bodies_of
 from meristem.nn.network import Network
@@ -106,7 +105,7 @@ def multiply_adds(network: Network) -> int:
     from meristem.compact import compact
     from meristem.compact.report import multiply_adds as counted
 
-    return counted(compact(network), jnp.zeros(network.embed.weight.shape[1], network.embed.weight.dtype))
+    return counted(compact(network), jnp.zeros(network.input_shape, network.dtype))
 
 
 def soft_parameters(network: Network) -> Float[Array, ""]:
@@ -127,12 +126,3 @@ def _bodies(model: Any) -> list[Body]:
     if not bodies:
         raise TypeError(f"No measure of complexity is known for a {type(model).__name__}: it has no meristem.nn.Body in it.")
     return bodies
-
-
-def live_parameters(body: Body) -> int:
-    """The numbers of a body that its output depends on, its gates included. A host function."""
-    hard = fully_open(body)
-    stored = round(float(axes.soft_parameters(hard, hard.axes())))
-    gates = jax.tree.leaves(body, is_leaf=is_confined)
-    single = sum(is_confined(gate) and gate.value.ndim == 0 for gate in gates)
-    return stored + (0 if body.is_layered else int(axes.hard_size(body.axes()))) + single

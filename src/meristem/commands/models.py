@@ -151,7 +151,7 @@ def _members(held: Any) -> int:
     """How many networks a population or a bag has; 0: there is only one network."""
     if _is_bag(held):
         return len(held.estimators_)
-    return sum(_network(held).embed.weight.shape[:-2])
+    return sum(_network(held).members)
 
 
 def _member(held: Any, member: int | None, path: Path) -> Any:

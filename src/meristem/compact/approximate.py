@@ -1,7 +1,7 @@
 """Compaction that moves the outputs: gates that are almost closed are closed. Never by default, never without its measure.
 
-gates       g < gates_below       → 0       of any body: every confined parameter, 0 being closed, as Body.structure() has it
-budding     γ > 1 − gates_below   → 1       of every node, and γ₀ of a root that may copy
+gates       |g − closed| < gates_below   → closed    of any body, every confined parameter: 0 closes a gate, 1 closes leafness
+budding     γ > 1 − gates_below          → 1         of every node, and γ₀ of a root that may copy
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from meristem.check import check_number
 from meristem.compact.lower import check_concrete
@@ -72,14 +72,17 @@ def approximate(network: Network, x: Float[Array | np.ndarray, "n in"], *, gates
 @singledispatch
 def _close(body: Body, gates_below: float) -> tuple[Body, int]:
     """The body with its almost closed gates closed, and how many there were."""
-    gates = [node.value for node in jax.tree.leaves(body, is_leaf=is_confined) if is_confined(node)]
+    gates = [node for node in jax.tree.leaves(body, is_leaf=is_confined) if is_confined(node)]
     if not gates:
         raise ValueError(f"A {type(body).__name__} has no gates that could be closed for all inputs; use compact(network).")
 
-    def close(node: Any) -> Any:
-        return Confined(jnp.where(node.value < gates_below, 0, node.value)) if is_confined(node) else node
+    def nearly_closed(gate: Confined) -> Bool[Array, "*shape"]:
+        return jnp.abs(gate.value - gate.closed) < gates_below
 
-    count = sum(int(((gate > 0) & (gate < gates_below)).sum()) for gate in gates)
+    def close(node: Any) -> Any:
+        return node.at(jnp.where(nearly_closed(node), node.closed, node.value)) if is_confined(node) else node
+
+    count = sum(int((gate.is_open & nearly_closed(gate)).sum()) for gate in gates)
     return jax.tree.map(close, body, is_leaf=is_confined), count
 
 

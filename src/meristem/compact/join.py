@@ -9,30 +9,22 @@ Maps are multiplied together only where no nonlinearity stands between them, in 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from meristem.compact.layers import Affine, Cascade, Gated, Layer, Leaf, Perceptron, Tree
-
-
-class Ends(NamedTuple):
-    """What stands around the body."""
-
-    embed: np.ndarray  # [width, in]
-    head: np.ndarray  # [out, width]
-    bias: np.ndarray  # [out]
+from meristem.nn.ends import Ends
 
 
 def join(layers: Sequence[Layer], ends: Ends) -> list[Layer]:
     """The layers of the whole network.
 
-    >>> ends = Ends(embed=np.ones((3, 2)), head=np.ones((1, 3)), bias=np.zeros(1))
+    >>> ends = Ends(embed_weight=np.ones((3, 2)), head_weight=np.ones((1, 3)), head_bias=np.zeros(1))
     >>> join([], ends)[0].weight.tolist()
     [[3.0, 3.0]]
     """
-    through_h = [*embedded(ends.embed, [plainer(layer) for layer in layers]), Affine(ends.head, ends.bias)]
+    through_h = [*embedded(ends.embed_weight, [plainer(layer) for layer in layers]), Affine(ends.head_weight, ends.head_bias)]
     gated = [layer for layer in layers if isinstance(layer, Gated)]
     if len(gated) < len(layers) or len({layer.activation for layer in gated}) > 1:
         return through_h
@@ -64,8 +56,8 @@ def embedded(embed: np.ndarray, layers: list[Layer]) -> list[Layer]:
 
 def cascade(layers: list[Gated], ends: Ends) -> Cascade | Affine:
     """The gated layers without their h: h = H [x, a_1, a_2, …], and H is multiplied into whatever reads h."""
-    n_in = ends.embed.shape[1]
-    h, readers = ends.embed, []
+    n_in = ends.embed_weight.shape[1]
+    h, readers = ends.embed_weight, []
     for layer in layers:
         readers.append((layer.weight @ h, layer.bias))
         rows, new = list(layer.rows), np.zeros((len(h), len(layer.rows)))
@@ -73,7 +65,7 @@ def cascade(layers: list[Gated], ends: Ends) -> Cascade | Affine:
         h = h.copy()
         h[rows] *= (1 - layer.gate)[:, None]
         h = np.concatenate([h, new], 1)
-    readers.append((ends.head @ h, ends.bias))
+    readers.append((ends.head_weight @ h, ends.head_bias))
     weights, biases = zip(*readers, strict=True)
     weight, bias = np.concatenate([w[:, :n_in] for w in weights]), np.concatenate(biases)
     if not layers:

@@ -111,12 +111,12 @@ def check_concrete(what: str, network: Any) -> None:
     if not isinstance(network, Network):
         raise ValueError(f"{what} takes a Network, got a {type(network).__name__}; make one with Network.create(…).")
     check_values(what, network)
-    if network.embed.bias is not None:
+    if network.has_embed_bias:
         raise ValueError(f"{what} takes networks whose embedding has no bias, as Network.create(…) makes them.")
-    if network.embed.weight.ndim != 2:
-        members = network.embed.weight.shape[0]
+    if network.members:
         raise ValueError(
-            f"{what} takes one network, got a population of {members}; pick one: jax.tree.map(lambda a: a[0], networks)."
+            f"{what} takes one network, got a population of {network.members[0]}; "
+            "pick one: jax.tree.map(lambda a: a[0], networks)."
         )
 
 

@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.compact.join import Ends, join, plainer
+from meristem.compact.join import join, plainer
 from meristem.compact.layers import Affine, Layer, Pick
 from meristem.compact.lower import check_concrete, check_values, lower
 from meristem.compact.network import CompactNetwork, n_floats
 from meristem.nn import Body, Network
+from meristem.nn.ends import end_weights, without_features
 from meristem.nn.linear import Linear
 from meristem.nn.narrow import without_trunk
 from meristem.nn.trunk import trunk_of
@@ -80,25 +81,14 @@ def _compacted(node: Any) -> Any:
 
 def _network(network: Network) -> CompactNetwork:
     check_concrete("compact()", network)
-    dtype, picked = network.embed.weight.dtype, []
+    dtype, picked = network.dtype, []
     if trunk_of(network.body) is not None:
         network, _ = without_trunk(network)
     if network.features is not None:
-        network, pick = _without_features(network)
-        picked = [pick]
-    head = network.head
-    bias = np.zeros(head.weight.shape[0]) if head.bias is None else np.asarray(head.bias, np.float64)
-    embed, weight = (np.asarray(end.weight, np.float64) for end in (network.embed, head))
-    return _stored([*picked, *join(lower(network.body), Ends(embed, weight, bias))], dtype)
-
-
-def _without_features(network: Network) -> tuple[Network, Pick]:
-    """The same network on the inputs that are open, their gates in the embedding; and which. One is read at least."""
-    assert network.features is not None
-    gates, embed = np.asarray(network.features.value, np.float64), np.asarray(network.embed.weight, np.float64)
-    rows = np.flatnonzero(gates) if gates.any() else np.zeros(1, int)
-    trimmed = eqx.tree_at(lambda n: (n.embed.weight, n.features), network, (embed[:, rows] * gates[rows], None))
-    return trimmed, Pick(tuple(rows.tolist()), len(gates))
+        (n_in,) = network.input_shape
+        network, rows = without_features(network)
+        picked = [Pick(tuple(rows.tolist()), n_in)]
+    return _stored([*picked, *join(lower(network.body), end_weights(network))], dtype)
 
 
 def _body(body: Body) -> CompactNetwork:

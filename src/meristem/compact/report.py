@@ -83,7 +83,7 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in"] | None = None,
     check_concrete("report()", network)
     check_size("repeats", repeats)
     if x is None:
-        x = np.random.default_rng(0).normal(size=(BATCH, network.embed.weight.shape[1]))
+        x = np.random.default_rng(0).normal(size=(BATCH, *network.input_shape))
     samples = check_samples(x, network)
     small = compact(network)
     sides = {"full": network, "compact": small, "plain": plain_of(network)}
@@ -105,12 +105,11 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in"] | None = None,
 
 def plain_of(network: Network) -> CompactNetwork:
     """Perceptron layers with as many units as are open in each live layer, and random weights: only its cost is of interest."""
-    (n_out, _), (_, n_in) = network.head.weight.shape, network.embed.weight.shape
-    activation, dtype = getattr(network.body, "activation", "relu"), network.head.weight.dtype
+    (n_in,), activation, dtype = network.input_shape, getattr(network.body, "activation", "relu"), network.dtype
     rng = np.random.default_rng(0)
     pairs = [
         (jnp.asarray(rng.normal(size=(out, n)) / np.sqrt(n), dtype), jnp.zeros(out, dtype))
-        for n, out in pairwise((n_in, *compact(network).units, n_out))
+        for n, out in pairwise((n_in, *compact(network).units, network.n_out))
     ]
     return CompactNetwork((*(Perceptron(*pair, activation) for pair in pairs[:-1]), Affine(*pairs[-1])))
 

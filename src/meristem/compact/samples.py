@@ -12,10 +12,10 @@ from meristem.nn import Network
 
 def check_samples(x: Any, network: Network) -> Float[Array, "n in"]:
     """The samples x as the network takes them, or a ValueError of one line."""
-    n_in, shape = network.embed.weight.shape[1], np.shape(x)
+    (n_in,), shape = network.input_shape, np.shape(x)
     if len(shape) != 2 or shape[0] == 0 or shape[1] != n_in:
         raise ValueError(f"x has shape {shape}; it must be [samples, {n_in}] with at least one sample.")
-    return jnp.asarray(x, network.embed.weight.dtype)
+    return jnp.asarray(x, network.dtype)
 
 
 def outputs(network: Any, x: Float[Array, "n in"]) -> np.ndarray:

@@ -39,6 +39,7 @@ from meristem.estimators.watching import watchers
 from meristem.inputs import Inputs, Preprocessor
 from meristem.inputs.statistics import n_numbers
 from meristem.nn import Network
+from meristem.nn.ends import trim_ends
 from meristem.show.measure import error_measure
 from meristem.sparse import is_large, is_sparse, occurring, rows_at_once
 from meristem.targets import Targets
@@ -368,7 +369,7 @@ class Growing(Shown, Shipping, Settings):
                 run, found = seen.run(state, is_first=is_first)
             if is_open:
                 facts["input_dropout_"] = round(float(np.asarray(found.knobs.dropout)), 6)
-            network = buckets.narrow(run.last if is_stream else run.best, inputs.n_inputs, targets.n_out)
+            network = trim_ends(run.last if is_stream else run.best, inputs.n_inputs, targets.n_out)
             network = network if is_stream else tempered(network, float(found.temperature))
             small = as_numpy(compact(network))
             last = {name: values[-1] for name, values in run.history.items()}

@@ -13,13 +13,11 @@ and outputs that nobody asked for always say what costs nothing (the objective's
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
 
 from meristem.nn import Network
+from meristem.nn.ends import mask_ends
 from meristem.train.objectives import Binary, Multilabel, Objective
 from meristem.train.recipe import Recipe
 from meristem.train.state import TrainState, start
@@ -88,47 +86,4 @@ def _begin(
     keys = jax.random.split(jax.random.key(seed))
     network = Network.create(body, n_in, n_out, key=keys[0], **dict(options))
     # What the state holds at first is the same for every recipe.
-    return start(partly_used(network, used_in, used_out, unused_output), Recipe(), key=keys[1])
-
-
-def partly_used(
-    network: Network, used_in: Int[Array, ""] | int, used_out: Int[Array, ""] | int, unused_output: Float[Array, ""] | float
-) -> Network:
-    """A fresh network that uses the first of its inputs and outputs; other inputs do nothing, other outputs never change.
-
-    Its weights are as large as if there were no others: uniform on ±√(6 / (fan_in + fan_out)).
-
-    >>> network = partly_used(Network.create("tunnel", 4, 3, depth=2, key=jax.random.key(0)), 2, 1, -9.0)
-    >>> network(jnp.array([0.0, 0.0, 5.0, 5.0])).tolist()
-    [0.0, -9.0, -9.0]
-    """
-    (width, n_in), n_out = network.embed.weight.shape, network.head.weight.shape[0]
-    bias = network.head.bias
-    assert bias is not None
-    reads, says = jnp.arange(n_in) < used_in, jnp.arange(n_out) < used_out
-    embed_scale, head_scale = (jnp.sqrt((n + width) / (used + width)) for n, used in ((n_in, used_in), (n_out, used_out)))
-    if network.features is not None:
-        network = eqx.tree_at(lambda n: n.features, network, network.features.at(reads.astype(bias.dtype)))
-    return eqx.tree_at(
-        lambda n: (n.embed.weight, n.head.weight, n.head.bias),
-        network,
-        (
-            jnp.where(reads[None, :], embed_scale * network.embed.weight, 0),
-            jnp.where(says[:, None], head_scale * network.head.weight, 0),
-            jnp.where(says, bias, unused_output),
-        ),
-    )
-
-
-def narrow(network: Network, n_in: int, n_out: int) -> Network:
-    """The network with the inputs and outputs that it uses, and no others."""
-    network = jax.device_get(network)  # cutting on the device would compile a program for each shape
-    assert network.head.bias is not None
-    small = eqx.tree_at(
-        lambda n: (n.embed.weight, n.head.weight, n.head.bias),
-        network,
-        (network.embed.weight[:, :n_in], network.head.weight[:n_out], network.head.bias[:n_out]),
-    )
-    if small.features is not None:
-        small = eqx.tree_at(lambda n: n.features.value, small, small.features.value[:n_in])
-    return jax.device_put(small)
+    return start(mask_ends(network, used_in, used_out, unused_output), Recipe(), key=keys[1])

@@ -29,6 +29,7 @@ from meristem.estimators.training import Rows, data_of, transformed
 from meristem.inputs import Inputs
 from meristem.inputs.statistics import n_numbers
 from meristem.nn import Network
+from meristem.nn.ends import trim_ends
 from meristem.paths.constants import constant_losses
 from meristem.paths.folds import check_weights, fold_weights
 from meristem.paths.members import Members, grid
@@ -227,7 +228,7 @@ class Search:
     def path(self, members: Members, runs: list[Run], seconds: float) -> Path:
         """What they came to."""
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
-        networks = [buckets.narrow(run.best, n_in, n_out) for run in runs]
+        networks = [trim_ends(run.best, n_in, n_out) for run in runs]
         return result_of(members, runs, networks, self.max_epochs, seconds, self._scores(members, runs))
 
     def _scores(self, members: Members, runs: list[Run]) -> list[float] | None:
@@ -252,7 +253,7 @@ class Search:
 def fitted(plain: Growing, table: Table, run: Run, temperature: float) -> Growing:
     """A plain estimator with the best network of a run."""
     one = copy.copy(plain)
-    network = tempered(buckets.narrow(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
+    network = tempered(trim_ends(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
     facts = {"n_samples_seen_": int((table.rows.weight > 0).sum())}
     small = as_numpy(compact(network))
     one._keep(run, network, small, table.targets, table.inputs, facts, goes_on=False, keeps_last=False)

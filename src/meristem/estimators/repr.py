@@ -62,7 +62,7 @@ def facts_of(estimator: Any) -> dict[str, str]:
     """What there is to be counted of one network: name → how many."""
     network: Network = estimator.network_
     n_features, chosen = estimator.n_features_in_, len(estimator.selected_features_)
-    trunk, width = trunk_of(network.body), network.embed.weight.shape[0]
+    trunk, width = trunk_of(network.body), network.width
     n_open = width if trunk is None else int(np.asarray(trunk.is_open).sum())
     facts = {
         _many("feature", n_features): _of(chosen, n_features),

@@ -54,7 +54,7 @@ def data_of(rows: Rows, z: Any, network: Network, objective: Objective, dev: Row
 
 def _filled(rows: Rows, z: Any, network: Network, objective: Objective) -> tuple[Any, np.ndarray, np.ndarray]:
     """Samples, targets and weights in the shape that many data sets share; a large sparse table as it is, row by row."""
-    n_in, n_out = network.embed.weight.shape[1], network.head.weight.shape[0]
+    (n_in,), n_out = network.input_shape, network.n_out
     stays_sparse = isinstance(z, sparse.Scattered)
     n = len(rows.y) if stays_sparse else buckets.bucket(len(rows.y), buckets.ROWS)
     y = rows.y if objective.targets_are_classes else rows.y.reshape(len(rows.y), -1).astype(np.float32)

@@ -17,9 +17,7 @@ import numpy as np
 
 import meristem
 from meristem.compact import n_parameters
-from meristem.complexity import live_parameters
 from meristem.files.whole import not_written
-from meristem.nn import Network
 from meristem.train.measure import Measures
 from meristem.train.optimizer import trainable
 from meristem.train.run import Run
@@ -73,8 +71,8 @@ def record(run: Run, test: Measures | None, **known: Any) -> Record:
         "peak_layer_sizes": sizes.max(0).tolist() if is_layered and len(sizes) else None,
         "hard_size": None if is_layered or not len(trees) else int(trees[-1]),
         "peak_hard_size": None if is_layered or not len(trees) else int(trees.max()),
-        "parameters": _trained(run.last) if is_layered else _live(run.last),
-        "live_parameters": _live(run.last),
+        "parameters": _trained(run.last) if is_layered else int(run.last.live_parameters()),
+        "live_parameters": int(run.last.live_parameters()),
         "n_parameters": n_parameters(run.best) if best else None,
         "diverged": bool(run.diverged),
     }
@@ -83,10 +81,6 @@ def record(run: Run, test: Measures | None, **known: Any) -> Record:
 def _trained(model: Any) -> int:
     """All numbers that training moves; of a tree that would count its free places."""
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
-
-
-def _live(network: Network) -> int:
-    return live_parameters(network.body) + _trained((network.embed, network.head))
 
 
 def command() -> str:

@@ -88,14 +88,14 @@ def structure_of(network: Network) -> Structure:
     """All of a network but its numbers."""
     if type(network) is not Network:
         raise ValueError(f"network is a {type(network).__name__}; give one that Network.create(…) made.")
-    *members, width, n_in = jnp.shape(network.embed.weight)
+    (n_in,), members = network.input_shape, list(network.members)
     structure = {
         "body": body_name(type(network.body)),
         "n_in": n_in,
-        "n_out": jnp.shape(network.head.weight)[-2],
-        "width": width,
-        "embed_bias": network.embed.bias is not None,
-        "head_bias": network.head.bias is not None,
+        "n_out": network.n_out,
+        "width": network.width,
+        "embed_bias": network.has_embed_bias,
+        "head_bias": network.has_head_bias,
         "members": members,
         "feature_gates": network.features is not None,
     }
@@ -186,7 +186,7 @@ def n_layers(structure: Structure, kinds: Kinds = ()) -> int:
 @lru_cache(maxsize=64)
 def _known_layers(text: str, kinds: tuple[type, ...]) -> int:
     alone = shapes(json.loads(text), kinds)
-    inputs = jax.ShapeDtypeStruct((1, alone.embed.weight.shape[0]), alone.embed.weight.dtype)
+    inputs = jax.ShapeDtypeStruct((1, alone.width), alone.dtype)
     return int(jax.eval_shape(lambda body, inputs: body_sizes(body, inputs), alone.body, inputs).shape[0])
 
 

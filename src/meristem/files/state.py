@@ -78,7 +78,7 @@ def _known_shapes(text: str, recipe: Recipe, kinds: tuple[type, ...], x64: bool)
 
 def _all_shapes(structure: dict[str, Any], recipe: Recipe, kinds: Kinds) -> TrainState:
     generator = structure["key"]
-    members = shapes(structure["network"], kinds).embed.weight.shape[:-2]
+    members = shapes(structure["network"], kinds).members
     network = shapes({**structure["network"], "members": []}, kinds)
     alone = jax.eval_shape(lambda one: start(one, recipe, key=jax.random.key(0, impl=generator)), network)
     return population(alone, members)

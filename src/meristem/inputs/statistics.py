@@ -5,7 +5,7 @@
     n_numbers(x, weight) → int                       columns of more than two values
 
 An outlier moves neither: mean and variance are those of values within thirty interquartile ranges of the median. Rows pass
-in blocks, so that no copy of the table is made. Imports NumPy, Scaling and sparse; the preprocessor imports it.
+in blocks, so that no copy of the table is made. Imports NumPy, Scaling, sparse and quantiles; the preprocessor imports it.
 """
 
 import itertools
@@ -15,7 +15,7 @@ import numpy as np
 
 from meristem.sparse import is_sparse, occurring, weight_of_entries
 from meristem.targets.scaling import Scaling, blocks, unit_of
-from meristem.train.objectives.base import weighted_quantiles
+from meristem.weighted_quantiles import weighted_quantiles
 
 FENCE = 30.0  # interquartile ranges
 SPREADS = ((0.25, 0.75), (0.05, 0.95))  # the second where the first are equal: most of a column is one value

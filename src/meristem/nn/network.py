@@ -1,6 +1,9 @@
 """Network = embed → body → head: a linear projection without bias, a body of equal width, a linear output.
 
 y = head(body(E (f ⊙ x)))        f ∈ [0, 1]^n_in, a gate for each input, where inputs may close; at first 1, its price Σ f
+
+Shapes are asked for, not read off arrays: `input_shape`, `n_out`, `width`, `members`, `dtype`. They hold for one network, for
+a population with leading axes, and for shapes in place of arrays. Nobody outside of nn reads `embed` and `head` (ends.py).
 """
 
 import inspect
@@ -10,11 +13,12 @@ from typing import Any, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import as_key, check_size, unknown
-from meristem.gate import Confined
-from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, half_norm
+from meristem.gate import Confined, fully_open, is_confined
+from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, half_norm, hard_size, soft_parameters
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
 from meristem.nn.highway import Highway
@@ -80,6 +84,45 @@ class Network(eqx.Module):
             features=Confined(jnp.ones(n_in)) if feature_gates else None,
         )
 
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one sample.
+
+        >>> import jax
+        >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=3, key=jax.random.key(0))
+        >>> network.input_shape, network.n_out, network.width, network.members
+        ((2,), 1, 10, ())
+        """
+        return (self.embed.weight.shape[-1],)
+
+    @property
+    def n_out(self) -> int:
+        """The number of outputs."""
+        return self.head.weight.shape[-2]
+
+    @property
+    def width(self) -> int:
+        """The dimensions of the trunk, open or closed."""
+        return self.embed.weight.shape[-2]
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The leading axes of a population; () for one network."""
+        return self.embed.weight.shape[:-2]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of its weights."""
+        return self.embed.weight.dtype
+
+    @property
+    def has_embed_bias(self) -> bool:
+        return self.embed.bias is not None
+
+    @property
+    def has_head_bias(self) -> bool:
+        return self.head.bias is not None
+
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
         if x.ndim != 1:
             raise ValueError(f"A network takes one sample [features], got shape {x.shape}; use jax.vmap(network)(x).")
@@ -88,7 +131,7 @@ class Network(eqx.Module):
     def priced(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
         """The output and the body's price."""
         h, price = self.body.priced(self.embedded(x))
-        return self.head(h), price if self.features is None else price + self.features.value.sum()
+        return self.read_out(h), price if self.features is None else price + self.features.value.sum()
 
     def embedded(self, x: Float[Array, " in"]) -> Float[Array, " width"]:
         """What reaches the body."""
@@ -118,11 +161,24 @@ class Network(eqx.Module):
         }
         return Axes(arrays, {TRUNK: Axis(), **body.axes, **ends}, body.size)
 
+    def read_out(self, h: Float[Array, " width"]) -> Float[Array, " out"]:
+        """The outputs, of what leaves the body."""
+        return self.head(h)
+
     def half_norm(self) -> Float[Array, ""]:
         """½ ‖W‖² over what is open of embed, body and head."""
         declared = self.axes()
         ends = replace(declared, arrays=(declared.arrays.embed, declared.arrays.head))
         return half_norm((self.embed, self.head), ends) + half_norm(self.body, replace(declared, arrays=declared.arrays.body))
+
+    def live_parameters(self) -> int:
+        """The numbers that the output depends on: those of the body, gates included, and all of embedding and head."""
+        body = fully_open(self.body)
+        declared, gates = body.axes(), jax.tree.leaves(body, is_leaf=is_confined)
+        stored = round(float(soft_parameters(body, declared)))
+        besides = sum(is_confined(gate) and gate.value.ndim == 0 for gate in gates)
+        nodes = 0 if body.is_layered else int(hard_size(declared))
+        return stored + nodes + besides + sum(leaf.size for leaf in jax.tree.leaves((self.embed, self.head)))
 
     def compact(self) -> Any:
         """Exactly the live network, as a `meristem.compact.CompactNetwork`.

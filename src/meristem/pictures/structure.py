@@ -49,7 +49,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     shown = body.structure(inputs)
     name = type(body).__name__
     if isinstance(shown, Nodes):
-        words = _tree_words(body, shown, network.embed.weight.shape[0])
+        words = _tree_words(body, shown, network.width)
         return draw_tree(shown, (f"{name} perceptron {which}".rstrip(), words), ax, strips_of(network))
     picture = _gate_picture(shown, f"{name} network {which}".rstrip(), 0 if inputs is None else len(inputs))
     return draw_gates(replace(picture, strips=strips_of(network)), ax)
@@ -66,7 +66,7 @@ def _network(model: Any) -> Network:
 def _features(model: Any, network: Network, X: Any) -> np.ndarray:
     """As the network takes them: an estimator standardizes."""
     x = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
-    n_in = network.embed.weight.shape[1] if model is network else model.n_features_in_
+    n_in = network.input_shape[0] if model is network else model.n_features_in_
     if x.ndim != 2 or x.shape[1] != n_in or not len(x) or x.dtype.kind not in "fiub":
         raise ValueError(f"X has shape {x.shape} and type {x.dtype}; it must be numbers [samples, {n_in}].")
     return model._inputs_(x) if model is not network else x.astype(np.float32)

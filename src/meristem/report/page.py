@@ -101,7 +101,7 @@ def _paragraph(line: str) -> Element:
 
 def _table(table: Table, name: str) -> Element:
     are_numbers = [
-        bool(table.rows) and all(NUMBER.fullmatch(row[place]) for row in table.rows) for place in range(len(table.head))
+        bool(table.rows) and all(NUMBER.fullmatch(row[place]) for row in table.rows) for place in range(len(table.header))
     ]
     kinds = ["number" if is_number else None for is_number in are_numbers]
 
@@ -109,7 +109,7 @@ def _table(table: Table, name: str) -> Element:
         is_long = any(len(word) > LONG for word in text.split())
         return el(tag, text, scope=scope, class_="long" if is_long else kind)
 
-    top = el("tr", *(el("th", text, scope="col", class_=kind) for text, kind in zip(table.head, kinds, strict=True)))
+    top = el("tr", *(el("th", text, scope="col", class_=kind) for text, kind in zip(table.header, kinds, strict=True)))
     rows = []
     for row in table.rows:
         rest = (cell("td", text, kind) for text, kind in zip(row[1:], kinds[1:], strict=True))

@@ -10,10 +10,10 @@ from meristem.report.svg import Element
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of texts; the first of each is its head. A folded one is opened by its reader."""
+    """Rows of texts; the first of each is its header. A folded one is opened by its reader."""
 
     caption: str
-    head: list[str]
+    header: list[str]
     rows: list[list[str]]
     is_folded: bool = False
 

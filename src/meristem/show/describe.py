@@ -38,7 +38,7 @@ def describe(network: Network) -> Description:
     """
     check_concrete("describe()", network)
     body = network.body
-    (n_out, width), n_in = network.head.weight.shape, network.embed.weight.shape[1]
+    (n_in,), width, n_out = network.input_shape, network.width, network.n_out
     lines = [
         f"{type(body).__name__.lower()} network: {_many(n_in, 'input')} → width {width} → {_many(n_out, 'output')}",
         *open_parts(network),

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.train.objectives.base import weighted_quantile
+from meristem.weighted_quantiles import weighted_quantile
 
 BLOCK = 4096  # rows
 NUMBERS = 2**22  # of a block, in which there are fewer rows if they are long

@@ -42,7 +42,7 @@ def next_price(knobs: Knobs, cost: Any) -> jax.Array:
 def cost_of(network: Network, recipe: Recipe) -> np.ndarray:
     """The parameters or multiply-adds of all that is open, of one network or of each in a population. A host function."""
     cost = partial(hard_cost, recipe=recipe)
-    return np.asarray(jax.jit(cost if network.embed.weight.ndim == 2 else jax.vmap(cost))(network))
+    return np.asarray(jax.jit(jax.vmap(cost) if network.members else cost)(network))
 
 
 def check_budget(network: Network, budget: Any, recipe: Recipe) -> None:

@@ -21,6 +21,7 @@ from meristem.train.average import averaged
 from meristem.train.batches import Batch, through
 from meristem.train.knobs import Knobs
 from meristem.train.measure import Measures, measure
+from meristem.train.objectives import Objective
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
 from meristem.train.settle import hard_cost, hard_price, stays_closed
@@ -125,7 +126,7 @@ def conclude(
     """
     stages, network = len(recipe.scales), state.measured
     plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
-    chosen, (best, best_loss) = _to_minimize(dev, recipe.select), before.best
+    chosen, (best, best_loss) = _to_minimize(dev, recipe.select, recipe.task), before.best
     if dev.price is not None:  # J, of which the measure so far is E
         price = dev.price if recipe.price == "units" else soft_cost(network, recipe.price)
         chosen = chosen + knobs.penalty * price + knobs.l2 * network.half_norm()
@@ -176,7 +177,7 @@ def conclude(
 
 def _next_plateau(plateau: schedule.Plateau, dev: Measures, network: Network, knobs: Knobs, recipe: Recipe) -> schedule.Plateau:
     """The schedule one epoch later. While a network settles, what is watched is J_hard: a stage lasts while it gets better."""
-    watched, stages = _to_minimize(dev, recipe.watch), len(recipe.scales)
+    watched, stages = _to_minimize(dev, recipe.watch, recipe.task), len(recipe.scales)
     patience = recipe.patience if knobs.patience is None else jnp.asarray(knobs.patience)
     if not recipe.settle:
         return schedule.step(plateau, watched, patience=patience, stages=stages)
@@ -206,9 +207,9 @@ def _rows(rows: Any, *arrays: Any) -> tuple[Any, ...]:
     return arrays if rows is None else tuple(None if array is None else jnp.asarray(array)[rows] for array in arrays)
 
 
-def _to_minimize(measures: Measures, name: str) -> Float[Array, ""]:
+def _to_minimize(measures: Measures, name: str, objective: Objective) -> Float[Array, ""]:
     value = measures.loss if name == "cost" else getattr(measures, name)
-    return -value if name == "macro_f1" else value
+    return -value if name in objective.maximized else value
 
 
 def _rows_of(tree: PyTree) -> tuple[Any, Any]:

@@ -43,7 +43,7 @@ def what_is_open(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None
     units = np.asarray(gated[0]()) if gated and gated[0] is not None else None
     if trunk is None and units is None:
         return None
-    (width, n_in), n_out = network.embed.weight.shape[-2:], network.head.weight.shape[-2]
+    (n_in,), width, n_out = network.input_shape, network.width, network.n_out
     there = np.ones((*members, width), bool) if trunk is None else np.asarray(trunk())
     units = np.zeros((*members, 0, width), bool) if units is None else units & there[..., None, :]
     depth, is_used = units.shape[-2], np.asarray(units.any(-1))

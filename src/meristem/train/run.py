@@ -146,7 +146,7 @@ def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capac
     _check_kind("recipe", recipe, Recipe, "Recipe(…)")
     _check_kind("knobs", knobs, Knobs, "Knobs(learning_rate=…, penalty=…)")
     key = as_key("key", key)
-    members = network.embed.weight.shape[:-2]
+    members = network.members
     if jnp.shape(key) != members:
         raise ValueError(
             f"key has shape {jnp.shape(key)} but the network has members {members}: give one key for "
@@ -160,7 +160,7 @@ def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: i
     """A run that goes on from a state; its best model and its history begin here."""
     check_size("max_capacity", max_capacity)
     state = fitting(state, recipe)
-    members = state.network.embed.weight.shape[:-2]
+    members = state.network.members
     ready = checked(knobs, members)
     if ready.budget is not None:
         check_budget(state.network, ready.budget, recipe)

@@ -112,7 +112,7 @@ def checked(data: Any, network: Network, objective: Objective) -> Data:
         if not isinstance(data, tuple | list) or not 2 <= len(data) <= len(Data._fields):
             raise ValueError(f"data is a {type(data).__name__}; give Data(x, y), Data(x, y, dev_x, dev_y) or a tuple of these.")
         data = Data(*data)
-    n_out, n_in = network.head.weight.shape[-2], network.embed.weight.shape[-1]
+    n_out, (n_in,) = network.n_out, network.input_shape
     pairs = [("x", data.x, "y", data.y)]
     if data.dev_x is not None or data.dev_y is not None:
         if data.dev_x is None or data.dev_y is None:

@@ -130,7 +130,7 @@ def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
     cost = SOFT[recipe.price](hard)
     if network.body.takes_embedding:
         dimensions = reach(hard.axes(), TRUNK)
-        square = hard.embed.weight.shape[0] ** 2 if dimensions is None else dimensions.sum() ** 2
+        square = hard.width**2 if dimensions is None else dimensions.sum() ** 2
         cost = cost - square
     if not network.body.capacity or recipe.price != "parameters":
         return cost
@@ -183,7 +183,7 @@ def _least_that(fits: Callable[[Any], Any], most: int) -> Int[Array, ""]:
 def _price(network: Network, recipe: Recipe) -> Float[Array, ""]:
     if recipe.price != "units":
         return soft_cost(network, recipe.price)
-    return network.priced(jnp.zeros(network.embed.weight.shape[1], network.embed.weight.dtype))[1]
+    return network.priced(jnp.zeros(network.input_shape, network.dtype))[1]
 
 
 def _gates_of(network: Network) -> tuple[Float[Array, " gates"], Any]:

@@ -16,12 +16,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from meristem.nn.ends import divide_outputs
 from meristem.nn.network import Network
 
 STEP = 0.5 * math.log(2)
@@ -58,7 +58,4 @@ def tempered(network: Network, temperature: float) -> Network:
     >>> bool(jnp.allclose(tempered(network, 2.0)(x), network(x) / 2))
     True
     """
-    if temperature == 1:
-        return network
-    head = jax.tree.map(lambda leaf: (np.asarray(leaf) / temperature).astype(leaf.dtype), network.head)  # compiles nothing
-    return eqx.tree_at(lambda n: n.head, network, jax.device_put(head))
+    return network if temperature == 1 else divide_outputs(network, temperature)

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from meristem.train.objectives.base import Objective, weighted_quantile
+from meristem.train.objectives.base import Objective
+from meristem.weighted_quantiles import weighted_quantile
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ like its neighbors and name it in `OBJECTIVES` (objectives/__init__.py). Imports
 """
 
 import abc
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Array
@@ -31,6 +30,11 @@ class Objective(abc.ABC):
     outputs_are_logits: ClassVar[bool] = False  # of classes or labels: how sure they are can be set by one number
     outputs_are_labels: ClassVar[bool] = False  # each there or not: macro-F1 is measured too
     unused_output: ClassVar[float] = 0.0  # what an output says that is there to fill a shape, so that it costs nothing
+
+    @property
+    def maximized(self) -> tuple[str, ...]:
+        """The measures of which more is better; of all others less is."""
+        return ("macro_f1",) if self.outputs_are_labels else ()
 
     @abc.abstractmethod
     def loss(self, outputs: Array, target: Array) -> Array:
@@ -67,26 +71,3 @@ def check_values(objective: Objective, name: str, y: np.ndarray, fits: np.ndarra
     """Raise ValueError with the first value that does not fit."""
     if not fits.all():
         raise ValueError(f"{name} holds {y[~fits].flat[0]}; {wanted}.")
-
-
-def weighted_quantile(y: np.ndarray, weight: np.ndarray, level: Any) -> np.ndarray:
-    """The value of each column [n, k] below which lies `level` of the weight, [n] or [n, k]. NaN must have none.
-
-    >>> weighted_quantile(np.array([[1.0], [2.0], [9.0]]), np.ones(3), 0.5).tolist()
-    [2.0]
-    """
-    (found,) = weighted_quantiles(y, weight, [level])
-    return found
-
-
-def weighted_quantiles(y: np.ndarray, weight: np.ndarray, levels: Sequence[Any]) -> list[np.ndarray]:
-    """The same of several levels, which takes hardly longer than of one.
-
-    >>> [found.tolist() for found in weighted_quantiles(np.array([[1.0], [2.0], [9.0]]), np.ones(3), [0.5, 0.9])]
-    [[2.0], [9.0]]
-    """
-    order = np.argsort(y, axis=0, kind="stable")
-    sorted_weight = weight[order] if weight.ndim == 1 else np.take_along_axis(weight, order, 0)
-    share = np.cumsum(sorted_weight, axis=0) / np.maximum(weight.sum(0), 1e-300)
-    places = [np.minimum((share < level - 1e-12).sum(0), len(y) - 1) for level in levels]
-    return [np.take_along_axis(y, np.take_along_axis(order, place[None], 0), 0)[0] for place in places]

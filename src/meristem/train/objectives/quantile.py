@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Array
 
 from meristem.check import check_number
-from meristem.train.objectives.base import Objective, weighted_quantile
+from meristem.train.objectives.base import Objective
+from meristem.weighted_quantiles import weighted_quantile
 
 
 @dataclass(frozen=True)

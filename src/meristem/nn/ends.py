@@ -1,0 +1,104 @@
+"""The ends of a network: what is done to its embedding and its head alone.
+
+    mask_ends(network, n_in, n_out, unused)      it uses the first of its inputs and outputs
+    trim_ends(network, n_in, n_out)              it has the first of its inputs and outputs
+    divide_outputs(network, divisor)             its outputs, divided by a number
+    without_features(network)                    the same function without gates of inputs; and which inputs it reads
+    end_weights(network)                         the weights of both, in double precision
+
+Whoever is outside of nn asks a network for its shapes (`network.py`), and this file for the rest. Imports nn.network.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from meristem.nn.network import Network
+
+
+class Ends(NamedTuple):
+    """The linear maps around a body."""
+
+    embed_weight: np.ndarray  # [width, in]
+    head_weight: np.ndarray  # [out, width]
+    head_bias: np.ndarray  # [out]
+
+
+def end_weights(network: Network) -> Ends:
+    """Return the weights of embedding and head as float64 on the host; a head without bias has zeros."""
+    head = network.head
+    bias = np.zeros(network.n_out) if head.bias is None else np.asarray(head.bias, np.float64)
+    return Ends(np.asarray(network.embed.weight, np.float64), np.asarray(head.weight, np.float64), bias)
+
+
+def mask_ends(
+    network: Network, n_in: Int[Array, ""] | int, n_out: Int[Array, ""] | int, unused_output: Float[Array, ""] | float
+) -> Network:
+    """Return a fresh network that uses its first inputs and outputs; other inputs do nothing, other outputs never change.
+
+    Its weights are as large as if there were no others: uniform on ±√(6 / (fan_in + fan_out)).
+
+    >>> network = mask_ends(Network.create("tunnel", 4, 3, depth=2, key=jax.random.key(0)), 2, 1, -9.0)
+    >>> network(jnp.array([0.0, 0.0, 5.0, 5.0])).tolist()
+    [0.0, -9.0, -9.0]
+    """
+    (all_in,), all_out, width = network.input_shape, network.n_out, network.width
+    bias = network.head.bias
+    assert bias is not None
+    is_input, is_output = jnp.arange(all_in) < n_in, jnp.arange(all_out) < n_out
+    embed_scale, head_scale = (jnp.sqrt((n + width) / (used + width)) for n, used in ((all_in, n_in), (all_out, n_out)))
+    if network.features is not None:
+        network = eqx.tree_at(lambda n: n.features, network, network.features.at(is_input.astype(bias.dtype)))
+    return eqx.tree_at(
+        lambda n: (n.embed.weight, n.head.weight, n.head.bias),
+        network,
+        (
+            jnp.where(is_input[None, :], embed_scale * network.embed.weight, 0),
+            jnp.where(is_output[:, None], head_scale * network.head.weight, 0),
+            jnp.where(is_output, bias, unused_output),
+        ),
+    )
+
+
+def trim_ends(network: Network, n_in: int, n_out: int) -> Network:
+    """Return the network with its first inputs and outputs, and no others. A host function.
+
+    >>> network = trim_ends(Network.create("tunnel", 4, 3, depth=2, key=jax.random.key(0)), 2, 1)
+    >>> network.input_shape, network.n_out
+    ((2,), 1)
+    """
+    network = jax.device_get(network)  # cutting on the device would compile a program for each shape
+    assert network.head.bias is not None
+    small = eqx.tree_at(
+        lambda n: (n.embed.weight, n.head.weight, n.head.bias),
+        network,
+        (network.embed.weight[:, :n_in], network.head.weight[:n_out], network.head.bias[:n_out]),
+    )
+    if small.features is not None:
+        small = eqx.tree_at(lambda n: n.features.value, small, small.features.value[:n_in])
+    return jax.device_put(small)
+
+
+def divide_outputs(network: Network, divisor: float) -> Network:
+    """Return the network with its outputs divided by a number. A host function.
+
+    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
+    >>> x = jnp.ones(2)
+    >>> bool(jnp.allclose(divide_outputs(network, 2.0)(x), network(x) / 2))
+    True
+    """
+    head = jax.tree.map(lambda leaf: (np.asarray(leaf) / divisor).astype(leaf.dtype), network.head)  # compiles nothing
+    return eqx.tree_at(lambda n: n.head, network, jax.device_put(head))
+
+
+def without_features(network: Network) -> tuple[Network, np.ndarray]:
+    """Return the network on its open inputs, their gates in the embedding; and which. One is read at least. A host function."""
+    assert network.features is not None
+    gates, embed = np.asarray(network.features.value, np.float64), np.asarray(network.embed.weight, np.float64)
+    rows = np.flatnonzero(gates) if gates.any() else np.zeros(1, int)
+    trimmed = eqx.tree_at(lambda n: (n.embed.weight, n.features), network, (embed[:, rows] * gates[rows], None))
+    return trimmed, rows

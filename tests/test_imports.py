@@ -1,0 +1,94 @@
+"""Dependencies point one way: a package imports what is below it, and nothing beside or above, at its top or in a function."""
+
+import ast
+from pathlib import Path
+
+import meristem
+
+SOURCE = Path(meristem.__file__).parent
+MAP = SOURCE.parent.parent / "docs" / "map.md"
+
+# From the bottom to the top; packages of one layer do not know each other. docs/map.md says the same.
+LAYERS = [
+    ["check", "room", "memory", "forks", "cpu", "gpu", "cache", "weighted_quantiles"],
+    ["gate"],
+    ["nn"],
+    ["compact", "reference"],
+    ["complexity", "reference_trainer"],
+    ["train"],
+    ["targets", "sparse", "show"],
+    ["inputs", "paths"],
+    ["files"],
+    ["folders", "data", "export"],
+    ["estimators", "pictures", "watch", "loggers"],
+    ["tables", "experiments"],
+    ["report"],
+    ["commands"],
+    ["__init__", "__main__"],
+]
+LAYER = {package: height for height, packages in enumerate(LAYERS) for package in packages}
+
+# module → package above or beside it. Each waits for a redesign; whoever mends one takes it off the list.
+KNOWN_VIOLATIONS = {
+    ("nn.network", "compact"),  # Network.compact(), lazily: a method in place of the function that knows all bodies
+    ("paths.path", "estimators"),  # path() of an estimator, lazily: it dispatches on what it is given
+    ("paths.result", "pictures"),  # Path.plot(), lazily
+    ("files.estimator", "estimators"),  # a list of the classes that can be read; they should register themselves
+    ("files.search", "estimators"),  # the same, of those that search; with folders → files it is a cycle
+    ("files.table", "tables"),  # the same, of a table's model
+    ("estimators.shipping", "report"),  # report() of an estimator, lazily
+    ("tables.model", "report"),  # report() of a table's model, lazily
+}
+
+
+def imported(text: str, package: str = "") -> set[str]:
+    """The packages of meristem that a module imports, in functions too; `meristem.__version__` is nobody's."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names += [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute, so that they can be read"
+            names += [f"{node.module}.{name.name}" for name in node.names]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "meristem":
+            names.append(f"meristem.{node.attr}")
+    parts = [name.split(".") for name in names]
+    found = {part[1] for part in parts if part[0] == "meristem" and len(part) > 1}
+    return found - {"__version__", package}
+
+
+def modules() -> dict[str, str]:
+    """Name → text of every module, without "meristem."."""
+    paths = sorted(SOURCE.rglob("*.py"))
+    return {".".join(path.relative_to(SOURCE).with_suffix("").parts): path.read_text() for path in paths}
+
+
+def package_of(module: str) -> str:
+    return module.split(".")[0]
+
+
+def test_every_package_has_a_layer():
+    assert {package_of(module) for module in modules()} == set(LAYER)
+    assert sum(map(len, LAYERS)) == len(LAYER)
+
+
+def test_dependencies_point_one_way():
+    used = {(module, other) for module, text in modules().items() for other in imported(text, package_of(module))}
+    assert {other for _, other in used} <= set(LAYER), "import a public name from where it is, not from meristem"
+    against = {(module, other) for module, other in used if LAYER[other] >= LAYER[package_of(module)]}
+    assert against - KNOWN_VIOLATIONS == set(), "an import that points up or aside; move what is needed below"
+    assert KNOWN_VIOLATIONS - against == set(), "mended: take it off the list"
+
+
+def test_lazy_imports_count():
+    assert imported("def f():\n    from meristem.compact import compact") == {"compact"}
+    assert imported("from meristem import estimators, __version__\nimport meristem\nmeristem.__version__") == {"estimators"}
+    assert imported("import meristem\nmeristem.files.load") == {"files"}
+    assert imported("from meristem.nn.body import Body", "nn") == set()
+
+
+def test_the_map_says_the_same():
+    (line,) = [line for line in MAP.read_text().splitlines() if line.startswith("Dependencies point one way")]
+    arrow = line.split("`")[1]
+    layers = [sorted(layer.strip("{} ").replace(" ", "").split(",")) for layer in arrow.split("←")]
+    assert layers == [sorted(layer) for layer in LAYERS[:-1]]
