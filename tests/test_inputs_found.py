@@ -286,3 +286,125 @@ def test_nothing_is_said_of_a_table_like_the_one_that_was_learned_from():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict(frame)
+
+
+# ---- found by attacking it
+
+
+def test_a_typed_value_is_the_category_that_it_is_written_as(tmp_path):
+    """1 is "1" and not "01"; in the graph and in predict alike."""
+    texts = np.array(["1", "01", "1.0", "A1", "2020-01-01"])[np.arange(100) % 5]
+    frame = {"k": texts, "y": np.array(["p", "q", "r", "s", "t"])[np.arange(100) % 5]}
+    model = meristem.fit_table(frame, target="y", **QUICK | {"max_epochs": 60, "max_width": 8})
+    path = model.to_onnx(tmp_path / "model.onnx")
+    for typed, text in (
+        (np.array([1, 1]), "1"),
+        (np.array([1.0, np.nan]), "1.0"),
+        (pandas.array([1, None], "Int64"), "1"),
+        (np.array(["2020-01-01"] * 2, "datetime64[D]"), "2020-01-01"),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            probabilities = model.predict_proba({"k": typed})[:1]
+        got = asked(path, {"k": np.array([[text]], object)})[1]
+        np.testing.assert_allclose(got, probabilities, rtol=0, atol=1e-5, err_msg=text)
+    coded = meristem.fit_table({"k": ["01", "02", "A1"] * 30, "y": list("pqr") * 30}, target="y", **QUICK)
+    with pytest.warns(UserWarning, match="2 rows of unseen categories"):
+        coded.predict({"k": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([1.0, 2.0, 1e19], ["1.0", "1e+19", "2.0"]),
+        ([0.5, 1.0], ["0.5", "1.0"]),
+        (["inf", "-inf"], ["-inf", "inf"]),
+        (["a", "a b"], ["a", "a b"]),
+    ],
+)
+def test_labels_that_no_integer_holds_are_texts(labels, classes):
+    y = (labels * 30)[:60]
+    model = meristem.fit_table({"x": RNG(0).normal(size=60), "y": y}, target="y", task="class", **QUICK)
+    assert model.classes.tolist() == classes and set(model.predict({"x": [0.0, 1.0]})) <= set(classes)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
+def test_a_scale_that_a_float_takes_for_one_is_not_left_out(tmp_path, offset):
+    x = RNG(0).normal(size=200)
+    y = (x - x.mean()) / x.std() * 1.00000005 + offset
+    model = meristem.TunnelRegressor(**PLAIN).fit(x[:, None], y)
+    path = model.to_onnx(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    dtype = {"tensor(float)": np.float32, "tensor(double)": float}[session.get_inputs()[0].type]
+    np.testing.assert_allclose(
+        session.run(None, {"X": x[:, None].astype(dtype)})[0], model.predict(x[:, None]), rtol=0, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("1,x\n2,z\n", "no row of column 'y' is of a class that is learned, such as 'a', 'b'"),
+        ("1,a\n", "has 1 row with a target; give at least 2"),
+    ],
+)
+def test_classes_of_a_test_file_are_looked_at_before_the_search(tmp_path, rows, message):
+    (tmp_path / "table.csv").write_text("x,y\n" + "".join(f"{n},{'ab'[n % 2]}\n" for n in range(60)))
+    (tmp_path / "test.csv").write_text("x,y\n" + rows)
+    files = ["--test-file", tmp_path / "test.csv", "--out", tmp_path / "out"]
+    done = meristem_here("fit", tmp_path / "table.csv", "--target", "y", *files)
+    assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_numbers_that_cannot_be_judged_or_told_apart_are_refused():
+    x = RNG(0).normal(size=60)
+    with pytest.raises(ValueError, match=r"test: the frame: column 'y' holds 1e\+200, whose square no float holds"):
+        meristem.fit_table({"x": x, "y": x}, target="y", test={"x": x, "y": 1e200 + x}, **QUICK)
+    with pytest.raises(ValueError, match=r"y varies by .* about 1, less than a float tells apart"):
+        meristem.TunnelRegressor(**PLAIN).fit(x[:, None], 1 + 1e-13 * x)
+
+
+def test_many_features_that_round_alike_are_taken_in_double(tmp_path):
+    x = 9 + RNG(0).normal(size=(100, 600))
+    model = meristem.TunnelRegressor(**PLAIN | {"standardize": True}).fit(x, x.sum(1))
+    rounds_up = np.nextafter(x.astype(np.float32), np.float32(np.inf)).astype(float) * (1 - 2**-25)
+    path = model.to_onnx(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    dtype = {"tensor(float)": np.float32, "tensor(double)": float}[session.get_inputs()[0].type]
+    got = session.run(None, {"X": rounds_up.astype(dtype)})[0]
+    assert np.abs(got - model.predict(rounds_up)).max() <= 1e-5 * x.sum(1).std()
+
+
+def test_categories_longer_than_a_file_holds_are_refused_before_the_search():
+    texts = [f"x{n:0>90000}" for n in range(600)]  # 54 MB
+    with pytest.raises(ValueError, match=r"the categories of column 'k' have .* characters in all"):
+        meristem.fit_table({"k": texts * 3, "y": ["a", "b"] * 900}, target="y", **QUICK)
+
+
+def test_names_of_a_frame_are_read_as_those_of_a_file(tmp_path):
+    x = RNG(0).normal(size=40)
+    model = meristem.fit_table(pandas.DataFrame({" x": x, "y ": np.where(x > 0, "a", "b")}), target="y", **QUICK)
+    (tmp_path / "new.csv").write_text("x\n1\n-1\n")
+    assert len(model.predict(tmp_path / "new.csv")) == 2
+
+
+@pytest.mark.parametrize("kind", ["Int128", "Object", "lazy"])
+def test_frames_of_polars_that_cannot_be_read_are_one_line(kind):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"y": ["a", "b"] * 10})
+    if kind == "lazy":
+        frame, message = frame.lazy(), r"^A LazyFrame holds no rows yet; give frame\.collect\(\)\.$"
+    else:
+        values = [object()] * 20 if kind == "Object" else [1] * 20
+        frame = frame.with_columns(polars.Series("c", values, dtype=getattr(polars, kind)))
+        message = rf"column 'c' has the type {kind}"
+    with pytest.raises(ValueError, match=message) as error:
+        meristem.fit_table(frame, target="y", **QUICK)
+    assert "\n" not in str(error.value)
+
+
+def test_a_codec_that_reads_no_file_in_parts_is_one_line(tmp_path):
+    (tmp_path / "table.csv").write_text("x,y\n1,ä\n")
+    with pytest.raises(ValueError, match=r"encoding='idna'"):
+        read_table(tmp_path / "table.csv", encoding="idna")

@@ -115,7 +115,7 @@ def test_nothing_to_learn_from_is_said():
     [
         (["a", "b", "a", ""], "class", ["a", "b"], "2 classes: it holds texts"),
         (["1", "0", "1", "0"], "class", [0, 1], "2 classes: it holds 2 different numbers"),
-        ([0.5, 1.5, 0.5, 1.5], "class", [0.5, 1.5], "2 classes: it holds 2 different numbers"),
+        ([0.5, 1.5, 0.5, 1.5], "class", ["0.5", "1.5"], "2 classes: it holds 2 different numbers"),
         ([True, False, True, True], "class", [False, True], "2 classes: it holds texts"),
         (["01", "02", "01", "02"], "class", ["01", "02"], "2 classes: it holds 2 different numbers"),
         ([1, 2, 3] * 20, "class", [1, 2, 3], "3 classes: it holds 3 different whole numbers"),

@@ -66,8 +66,11 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
         check_labels(y)
 
     def _validated_target(self, y: Any) -> np.ndarray:
-        if getattr(getattr(y, "dtype", None), "kind", "") == "T":  # NumPy's texts of any length: no file has such a type
+        kind = getattr(getattr(y, "dtype", None), "kind", "")
+        if kind == "T":  # NumPy's texts of any length: no file has such a type
             y = np.asarray(y).astype(object)
+        elif kind == "O" and y.ndim == 1 and all(isinstance(label, int | np.integer) for label in y):
+            y = np.array(y.tolist())
         try:
             check_classification_targets(y)
             if y.dtype == object:

@@ -80,6 +80,8 @@ def _check_written(y: np.ndarray) -> None:
     for place, value in enumerate(y) if y.dtype.kind in "SUO" else ():
         if isinstance(value, bytes):
             raise ValueError(f"y holds the bytes {short(bytes(value))} in row {place}; decode the labels: label.decode().")
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError(f"y holds {short(str(value))} in row {place}, a label with a NUL character, which no file holds.")
         if isinstance(value, str) and not value.isascii():
             try:
                 value.encode()

@@ -30,7 +30,7 @@ from meristem.compact.inference import as_numpy
 from meristem.compact.ops.numpy import NUMPY
 from meristem.compact.ops.onnx import Graph, float32
 from meristem.compact.spread import spread
-from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
+from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
 from meristem.export.precision import needs_double
 from meristem.export.scale import Scale, Scaling
 from meristem.files.whole import PATHS, write_whole
@@ -226,7 +226,11 @@ def _(ending: Values, graph: Graph, z: str, n_out: int) -> list[Any]:
         z, offset, scale = graph("Squeeze", z, np.array([1])), offset[0], scale[0]
     if ending.dtype != np.float32:
         z = graph("Cast", z, to=graph.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(ending.dtype)))
-    z = graph("Mul", graph("Add", z, offset), scale)
+    z = graph("Add", z, offset)
+    is_nearly_one = (np.abs(scale - 1) < SINGLE.eps).all() and not (scale == 1).all()
+    if is_nearly_one:  # onnxruntime would take it for 1, and leave it out
+        z, scale = graph("Mul", z, ending.dtype(0.5)), 2 * scale
+    z = graph("Mul", z, scale)
     y = graph("Exp" if ending.link == "log" else "Identity", z, output="predictions")
     return [_info(graph, y, ending.dtype, *([] if ending.is_flat else [n_out]))]
 

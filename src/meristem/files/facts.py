@@ -86,7 +86,7 @@ REQUIRED: dict[str, Any] = {
 }
 OPTIONAL: dict[str, Any] = {
     "table_sha256": Maybe(SHA256),
-    "reading": {"sep": Maybe(TEXT), "encoding": Maybe(TEXT), "decimal_commas": Each(TEXT)},
+    "reading": {"format": Maybe(TEXT), "sep": Maybe(TEXT), "encoding": Maybe(TEXT), "decimal_commas": Each(TEXT)},
     "test": Maybe({"table": TEXT, "sha256": Maybe(SHA256)}),
     "dropped": Named(TEXT),
     "doubts": Each(TEXT),

@@ -24,8 +24,18 @@ new = pandas.read_csv({file}, {options}dtype=str, keep_default_na=False)
 new.columns = new.columns.str.strip()
 """
 READ_PARQUET = """\
-new = pandas.read_parquet({file})
-new = new.astype(object).where(new.notna(), "").map(str)
+table = pyarrow.parquet.read_table("new.parquet")
+new = {name.strip(): [written(value) for value in table[name].to_pylist()] for name in table.column_names}
+"""
+WRITTEN = """\
+
+
+def written(value):  # as a CSV file would hold it
+    if isinstance(value, datetime.timedelta):
+        value = value / datetime.timedelta(days=1)
+    return "" if value is None else value.decode() if isinstance(value, bytes) else str(value)
+
+
 """
 NUMBERS = """\
 
@@ -55,9 +65,9 @@ def days(text):
         return float("nan")  # missing
     try:
         when = datetime.datetime.fromisoformat(text.strip())
-    except ValueError:
+        when = when.astimezone(datetime.UTC) if when.tzinfo else when.replace(tzinfo=datetime.UTC)
+    except (ValueError, OverflowError):
         return float("nan")  # missing
-    when = when if when.tzinfo else when.replace(tzinfo=datetime.UTC)
     return (when - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) / datetime.timedelta(days=1)
 """
 ENDS = {
@@ -79,41 +89,43 @@ SIZE = (
 )
 
 
-def onnx_code(schema: Schema, table: str, reading: dict[str, Any], task: str) -> str:
+def onnx_code(schema: Schema, reading: dict[str, Any], task: str) -> str:
     """Return a program that reads a file like the table that a model was made from, and asks model.onnx of its rows.
 
     >>> from meristem.inputs.field import Field
-    >>> code = onnx_code(Schema((Field("size"),)), "people.csv", {"sep": ";", "encoding": "utf-8"}, "number")
+    >>> code = onnx_code(Schema((Field("size"),)), {"format": "csv", "sep": ";", "encoding": "utf-8"}, "number")
     >>> print(code.splitlines()[6])
     new = pandas.read_csv("new.csv", sep=";", dtype=str, keep_default_na=False)
     """
-    kinds = {field.kind for field in schema.fields}
+    kinds, is_parquet = {field.kind for field in schema.fields}, reading.get("format") == "parquet"
     commas = reading.get("decimal_commas") or []
-    modules = ["datetime"] * (DATE in kinds) + ["json"] + ["re"] * (DATE in kinds or bool(commas))
+    modules = ["datetime"] * (DATE in kinds or is_parquet) + ["json"] + ["re"] * (DATE in kinds or bool(commas))
     functions = {NUMBER: (COMMA_NUMBERS if commas else NUMBERS, "number"), DATE: (DATES, "days")}
     used = {kind: functions[kind] for kind in (NUMBER, DATE) if kind in kinds}
     ways = {kind: f"[{name}(text) for text in new[name]]" for kind, (_, name) in used.items()}
     if CATEGORY in kinds:
-        ways["text"] = "new[name].tolist()"
+        ways["text"] = "list(new[name])"
     lines = "".join(
         f'    {"el" * bool(place)}if kind == "{kind}":\n'
         f"        values = numpy.array({way}, {'object' if kind == 'text' else 'float'})\n"
         for place, (kind, way) in enumerate(ways.items())
     )
     loop = f"columns = {{}}\nfor name, kind in kinds.items():\n{lines}    columns[name] = values.reshape(-1, 1)\n"
-    before = "".join(f"import {module}\n" for module in modules) + "\nimport numpy, onnxruntime, pandas\n\n"
+    others = "numpy, onnxruntime, pyarrow.parquet" if is_parquet else "numpy, onnxruntime, pandas"
+    before = "".join(f"import {module}\n" for module in modules) + f"\nimport {others}\n\n"
+    read = WRITTEN + READ_PARQUET if is_parquet else _read_csv(reading)
     defined = "".join(code for code, _ in used.values())
-    return before + OPEN + _read(table, reading) + defined + ("\n\n" if defined else "") + loop + ENDS[task]
+    return before + OPEN + read + defined + ("\n\n" if defined else "") + loop + ENDS[task]
 
 
-def _read(table: str, reading: dict[str, Any]) -> str:
-    """How the file is read."""
-    if table.endswith(".parquet"):
-        return READ_PARQUET.format(file='"new.parquet"')
+def _read_csv(reading: dict[str, Any]) -> str:
+    """How a CSV file is read."""
     sep, encoding = reading.get("sep") or ",", reading.get("encoding") or "utf-8"
     options = f"sep={_quoted(sep)}, " if sep != "," else ""
     options += f"encoding={_quoted(encoding)}, " if encoding != "utf-8" else ""
-    return READ_CSV.format(file=_quoted("new.csv.gz" if table.endswith(".gz") else "new.csv"), options=options)
+    is_packed = reading.get("format") == "csv.gz"
+    options += 'compression="gzip", ' if is_packed else ""
+    return READ_CSV.format(file=_quoted("new.csv.gz" if is_packed else "new.csv"), options=options)
 
 
 def _quoted(text: str) -> str:
@@ -131,7 +143,7 @@ def loading(evidence: Evidence) -> Section:
             ONNX.format(GIVES[task]),
             SIZE.format("model.onnx"),
         ]
-        asked = onnx_code(evidence.schema, str(facts["table"]), facts.get("reading") or {}, task)
+        asked = onnx_code(evidence.schema, facts.get("reading") or {}, task)
         return Section("load", "How to use it", words, [], [], [code, shell, asked])
     code = (
         "import meristem\n\n"

@@ -12,7 +12,9 @@ import numpy as np
 from meristem.check import many, short
 from meristem.inputs.field import MISSING
 from meristem.tables.table import Table
-from meristem.tables.target import CLASS
+from meristem.tables.target import CLASS, LARGEST
+
+LEAST_ROWS = 2  # of a test
 
 
 def answers(table: Table, name: str, task: str, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +33,7 @@ def answers(table: Table, name: str, task: str, classes: np.ndarray | None = Non
     return values, rows
 
 
-def check_test_target(table: Table, name: str, task: str) -> np.ndarray:
+def check_test_target(table: Table, name: str, task: str, classes: np.ndarray | None = None) -> np.ndarray:
     """Return the rows of a test table that have a target; ValueError of one line where some cannot be compared.
 
     >>> from meristem.tables.reading import table_of
@@ -44,10 +46,19 @@ def check_test_target(table: Table, name: str, task: str) -> np.ndarray:
     column = table[name]
     if column.n_missing == column.rows:
         raise ValueError(f"test: {table.source}: column {name!r} is missing in every row.")
-    rows = answers(table, name, CLASS)[1]
+    values, rows = answers(table, name, CLASS, classes)
+    if len(rows) < LEAST_ROWS:
+        raise ValueError(f"test: {table.source} has {many(len(rows), 'row')} with a target; give at least {LEAST_ROWS}.")
     if task == CLASS:
+        if classes is not None and not (values[rows] >= 0).any():
+            such = ", ".join(repr(str(label)) for label in classes[:3].tolist())
+            raise ValueError(f"test: {table.source}: no row of column {name!r} is of a class that is learned, such as {such}.")
         return rows
     numbers = column.as_numbers()
+    if (largest := np.nanmax(np.abs(numbers), initial=0)) > LARGEST:
+        raise ValueError(
+            f"test: {table.source}: column {name!r} holds {largest:.3g}, whose square no float holds; divide it by 1e150."
+        )
     if len(stray := rows[np.isnan(numbers[rows])]):
         text = column.texts[column.codes[stray[0]]] if column.codes is not None else column.example
         others = f" (and {many(len(stray) - 1, 'more row')})" if len(stray) > 1 else ""

@@ -13,13 +13,17 @@ since 1970-01-01 (UTC, if it names an offset). Where commas do not separate colu
 1.234,5 are numbers, too. gathering.py and typed.py make columns; the rest of the package imports them.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from meristem.inputs.field import MISSING, UNSEEN
-from meristem.tables.scalars import EXACT, comma_number_of, days_of, number_of, whole_of
+from meristem.tables.scalars import EXACT, comma_number_of, days_of, is_written_plainly, number_of, whole_of
+
+ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +62,7 @@ class Column:
     def as_codes(self, known: Sequence[str]) -> np.ndarray:
         """Return the place of each row's text among `known`; MISSING, or UNSEEN where it is none of them.
 
-        Numbers of typed columns are compared with what the texts are as numbers, whole ones to the last digit.
+        A number or a day of a typed column is the text that it is written as: 1 is "1", not "01"; 1.0 is "1.0", or else "1".
 
         >>> from meristem.tables.frames import column_of
         >>> column_of("color", ["red", "", "blue", "grey"]).as_codes(["blue", "red"]).tolist()
@@ -75,19 +79,24 @@ class Column:
         if self.is_text is not None:
             is_missing &= ~self.is_text
         codes = np.where(is_missing, MISSING, UNSEEN).astype(np.int16)
-        if self.own is None:
-            # numbers that were texts are exact up to 2**53 only: beyond it two of them may be one float
-            limit = EXACT if self.texts else np.inf
-            targets: dict[float, int] = {number_of(text): place for place, text in enumerate(known)}
-            targets = {value: place for value, place in targets.items() if abs(value) <= limit}
-            values = numbers
-        else:
+        if self.own is not None:
             limits = np.iinfo(self.own.dtype)
-            wholes = {whole_of(text): place for place, text in enumerate(known)}
-            targets = {
+            wholes = {whole_of(text): place for place, text in enumerate(known) if text == str(whole_of(text))}
+            targets: dict[Any, int] = {
                 value: place for value, place in wholes.items() if value is not None and limits.min <= value <= limits.max
             }
             values = self.own
+        elif self.numbers is None and self.days is not None:
+            targets = {days_of(text): place for place, text in enumerate(known) if ISO_DAY.fullmatch(text)}
+            values = self.days
+        else:
+            # numbers that were texts are exact up to 2**53 only: beyond it two of them may be one float
+            limit = EXACT if self.texts else np.inf
+            plain = sorted((text for text in known if is_written_plainly(text)), key=lambda text: "." in text)  # 1.0 before 1
+            places = {text: place for place, text in enumerate(known)}
+            targets = {number_of(text): places[text] for text in plain if abs(number_of(text)) <= limit}
+            values = numbers
+        targets = {value: place for value, place in targets.items() if value == value}
         if targets:
             keys = np.array(sorted(targets), values.dtype)
             places_of_keys = np.array([targets[key] for key in sorted(targets)], np.int16)

@@ -238,7 +238,7 @@ def _reading(split: TableSplit) -> dict[str, Any]:
     """How the table was read, so that others can read one like it."""
     table, numbers = split.table, [column.name for column in split.schema.fields if column.kind == NUMBER]
     commas = [name for name in numbers if table[name].has_commas]
-    return {"sep": table.sep, "encoding": table.encoding, "decimal_commas": commas}
+    return {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas}
 
 
 def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, used: int, body: str) -> dict[str, Any]:

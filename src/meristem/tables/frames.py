@@ -44,12 +44,15 @@ def table_of(frame: Any, known: Known | None = None) -> Table:
     """
     if isinstance(frame, Table):
         return frame
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
+        raise ValueError(f"A {type(frame).__name__} holds no rows yet; give frame.collect().")
     if _is_arrow(frame) and not isinstance(frame, Mapping):
         columns = _columns_of_arrow(frame, known)
     elif hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
         names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
-        check_names(SOURCE, [str(name) for name in names])
-        columns = {str(name): column_of(str(name), frame[name], (known or {}).get(str(name))) for name in names}
+        stripped = {name: str(name).strip() for name in names}  # as the header of a file is read
+        check_names(SOURCE, [str(name).strip() for name in names])
+        columns = {new: column_of(new, frame[name], (known or {}).get(new)) for name, new in stripped.items()}
     else:
         raise _no_table(frame)
     lengths = {column.rows for column in columns.values()}
@@ -92,10 +95,17 @@ def _is_arrow(values: Any) -> bool:
 def _columns_of_arrow(frame: Any, known: Known | None) -> dict[str, Column]:
     """Of a frame of Arrow's; a single array is no table."""
     pyarrow = pyarrow_for("frames of Arrow")
+    schema = getattr(frame, "schema", None)
+    for name, dtype in schema.items() if isinstance(schema, Mapping) else ():  # of polars
+        if str(dtype).startswith(("Object", "Int128", "UInt128")):
+            raise ValueError(f"{SOURCE}: column {name!r} has the type {dtype}; {WANTED}")
     try:
         reader = pyarrow.RecordBatchReader.from_stream(frame)
-    except (TypeError, pyarrow.ArrowException):
-        raise _no_table(frame) from None
+    except (TypeError, pyarrow.ArrowException) as error:
+        if not hasattr(frame, "columns"):
+            raise _no_table(frame) from None
+        why = short(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        raise ValueError(f"{SOURCE} has a column that Arrow cannot hold ({why}).") from None
     return columns_of_batches(reader.schema, reader, SOURCE, known)[0]
 
 

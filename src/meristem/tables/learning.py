@@ -6,6 +6,7 @@ A category rarer than one in a thousand rows, or that occurs once, shares the fe
 split imports it.
 """
 
+import json
 from collections.abc import Collection
 
 import numpy as np
@@ -17,6 +18,7 @@ from meristem.tables.kinds import DROPPED, kind_of
 from meristem.tables.table import Table
 
 RARE = 0.001  # of the rows
+MOST_CHARACTERS = 50_000_000  # of all categories as JSON: the header of a model file has at most 100 MB
 
 
 def learn_schema(table: Table, rows: np.ndarray, *, without: Collection[str] = ()) -> Schema:
@@ -33,6 +35,13 @@ def learn_schema(table: Table, rows: np.ndarray, *, without: Collection[str] = (
     if not used:
         reasons = "; ".join(f"{field.name!r}: {field.why}" for field in fields[:3]) + " …" * (len(fields) > 3)
         raise ValueError(f"{table.source} has no column to learn from; {reasons or 'there is no other.'}")
+    sizes = {field.name: sum(len(json.dumps(text)) for text in field.texts) for field in used}
+    if sum(sizes.values()) > MOST_CHARACTERS:
+        name = max(sizes, key=lambda name: sizes[name])
+        raise ValueError(
+            f"{table.source}: the categories of column {name!r} have {sizes[name]:,} characters in all, more than a model file "
+            "holds; shorten them, or leave the column out."
+        )
     return Schema(used, tuple((field.name, field.why) for field in fields if field.kind == DROPPED))
 
 

@@ -43,7 +43,7 @@ def read_parquet(stream: BinaryIO, name: str, known: Known | None, keep: Sequenc
         why = cut((str(error).splitlines() or [type(error).__name__])[0], 100)
         raise ValueError(f"{name} is a Parquet file that cannot be read ({why}); use a copy.") from error
     stream.seek(n_bytes)
-    return Table(columns, rows, name, digest.hexdigest(), texts)
+    return Table(columns, rows, name, digest.hexdigest(), texts, format="parquet")
 
 
 def _check_room(name: str, rows: int, columns: int) -> None:

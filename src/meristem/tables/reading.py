@@ -14,6 +14,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -66,13 +67,17 @@ def read_table(
                 if str(path) == STDIN:
                     raise ValueError(f"{name} is a Parquet file, which cannot be read from there; give its path.")
                 return read_parquet(stream, name, known, keep)
-            if head[:2] == b"\x1f\x8b":
+            is_packed = head[:2] == b"\x1f\x8b"
+            if is_packed:
                 stream = io.BufferedReader(cast(Any, stack.enter_context(gzip.GzipFile(fileobj=stream))))
                 head = stream.peek(16)[:16]
             _check_head(name, head, encoding)
-            return read_separated(stream, name, known, sep, keep, encoding)
+            table = read_separated(stream, name, known, sep, keep, encoding)
+            return replace(table, format="csv.gz") if is_packed else table
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{name} is damaged: it cannot be unpacked ({error}); use a copy.") from error
+        except UnicodeError as error:  # of a codec that cannot read a file in parts
+            raise ValueError(f"{name} cannot be read with encoding={short(encoding)} ({error}); give another.") from error
         except OSError as error:
             raise ValueError(f"{name} cannot be read ({error.strerror or error}).") from error
 

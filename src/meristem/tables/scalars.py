@@ -87,3 +87,18 @@ def days_of_counts(counts: np.ndarray, unit: str) -> np.ndarray:
         large = counts[is_large]
         days[is_large] = large // per_day + (large % per_day) / per_day
     return days
+
+
+def is_written_plainly(text: str) -> bool:
+    """Return whether this is how Python writes a finite number: 7, 7.0, 1e+20; not 07, 7.00 or 1e20.
+
+    >>> [is_written_plainly(text) for text in ("7", "07", "7.0", "7.00", "inf", "seven")]
+    [True, False, True, False, False, False]
+    """
+    for kind in (int, float):
+        try:
+            if str(kind(text)) == text:
+                return bool(np.isfinite(float(text)))
+        except (ValueError, OverflowError):
+            continue
+    return False

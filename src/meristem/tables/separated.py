@@ -60,7 +60,7 @@ def read_separated(
     if not n_rows:
         raise ValueError(f"{name} has a header and no rows; give some.")
     columns = {gatherer.name: gatherer.column() for gatherer in gatherers}
-    return Table(columns, n_rows, name, stream.digest.hexdigest(), texts, delimiter, encoding or "utf-8")
+    return Table(columns, n_rows, name, stream.digest.hexdigest(), texts, delimiter, encoding or "utf-8", "csv")
 
 
 def _blocks(stream: ByteStream, names: list[str], delimiter: str, *, is_raw: bool) -> Iterator[Sequence[Block]]:

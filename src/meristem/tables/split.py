@@ -60,9 +60,10 @@ class TableSplit:
         column = Target.of(table, target, task)
         if isinstance(test, bool) or not isinstance(test, int | float | np.number):
             schema = learn_schema(table, column.rows, without=[target])
-            classes = {target: sorted(map(str, set(column.values[column.rows].tolist())))} if column.task == CLASS else {}
+            labels = np.unique(column.values[column.rows]) if column.task == CLASS else None
+            classes = {} if labels is None else {target: [str(label) for label in labels.tolist()]}
             other = tabled(test, schema.texts | classes, **reading or {})
-            return cls(table, column, column.rows, other, check_test_target(other, target, column.task), schema)
+            return cls(table, column, column.rows, other, check_test_target(other, target, column.task, labels), schema)
         train, held_out = split_rows(table, column, float(test), seed)
         return cls(table, column, train, table, held_out, learn_schema(table, train, without=[target]))
 

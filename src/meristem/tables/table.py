@@ -28,6 +28,7 @@ class Table:
     )  # of columns that were asked for, as the file has them
     sep: str | None = None  # what separates the columns of a CSV file; None: it came from no such file
     encoding: str | None = None  # of a CSV file
+    format: str | None = None  # "csv", "csv.gz" or "parquet"; None: it came from no file
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]

@@ -153,17 +153,19 @@ def _codes(column: Column) -> np.ndarray:
 
 
 def _labels(column: Column) -> np.ndarray:
-    """As the table has them; what stands where there is none does not matter."""
+    """As the table has them; what stands where there is none does not matter. Numbers that no integer holds are texts."""
     if column.own is not None:
         return column.own
     if column.codes is None:
         numbers = np.nan_to_num(column.as_numbers())
-        return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
+        if (numbers == np.round(numbers)).all() and (np.abs(numbers) < 2**63).all():
+            return numbers.astype(np.int64)
+        return np.array([repr(number) for number in numbers.tolist()])
+    if any("\0" in text for text in column.texts):
+        raise ValueError(f"target {column.name!r} has a class with a NUL character, which labels cannot hold; rename it.")
     labels = np.array(column.texts)
-    for kind, longest in ((int, 18), (float, 32)):
-        if all(len(text) <= longest and _is_written_as(kind, text) for text in column.texts):
-            labels = np.array([kind(text) for text in column.texts])
-            break
+    if all(len(text) <= 18 and _is_written_as(int, text) for text in column.texts):
+        labels = np.array([int(text) for text in column.texts])
     return labels[np.maximum(column.codes, 0)]
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from meristem.targets.base import Targets
-from meristem.targets.scaling import LEAST_VARIANCE, Scaling
+from meristem.targets.scaling import LEAST_VARIANCE, ROUNDING, Scaling
 from meristem.train.objectives import OBJECTIVES, Objective, SquaredError
 
 SQUARED_ERROR = SquaredError()
@@ -111,7 +111,15 @@ def _tellable(scaling: Scaling, columns: np.ndarray, weight: np.ndarray) -> Scal
     columns = columns[weight > 0]
     if len(scaling.too_large):
         raise ValueError(f"y holds {_largest(columns):.3g}, whose square no float holds; divide y by a power of ten.")
-    tiny = np.flatnonzero((columns != columns[:1]).any(0) & (scaling.variance < LEAST_VARIANCE))
+    varies = (columns != columns[:1]).any(0)
+    is_told = scaling.variance >= LEAST_VARIANCE
+    lost = np.flatnonzero(varies & is_told & (np.sqrt(scaling.variance) <= ROUNDING * np.abs(scaling.mean)))
+    if len(lost):
+        raise ValueError(
+            f"y varies by {np.ptp(columns[:, lost[0]]):.3g} about {scaling.mean[lost[0]]:.6g}, less than a float tells apart; "
+            "subtract its mean first."
+        )
+    tiny = np.flatnonzero(varies & ~is_told)
     if len(tiny):
         differs = np.ptp(columns[:, tiny[0]])
         raise ValueError(f"y varies by {differs:.3g}, whose square no float holds; multiply y by a power of ten.")
