@@ -17,8 +17,8 @@ import numpy as np
 
 import report
 from meristem.compact import compact
-from meristem.compact.network import n_floats
 from meristem.compact.report import compiled, in_turns, multiply_adds, plain_of
+from meristem.layers.network import n_floats
 from meristem.nn import Network
 from networks import full_tree
 from report import Block, Result, compare

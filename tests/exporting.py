@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from meristem.compact.layers import INPUT, Affine, Bag, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Pick, Residual, Tree
 from meristem.export import to_torch
 from meristem.export.onnx import build
+from meristem.layers.layer import INPUT, Affine, Bag, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Pick, Residual, Tree
 
 TOLERANCE = 1e-5
 ROWS = 20

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from meristem import Data, fit
-from meristem.compact import CompactNetwork, approximate, compact, layers, lower, n_parameters, report
+from meristem.compact import CompactNetwork, approximate, compact, layers, n_parameters, report
 from meristem.compact.inference import as_numpy, outputs as numpy_outputs
 from meristem.compact.report import in_turns, multiply_adds, plain_of
 from meristem.data.spirals import two_spirals
@@ -201,7 +201,7 @@ def some_body(name: str, *, is_open: bool) -> Body:
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("name", [*BODIES, "budding, identity"])
 def test_every_body_alone_stays_the_same(name, is_open):
-    """The contract of `lower`: JAX, and with it every set of operations, gives what the body gives."""
+    """The contract of `compact_layers`: JAX, and with it every set of operations, gives what the body gives."""
     body = some_body(name, is_open=is_open)
     x = floats(np.random.default_rng(1).normal(size=(N, 5)))
     small, before = compact(body), np.asarray(outputs(body, x))
@@ -560,23 +560,13 @@ class Unknown(Body):
     def priced(self, x):
         return self.gate.value * jax.nn.relu(x + self.bias[0]) + (1 - self.gate.value) * x, self.gate.value.sum()
 
-    def half_norm(self):
-        return 0 * self.bias.sum()
-
-    def hard_size(self):
-        return (self.gate.value > 0).sum()
-
 
 class Known(Unknown):
-    pass
-
-
-@lower.register
-def _(body: Known) -> list[layers.Layer]:
-    gate = np.asarray(body.gate.value, float)
-    rows = np.flatnonzero(gate)
-    arrays = np.eye(len(gate))[rows], np.asarray(body.bias[0], float)[rows], gate[rows]
-    return [layers.Gated(*arrays, tuple(rows.tolist()), "relu")] if len(rows) else []
+    def compact_layers(self):
+        gate = np.asarray(self.gate.value, float)
+        rows = np.flatnonzero(gate)
+        arrays = np.eye(len(gate))[rows], np.asarray(self.bias[0], float)[rows], gate[rows]
+        return [layers.Gated(*arrays, tuple(rows.tolist()), "relu")] if len(rows) else []
 
 
 class Leafy(Unknown):
@@ -585,10 +575,8 @@ class Leafy(Unknown):
     def priced(self, x):
         return Known(self.bias, Confined(1 - self.gate.value)).priced(x)
 
-
-@lower.register
-def _(body: Leafy) -> list[layers.Layer]:
-    return lower(Known(body.bias, Confined(1 - body.gate.value)))
+    def compact_layers(self):
+        return Known(self.bias, Confined(1 - self.gate.value)).compact_layers()
 
 
 def own_network(kind: type[Unknown], gate: list[float], closed: float = 0.0) -> Network:
@@ -596,7 +584,7 @@ def own_network(kind: type[Unknown], gate: list[float], closed: float = 0.0) -> 
 
 
 def test_a_body_of_ones_own_is_named():
-    with pytest.raises(ValueError, match=r"does not know the body Unknown; .* with @meristem.compact.lower.register") as caught:
+    with pytest.raises(ValueError, match=r"does not know the body Unknown: write its compact_layers\(\)") as caught:
         compact(own_network(Unknown, [0, 0.5, 1]))
     assert "\n" not in str(caught.value)
 
@@ -625,5 +613,5 @@ def test_what_is_almost_closed_is_closed_at_the_end_that_is_closed(kind, closed)
 
 def test_all_is_reached_from_the_package_alone():
     """`meristem.compact` is a package that holds a function of its own name, which must not take its place."""
-    code = "import meristem; meristem.compact.compact, meristem.compact.approximate, meristem.compact.lower.register"
+    code = "import meristem; meristem.compact.compact, meristem.compact.approximate, meristem.compact.layers.Gated"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,10 +14,10 @@ import pytest
 from exporting import KINDS, assert_close, everywhere, random_layer, some_x
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import outputs
-from meristem.compact.layers import Affine, Gated, Layer, Leaf, Perceptron, Tree
-from meristem.compact.ops.jax import JAX
 from meristem.compact.spread import spread
-from meristem.nn.activation import ACTIVATIONS
+from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.layer import Affine, Gated, Layer, Leaf, Perceptron, Tree
+from meristem.layers.ops.jax import JAX
 
 WIDTH = 5
 

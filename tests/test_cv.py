@@ -13,7 +13,7 @@ import meristem
 from commanding import meristem_here
 from exporting import run, run_torch
 from meristem.compact.inference import outputs
-from meristem.compact.layers import Bag
+from meristem.layers.layer import Bag
 from meristem.paths.result import Path
 from soak import FACTOR
 

@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 from exporting import ROWS, assert_close, everywhere, random_layer, run, session, some_x
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy, outputs
-from meristem.compact.layers import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
 from meristem.export import AnyOf, OneOf, Raw, Values, to_onnx, to_torch
 from meristem.export.onnx import build
+from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.layer import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
 from meristem.nn import Network, Tunnel
-from meristem.nn.activation import ACTIVATIONS
 from meristem.targets import Classes, Scaling
 from test_compact import around, with_identity_root
 from test_reference import DEPTH, WIDTH, make_budding, make_highway, make_tunnel, many, seeds, trees, unit

@@ -8,8 +8,8 @@ import pytest
 from exported_estimators import trained
 from exporting import KINDS, fresh, random_layer, some_x
 from meristem.compact import CompactNetwork
-from meristem.compact.layers import Affine, Cascade, Gated, Pick
 from meristem.export import OneOf, Values, to_torch, torch_of
+from meristem.layers.layer import Affine, Cascade, Gated, Pick
 
 
 def of_width_five(kind, activation, rng):

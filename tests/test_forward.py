@@ -10,8 +10,8 @@ import pytest
 
 from meristem.compact import compact
 from meristem.compact.inference import BLOCK, Predictor, as_numpy, outputs
+from meristem.layers.activation import ACTIVATIONS
 from meristem.nn import Network
-from meristem.nn.activation import ACTIVATIONS
 from meristem.nn.network import BODIES
 from meristem.targets import Classes, Labels
 

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from filing import alike, complaint
 from meristem import Confined, Data, Recipe, compact, export, fit, hard_size, layer_sizes, load, save, soft_size
-from meristem.compact.layers import Cascade, Layer
 from meristem.data.spirals import two_spirals
+from meristem.layers.layer import Cascade
 from meristem.nn import Body, Linear, Network
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare, gate_axis
 from meristem.nn.linear import glorot
@@ -49,13 +49,11 @@ class Widening(Body):
         )
         return Axes(arrays, {"unit": gate_axis(self.gate)}, size="unit")
 
-
-@compact.lower.register
-def _(body: Widening) -> list[Layer]:
-    inner, bias, outer, gate = (np.asarray(a, float) for a in (body.inner, body.bias, body.outer, body.gate.value))
-    rows, width = np.flatnonzero(gate), body.width
-    weight, offset = np.concatenate([inner[rows], np.eye(width)]), np.concatenate([bias[rows], np.zeros(width)])
-    return [Cascade(weight, offset, (outer[:, rows] * gate[rows],), activation="tanh")] if len(rows) else []
+    def compact_layers(self):
+        inner, bias, outer, gate = (np.asarray(a, float) for a in (self.inner, self.bias, self.outer, self.gate.value))
+        rows, width = np.flatnonzero(gate), self.width
+        weight, offset = np.concatenate([inner[rows], np.eye(width)]), np.concatenate([bias[rows], np.zeros(width)])
+        return [Cascade(weight, offset, (outer[:, rows] * gate[rows],), activation="tanh")] if len(rows) else []
 
 
 X, Y = two_spirals("medium")

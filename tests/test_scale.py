@@ -11,8 +11,8 @@ import meristem
 from commanding import meristem_here
 from exporting import run
 from meristem.compact import CompactNetwork
-from meristem.compact.layers import Affine
 from meristem.inputs import Inputs, Preprocessor
+from meristem.layers.layer import Affine
 from meristem.targets import Scaling
 
 X, y = make_friedman1(100, random_state=0)

@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 
 from meristem import Data, Recipe, fit, load, reference as ref, save
 from meristem.compact import compact
-from meristem.compact.layers import Affine, Pick
-from meristem.compact.lower import lower
 from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft_parameters
 from meristem.data.spirals import two_spirals
 from meristem.gate import fully_open
+from meristem.layers.layer import Affine, Pick
 from meristem.nn import Network
 from meristem.nn.narrow import without_trunk
 from meristem.pictures import plot_structure
@@ -111,7 +110,7 @@ def test_prices_of_hard_gates_are_what_is_left_layer_by_layer(body, seed):
     narrow, dims = without_trunk(network)
     inputs = int(network.features.is_open.sum())
     ends = [Affine(np.ones((len(dims), inputs)), None), Affine(np.ones((2, len(dims))), np.ones(2))]
-    parameters, products = counts([*lower(narrow.body), *ends])
+    parameters, products = counts([*narrow.body.compact_layers(), *ends])
     assert float(soft_parameters(network)) == parameters
     assert float(soft_multiply_adds(network)) == products
     shipped = hard_cost(network, Recipe(price="parameters"))

@@ -10,8 +10,8 @@ What a network costs to keep and to run, exactly and as a price (`nn/axes.py`):
     soft_parameters, soft_multiply_adds                      of its matrices one after the other, each gate by how open it is:
                                                              exact where gates are 0 or 1, and differentiable
 
-All of it is derived from the axes that a body declares; it is asked of a network and its inputs [n, features], of a body and the
-inputs [n, width] that reach it, or of any model with bodies in it.
+All of it is derived from the axes that a body declares. It is asked of a network and its inputs [n, features], of a body and
+the inputs [n, width] that reach it, or of any model with bodies in it.
 """
 
 from typing import Any

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from meristem.nn.activation import ACTIVATIONS
+from meristem.layers.activation import ACTIVATIONS
 from meristem.nn.budding import Budding
 
 

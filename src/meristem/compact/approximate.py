@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from meristem.check import check_number
-from meristem.compact.lower import check_concrete
 from meristem.compact.model import compact
-from meristem.compact.network import CompactNetwork
 from meristem.compact.samples import check_samples, outputs
 from meristem.gate import Confined, is_confined
+from meristem.layers.network import CompactNetwork
 from meristem.nn import Body, Budding, Network
+from meristem.nn.concrete import check_concrete
 from meristem.nn.tree import in_order, living
 
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from meristem.compact.layers import Layer
-from meristem.compact.network import CompactNetwork
-from meristem.compact.ops.numpy import NUMPY
 from meristem.compact.spread import Spread, spread
+from meristem.layers.layer import Layer
+from meristem.layers.network import CompactNetwork
+from meristem.layers.ops.numpy import NUMPY
 
 BLOCK = 1024  # rows
 CLOSE = 1e-3  # of the largest output: far more than single precision rounds by
@@ -30,7 +30,7 @@ def as_numpy(network: CompactNetwork) -> CompactNetwork:
 class Predictor:
     """A compact network whose weights have been cast and laid out for NumPy, once for all calls.
 
-    >>> from meristem.compact.layers import Affine
+    >>> from meristem.layers.layer import Affine
     >>> predictor = Predictor(CompactNetwork((Affine(np.array([[1.0, 2.0]]), None),)))
     >>> predictor.outputs(np.ones((3, 2))).tolist()
     [[3.0], [3.0], [3.0]]
@@ -74,7 +74,7 @@ class Predictor:
 def outputs(network: CompactNetwork, x: np.ndarray, dtype: type[np.floating] = np.float64) -> np.ndarray:
     """Return the outputs of a network that is asked once.
 
-    >>> from meristem.compact.layers import Affine
+    >>> from meristem.layers.layer import Affine
     >>> outputs(CompactNetwork((Affine(np.array([[1.0, 2.0]]), None),)), np.ones((3, 2))).tolist()
     [[3.0], [3.0], [3.0]]
     """

@@ -20,12 +20,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_size
-from meristem.compact.layers import Affine, Perceptron
-from meristem.compact.lower import check_concrete
 from meristem.compact.model import compact
-from meristem.compact.network import CompactNetwork, n_floats
 from meristem.compact.samples import check_samples, outputs
+from meristem.layers.layer import Affine, Perceptron
+from meristem.layers.network import CompactNetwork, n_floats
 from meristem.nn import Network
+from meristem.nn.concrete import check_concrete
 
 BATCH = 1000
 REPEATS = 30

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from meristem.compact.layers import Gated, Layer
-from meristem.compact.ops.base import Ops
-from meristem.nn.activation import ACTIVATIONS
+from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.layer import Gated, Layer
+from meristem.layers.ops.base import Ops
 
 V = TypeVar("V")
 

@@ -24,7 +24,6 @@ from sklearn.utils.validation import check_is_fitted
 from meristem.cache import keep_programs
 from meristem.check import many
 from meristem.compact import CompactNetwork
-from meristem.compact.layers import Bag
 from meristem.estimators.base import Growing
 from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
 from meristem.estimators.course import SHARE
@@ -39,6 +38,7 @@ from meristem.estimators.searching import all_of, in_parts
 from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Settings
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.watching import watchers
+from meristem.layers.layer import Bag
 from meristem.paths.result import Path, Point
 from meristem.paths.training import least_loss
 from meristem.show.measure import error_measure

@@ -17,7 +17,7 @@ from meristem.check import MOST, check_number, check_size, short, unknown
 from meristem.complexity import PRICES
 from meristem.estimators.device import found
 from meristem.forks import check_fork
-from meristem.nn.activation import ACTIVATIONS, check_activation
+from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.train.watching import watcher_of
 
 LOSSES = ["squared_error", "absolute_error", "huber", "poisson", "quantile"]

@@ -71,7 +71,7 @@ Ending = Raw | OneOf | AnyOf | Values
 def sizes(network: CompactNetwork) -> tuple[int, int]:
     """How many features go in and how many outputs come out.
 
-    >>> from meristem.compact.layers import Affine
+    >>> from meristem.layers.layer import Affine
     >>> sizes(CompactNetwork((Affine(np.ones((3, 2)), None),)))
     (2, 3)
     """

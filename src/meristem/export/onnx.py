@@ -27,8 +27,6 @@ import numpy as np
 import meristem
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
-from meristem.compact.ops.numpy import NUMPY
-from meristem.compact.ops.onnx import Graph, float32
 from meristem.compact.spread import spread
 from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
 from meristem.export.precision import needs_double
@@ -36,6 +34,8 @@ from meristem.export.scale import Scale, Scaling
 from meristem.files.whole import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.field import CATEGORY, UNSEEN, Field
+from meristem.layers.ops.numpy import NUMPY
+from meristem.layers.ops.onnx import Graph, float32
 from meristem.nn import Network
 
 OPSET, IR = 17, 8  # they belong together

@@ -30,7 +30,7 @@ def needs_double(
 ) -> bool:
     """Return whether features with this mean [n_features] and scale must be double for the promise to hold.
 
-    >>> from meristem.compact.layers import Affine
+    >>> from meristem.layers.layer import Affine
     >>> network, one = CompactNetwork((Affine(np.ones((1, 1)), None),)), np.ones(1)
     >>> [needs_double(mean * one, one, lambda x: x - mean, network, OneOf([0, 1])) for mean in (5, 1e6)]
     [False, True]

@@ -10,9 +10,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from meristem.compact.ops.base import InputOps
 from meristem.export.endings import vector
 from meristem.inputs import Inputs, Preprocessor
+from meristem.layers.ops.base import InputOps
 
 Scaling = tuple[Any, Any] | Inputs
 V = TypeVar("V")

@@ -18,10 +18,10 @@ import jax
 import numpy as np
 
 from meristem.compact import CompactNetwork, compact
-from meristem.compact.ops.torch import Record
 from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
 from meristem.export.scale import Scale, Scaling
 from meristem.inputs import Inputs
+from meristem.layers.ops.torch import Record
 from meristem.nn import Network
 
 

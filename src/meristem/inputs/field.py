@@ -20,8 +20,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from meristem.check import short
-from meristem.compact.ops.base import InputOps
 from meristem.inputs.texts import MISSING_TEXTS, spellings
+from meristem.layers.ops.base import InputOps
 
 NUMBER, DATE, CATEGORY = "number", "date", "category"
 MISSING, UNSEEN = -1, -2  # codes: the last two places of a table by code

@@ -19,9 +19,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from meristem.compact.ops.base import InputOps
 from meristem.inputs.preprocessor import Preprocessor
 from meristem.inputs.schema import Schema
+from meristem.layers.ops.base import InputOps
 
 V = TypeVar("V")
 

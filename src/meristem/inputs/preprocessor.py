@@ -19,9 +19,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from meristem.compact.ops.base import InputOps
-from meristem.compact.ops.numpy import NUMPY
 from meristem.inputs.statistics import columns_with_gaps, usual_statistics
+from meristem.layers.ops.base import InputOps
+from meristem.layers.ops.numpy import NUMPY
 from meristem.sparse import Scattered, is_sparse, rows_at_once
 from meristem.targets.scaling import Scaling, blocks, row_of
 

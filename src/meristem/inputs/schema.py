@@ -14,8 +14,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from meristem.compact.ops.base import InputOps
 from meristem.inputs.field import CATEGORY, Field, text_of
+from meristem.layers.ops.base import InputOps
 
 V = TypeVar("V")
 

@@ -6,6 +6,7 @@ and none of them asks which kind it is. Its formula must be written; the rest ha
     priced(x)                  y, and the complexity that the penalty λ multiplies (Σ g, equation 2; Σ 1 − γ, equation 5)
     axes(inputs, weight)       the axes of its arrays and how open their places are (axes.py), from which prices, L2, sizes,
                                rates, settling, budgets, steps that follow the size and what compaction keeps all follow
+    compact_layers()           what it is once it is trained: layers of layers/layer.py, with nothing in them that is closed
     packed(…)                  the body that computes with some of its places alone, where its formula must know which
 
     after_update(mirrors, key) growth: the body after an optimizer's step, and with it whatever an optimizer keeps for it
@@ -31,6 +32,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.gate import is_confined
+from meristem.layers.layer import Layer
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis, size_openness
 from meristem.nn.structure import Gates, Nodes
 
@@ -95,6 +97,11 @@ class Body(eqx.Module):
             lambda: joined([gate.is_open for gate in gates]) != 0,
         )
         return Axes(jax.tree.map(entries, self, is_leaf=is_confined), {"gate": openness}, size="gate")
+
+    def compact_layers(self) -> list[Layer]:
+        """The layers that compute the same, of NumPy arrays; none at all: it copies its input. A host function."""
+        name = type(self).__name__
+        raise ValueError(f"compact() does not know the body {name}: write its compact_layers(), of meristem.compact.layers.")
 
     def packed(self, arrays: Self, live: Live | None, *, mirrors: bool = False) -> Self:
         """The body that computes with these arrays, its own on what is open, or what mirrors it; None: on all of it."""

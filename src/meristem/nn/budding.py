@@ -28,14 +28,17 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.check import check_size, unknown
 from meristem.gate import Confined
+from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.layers.layer import Layer
 from meristem.memory import check_room
 from meristem.nn import growth
-from meristem.nn.activation import ACTIVATIONS, check_activation
 from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
 from meristem.nn.body import Body, Dormant, GrowthInfo
+from meristem.nn.concrete import check_one
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
 from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of, living, n_leaves, seedling, spans
+from meristem.nn.tree_layers import living_leaves, unchained
 from meristem.nn.trunk import read, trunk_gates, with_price
 
 PROBES = ["bud", "zero"]
@@ -183,6 +186,15 @@ class Budding(Body):
         bud = Axis(depth=lambda: leaf_depth(depth) + 1)
         axes = {"leaf": leaf, "bud": bud, "node": node, "row": Axis(on=TRUNK), TRUNK: gate_axis(self.trunk)}
         return Axes(arrays, axes, size="node")
+
+    def compact_layers(self) -> list[Layer]:
+        """The leaves that the output depends on; a tree that copies its input is nothing at all."""
+        check_one(self.weight)
+        nodes = self.structure()
+        if nodes.identity == 1:
+            return []
+        mix = np.asarray(jax.jit(mixing)(self.leafness.value, self.depth), np.float64)
+        return unchained(living_leaves(self, nodes, mix), self.activation)
 
     @property
     def takes_embedding(self) -> bool:

@@ -9,23 +9,14 @@
 Whoever is outside of nn asks a network for its shapes (`network.py`), and this file for the rest. Imports nn.network.
 """
 
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from meristem.layers.join import Ends
 from meristem.nn.network import Network
-
-
-class Ends(NamedTuple):
-    """The linear maps around a body."""
-
-    embed_weight: np.ndarray  # [width, in]
-    head_weight: np.ndarray  # [out, width]
-    head_bias: np.ndarray  # [out]
 
 
 def end_weights(network: Network) -> Ends:

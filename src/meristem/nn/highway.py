@@ -14,9 +14,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.gate import Confined
-from meristem.nn.activation import ACTIVATIONS, check_activation
+from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.layers.layer import Highway as HighwayLayer, Layer
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered
 from meristem.nn.body import Body, weighted_mean
+from meristem.nn.concrete import on_host
 from meristem.nn.deep import through
 from meristem.nn.linear import glorot, he_layer
 from meristem.nn.structure import Gates
@@ -90,6 +92,11 @@ class Highway(Body):
             return weighted_mean(jax.vmap(self.gates)(inputs), weight)
 
         return layered(declare(self, **arrays), self.depth, self.trunk, openness)
+
+    def compact_layers(self) -> list[Layer]:
+        """Layer by layer as they are."""
+        stacks = on_host(self.weight, self.bias, self.gate_weight, self.gate_bias)
+        return [HighwayLayer(w, b, gate_w, gate_b, self.activation) for w, b, gate_w, gate_b in zip(*stacks, strict=True)]
 
     @property
     def width(self) -> int:

@@ -188,6 +188,6 @@ class Network(eqx.Module):
         >>> [type(layer).__name__ for layer in network.compact().layers]
         ['Affine']
         """
-        from meristem.compact import compact  # it knows all bodies, and so imports this file
+        from meristem.nn.compaction import compact_network  # which imports this file
 
-        return compact(self)
+        return compact_network(self)

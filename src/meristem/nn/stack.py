@@ -14,9 +14,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.gate import Confined
-from meristem.nn.activation import ACTIVATIONS, check_activation
+from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.layers.layer import Layer, Perceptron, Residual as ResidualLayer
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered, size_openness
 from meristem.nn.body import Body
+from meristem.nn.concrete import on_host
 from meristem.nn.deep import through
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Gates
@@ -61,6 +63,11 @@ class Plain(Body):
             self.trunk,
             lambda: jnp.ones(self.bias.shape, self.bias.dtype),
         )
+
+    def compact_layers(self) -> list[Layer]:
+        """Layer by layer as they are."""
+        kind = ResidualLayer if self.skip else Perceptron
+        return [kind(weight, bias, self.activation) for weight, bias in zip(*on_host(self.weight, self.bias), strict=True)]
 
     @property
     def takes_embedding(self) -> bool:

@@ -9,13 +9,16 @@ from typing import Any, ClassVar, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.gate import Confined
-from meristem.nn.activation import ACTIVATIONS, check_activation
+from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.layers.layer import Gated, Layer
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Axis, declare, gate_axis, size_openness
 from meristem.nn.body import Body, Live
+from meristem.nn.concrete import on_host
 from meristem.nn.deep import through
 from meristem.nn.linear import he_layer
 from meristem.nn.rows import Rows, placed, stood
@@ -70,6 +73,14 @@ class Tunnel(Body):
             },
             size="unit",
         )
+
+    def compact_layers(self) -> list[Layer]:
+        """A layer whose gates are all 0 is gone; of the others only the open units are left."""
+        return [
+            Gated(weight[rows], bias[rows], gate[rows], tuple(rows.tolist()), self.activation)
+            for weight, bias, gate in zip(*on_host(self.weight, self.bias, self.gate.value), strict=True)
+            if len(rows := np.flatnonzero(gate))
+        ]
 
     def packed(self, arrays: Self, live: Live | None, *, mirrors: bool = False) -> Self:
         rows = None if live is None else Rows(live.layers, live.at, live.unit, self.depth)

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.compact.lower import check_concrete
 from meristem.complexity import hard_size, soft_size
 from meristem.nn import Network
 from meristem.nn.body import Body
+from meristem.nn.concrete import check_concrete
 from meristem.nn.structure import Gates, Nodes
 from meristem.pictures.advice import not_drawn
 from meristem.pictures.bag import first_of

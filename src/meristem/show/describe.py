@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from meristem.compact import compact
-from meristem.compact.lower import check_concrete
 from meristem.nn import Network
+from meristem.nn.concrete import check_concrete
 from meristem.nn.structure import Gates, Nodes
 from meristem.nn.tree import leaf_depth
 from meristem.nn.trunk import trunk_of

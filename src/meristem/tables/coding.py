@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from meristem.compact.ops.numpy import NUMPY
 from meristem.inputs.field import CATEGORY, MISSING, NUMBER, UNSEEN, Field
 from meristem.inputs.schema import Schema
+from meristem.layers.ops.numpy import NUMPY
 from meristem.tables.column import Column
 from meristem.tables.table import Table
 

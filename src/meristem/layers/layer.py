@@ -24,7 +24,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from meristem.compact.ops.base import Ops
+from meristem.layers.ops.base import Ops
 
 Constants = Array | np.ndarray
 V = TypeVar("V")
@@ -54,7 +54,7 @@ class Pick(Layer):
     """Some of its input.
 
     >>> import numpy as np
-    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> from meristem.layers.ops.numpy import NUMPY
     >>> Pick(rows=(0, 2), of=3)(NUMPY, np.array([[1.0, 2.0, 3.0]])).tolist()
     [[1.0, 3.0]]
     """
@@ -78,7 +78,7 @@ class Affine(Layer):
     """W h + b, or W h.
 
     >>> import jax.numpy as jnp
-    >>> from meristem.compact.ops.jax import JAX
+    >>> from meristem.layers.ops.jax import JAX
     >>> Affine(jnp.array([[1.0, 2.0]]), jnp.array([0.5]))(JAX, jnp.ones(2)).tolist()
     [3.5]
     """
@@ -128,7 +128,7 @@ class Gated(Layer):
     """The open units of a tunnel layer (equation 1); all others copy.
 
     >>> import numpy as np
-    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> from meristem.layers.ops.numpy import NUMPY
     >>> layer = Gated(np.array([[2.0, 0.0, 0.0]]), np.zeros(1), np.array([0.5]), rows=(1,), activation="relu")
     >>> layer(NUMPY, np.array([[1.0, 10.0, 100.0]])).tolist()    # unit 1: half of relu(2), half of its 10
     [[1.0, 6.0, 100.0]]
@@ -156,7 +156,7 @@ class Cascade(Layer):
     weights of whoever reads it; so can all gates. Rows of `weight` and `bias`: the stages one after the other, then the output.
 
     >>> import numpy as np
-    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> from meristem.layers.ops.numpy import NUMPY
     >>> layer = Cascade(np.array([[2.0], [1.0]]), np.zeros(2), (np.array([[10.0]]),), activation="relu")
     >>> layer(NUMPY, np.ones((1, 1))).tolist()    # x + 10 relu(2 x)
     [[21.0]]
@@ -212,7 +212,7 @@ class Tree(Layer):
     """A budding tree (equation 4) as the sequence of its live leaves.
 
     >>> import numpy as np
-    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> from meristem.layers.ops.numpy import NUMPY
     >>> one = Leaf(np.array([[1.0]]), np.zeros(1), np.ones(1), reads=(0,))
     >>> two = Leaf(np.array([[10.0]]), np.zeros(1), np.array([0.25, 0.75]), reads=(0, 1))
     >>> Tree((one, two), activation="relu")(NUMPY, np.ones((1, 1))).tolist()
@@ -243,7 +243,7 @@ class Bag(Layer):
     """The mean of what several networks say.
 
     >>> import numpy as np
-    >>> from meristem.compact.ops.numpy import NUMPY
+    >>> from meristem.layers.ops.numpy import NUMPY
     >>> bag = Bag(((Affine(np.array([[1.0]]), None),), (Affine(np.array([[3.0]]), None),)))
     >>> bag(NUMPY, np.ones((1, 1))).tolist()
     [[2.0]]

@@ -9,12 +9,20 @@ Maps are multiplied together only where no nonlinearity stands between them, in 
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from meristem.compact.layers import Affine, Cascade, Gated, Layer, Leaf, Perceptron, Tree
-from meristem.nn.ends import Ends
+from meristem.layers.layer import Affine, Cascade, Gated, Layer, Leaf, Perceptron, Tree
+
+
+class Ends(NamedTuple):
+    """The linear maps around a body."""
+
+    embed_weight: np.ndarray  # [width, in]
+    head_weight: np.ndarray  # [out, width]
+    head_bias: np.ndarray  # [out]
 
 
 def join(layers: Sequence[Layer], ends: Ends) -> list[Layer]:

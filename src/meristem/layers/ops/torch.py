@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from meristem.compact.ops.base import InputOps, Ops
-from meristem.nn.activation import ACTIVATIONS
+from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.ops.base import InputOps, Ops
 
 
 class Record(Ops[Any], InputOps[Any]):

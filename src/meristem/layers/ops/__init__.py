@@ -1,3 +1,3 @@
 """The operations that compact layers compute in, base.py; and a set of them each for JAX, NumPy, ONNX and PyTorch."""
 
-from meristem.compact.ops.base import Ops as Ops
+from meristem.layers.ops.base import Ops as Ops

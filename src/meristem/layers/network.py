@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from meristem.compact.layers import Layer
-from meristem.compact.ops.jax import JAX
+from meristem.layers.layer import Layer
+from meristem.layers.ops.jax import JAX
 
 
 class CompactNetwork(eqx.Module):

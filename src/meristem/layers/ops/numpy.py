@@ -9,8 +9,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from meristem.compact.ops.base import InputOps, Ops
-from meristem.nn.activation import ACTIVATIONS
+from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.ops.base import InputOps, Ops
 
 
 class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):

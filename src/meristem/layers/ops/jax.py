@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from meristem.compact.ops.base import Ops
-from meristem.nn.activation import ACTIVATIONS
+from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.ops.base import Ops
 
 Constants = Array | np.ndarray
 
