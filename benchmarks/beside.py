@@ -22,13 +22,14 @@ from meristem import Data, Knobs, Recipe, advance, begin
 from meristem.nn import Network
 
 rng, on_gpu = np.random.default_rng(0), jax.default_backend() == "gpu"
-rows = 20_000 if on_gpu else 2_000
+rows = 4_000 if on_gpu else 2_000
 data = Data(rng.integers(0, 255, (rows, 784), np.uint8), rng.integers(0, 10, rows))
+plain, priced = Recipe(objective="multiclass"), Recipe(objective="multiclass", price="parameters", settle=True)
 cases = {
-    "tunnel": ("tunnel", {"width": 100, "depth": 10}, Recipe()),
-    "tunnel, parameters": ("tunnel", {"width": "auto", "max_width": 100, "depth": 4}, Recipe(price="parameters", settle=True)),
-    "budding": ("budding", {"width": 50}, Recipe()),
-    "highway": ("highway", {"width": 50, "depth": 4}, Recipe()),
+    "tunnel": ("tunnel", {"width": 100, "depth": 10}, plain),
+    "tunnel, parameters": ("tunnel", {"width": "auto", "max_width": 100, "depth": 4}, priced),
+    "budding": ("budding", {"width": 50}, plain),
+    "highway": ("highway", {"width": 50, "depth": 4}, plain),
 }
 found = {}
 for name, (body, options, recipe) in cases.items():
@@ -38,7 +39,7 @@ for name, (body, options, recipe) in cases.items():
         networks = make(keys[0]) if members == 1 else jax.vmap(make)(keys)
         run = begin(networks, recipe, Knobs(1e-3, 1e-4, l2=1e-5), keys[0] if members == 1 else keys)
         times = []
-        for _ in range(4):
+        for _ in range(3):
             started = time.perf_counter()
             run, info = advance(run, data)
             jax.block_until_ready(jax.tree.leaves(run))
@@ -59,17 +60,14 @@ def measured(source: Path) -> dict[str, float]:
 
 
 def main(other: Path, repeats: int) -> None:
-    found: dict[Path, list[dict[str, float]]] = {other: [], HERE: []}
+    runs: dict[Path, list[dict[str, float]]] = {other: [], HERE: []}
     for turn in range(repeats):
-        for source in found:
-            found[source].append(measured(source))
-        print(f"turn {turn + 1} of {repeats}", file=sys.stderr, flush=True)
-    medians = {
-        source: {name: statistics.median(one[name] for one in runs) for name in runs[0]} for source, runs in found.items()
-    }
-    for name, seconds in medians[HERE].items():
-        before = medians[other][name]
-        print(f"{name:34} {1000 * before:9.1f} ms {1000 * seconds:9.1f} ms   × {seconds / before:.3f}")
+        for source, times in runs.items():
+            times.append(measured(source))
+        print(f"after {turn + 1} of {repeats} turns")
+        for name in runs[HERE][0]:
+            before, after = (statistics.median(times[name] for times in runs[source]) for source in (other, HERE))
+            print(f"{name:34} {1000 * before:9.1f} ms {1000 * after:9.1f} ms   × {after / before:.3f}", flush=True)
 
 
 if __name__ == "__main__":

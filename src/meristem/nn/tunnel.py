@@ -63,12 +63,15 @@ class Tunnel(Body):
         return read(self.trunk, x), with_price(self.trunk, size_openness(self.axes()).sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
-        layers = jnp.arange(self.depth) if self.rows is None else self.rows.layer
+        rows = self.rows
         return Axes(
             declare(self, weight=ArrayAxes(("layer", "unit", TRUNK), MAP), bias=UNITS, gate=UNITS, trunk=ArrayAxes((TRUNK,))),
             {
-                "layer": Axis(depth=lambda: layers, whole=None if self.rows is None else (self.rows.layer, self.rows.depth)),
-                "unit": gate_axis(self.gate, per="layer", on=TRUNK, at=None if self.rows is None else self.rows.at),
+                "layer": Axis(
+                    depth=lambda: jnp.arange(self.depth) if rows is None else rows.layer,
+                    whole=None if rows is None else (rows.layer, rows.depth),
+                ),
+                "unit": gate_axis(self.gate, per="layer", on=TRUNK, at=None if rows is None else rows.at),
                 TRUNK: gate_axis(self.trunk),
             },
             size="unit",
