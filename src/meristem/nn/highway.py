@@ -112,7 +112,8 @@ class Highway(Body):
 
     def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
         if inputs is None:
-            return Gates(np.asarray(among(self.trunk, jax.nn.sigmoid(self.gate_bias))), "biases")
+            open_ = 1 / (1 + np.exp(-np.asarray(self.gate_bias)))  # with NumPy: JAX would compile a program for it
+            return Gates(open_ if self.trunk is None else np.where(np.asarray(self.trunk.is_open), open_, 0), "biases")
         total = jax.jit(lambda x: among(self.trunk, jax.vmap(self.gates)(x).sum(0)))
         blocks = [total(inputs[start : start + BLOCK]) for start in range(0, len(inputs), BLOCK)]
         return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
