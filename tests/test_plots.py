@@ -452,7 +452,7 @@ def test_without_axes_a_figure_of_pyplots_is_made(tunnel):
         (lambda t: plot_growth(TunnelClassifierCV()), r"a TunnelClassifierCV that is not fitted; call fit\(X, y\) first"),
         (lambda t: plot_structure(TunnelClassifierCV()), r"a TunnelClassifierCV that is not fitted; call fit\(X, y\) first"),
         (lambda t: plot_structure(GridSearchCV(LogisticRegression(), {}).fit(*MOONS)), r"search\.best_estimator_"),
-        (lambda t: plot_structure("tunnel"), r"or a Network, got a str\."),
+        (lambda t: plot_structure("tunnel"), r"a Network, or a model with bodies in it, got a str\."),
         (lambda t: plot_structure(jax.tree.map(lambda a: a[None], t.network_)), r"a population of 1; pick one"),
         (lambda t: plot_decision_boundary(t, IRIS.data, IRIS.target), r"two features, got X of shape \(150, 4\)"),
         (lambda t: plot_decision_boundary(t, MOONS[0], MOONS[1][:5]), r"y has shape \(5,\)"),

@@ -19,6 +19,11 @@ if TYPE_CHECKING:  # the core
         scale_by_rate as scale_by_rate,
         trainable as trainable,
     )
+    from meristem.train.own_models import (
+        close_to_budget as close_to_budget,
+        model_cost as model_cost,
+        settle as settle,
+    )
     from meristem.train.recipe import Recipe as Recipe
     from meristem.train.run import Run as Run, advance as advance, begin as begin
     from meristem.train.samples import Data as Data
@@ -60,6 +65,7 @@ CORE = {
     **dict.fromkeys(("fit", "DivergedError"), "train.loop"),
     **dict.fromkeys(("begin", "advance", "Run"), "train.run"),
     "step": "train.step",
+    **dict.fromkeys(("settle", "close_to_budget", "model_cost"), "train.own_models"),
     "Recipe": "train.recipe",
     "Knobs": "train.knobs",
     "Data": "train.samples",

@@ -87,8 +87,8 @@ def soft_cost(network: Network, price: str) -> Float[Array, ""]:
     return cost if network.features is None else cost + INPUT * network.features.value.sum()
 
 
-def parameters(network: Network) -> int:
-    """The numbers that the compact network stores. A host function.
+def parameters(network: Any) -> int:
+    """The numbers that the compact form of a network, or of a model with bodies in it, stores. A host function.
 
     >>> import jax
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=3, depth=2, key=jax.random.key(0))

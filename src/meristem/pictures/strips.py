@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meristem.nn import Network
+from meristem.nn.body import Body
 from meristem.nn.trunk import trunk_of
 from meristem.pictures.canvas import inches, openness_map
 from meristem.pictures.sheet import Axes
@@ -31,8 +32,14 @@ class Strip(NamedTuple):
 
 def strips_of(network: Network) -> list[Strip]:
     """Inputs and trunk of a network, where they may close."""
-    found = (("inputs", network.features), ("trunk", trunk_of(network.body)))
-    return [Strip(name, np.asarray(gates.value, float)) for name, gates in found if gates is not None]
+    inputs = [] if network.features is None else [Strip("inputs", np.asarray(network.features.value, float))]
+    return inputs + strips_of_trunk(network.body)
+
+
+def strips_of_trunk(body: Body) -> list[Strip]:
+    """The trunk of a body, where it may close."""
+    trunk = trunk_of(body)
+    return [] if trunk is None else [Strip("trunk", np.asarray(trunk.value, float))]
 
 
 def draw_strip(ax: Axes, strip: Strip, left: float, right: float, y: float, *, height: float) -> None:

@@ -6,20 +6,21 @@ Which of the two is drawn, and what is said, follows from `body.structure()` (`n
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from meristem.complexity import hard_size, soft_size
 from meristem.nn import Network
-from meristem.nn.body import Body
-from meristem.nn.concrete import check_concrete
+from meristem.nn.body import Body, bodies_of
+from meristem.nn.concrete import check_concrete, check_values
 from meristem.nn.structure import Gates, Nodes
 from meristem.pictures.advice import not_drawn
 from meristem.pictures.bag import first_of
 from meristem.pictures.gates import GatePicture, draw_gates
 from meristem.pictures.sheet import Axes
-from meristem.pictures.strips import strips_of
+from meristem.pictures.strips import strips_of, strips_of_trunk
 from meristem.pictures.tree import draw_tree
 
 RANGE = "0 copies, 1 transforms"
@@ -27,7 +28,7 @@ SOFT = "soft size\n(Σ gates)"
 
 
 def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
-    """Draw an estimator's network, or any Network, and return the Axes.
+    """Draw an estimator's network, any Network, or the first body of a model of one's own, and return the Axes.
 
     A stack of layers is a heat map of its gates, a layer per row, its units from the most open to the closed ones; a layer
     whose units are all closed copies its input, and says so. A highway's gates depend on its input: they are averaged over
@@ -43,24 +44,31 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     'Tunnel network: no unit is open'
     """
     model, which = first_of(model)
-    network = _network(model)
-    body = network.body
-    inputs = None if X is None else jax.vmap(network.embedded)(jnp.asarray(_features(model, network, X)))
+    network = getattr(model, "network_", model)
+    if isinstance(network, Network):
+        check_concrete("plot_structure()", network)
+        body, width, strips = network.body, network.width, strips_of(network)
+        inputs = None if X is None else jax.vmap(network.embedded)(jnp.asarray(_features(model, network, X)))
+    else:
+        body, which = _first_body(model)
+        inputs = None if X is None else jnp.asarray(X)
+        width, strips = int(getattr(body, "width", 0)), strips_of_trunk(body)
     shown = body.structure(inputs)
     name = type(body).__name__
     if isinstance(shown, Nodes):
-        words = _tree_words(body, shown, network.width)
-        return draw_tree(shown, (f"{name} perceptron {which}".rstrip(), words), ax, strips_of(network))
+        words = _tree_words(body, shown, width)
+        return draw_tree(shown, (f"{name} perceptron {which}".rstrip(), words), ax, strips)
     picture = _gate_picture(shown, f"{name} network {which}".rstrip(), 0 if inputs is None else len(inputs))
-    return draw_gates(replace(picture, strips=strips_of(network)), ax)
+    return draw_gates(replace(picture, strips=strips), ax)
 
 
-def _network(model: Any) -> Network:
-    network = getattr(model, "network_", model)
-    if not isinstance(network, Network):
-        raise not_drawn("plot_structure()", "a fitted estimator of meristem or a Network", model)
-    check_concrete("plot_structure()", network)
-    return network
+def _first_body(model: Any) -> tuple[Body, str]:
+    """The first body of a model of one's own, and which of how many it is."""
+    bodies = bodies_of(model) if isinstance(model, eqx.Module) else []
+    if not bodies:
+        raise not_drawn("plot_structure()", "a fitted estimator of meristem, a Network, or a model with bodies in it", model)
+    check_values("plot_structure()", bodies[0])
+    return bodies[0], f"(1 of {len(bodies)})" if len(bodies) > 1 else ""
 
 
 def _features(model: Any, network: Network, X: Any) -> np.ndarray:
