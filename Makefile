@@ -15,13 +15,14 @@ test: .venv/installed-test lint
 
 # What draws at random, eighty times as often as in the suite, and what the suite has a few cases of, all of it: about an hour on
 # two cores, in at most 8 GiB a process. Each part can be run alone (make soak-data); all tell what they counted to results/soak.json.
-SOAK := random models data calls surroundings kills double
+SOAK := random models data calls surroundings kills double contract
 SOAK_random := sparse reference compact settle docs runs live cv sklearn_checks reference_trainer trunk
 SOAK_models := io_refused io_forged run_files
 SOAK_data := data_damaged downloads
 SOAK_calls := estimator_calls
 SOAK_surroundings := surroundings
 SOAK_kills := survival signals interrupted_fit
+SOAK_contract := inputs_contract
 
 soak: .venv/installed-test
 	rm -rf .soak
