@@ -123,10 +123,16 @@ def _unseen_text(field: Field) -> str:
 def _unlike(field: Field, column: Column) -> str:
     """What of a column was not so when it was learned from."""
     if field.kind == CATEGORY:
+        if column.codes is not None and all(text in field.codes for text in column.texts):
+            return ""  # all that it holds are the model's
         n = int((column.as_codes(field.texts) == UNSEEN).sum())
         text = next((text for text in column.texts if text not in field.codes), None)
         such = f", such as {text!r}" if text is not None else ""
         return f"{n:,} row{'s' * (n != 1)} of unseen categories{such}" if n else ""
+    typed = column.numbers if field.kind == NUMBER else column.days
+    is_typed = column.codes is None and column.is_text is None and (column.numbers is None or column.days is None)
+    if is_typed and typed is not None:
+        return ""  # all of it is of that type
     values = column.as_numbers() if field.kind == NUMBER else column.as_days()
     n = int(np.isnan(values).sum()) - column.n_missing - column.n_blank
     return f"{n:,} row{'s' * (n != 1)} with something else than a {field.kind}, read as missing" if n else ""
