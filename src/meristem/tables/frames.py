@@ -149,7 +149,7 @@ def _column_of_categories(name: str, categories: Any, places: np.ndarray, known:
         values, missing = np.asarray(categories), places < 0
         return typed_column(name, values[np.maximum(places, 0)] if len(values) else np.full(len(places), np.nan), missing)
     objects = np.asarray(categories, dtype=object).tolist()
-    _check_types(name, objects)
+    _check_types(name, set(map(type, objects)))
     texts = _texts_of(name, objects)
     _check_texts(name, texts)
     gatherer = Gatherer(name, known)
@@ -159,11 +159,13 @@ def _column_of_categories(name: str, categories: Any, places: np.ndarray, known:
 
 def _column_of_objects(name: str, values: list[Any], known: Sequence[str] | None) -> Column:
     """Of Python's objects: numbers or booleans where all are, else texts."""
-    _check_types(name, values)
-    column = _column_of_numbers(name, values)
-    if column is not None:
-        return column
-    gatherer, texts = Gatherer(name, known), _texts_of(name, values)
+    kinds = set(map(type, values))
+    _check_types(name, kinds)
+    if not any(issubclass(kind, str | bytes | Decimal) for kind in kinds):
+        column = _column_of_numbers(name, values)
+        if column is not None:
+            return column
+    gatherer, texts = Gatherer(name, known), values if kinds == {str} else _texts_of(name, values)
     for begin in range(0, len(texts), BLOCK):
         block = texts[begin : begin + BLOCK]
         _check_texts(name, block, begin)
@@ -171,8 +173,8 @@ def _column_of_objects(name: str, values: list[Any], known: Sequence[str] | None
     return gatherer.column()
 
 
-def _check_types(name: str, values: list[Any]) -> None:
-    for kind in dict.fromkeys(map(type, values)):
+def _check_types(name: str, kinds: set[type]) -> None:
+    for kind in sorted(kinds, key=lambda kind: kind.__name__):
         if not issubclass(kind, READABLE) and kind.__name__ not in GAPS:
             raise ValueError(f"Column {name!r} holds values of the type {kind.__name__}; {WANTED}.")
 
@@ -182,7 +184,7 @@ def _column_of_numbers(name: str, values: list[Any]) -> Column | None:
     gaps = np.array([type(value).__name__ in GAPS or (isinstance(value, float) and value != value) for value in values], bool)
     present = [value for value, is_gap in zip(values, gaps.tolist(), strict=True) if not is_gap]
     kinds = set(map(type, present))
-    if not kinds or any(issubclass(kind, str | bytes | Decimal) for kind in kinds):
+    if not kinds:
         return None
     dtype: Any
     if all(issubclass(kind, bool | np.bool_) for kind in kinds):
