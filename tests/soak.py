@@ -36,7 +36,8 @@ def tell(what: str, **counts: object) -> None:
 def main() -> None:
     folder, file = map(Path, sys.argv[1:])
     found = {part.stem: json.loads(part.read_text()) for part in sorted(folder.glob("*.json"))}
-    file.write_text(json.dumps({"factor": FACTOR, **found}, indent=1, ensure_ascii=False) + "\n")
+    before = json.loads(file.read_text()) if file.exists() else {}  # of parts that were not run now
+    file.write_text(json.dumps(before | {"factor": FACTOR, **found}, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
