@@ -63,8 +63,8 @@ def trained(request):
     return model
 
 
-def error(model):
-    return float(((jax.vmap(model)(X) > 0) != (Y > 0.5)).mean())
+def mean_loss(model):
+    return float(jax.vmap(loss, (None, 0, 0))(model, X, Y).mean())
 
 
 def test_settling_closes_what_is_not_worth_its_price_and_keeps_the_rest(trained):
@@ -72,8 +72,9 @@ def test_settling_closes_what_is_not_worth_its_price_and_keeps_the_rest(trained)
     assert meristem.model_cost(dear) <= meristem.model_cost(trained), "at such a price hardly anything is worth it"
     if isinstance(trained.body, Tunnel):
         assert meristem.hard_size(dear) < meristem.hard_size(trained)
-    same = settle(trained, loss, X, Y, penalty=0.0)
-    assert error(same) <= error(trained) + 1e-9 or meristem.model_cost(same) <= meristem.model_cost(trained)
+    free = settle(trained, loss, X, Y, penalty=0.0)
+    assert mean_loss(free) <= mean_loss(trained) + 1e-6, "what costs nothing closes only where that is no worse"
+    assert mean_loss(dear) > mean_loss(trained) or not isinstance(trained.body, Tunnel)
 
 
 def test_a_budget_is_kept_exactly(trained):
@@ -90,7 +91,8 @@ def test_it_is_measured_compacted_saved_and_drawn(trained, tmp_path):
     small = compact.compact(trained)
     np.testing.assert_allclose(jax.vmap(small)(X), jax.vmap(trained)(X), atol=1e-4)
     assert 0 < parameters(trained) <= sum(leaf.size for leaf in jax.tree.leaves(trained))
-    assert meristem.hard_size(trained) >= 0 and meristem.soft_size(trained, X[:1] @ jnp.ones((2, 8))) >= 0
+    sizes = meristem.hard_size(trained), meristem.soft_size(trained, X[:1] @ jnp.ones((2, 8)))
+    assert sizes[0] >= 1 and 0 < sizes[1] <= sizes[0] + 1e-6
     meristem.save(tmp_path / "model.safetensors", trained)
     again = meristem.load(tmp_path / "model.safetensors", like=trained)
     np.testing.assert_array_equal(jax.vmap(again)(X), jax.vmap(trained)(X))

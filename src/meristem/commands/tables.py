@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     if args.seconds is not None and time.monotonic() - begun >= args.seconds:
         raise ValueError(f"--seconds={args.seconds:g} was over when the table had been read; give more.")
     check_room(args.out, plan.n_bytes)
-    with ExitStack() as undo, _removing_if_refused(args.out), RunFolder.take(check_out(args.out)) as folder:
+    with ExitStack() as undo, _removing_if_refused(args.out) as keep_folder, RunFolder.take(check_out(args.out)) as folder:
         options = {"target": args.target, "task": split.target.task, "test": test, **reading}
         about: dict[str, Any] = {"settings": how | options}
         about["data"] = {"table": table.digest, "test": split.test_table.digest}
@@ -104,6 +104,7 @@ def run(args: argparse.Namespace) -> int:
         with as_options(*how), _quiet():
             plan.estimator.set_params(callbacks=folder.epochs.watcher("search"))
             model = fit_planned(plan, begun=begun)
+        keep_folder()
         checkpoints.close()
         folder.epochs.tidy()
         left = None if args.seconds is None else max(LEAST_LOOK, args.seconds - time.monotonic() + begun)
@@ -147,13 +148,16 @@ def _tell(line: str) -> None:
 
 
 @contextmanager
-def _removing_if_refused(out: Path) -> Iterator[None]:
-    """Inside, bad input that is found late leaves no folder that was not there before."""
+def _removing_if_refused(out: Path) -> Iterator[Callable[[], None]]:
+    """Inside, bad input that is found late leaves no folder that was not there before; a folder with checkpoints stays.
+
+    Yields what is called as soon as there is a model: from then on nothing is removed.
+    """
     made = [place for place in (out, *out.parents) if not place.exists()]
     try:
-        yield
+        yield made.clear
     except ValueError as error:
-        if made and not isinstance(error, OutputError):
+        if made and not isinstance(error, OutputError) and not any(out.rglob("*.safetensors")):
             shutil.rmtree(out, ignore_errors=True)
             for place in made[1:]:
                 with suppress(OSError):

@@ -101,18 +101,18 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, or its labels as 0 and 1."""
-        said = self._answers(X, lambda x: self._predictor_.decisive_outputs(x, self._targets_.unsure))
-        return self._targets_.decode(said)
+        outputs = self._answers(X, lambda x: self._predictor_.decisive_outputs(x, self._targets_.unsure))
+        return self._targets_.decode(outputs)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, or of each label."""
-        said = self._answers(X, lambda x: self._predictor_.outputs(x))
-        return self._targets_.probabilities(said)
+        outputs = self._answers(X, lambda x: self._predictor_.outputs(x))
+        return self._targets_.probabilities(outputs)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits: one per row for two classes, else one per class or label."""
-        said = self._answers(X, lambda x: self._predictor_.outputs(x))
-        return self._targets_.decision(said)
+        outputs = self._answers(X, lambda x: self._predictor_.outputs(x))
+        return self._targets_.decision(outputs)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows, by their weight, whose class is predicted; of labels, of rows with all of them."""

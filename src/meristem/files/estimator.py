@@ -210,9 +210,9 @@ def check_says_numbers(estimator: Growing) -> None:
     at = slice(None) if columns.selected is None else columns.selected
     rows[:, at] = columns.fill, mean - EDGE * scale, mean + EDGE * scale, np.full(len(mean), np.nan)
     with np.errstate(all="ignore"):
-        said = estimator._predictor_.outputs(columns(rows))
-        told = estimator._targets_.decode(said)
-        is_fine = is_finite(said) and (told.dtype.kind != "f" or is_finite(told))
+        outputs = estimator._predictor_.outputs(columns(rows))
+        decoded = estimator._targets_.decode(outputs)
+        is_fine = is_finite(outputs) and (decoded.dtype.kind != "f" or is_finite(decoded))
     if not is_fine:
         raise ValueError("what it predicts is not finite: its weights, or its scaling, are too large.")
 

@@ -59,7 +59,7 @@ class Axis:
     at: Int[Array, "..."] | None = None  # which place of it each stands on; None: its own
     depth: Callable[[], Int[Array, " places"]] | None = None  # of the layer at each place, for the rates
     closable: bool = False  # whether its places have gates that a training may close
-    whole: tuple[Int[Array, " places"], int] | None = None  # of a part: which places of the whole these are, of how many
+    part_of: tuple[Int[Array, " places"], int] | None = None  # of a packed axis: its places in the full one, and their number
 
 
 @dataclass(frozen=True)
@@ -130,22 +130,23 @@ def with_axes(module: Any, declared: Axes) -> list[tuple[ArrayAxes, Any]]:
 
 def reach(declared: Axes, name: str) -> Float[Array, "..."] | None:
     """How open the places of an axis are, those they stand on included: [places] or [per, places]; None: all are open."""
-    axis = declared.axis(name)
-    own = None if axis.openness is None else axis.openness()
-    below = None if axis.on is None else reach(declared, axis.on)
-    if below is None or own is None:
-        return own if below is None else below
-    return own * placed_on(axis, below)
+    return _with_below(declared, name, lambda axis: axis.openness)
 
 
 def open_places(declared: Axes, name: str) -> Bool[Array, "..."] | None:
     """Which places of an axis are open, those they stand on included; None: all."""
+    return _with_below(declared, name, lambda axis: axis.is_open)
+
+
+def _with_below(declared: Axes, name: str, ask: Callable[[Axis], Callable[[], Array] | None]) -> Any:
+    """An axis's own values times those of the places they stand on; a product of flags is that both are set."""
     axis = declared.axis(name)
-    own = None if axis.is_open is None else axis.is_open()
-    below = None if axis.on is None else open_places(declared, axis.on)
+    function = ask(axis)
+    own = None if function is None else function()
+    below = None if axis.on is None else _with_below(declared, axis.on, ask)
     if below is None or own is None:
         return own if below is None else below
-    return own & placed_on(axis, below)
+    return own * placed_on(axis, below)
 
 
 def placed_on(axis: Axis, values: Array) -> Array:
@@ -227,9 +228,9 @@ def layer_sizes(declared: Axes) -> Float[Array, " layers"]:
     if axis.per is None:
         return values.sum()[None]
     sizes, front = values.sum(-1), declared.axis(axis.per)
-    if front.whole is None:
+    if front.part_of is None:
         return sizes
-    places, n = front.whole
+    places, n = front.part_of
     return jnp.zeros(n, sizes.dtype).at[places].add(sizes, mode="drop")
 
 

@@ -69,7 +69,7 @@ class Tunnel(Body):
             {
                 "layer": Axis(
                     depth=lambda: jnp.arange(self.depth) if rows is None else rows.layer,
-                    whole=None if rows is None else (rows.layer, rows.depth),
+                    part_of=None if rows is None else (rows.layer, rows.depth),
                 ),
                 "unit": gate_axis(self.gate, per="layer", on=TRUNK, at=None if rows is None else rows.at),
                 TRUNK: gate_axis(self.trunk),

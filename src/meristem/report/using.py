@@ -41,21 +41,14 @@ NUMBERS = """\
 
 
 def number(text):
-    try:
+{commas}    try:
         return float("nan") if "_" in text else float(text)
     except ValueError:
         return float("nan")  # missing
 """
-COMMA_NUMBERS = """\
-
-
-def number(text):
+COMMAS = """\
     if re.fullmatch(r"-?(\\d{1,3}(\\.\\d{3})+|\\d+),\\d+", text.strip()):
         text = text.replace(".", "").replace(",", ".")
-    try:
-        return float("nan") if "_" in text else float(text)
-    except ValueError:
-        return float("nan")  # missing
 """
 DATES = """\
 
@@ -100,15 +93,15 @@ def onnx_code(schema: Schema, reading: dict[str, Any], task: str) -> str:
     kinds, is_parquet = {field.kind for field in schema.fields}, reading.get("format") == "parquet"
     commas = reading.get("decimal_commas") or []
     modules = ["datetime"] * (DATE in kinds or is_parquet) + ["json"] + ["re"] * (DATE in kinds or bool(commas))
-    functions = {NUMBER: (COMMA_NUMBERS if commas else NUMBERS, "number"), DATE: (DATES, "days")}
+    functions = {NUMBER: (NUMBERS.format(commas=COMMAS if commas else ""), "number"), DATE: (DATES, "days")}
     used = {kind: functions[kind] for kind in (NUMBER, DATE) if kind in kinds}
-    ways = {kind: f"[{name}(text) for text in new[name]]" for kind, (_, name) in used.items()}
+    conversions = {kind: f"[{name}(text) for text in new[name]]" for kind, (_, name) in used.items()}
     if CATEGORY in kinds:
-        ways["text"] = "list(new[name])"
+        conversions["text"] = "list(new[name])"
     lines = "".join(
         f'    {"el" * bool(place)}if kind == "{kind}":\n'
-        f"        values = numpy.array({way}, {'object' if kind == 'text' else 'float'})\n"
-        for place, (kind, way) in enumerate(ways.items())
+        f"        values = numpy.array({conversion}, {'object' if kind == 'text' else 'float'})\n"
+        for place, (kind, conversion) in enumerate(conversions.items())
     )
     loop = f"columns = {{}}\nfor name, kind in kinds.items():\n{lines}    columns[name] = values.reshape(-1, 1)\n"
     others = "numpy, onnxruntime, pyarrow.parquet" if is_parquet else "numpy, onnxruntime, pandas"

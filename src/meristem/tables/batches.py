@@ -33,7 +33,7 @@ def columns_of_batches(
     >>> columns["size"].as_numbers().tolist(), columns["color"].texts
     ([1.0, nan, 3.0], ('red', 'blue'))
     """
-    names = [str(name) for name in schema.names]
+    names = [str(name).strip() for name in schema.names]  # as the header of a CSV file is read
     check_names(source, names)
     texts = room_for(keep, names)
     builders = [builder_of(source, name, kind, (known or {}).get(name)) for name, kind in zip(names, schema.types, strict=True)]

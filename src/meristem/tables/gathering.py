@@ -133,10 +133,10 @@ class Vector:
 
     def array(self) -> np.ndarray:
         """Return all values; the vector is empty then."""
-        whole, n = self._room, self._n
-        self._room, self._n = np.empty(0, whole.dtype), 0
-        whole.resize(n, refcheck=False)
-        return whole
+        values, n = self._room, self._n
+        self._room, self._n = np.empty(0, values.dtype), 0
+        values.resize(n, refcheck=False)
+        return values
 
 
 class Gatherer:

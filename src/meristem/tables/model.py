@@ -180,14 +180,14 @@ class TableModel:
         table = self.table(frame)
         rows = held_out_again(self.facts, self.target, self.task, table)
         values, with_target = self.answers(table)
-        doubts, counts = differences(self.schema, table), self.facts["rows"]
+        lines, counts = differences(self.schema, table), self.facts["rows"]
         if rows is None and table.digest is None and table.rows == counts["all"]:
-            doubts.append(
+            lines.append(
                 "the table has as many rows as the one it was made from: if it is that, most of them were learned from"
             )
         elif rows is None and table.digest is not None and table.digest == self.facts.get("table_sha256"):
-            doubts.append("these are the rows that it learned from: on others it will be worse")
-        return Evaluation.of(self, table, with_target if rows is None else rows, values), rows is not None, doubts
+            lines.append("these are the rows that it learned from: on others it will be worse")
+        return Evaluation.of(self, table, with_target if rows is None else rows, values), rows is not None, lines
 
     def _repr_html_(self) -> str:
         """In a notebook: what is predicted from what, and the size and structure of its networks."""
