@@ -408,3 +408,25 @@ def test_a_codec_that_reads_no_file_in_parts_is_one_line(tmp_path):
     (tmp_path / "table.csv").write_text("x,y\n1,ä\n")
     with pytest.raises(ValueError, match=r"encoding='idna'"):
         read_table(tmp_path / "table.csv", encoding="idna")
+
+
+def test_names_of_a_parquet_file_are_read_as_those_of_a_header(tmp_path):
+    x = RNG(0).normal(size=40)
+    pandas.DataFrame({" x": x, "y ": np.where(x > 0, "a", "b")}).to_parquet(tmp_path / "table.parquet")
+    model = meristem.fit_table(tmp_path / "table.parquet", target="y", **QUICK)
+    assert model.schema.names == ["x"] and len(model.predict({"x": [1.0, -1.0]})) == 2
+
+
+def test_a_refusal_removes_no_folder_in_which_something_was_trained(tmp_path):
+    from meristem.commands.tables import _removing_if_refused
+
+    for name, has_checkpoint, is_trained in (("new", False, False), ("interrupted", True, False), ("done", False, True)):
+        out = tmp_path / name / "out"
+        with pytest.raises(ValueError, match="refused"), _removing_if_refused(out) as keep_folder:
+            out.mkdir(parents=True)
+            if has_checkpoint:
+                (out / "checkpoint.safetensors").touch()
+            if is_trained:
+                keep_folder()
+            raise ValueError("refused")
+        assert out.exists() is (has_checkpoint or is_trained), name

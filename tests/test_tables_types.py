@@ -133,7 +133,7 @@ def test_names_of_columns():
 def test_whole_numbers_stay_different_beyond_what_floats_hold(tmp_path):
     for first in (2**53, 2**63 - 2, 2**64 - 2, 2**80, -(2**63)):
         values = [first, first + 1, None, first]
-        for column in (column_of("x", values), column_of("x", [*values, *range(2 * MOST_TEXTS)], known=[str(first + 1)])):
+        for column in (column_of("x", values), column_of("x", [*values, *range(2 * MOST_TEXTS)], known_texts=[str(first + 1)])):
             assert column.as_codes([str(first + 1), "17"])[:4].tolist() == [UNSEEN, 0, MISSING, UNSEEN]
     kinds = {"int64": 2**53, "uint64": 2**64 - 2}
     frame = {name: pyarrow.array([first, first + 1, None], name) for name, first in kinds.items()}

@@ -22,7 +22,7 @@ FAR = 10.0  # standard deviations, beyond which single precision has fewer digit
 def agreement(
     data: bytes, model: Any, table: Table, rows: np.ndarray, outputs: np.ndarray | None = None
 ) -> dict[str, Any] | None:
-    """Compare on some rows; `outputs` are the network's for them, where known. None where onnxruntime is not installed."""
+    """Compare on some rows, whose outputs may be given; None where onnxruntime is not installed."""
     try:
         import onnxruntime
     except ImportError:

@@ -1,6 +1,6 @@
 """Columns from Arrow's record batches, as Parquet files and frames of Arrow (polars, pyarrow) give them.
 
-    columns_of_batches(schema, batches, "the frame", known, keep) → columns by name, and the texts of those to keep
+    columns_of_batches(schema, batches, "the frame", known_texts, keep) → columns by name, and the texts of those to keep
 
 Booleans, whole numbers, floats, dates, times of day with a date and spans go by their type, without a detour over text;
 strings and decimals by their text, as those of a CSV file; dictionaries are what they hold; bytes are texts if they are UTF-8.
@@ -17,14 +17,14 @@ from meristem.tables.arrow import ArrowBlock, pyarrow_for
 from meristem.tables.column import Column
 from meristem.tables.gathering import Gatherer
 from meristem.tables.scalars import days_of_counts
-from meristem.tables.table import Known, check_names, room_for
+from meristem.tables.table import KnownTexts, check_names, room_for
 from meristem.tables.typed import WANTED, typed_column
 
 BLOCK = 65_536  # rows of a batch that are looked at together
 
 
 def columns_of_batches(
-    schema: Any, batches: Iterable[Any], source: str, known: Known | None, keep: Sequence[str] = ()
+    schema: Any, batches: Iterable[Any], source: str, known_texts: KnownTexts | None, keep: Sequence[str] = ()
 ) -> tuple[dict[str, Column], dict[str, list[str]]]:
     """Return all columns, and as texts those of `keep`; `source` is what errors call the table.
 
@@ -36,7 +36,9 @@ def columns_of_batches(
     names = [str(name).strip() for name in schema.names]  # as the header of a CSV file is read
     check_names(source, names)
     texts = room_for(keep, names)
-    builders = [builder_of(source, name, kind, (known or {}).get(name)) for name, kind in zip(names, schema.types, strict=True)]
+    builders = [
+        builder_of(source, name, kind, (known_texts or {}).get(name)) for name, kind in zip(names, schema.types, strict=True)
+    ]
     for batch in batches:
         for begin in range(0, batch.num_rows, BLOCK):
             for builder, array in zip(builders, batch.slice(begin, BLOCK).columns, strict=True):
@@ -46,7 +48,7 @@ def columns_of_batches(
     return {builder.name: builder.column() for builder in builders}, texts
 
 
-def builder_of(source: str, name: str, kind: Any, known: Sequence[str] | None) -> "ByText | ByType":
+def builder_of(source: str, name: str, kind: Any, known_texts: Sequence[str] | None) -> "ByText | ByType":
     """Return what gathers arrays of a type; raise ValueError where there is nothing to learn from such a type."""
     types = pyarrow_for("Arrow tables").types
     while types.is_dictionary(kind):
@@ -58,7 +60,7 @@ def builder_of(source: str, name: str, kind: Any, known: Sequence[str] | None) -
     binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
     is_binary = any(is_such(kind) for is_such in binary)
     if is_binary or any(is_such(kind) for is_such in texts):
-        return ByText(source, name, known, is_binary=is_binary)
+        return ByText(source, name, known_texts, is_binary=is_binary)
     raise ValueError(f"{source}: column {name!r} has the type {_in_a_line(kind)}; {WANTED}.")
 
 
@@ -73,8 +75,8 @@ def add_array(source: str, builder: "ByText | ByType", array: Any) -> None:
 class ByText:
     """Arrays that are read as texts."""
 
-    def __init__(self, source: str, name: str, known: Sequence[str] | None, *, is_binary: bool = False):
-        self.name, self._source, self._is_binary, self._gatherer = name, source, is_binary, Gatherer(name, known)
+    def __init__(self, source: str, name: str, known_texts: Sequence[str] | None, *, is_binary: bool = False):
+        self.name, self._source, self._is_binary, self._gatherer = name, source, is_binary, Gatherer(name, known_texts)
 
     def add(self, array: Any) -> None:
         """Add more rows; raise ValueError where bytes are no text."""

@@ -59,8 +59,8 @@ class Column:
         """
         return self._read(self.days, days_of)
 
-    def as_codes(self, known: Sequence[str]) -> np.ndarray:
-        """Return the place of each row's text among `known`; MISSING, or UNSEEN where it is none of them.
+    def as_codes(self, known_texts: Sequence[str]) -> np.ndarray:
+        """Return the place of each row's text among `known_texts`; MISSING, or UNSEEN where it is none of them.
 
         A number or a day of a typed column is the text that it is written as: 1 is "1", not "01"; 1.0 is "1.0", or else "1".
 
@@ -71,7 +71,7 @@ class Column:
         [-2, 0]
         """
         if self.codes is not None:
-            places = {text: place for place, text in enumerate(known)}
+            places = {text: place for place, text in enumerate(known_texts)}
             table = np.array([*(places.get(text, UNSEEN) for text in self.texts), UNSEEN, MISSING], np.int16)
             return table[self.codes]  # −1 and −2 are the last two
         numbers = self.as_numbers()
@@ -81,19 +81,21 @@ class Column:
         codes = np.where(is_missing, MISSING, UNSEEN).astype(np.int16)
         if self.own is not None:
             limits = np.iinfo(self.own.dtype)
-            wholes = {whole_of(text): place for place, text in enumerate(known) if text == str(whole_of(text))}
+            wholes = {whole_of(text): place for place, text in enumerate(known_texts) if text == str(whole_of(text))}
             targets: dict[Any, int] = {
                 value: place for value, place in wholes.items() if value is not None and limits.min <= value <= limits.max
             }
             values = self.own
         elif self.numbers is None and self.days is not None:
-            targets = {days_of(text): place for place, text in enumerate(known) if ISO_DAY.fullmatch(text)}
+            targets = {days_of(text): place for place, text in enumerate(known_texts) if ISO_DAY.fullmatch(text)}
             values = self.days
         else:
             # numbers that were texts are exact up to 2**53 only: beyond it two of them may be one float
             limit = EXACT if self.texts else np.inf
-            plain = sorted((text for text in known if is_written_plainly(text)), key=lambda text: "." in text)  # 1.0 before 1
-            places = {text: place for place, text in enumerate(known)}
+            plain = sorted(
+                (text for text in known_texts if is_written_plainly(text)), key=lambda text: "." in text
+            )  # 1.0 before 1
+            places = {text: place for place, text in enumerate(known_texts)}
             targets = {number_of(text): places[text] for text in plain if abs(number_of(text)) <= limit}
             values = numbers
         targets = {value: place for value, place in targets.items() if value == value}

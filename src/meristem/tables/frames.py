@@ -1,6 +1,6 @@
 """Tables and columns from what lies in memory: frames of pandas, polars and pyarrow, dictionaries of lists and arrays.
 
-    table_of(frame, known) → Table            column_of("age", values, known) → Column
+    table_of(frame, known_texts) → Table            column_of("age", values, known_texts) → Column
 
 What pandas marks as missing (NA, NaN, NaT, None) is missing in any type. Numbers and dates go by their type: nullable and
 PyArrow-backed ones, with or without a time zone, in any unit. Lists and object columns are numbers or booleans where all of
@@ -23,7 +23,7 @@ from meristem.tables.batches import add_array, builder_of, columns_of_batches
 from meristem.tables.column import Column
 from meristem.tables.gathering import CodedBlock, Gatherer, TextBlock
 from meristem.tables.scalars import DAY, EXACT
-from meristem.tables.table import Known, Table, check_names
+from meristem.tables.table import KnownTexts, Table, check_names
 from meristem.tables.typed import WANTED, typed_column
 
 SOURCE = "the frame"
@@ -36,8 +36,8 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 GAPS = {"NoneType", "NAType", "NaTType"}
 
 
-def table_of(frame: Any, known: Known | None = None) -> Table:
-    """Return a frame, or a dictionary of lists, as a table; a Table as it is. Texts of `known` keep their codes.
+def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
+    """Return a frame, or a dictionary of lists, as a table; a Table as it is. Texts of `known_texts` keep their codes.
 
     >>> table_of({"size": [1.5, 2.5], "color": ["red", None]})["color"].n_missing
     1
@@ -47,12 +47,12 @@ def table_of(frame: Any, known: Known | None = None) -> Table:
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         raise ValueError(f"A {type(frame).__name__} holds no rows yet; give frame.collect().")
     if _is_arrow(frame) and not isinstance(frame, Mapping):
-        columns = _columns_of_arrow(frame, known)
+        columns = _columns_of_arrow(frame, known_texts)
     elif hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
         names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
         stripped = {name: str(name).strip() for name in names}  # as the header of a file is read
         check_names(SOURCE, [str(name).strip() for name in names])
-        columns = {new: column_of(new, frame[name], (known or {}).get(new)) for name, new in stripped.items()}
+        columns = {new: column_of(new, frame[name], (known_texts or {}).get(new)) for name, new in stripped.items()}
     else:
         raise _no_table(frame)
     lengths = {column.rows for column in columns.values()}
@@ -66,7 +66,7 @@ def table_of(frame: Any, known: Known | None = None) -> Table:
     return Table(columns, rows, SOURCE)
 
 
-def column_of(name: str, values: Any, known: Sequence[str] | None = None) -> Column:
+def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) -> Column:
     """Return the column of an array, a list or a series; raise ValueError where it holds something else than the header says.
 
     >>> column_of("size", np.array([1.5, np.nan])).n_missing, column_of("is_red", [True, False]).texts
@@ -74,14 +74,14 @@ def column_of(name: str, values: Any, known: Sequence[str] | None = None) -> Col
     """
     dtype = getattr(values, "dtype", None)
     if _is_arrow(values) or hasattr(dtype, "pyarrow_dtype"):
-        return _column_of_arrow(name, values, known)
+        return _column_of_arrow(name, values, known_texts)
     if dtype is not None and not isinstance(dtype, np.dtype):
-        return _column_of_pandas(name, values, dtype, known)
+        return _column_of_pandas(name, values, dtype, known_texts)
     array = np.array(values, dtype=object) if dtype is None else np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"Column {name!r} has shape {array.shape}; it must be one value a row.")
     if array.dtype.kind in "OUST":
-        return _column_of_objects(name, array.tolist(), known)
+        return _column_of_objects(name, array.tolist(), known_texts)
     missing = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
     return typed_column(name, array, missing)
 
@@ -92,7 +92,7 @@ def _is_arrow(values: Any) -> bool:
     return not is_pandas and (hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"))
 
 
-def _columns_of_arrow(frame: Any, known: Known | None) -> dict[str, Column]:
+def _columns_of_arrow(frame: Any, known_texts: KnownTexts | None) -> dict[str, Column]:
     """Of a frame of Arrow's; a single array is no table."""
     pyarrow = pyarrow_for("frames of Arrow")
     schema = getattr(frame, "schema", None)
@@ -106,35 +106,35 @@ def _columns_of_arrow(frame: Any, known: Known | None) -> dict[str, Column]:
             raise _no_table(frame) from None
         why = short(str(error).splitlines()[0] if str(error) else type(error).__name__)
         raise ValueError(f"{SOURCE} has a column that Arrow cannot hold ({why}).") from None
-    return columns_of_batches(reader.schema, reader, SOURCE, known)[0]
+    return columns_of_batches(reader.schema, reader, SOURCE, known_texts)[0]
 
 
 def _no_table(frame: Any) -> ValueError:
     return ValueError(f"A {type(frame).__name__} is no table; give a frame, a dictionary of lists, or the path of a file.")
 
 
-def _column_of_arrow(name: str, values: Any, known: Sequence[str] | None) -> Column:
+def _column_of_arrow(name: str, values: Any, known_texts: Sequence[str] | None) -> Column:
     """Of Arrow's arrays, a series of polars, or one of pandas that holds such an array."""
     pyarrow = pyarrow_for("frames of Arrow")
     array = pyarrow.chunked_array(values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__())
-    builder = builder_of(SOURCE, name, array.type, known)
+    builder = builder_of(SOURCE, name, array.type, known_texts)
     for chunk in array.chunks:
         add_array(SOURCE, builder, chunk)
     return builder.column()
 
 
-def _column_of_pandas(name: str, values: Any, dtype: Any, known: Sequence[str] | None) -> Column:
+def _column_of_pandas(name: str, values: Any, dtype: Any, known_texts: Sequence[str] | None) -> Column:
     """Of the types that pandas has beside NumPy's."""
     kind = type(dtype).__name__
     if kind == "CategoricalDtype":
         places = np.asarray(getattr(values, "cat", values).codes).astype(np.int64)
-        return _column_of_categories(name, dtype.categories, places, known)
+        return _column_of_categories(name, dtype.categories, places, known_texts)
     if kind == "DatetimeTZDtype":
         return typed_column(name, np.asarray(getattr(values, "dt", values).tz_convert(None)))
     if kind == "StringDtype":
-        return _column_of_objects(name, np.asarray(values, dtype=object).tolist(), known)
+        return _column_of_objects(name, np.asarray(values, dtype=object).tolist(), known_texts)
     if kind == "SparseDtype":
-        return column_of(name, np.asarray(values), known)
+        return column_of(name, np.asarray(values), known_texts)
     if hasattr(dtype, "numpy_dtype"):
         missing = np.asarray(values.isna())
         full = values.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
@@ -142,7 +142,7 @@ def _column_of_pandas(name: str, values: Any, dtype: Any, known: Sequence[str] |
     raise ValueError(f"Column {name!r} has the type {dtype}; {WANTED}.")
 
 
-def _column_of_categories(name: str, categories: Any, places: np.ndarray, known: Sequence[str] | None) -> Column:
+def _column_of_categories(name: str, categories: Any, places: np.ndarray, known_texts: Sequence[str] | None) -> Column:
     """Of places in an index of categories, −1 where missing."""
     own = getattr(categories, "dtype", None)
     if isinstance(own, np.dtype) and own.kind in "biufmM":
@@ -152,12 +152,12 @@ def _column_of_categories(name: str, categories: Any, places: np.ndarray, known:
     _check_types(name, set(map(type, objects)))
     texts = _texts_of(name, objects)
     _check_texts(name, texts)
-    gatherer = Gatherer(name, known)
+    gatherer = Gatherer(name, known_texts)
     gatherer.add(CodedBlock(texts, places))
     return gatherer.column()
 
 
-def _column_of_objects(name: str, values: list[Any], known: Sequence[str] | None) -> Column:
+def _column_of_objects(name: str, values: list[Any], known_texts: Sequence[str] | None) -> Column:
     """Of Python's objects: numbers or booleans where all are, else texts."""
     kinds = set(map(type, values))
     _check_types(name, kinds)
@@ -165,7 +165,7 @@ def _column_of_objects(name: str, values: list[Any], known: Sequence[str] | None
         column = _column_of_numbers(name, values)
         if column is not None:
             return column
-    gatherer, texts = Gatherer(name, known), values if kinds == {str} else _texts_of(name, values)
+    gatherer, texts = Gatherer(name, known_texts), values if kinds == {str} else _texts_of(name, values)
     for begin in range(0, len(texts), BLOCK):
         block = texts[begin : begin + BLOCK]
         _check_texts(name, block, begin)

@@ -140,7 +140,7 @@ class Vector:
 
 
 class Gatherer:
-    """Blocks of texts that become a column; `known` texts keep their codes, however many others come.
+    """Blocks of texts that become a column; texts of `known_texts` keep their codes, however many others come.
 
     `commas`: whether numbers may be written with decimal commas.
 
@@ -150,10 +150,10 @@ class Gatherer:
     [2.5, 3.0, 1234.5]
     """
 
-    def __init__(self, name: str, known: Sequence[str] | None = None, *, commas: bool = False):
+    def __init__(self, name: str, known_texts: Sequence[str] | None = None, *, commas: bool = False):
         self.name, self.rows, self._may_have_commas, self._has_commas = name, 0, commas, False
-        self._is_bounded = known is not None
-        self._code_of_text = {text: code for code, text in enumerate(known or ())}
+        self._is_bounded = known_texts is not None
+        self._code_of_text = {text: code for code, text in enumerate(known_texts or ())}
         self._most = len(self._code_of_text) + MOST_TEXTS
         self._code_of_raw: dict[str, int] = {}  # of texts that are written with spaces, or are missing
         self._codes: Vector | None = Vector(np.int16)

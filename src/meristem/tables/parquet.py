@@ -1,6 +1,6 @@
 """Tables of Parquet files: typed columns, a row group at a time; texts as those of a CSV file.
 
-    read_parquet(stream, name, known, keep) → Table
+    read_parquet(stream, name, known_texts, keep) → Table
 
 The file is read for its digest, and read again for its columns (batches.py). What is wrong with it is a ValueError
 of one line that names it; what it says of its size is compared with the memory that there is. reading imports it.
@@ -14,13 +14,13 @@ from meristem.check import cut
 from meristem.memory import memory
 from meristem.tables.arrow import parquet_file, pyarrow_for
 from meristem.tables.batches import columns_of_batches
-from meristem.tables.table import Known, Table, check_names
+from meristem.tables.table import KnownTexts, Table, check_names
 
 BLOCK = 8192  # rows
 UNREADABLE = (ValueError, TypeError, OSError, OverflowError, MemoryError, KeyError)  # what pyarrow raises beside its own errors
 
 
-def read_parquet(stream: BinaryIO, name: str, known: Known | None, keep: Sequence[str]) -> Table:
+def read_parquet(stream: BinaryIO, name: str, known_texts: KnownTexts | None, keep: Sequence[str]) -> Table:
     """Return all of an open file, which is left at its end; `name` is what errors call it."""
     pyarrow, digest, n_bytes = pyarrow_for("Parquet files"), hashlib.sha256(), 0
     while data := stream.read(2**20):
@@ -34,7 +34,7 @@ def read_parquet(stream: BinaryIO, name: str, known: Known | None, keep: Sequenc
             if not rows:
                 raise ValueError(f"{name} has columns and no rows; give some.")
             _check_room(name, rows, len(names))
-            columns, texts = columns_of_batches(file.schema_arrow, file.iter_batches(BLOCK), name, known, keep)
+            columns, texts = columns_of_batches(file.schema_arrow, file.iter_batches(BLOCK), name, known_texts, keep)
             if {column.rows for column in columns.values()} != {rows}:
                 raise ValueError("columns of other lengths than it says")
     except (*UNREADABLE, pyarrow.ArrowException) as error:

@@ -24,16 +24,20 @@ from meristem.tables.bytestream import is_utf8
 from meristem.tables.frames import table_of as table_of
 from meristem.tables.parquet import read_parquet
 from meristem.tables.separated import read_separated
-from meristem.tables.table import Known, Table
+from meristem.tables.table import KnownTexts, Table
 from meristem.tables.unchanged import unchanged
 
 STDIN, FORBIDDEN = "-", '"\r\n\0'
 
 
 def read_table(
-    path: PATHS, known: Known | None = None, sep: str | None = None, keep: Sequence[str] = (), encoding: str | None = None
+    path: PATHS,
+    known_texts: KnownTexts | None = None,
+    sep: str | None = None,
+    keep: Sequence[str] = (),
+    encoding: str | None = None,
 ) -> Table:
-    """Return all of a file; the columns of `known` are read as categories, however many others there are of them.
+    """Return all of a file; the columns of `known_texts` are read as categories, however many others there are of them.
 
     `sep`: what separates the columns of a CSV file; None: as its header is. `keep`: columns whose texts are held, too, each
     a name or several with commas between them. `encoding`: of a CSV file, any that Python has a codec for; None: UTF-8.
@@ -66,13 +70,13 @@ def read_table(
             if head[:4] == b"PAR1":
                 if str(path) == STDIN:
                     raise ValueError(f"{name} is a Parquet file, which cannot be read from there; give its path.")
-                return read_parquet(stream, name, known, keep)
+                return read_parquet(stream, name, known_texts, keep)
             is_packed = head[:2] == b"\x1f\x8b"
             if is_packed:
                 stream = io.BufferedReader(cast(Any, stack.enter_context(gzip.GzipFile(fileobj=stream))))
                 head = stream.peek(16)[:16]
             _check_head(name, head, encoding)
-            table = read_separated(stream, name, known, sep, keep, encoding)
+            table = read_separated(stream, name, known_texts, sep, keep, encoding)
             return replace(table, format="csv.gz") if is_packed else table
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{name} is damaged: it cannot be unpacked ({error}); use a copy.") from error
@@ -82,11 +86,11 @@ def read_table(
             raise ValueError(f"{name} cannot be read ({error.strerror or error}).") from error
 
 
-def tabled(source: Any, known: Known | None = None, sep: str | None = None, encoding: str | None = None) -> Table:
-    """Return the table of a path or a frame; texts of `known` keep their codes."""
+def tabled(source: Any, known_texts: KnownTexts | None = None, sep: str | None = None, encoding: str | None = None) -> Table:
+    """Return the table of a path or a frame; texts of `known_texts` keep their codes."""
     if isinstance(source, str | Path):
-        return read_table(source, known, sep, encoding=encoding)
-    return table_of(source, known)
+        return read_table(source, known_texts, sep, encoding=encoding)
+    return table_of(source, known_texts)
 
 
 def _opened(path: PATHS) -> BinaryIO:

@@ -1,6 +1,6 @@
 """Tables of texts that something separates: CSV, from a stream of bytes, a block of rows at a time, by pyarrow.
 
-    read_separated(stream, name, known, sep, keep, encoding) → Table
+    read_separated(stream, name, known_texts, sep, keep, encoding) → Table
 
 A header of different names, UTF-8 (a byte-order mark is allowed) or another encoding, and as many fields in each row as in the
 header, separated by commas, semicolons or tabs, as the header is, or by what `sep` says; where that is no comma, one may stand
@@ -29,7 +29,7 @@ from meristem.check import short
 from meristem.tables.arrow import ArrowBlock, csv_arrays, pyarrow_for, release_memory
 from meristem.tables.bytestream import LONGEST_LINE as LONGEST_LINE, ByteStream
 from meristem.tables.gathering import Block, Gatherer, TextBlock
-from meristem.tables.table import Known, Table, check_names, room_for
+from meristem.tables.table import KnownTexts, Table, check_names, room_for
 
 BLOCK = 8192  # rows that the csv module reads at a time
 LEAST_BYTES, MOST_BYTES, BYTES_PER_COLUMN = 2**20, 128 * 2**20, 2**14  # of a block: of wide tables some 2,000 rows, too
@@ -38,7 +38,12 @@ GUESSES = "cp1252", "latin-1"  # encodings of files that are not UTF-8
 
 
 def read_separated(
-    file: io.BufferedReader, name: str, known: Known | None, sep: str | None, keep: Sequence[str], encoding: str | None = None
+    file: io.BufferedReader,
+    name: str,
+    known_texts: KnownTexts | None,
+    sep: str | None,
+    keep: Sequence[str],
+    encoding: str | None = None,
 ) -> Table:
     """Return all of a file; `name` is what errors call it."""
     pyarrow_for("CSV files")
@@ -49,7 +54,7 @@ def read_separated(
     names = [field.strip() for field in rows.next() or []]
     check_names(name, names)
     texts = room_for(keep, names)
-    gatherers = [Gatherer(column, (known or {}).get(column), commas=delimiter != ",") for column in names]
+    gatherers = [Gatherer(column, (known_texts or {}).get(column), commas=delimiter != ",") for column in names]
     for block in _blocks(stream, names, delimiter, is_raw=bool(texts)):
         for gatherer, part in zip(gatherers, block, strict=True):
             gatherer.add(part)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from meristem.check import short, unknown
 from meristem.tables.column import Column
 
-Known = Mapping[str, Sequence[str]]  # of each column of categories those that keep their place
+KnownTexts = Mapping[str, Sequence[str]]  # of each column of categories those that keep their place
 
 
 @dataclass(frozen=True, eq=False)
