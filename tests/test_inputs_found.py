@@ -20,6 +20,7 @@ import scipy.sparse
 import meristem
 from commanding import meristem_here
 from meristem import sparse
+from meristem.commands.tables import _removing_if_refused
 from meristem.report.evidence import of_table
 from meristem.report.sections import sections
 from meristem.tables.answers import answers
@@ -417,16 +418,19 @@ def test_names_of_a_parquet_file_are_read_as_those_of_a_header(tmp_path):
     assert model.schema.names == ["x"] and len(model.predict({"x": [1.0, -1.0]})) == 2
 
 
-def test_a_refusal_removes_no_folder_in_which_something_was_trained(tmp_path):
-    from meristem.commands.tables import _removing_if_refused
+def refused(out: Path, *, has_checkpoint: bool, is_trained: bool) -> None:
+    with _removing_if_refused(out) as keep_folder:
+        out.mkdir(parents=True)
+        if has_checkpoint:
+            (out / "checkpoint.safetensors").touch()
+        if is_trained:
+            keep_folder()
+        raise ValueError("refused")
 
-    for name, has_checkpoint, is_trained in (("new", False, False), ("interrupted", True, False), ("done", False, True)):
-        out = tmp_path / name / "out"
-        with pytest.raises(ValueError, match="refused"), _removing_if_refused(out) as keep_folder:
-            out.mkdir(parents=True)
-            if has_checkpoint:
-                (out / "checkpoint.safetensors").touch()
-            if is_trained:
-                keep_folder()
-            raise ValueError("refused")
-        assert out.exists() is (has_checkpoint or is_trained), name
+
+@pytest.mark.parametrize(("has_checkpoint", "is_trained"), [(False, False), (True, False), (False, True)])
+def test_a_refusal_removes_no_folder_in_which_something_was_trained(tmp_path, has_checkpoint, is_trained):
+    out = tmp_path / "new" / "out"
+    with pytest.raises(ValueError, match="refused"):
+        refused(out, has_checkpoint=has_checkpoint, is_trained=is_trained)
+    assert out.exists() is (has_checkpoint or is_trained)
