@@ -211,3 +211,15 @@ def test_a_star_never_fails_in_the_core_installation():
     block = "import sys; sys.modules.update(dict.fromkeys(['sklearn', 'matplotlib', 'rich', 'safetensors', 'onnx', 'torch']))"
     code = f"{block}\nfrom meristem import *\nimport meristem\nassert fit and Run and Knobs and meristem.compact.approximate"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_reference_names_members_that_there_are():
+    for page in (ROOT / "docs" / "reference").glob("*.rst"):
+        for name, members in re.findall(
+            r"^\.\. autoclass:: (meristem\.\S+)\n   :members: (.+)$", page.read_text(), re.MULTILINE
+        ):
+            owner = meristem
+            for part in name.split(".")[1:]:
+                owner = getattr(owner, part)
+            missing = [member for member in members.split(", ") if not hasattr(owner, member)]
+            assert not missing, f"{page.name}: {name} has no {missing}"
