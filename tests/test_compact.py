@@ -46,7 +46,7 @@ def around(body: Body, n_in: int, seed: int, n_out: int = N_OUT) -> Network:
 
 def with_identity_root(body: Budding, copied: float) -> Budding:
     """The same tree below a root that copies its input by this share."""
-    return eqx.tree_at(lambda b: b.identity, body, Confined(floats(copied)), is_leaf=lambda node: node is None)
+    return eqx.tree_at(lambda b: b.identity, body, Confined(floats(copied), closed=1.0), is_leaf=lambda node: node is None)
 
 
 def tunnel_network(gates: Any, n_in: int = 4, n_out: int = N_OUT, activation: str = "relu") -> Network:

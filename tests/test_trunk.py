@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from meristem.nn.narrow import without_trunk
 
 from meristem import Data, Recipe, fit, load, reference as ref, save
 from meristem.compact import compact
@@ -14,7 +15,6 @@ from meristem.data.spirals import two_spirals
 from meristem.gate import fully_open
 from meristem.layers.layer import Affine, Pick
 from meristem.nn import Network
-from meristem.nn.narrow import without_trunk
 from meristem.pictures import plot_structure
 from meristem.show.describe import describe
 from meristem.train.settle import hard_cost

@@ -28,7 +28,7 @@ from meristem.nn.network import Network
 PRICES = ["units", "parameters", "multiply-adds"]
 UNIT = 50  # parameters or multiply-adds that cost as much as a unit
 INPUT = 3  # units that an input costs besides its weights
-Inputs = Float[Array | np.ndarray, "n features"]
+Inputs = Float[Array | np.ndarray, "n features ..."]
 
 
 def layer_sizes(model: Any, inputs: Inputs, weight: Float[Array | np.ndarray, " n"] | None = None) -> Float[Array, " layers"]:

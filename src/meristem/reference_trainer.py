@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from meristem.nn.budding import Budding
+from meristem.nn.ends import linear_ends
 from meristem.nn.linear import he_layer
 from meristem.nn.network import Network
 from meristem.reference import Layer, Node, leaves, nodes, to_tree
@@ -80,11 +81,12 @@ class ReferenceTrainer:
         """The trainer of a fresh network (all moments zero), of the same capacity."""
         body = network.body
         assert isinstance(body, Budding)
-        assert network.head.bias is not None
+        embed, head = linear_ends(network)
+        assert head.bias is not None
         return cls(
-            embed=Parameter(_numpy(network.embed.weight)),
+            embed=Parameter(_numpy(embed.weight)),
             root=_with_parameters(to_tree(body), None, 0),
-            head=Layer(Parameter(_numpy(network.head.weight)), Parameter(_numpy(network.head.bias))),
+            head=Layer(Parameter(_numpy(head.weight)), Parameter(_numpy(head.bias))),
             activation=body.activation,
             probe=body.probe,
             capacity=body.capacity,

@@ -1,27 +1,25 @@
 """Compaction that moves the outputs: gates that are almost closed are closed. Never by default, never without its measure.
 
-gates       |g − closed| < gates_below   → closed    of any body, every confined parameter: 0 closes a gate, 1 closes leafness
-budding     γ > 1 − gates_below          → 1         of every node, and γ₀ of a root that may copy
+|g − closed| < gates_below   → closed          of every gate of any body: 0 closes a tunnel's unit, 1 a tree's node
 """
 
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from meristem.check import check_number
 from meristem.compact.model import compact
 from meristem.compact.samples import check_samples, outputs
-from meristem.gate import Confined, is_confined
+from meristem.gate import is_confined
 from meristem.layers.network import CompactNetwork
-from meristem.nn import Body, Budding, Network
+from meristem.nn import Body, Network
+from meristem.nn.axes import is_entry, open_mask
 from meristem.nn.concrete import check_concrete
-from meristem.nn.tree import in_order, living
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Approximation:
         )
 
 
-def approximate(network: Network, x: Float[Array | np.ndarray, "n in"], *, gates_below: float) -> Approximation:
+def approximate(network: Network, x: Float[Array | np.ndarray, "n in ..."], *, gates_below: float) -> Approximation:
     """The compact form after closing what is almost closed, and how much that moved the outputs of the samples x [n, in].
 
     >>> import equinox as eqx, jax, jax.numpy as jnp
@@ -69,38 +67,22 @@ def approximate(network: Network, x: Float[Array | np.ndarray, "n in"], *, gates
     )
 
 
-@singledispatch
 def _close(body: Body, gates_below: float) -> tuple[Body, int]:
     """The body with its almost closed gates closed, and how many there were."""
-    gates = [node for node in jax.tree.leaves(body, is_leaf=is_confined) if is_confined(node)]
-    if not gates:
+    declared, counts = body.axes(), []
+
+    def close(entry: Any, node: Any) -> Any:
+        if not is_confined(node):
+            return node
+        nearly = node.is_open & (jnp.abs(node.value - node.closed) < gates_below)
+        is_there = open_mask(declared, entry.value, node.value.ndim)  # of a tree with free places, those that are taken
+        counts.append(int((nearly if is_there is None else nearly & is_there).sum()))
+        return node.at(jnp.where(nearly, node.closed, node.value))
+
+    closed = jax.tree.map(close, declared.arrays, body, is_leaf=lambda node: is_confined(node) or is_entry(node))
+    if not counts:
         raise ValueError(f"A {type(body).__name__} has no gates that could be closed for all inputs; use compact(network).")
-
-    def nearly_closed(gate: Confined) -> Bool[Array, "*shape"]:
-        return jnp.abs(gate.value - gate.closed) < gates_below
-
-    def close(node: Any) -> Any:
-        return node.at(jnp.where(nearly_closed(node), node.closed, node.value)) if is_confined(node) else node
-
-    count = sum(int((gate.is_open & nearly_closed(gate)).sum()) for gate in gates)
-    return jax.tree.map(close, body, is_leaf=is_confined), count
-
-
-@_close.register
-def _(body: Budding, gates_below: float) -> tuple[Budding, int]:
-    alive = living(body.depth)
-    leafness, count = _nearly_one(body.leafness.value, in_order(alive, alive), gates_below)
-    closed = eqx.tree_at(lambda b: b.leafness.value, body, leafness)
-    if body.identity is None:
-        return closed, count
-    copied, one = _nearly_one(body.identity.value, jnp.array(True), gates_below)
-    return eqx.tree_at(lambda b: b.identity.value, closed, copied), count + one
-
-
-def _nearly_one(gamma: Array, counts: Array, gates_below: float) -> tuple[Array, int]:
-    """Those γ that count and are almost 1 made 1, and how many there were."""
-    large = counts & (gamma < 1) & (gamma > 1 - gates_below)
-    return jnp.where(large, 1, gamma), int(large.sum())
+    return closed, sum(counts)
 
 
 def _decisions(outputs: np.ndarray) -> np.ndarray:

@@ -2,11 +2,12 @@
 
 parameters      the numbers that are stored: weights, biases, gates and shares; of the full network with all that is closed,
                 dormant or free
-multiply-adds   those of the matrix products, for one sample, counted in the program itself
+multiply-adds   those of matrix products and convolutions, for one sample, counted in the program itself
 latency         of a compiled call for a batch; a call of each in turn, the medians of many
 plain           the perceptrons one would have built had one known: live layer for live layer as many units as are open
 """
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -46,7 +47,7 @@ class Report:
 
     full: Cost
     compact: Cost
-    plain: Cost
+    plain: Cost | None  # of a network on vectors
     units: tuple[int, ...]  # of each live layer
     samples: int  # in the batch
     difference: float  # between the outputs before and after, relative to the largest
@@ -59,7 +60,8 @@ class Report:
 
     def __str__(self) -> str:
         rows = [["network", "parameters", "multiply-adds", f"{self.samples:,} samples", "of the compact time"]]
-        for name, cost in [("full", self.full), ("compact", self.compact), (f"plain, {_listed(self.units)}", self.plain)]:
+        plain = [] if self.plain is None else [(f"plain, {_listed(self.units)}", self.plain)]
+        for name, cost in [("full", self.full), ("compact", self.compact), *plain]:
             times = f"{1e6 * cost.seconds:,.0f} µs", f"{cost.seconds / self.compact.seconds:.2g} ×"
             rows.append([name, f"{cost.parameters:,}", f"{cost.multiply_adds:,}", *times])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -70,7 +72,7 @@ class Report:
         return "\n".join([title, *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)])
 
 
-def report(network: Network, x: Float[Array | np.ndarray, "n in"] | None = None, *, repeats: int = REPEATS) -> Report:
+def report(network: Network, x: Float[Array | np.ndarray, "n in ..."] | None = None, *, repeats: int = REPEATS) -> Report:
     """What compaction saves, measured on the batch x [n, in]; without one, on 1,000 random samples.
 
     >>> import jax
@@ -86,7 +88,9 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in"] | None = None,
         x = np.random.default_rng(0).normal(size=(BATCH, *network.input_shape))
     samples = check_samples(x, network)
     small = compact(network)
-    sides = {"full": network, "compact": small, "plain": plain_of(network)}
+    sides: dict[str, Any] = {"full": network, "compact": small}
+    if len(network.input_shape) == 1:
+        sides["plain"] = plain_of(network)
     calls = {name: compiled(side, samples) for name, side in sides.items()}
     seconds = in_turns(calls, repeats)
     costs = {
@@ -95,7 +99,9 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in"] | None = None,
     }
     before, after = outputs(network, samples), outputs(small, samples)
     return Report(
-        **costs,
+        full=costs["full"],
+        compact=costs["compact"],
+        plain=costs.get("plain"),
         units=small.units,
         samples=samples.shape[0],
         difference=float(np.abs(after - before).max() / max(np.abs(before).max(), np.finfo(before.dtype).tiny)),
@@ -114,8 +120,8 @@ def plain_of(network: Network) -> CompactNetwork:
     return CompactNetwork((*(Perceptron(*pair, activation) for pair in pairs[:-1]), Affine(*pairs[-1])))
 
 
-def multiply_adds(network: Any, x: Float[Array, " in"]) -> int:
-    """Those of all matrix products in the program for one sample.
+def multiply_adds(network: Any, x: Float[Array, "in ..."]) -> int:
+    """Those of all matrix products and convolutions in the program for one sample.
 
     >>> import jax, jax.numpy as jnp
     >>> multiply_adds(lambda x: jnp.ones((3, 4)) @ x, jnp.ones(4))
@@ -131,13 +137,16 @@ def _products(jaxpr: Any) -> int:
             (contracted, _), _ = equation.params["dimension_numbers"]
             shape = equation.invars[0].aval.shape
             count += equation.outvars[0].aval.size * int(np.prod([shape[axis] for axis in contracted]))
+        if equation.primitive.name == "conv_general_dilated":
+            kernel, numbers = equation.invars[1].aval.shape, equation.params["dimension_numbers"]
+            count += equation.outvars[0].aval.size * math.prod(kernel) // kernel[numbers.rhs_spec[0]]
         for value in equation.params.values():
             inner = getattr(value, "jaxpr", value)
             count += _products(inner) if hasattr(inner, "eqns") else 0
     return count
 
 
-def compiled(network: Any, x: Float[Array, "n in"]) -> Callable[[], Array]:
+def compiled(network: Any, x: Float[Array, "n in ..."]) -> Callable[[], Array]:
     """A call of the network for a batch, as one would deploy it; the weights are arguments, not constants to compute with."""
     leaves, structure = jax.tree.flatten(network)
     program = jax.jit(lambda leaves, x: jax.vmap(jax.tree.unflatten(structure, leaves))(x)).lower(leaves, x).compile()

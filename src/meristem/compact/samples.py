@@ -10,15 +10,16 @@ from jaxtyping import Array, Float
 from meristem.nn import Network
 
 
-def check_samples(x: Any, network: Network) -> Float[Array, "n in"]:
+def check_samples(x: Any, network: Network) -> Float[Array, "n in ..."]:
     """The samples x as the network takes them, or a ValueError of one line."""
-    (n_in,), shape = network.input_shape, np.shape(x)
-    if len(shape) != 2 or shape[0] == 0 or shape[1] != n_in:
-        raise ValueError(f"x has shape {shape}; it must be [samples, {n_in}] with at least one sample.")
+    sample, shape = network.input_shape, np.shape(x)
+    if shape[1:] != sample or not len(shape) or shape[0] == 0:
+        wanted = ", ".join(map(str, sample))
+        raise ValueError(f"x has shape {shape}; it must be [samples, {wanted}] with at least one sample.")
     return jnp.asarray(x, network.dtype)
 
 
-def outputs(network: Any, x: Float[Array, "n in"]) -> np.ndarray:
+def outputs(network: Any, x: Float[Array, "n in ..."]) -> np.ndarray:
     """Those of all samples, in full precision: by default a GPU rounds factors to 10 bits, and that would hide the rest."""
     with jax.default_matmul_precision("highest"):
         return np.asarray(jax.jit(jax.vmap(network))(x))

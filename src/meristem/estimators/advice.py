@@ -7,6 +7,7 @@ ConvergenceWarning   (scikit-learn's) training ended at max_epochs while the los
 from collections.abc import Callable
 
 from meristem.nn.body import Body
+from meristem.nn.structure import structure
 from meristem.train.run import Run
 
 POOR = 0.5  # of the error that a constant prediction makes
@@ -34,8 +35,8 @@ def advice_on_failure(run: Run, constant_error: Callable[[], float]) -> str | No
 def advice_on_size(body: Body, run: Run, constant_error: Callable[[], float]) -> str | None:
     """One line on the size of the best model's body, or None; `constant_error()` is that of a constant prediction."""
     waited = bool(((run.history["waited"] > 0) & (run.history["most_leaves"] >= run.max_capacity)).any())
-    structure = body.structure()
-    crowded, unopened = structure.crowded(most=run.max_capacity, waited=waited), structure.unopened()
+    seen = structure(body)
+    crowded, unopened = seen.crowded(most=run.max_capacity, waited=waited), seen.unopened()
     if crowded is not None or unopened is None:
         return crowded
     error, constant = float(run.history["error"][int(run.best_epoch) - 1]), constant_error()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from meristem.nn.network import Network
-from meristem.nn.structure import Nodes
+from meristem.nn.structure import Nodes, structure
 from meristem.nn.trunk import trunk_of
 from meristem.show.card import card
 from meristem.show.sketch import in_order, open_gates
@@ -68,7 +68,7 @@ def facts_of(estimator: Any) -> dict[str, str]:
         _many("feature", n_features): _of(chosen, n_features),
         "wide": _of(n_open, width),
     }
-    shown = network.body.structure()
+    shown = structure(network.body)
     if isinstance(shown, Nodes):
         layers = {_many("layer", shown.n_leaves): str(shown.n_leaves)}
         return facts | layers | ({"levels of the tree": str(1 + max(in_order(shown)))} if shown.n_leaves > 1 else {})

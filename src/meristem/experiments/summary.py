@@ -47,7 +47,7 @@ def record(run: Run, test: Measures | None, **known: Any) -> Record:
     zero = np.flatnonzero((history["error"] == 0) & good)
     sizes = history["layer_sizes"][good]
     trees = history["hard_size"][good]
-    is_layered = run.last.body.is_layered
+    is_layered = not run.last.capacity  # a tree has nodes in place of layers of units
     measured = [name for name in ("error", "dev_error", "macro_f1", "dev_macro_f1") if best and name in history]
     at_best = {name: float(history[name][best - 1]) for name in measured}
     tested = {} if test is None else {name: float(value) for name, value in test._asdict().items() if value is not None}

@@ -78,7 +78,8 @@ def sizes(network: CompactNetwork) -> tuple[int, int]:
     if not network.layers:
         raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
     n_in = network.layers[0].n_in
-    return n_in, jax.eval_shape(network.columns, jax.ShapeDtypeStruct((n_in,), jnp.float32)).shape[0]
+    sample = jax.ShapeDtypeStruct((n_in, *network.positions), jnp.float32)
+    return n_in, jax.eval_shape(network.columns, sample).shape[0]
 
 
 def check_ending(ending: Ending, n_out: int) -> Ending:

@@ -1,6 +1,6 @@
 """A compact network as an ONNX file, for onnxruntime and whatever else reads ONNX; built node by node (compact/ops/onnx.py).
 
-    inputs   X              [N, features], float32, or double where rounding a feature would change what is said (precision.py)
+    inputs   X              [N, features, …] float32, or double where rounding a feature would change an answer (precision.py)
              of a table     an input [N, 1] of its name for each column: numbers double; dates double, days since 1970-01-01;
                             categories string. NaN, an infinity or the empty text are missing
     outputs  Raw            outputs        float32 [N, n_out]
@@ -111,7 +111,7 @@ def _matrix(graph: Graph, scaling: Scaling | None, network: CompactNetwork, endi
     """The network's inputs from X, and what the graph takes."""
     n_in, helper, kinds = sizes(network)[0], graph.onnx.helper, graph.onnx.TensorProto
     if scaling is None:
-        return "X", [helper.make_tensor_value_info("X", kinds.FLOAT, ["N", n_in])]
+        return "X", [helper.make_tensor_value_info("X", kinds.FLOAT, ["N", n_in, *network.positions])]
     scale = Scale.of(scaling, n_in)
     is_double = needs_double(scale.mean, scale.scale, lambda x: scale.trace(NUMPY, x), network, ending)
     graph.scope = "inputs"

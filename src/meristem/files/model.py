@@ -103,9 +103,9 @@ def _with_capacities(model: PyTree, bodies: Mapping[str, Any]) -> PyTree:
     """The model whose bodies that grow have the file's capacities; of such a body only shapes."""
 
     def resized(path: Any, node: Any) -> Any:
-        said = bodies.get(path_name(path)) if is_body(node) and node.capacity else None
+        said = bodies.get(path_name(path)) if is_body(node) and node.axes().capacity else None
         wanted = said.get("capacity") if isinstance(said, dict) else None
-        return node if wanted is None or wanted == node.capacity else _with_capacity(node, wanted)
+        return node if wanted is None or wanted == node.axes().capacity else _with_capacity(node, wanted)
 
     return jax.tree_util.tree_map_with_path(resized, model, is_leaf=is_body)
 
@@ -120,5 +120,6 @@ def _with_capacity(body: Body, capacity: Any) -> Body:
         members = old.shape[: old.ndim - before.ndim]  # of a body in a population
         return jax.ShapeDtypeStruct((*members, *new.shape), old.dtype)
 
-    made = [jax.eval_shape(lambda n=n: made_with(type(body), options | {"capacity": n})) for n in (capacity, body.capacity)]
+    rooms = capacity, body.axes().capacity
+    made = [jax.eval_shape(lambda n=n: made_with(type(body), options | {"capacity": n})) for n in rooms]
     return jax.tree.map(wider, body, *made)

@@ -3,36 +3,39 @@
     {"body": "budding", "n_in": 2, "n_out": 1, "embed_bias": false, "head_bias": true, "members": [], "feature_gates": false,
      "width": 10, "capacity": 8, "activation": "relu", "probe": "bud", "root": "layer", "learn_width": false}
 
-The second line is what the body says of itself, `body.options()`; "body" is the name of its class in small letters. A tree of
-leaves is one of the arrays, so a grown network is written like a fresh one. A network is rebuilt by asking the class of that
-name for the shapes of such a network, which runs nothing, and filling them. An option that an older file lacks has the
-constructor's default.
+The second line is what the body says of itself, `body.options()`; "body" is the name of its class in small letters, by which
+classes register themselves (nn/part.py). Where embedding or head are no plain linear maps, "embed" and "head" describe them:
+{"part": "linear", …}, as a body of several stages describes its parts. A tree of leaves is one of the arrays, so a grown
+network is written like a fresh one. A network is rebuilt by asking these classes for the shapes of such a network, which runs
+nothing, and filling them. An option that an older file lacks has the constructor's default.
 """
 
 import inspect
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from meristem.check import cut
-from meristem.complexity import body_sizes
+from meristem.complexity import layer_sizes
 from meristem.files.arrays import Arrays, by_path, check, fill, on_device
 from meristem.files.document import in_one_line
 from meristem.files.meaning import check_network
 from meristem.gate import Confined
 from meristem.memory import shapes_alone
 from meristem.nn.body import Body
+from meristem.nn.ends import described_ends
 from meristem.nn.linear import Linear
 from meristem.nn.network import BODIES, Network
+from meristem.nn.part import PART, Part, part_name
 
 KIND = "network"
 ENTRIES = ["body", "n_in", "n_out", "width", "embed_bias", "head_bias", "members"]  # of every network; `width` of most bodies
-LATER = ["feature_gates"]  # not in the first files
+LATER = ["feature_gates", "embed", "head"]  # not in all files
 SIZES = ["n_in", "n_out", "width", "depth", "capacity"]
 Structure = dict[str, Any]
 Kinds = Sequence[type]
@@ -88,10 +91,10 @@ def structure_of(network: Network) -> Structure:
     """All of a network but its numbers."""
     if type(network) is not Network:
         raise ValueError(f"network is a {type(network).__name__}; give one that Network.create(…) made.")
-    (n_in,), members = network.input_shape, list(network.members)
+    members = list(network.members)
     structure = {
         "body": body_name(type(network.body)),
-        "n_in": n_in,
+        "n_in": network.input_shape[0],
         "n_out": network.n_out,
         "width": network.width,
         "embed_bias": network.has_embed_bias,
@@ -100,15 +103,15 @@ def structure_of(network: Network) -> Structure:
         "feature_gates": network.features is not None,
     }
     # A body knows nothing of populations: it is asked as if it were alone.
-    alone: Body = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[len(members) :], leaf.dtype), network.body)
-    options = alone.options()
+    alone = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[len(members) :], leaf.dtype), network)
+    options = alone.body.options()
     taken = [name for name in options if name in ENTRIES + LATER and name != "width"]
     if taken:
         raise ValueError(
             f"A {type(network.body).__name__} cannot be saved: its option {taken[0]!r} is what files call something else; "
             "give the constructor's argument another name."
         )
-    return structure | options
+    return structure | described_ends(alone) | options
 
 
 def body_name(kind: type) -> str:
@@ -118,7 +121,7 @@ def body_name(kind: type) -> str:
     >>> body_name(Budding)
     'budding'
     """
-    name = kind.__name__.lower()
+    name = part_name(kind)
     if BODIES.get(name, kind) is not kind:
         raise ValueError(f"{name!r} is a body of meristem's own; give your class {kind.__name__} another name to save it.")
     return name
@@ -141,7 +144,7 @@ def shapes(structure: Any, kinds: Kinds = ()) -> Network:
         text = json.dumps(structure, sort_keys=True)
     except (TypeError, ValueError, RecursionError):
         return _shapes(structure, kinds)
-    return _known_shapes(text, tuple(kinds), jax.config.read("jax_enable_x64"))
+    return _known_shapes(text, (*Part.registry.values(), *kinds), jax.config.read("jax_enable_x64"))
 
 
 @lru_cache(maxsize=64)
@@ -167,11 +170,17 @@ def _shapes(structure: Structure, kinds: Kinds) -> Network:
                 raise ValueError(f"{entry}={_told(structure[entry])} must be {what}.")
     n_in, n_out, width = (_size(entry, structure[entry]) for entry in ("n_in", "n_out", "width"))
     members = tuple(_size("members", count) for count in structure["members"])
+
+    def end(name: str, *sizes: int) -> Part:
+        if name in structure:
+            return made_part(structure[name], kinds)
+        return Linear(*sizes, use_bias=structure[f"{name}_bias"], key=jax.random.key(0))
+
     made = jax.eval_shape(
         lambda: Network(
-            Linear(n_in, width, use_bias=structure["embed_bias"], key=jax.random.key(0)),
-            made_with(body, {key: structure[key] for key in constructor if key in structure}),
-            Linear(width, n_out, use_bias=structure["head_bias"], key=jax.random.key(0)),
+            end("embed", n_in, width),
+            cast(Body, made_with(body, {key: structure[key] for key in constructor if key in structure}, kinds)),
+            end("head", width, n_out),
             features=Confined(jnp.ones(n_in)) if structure["feature_gates"] else None,
         )
     )
@@ -180,35 +189,54 @@ def _shapes(structure: Structure, kinds: Kinds) -> Network:
 
 def n_layers(structure: Structure, kinds: Kinds = ()) -> int:
     """How many soft sizes the body of such a network has: as long are the rows of a history."""
-    return _known_layers(json.dumps({**structure, "members": []}, sort_keys=True), tuple(kinds))
+    text = json.dumps({**structure, "members": []}, sort_keys=True)
+    return _known_layers(text, (*Part.registry.values(), *kinds))
 
 
 @lru_cache(maxsize=64)
 def _known_layers(text: str, kinds: tuple[type, ...]) -> int:
     alone = shapes(json.loads(text), kinds)
-    inputs = jax.ShapeDtypeStruct((1, alone.width), alone.dtype)
-    return int(jax.eval_shape(lambda body, inputs: body_sizes(body, inputs), alone.body, inputs).shape[0])
+    sample = jax.ShapeDtypeStruct((1, *alone.input_shape), alone.dtype)
+    return int(jax.eval_shape(lambda network, x: layer_sizes(network, x), alone, sample).shape[0])
 
 
 def body_class(name: Any, kinds: Kinds) -> type[Body]:
-    """The body that a file calls so: one of ours, or of the `kinds` that are given."""
-    known: dict[str, Any] = BODIES | {kind.__name__.lower(): kind for kind in kinds if issubclass(kind, Body)}
-    if not isinstance(name, str) or name not in known:
+    """The body that a file calls so."""
+    body = part_class("body", name, kinds)
+    if not issubclass(body, Body):
+        raise ValueError(f"body={name!r} is no body, but a part of a network.")
+    return body
+
+
+def part_class(entry: str, name: Any, kinds: Kinds) -> type[Part]:
+    """The part that a file calls so: one of the `kinds` that are given, or of those that registered themselves."""
+    classes = Part.registry | {part_name(kind): kind for kind in kinds if issubclass(kind, Part)}
+    if not isinstance(name, str) or name not in classes:
         raise ValueError(
-            f"body={str(name)[:40]!r} is not known, only {', '.join(known)}; give the class of your own: load(path, kinds=[…])."
+            f"{entry}={str(name)[:40]!r} is not known, only {', '.join(classes)}; import the module that defines the class, or "
+            "give it: load(path, kinds=[…])."
         )
-    return known[name]
+    return classes[name]
+
+
+def made_part(description: Any, kinds: Kinds) -> Part:
+    """The part that a file describes; called where nothing is computed."""
+    if not isinstance(description, dict):
+        raise ValueError(f"a part of its network is {_told(description)}, which is no description.")
+    options = {name: value for name, value in description.items() if name != PART}
+    return made_with(part_class(PART, description.get(PART), kinds), options, kinds)
 
 
 @shapes_alone()
-def made_with(body: type[Body], options: Mapping[str, Any]) -> Body:
-    """The body that its constructor makes of a file's options, if it keeps them; called where nothing is computed."""
+def made_with(body: type[Part], options: Mapping[str, Any], kinds: Kinds = ()) -> Part:
+    """The part that its constructor makes of a file's options, if it keeps them; called where nothing is computed."""
     for name, value in options.items():
         if isinstance(value, int) and abs(value) >= 2**31:
             raise ValueError(f"{name}={_told(value)} must be below 2**31.")
     key = {"key": jax.random.key(0)} if "key" in inspect.signature(body).parameters else {}
+    parts = {name: [made_part(entry, kinds) for entry in value] for name, value in options.items() if _are_parts(value)}
     try:
-        made = body(**options, **key)
+        made = body(**{**options, **parts}, **key)
         kept = made.options()
     except Exception as error:  # a constructor of a person's own may say anything to options that somebody forged
         raise ValueError(in_one_line(error)) from error
@@ -216,6 +244,10 @@ def made_with(body: type[Body], options: Mapping[str, Any]) -> Body:
     if off:
         raise ValueError(f"a {body.__name__} of {off[0]}={_told(options[off[0]])} says otherwise of itself.")
     return made
+
+
+def _are_parts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) and PART in entry for entry in value)
 
 
 def population(tree: Any, members: tuple[int, ...]) -> Any:

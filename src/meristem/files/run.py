@@ -158,9 +158,9 @@ def _capacities(entry: Any, last: Network, best: Network) -> tuple[tuple[int, in
     """A pair for each member, of at most what it has and at least what it uses; or none."""
     if entry == []:
         return ()
-    both = [(network.body.capacity, np.atleast_1d(network.body.in_use())) for network in (last, best)]
+    both = [(network.capacity, np.atleast_1d(network.in_use())) for network in (last, best)]
     wrong = ValueError(f"its capacities {str(entry)[:60]} are not those of its members.")
-    if not isinstance(entry, list) or len(entry) != len(both[0][1]) or not last.body.capacity:
+    if not isinstance(entry, list) or len(entry) != len(both[0][1]) or not last.capacity:
         raise wrong
     for member, pair in enumerate(entry):
         if not isinstance(pair, list) or [type(one) for one in pair] != [int, int]:

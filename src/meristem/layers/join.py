@@ -1,15 +1,16 @@
-"""A body's layers between two linear maps, as few products as possible: join(layers, ends) → the layers of the whole network.
+"""The layers of a network in as few products as possible: join(layers) → layers that compute the same.
 
-    the first layer     the embedding is multiplied into it, if nothing else reads the embedding beside it
-    all layers gated    a cascade, where units read the input and one another instead of h, if that is less to multiply;
-                        without any layer it is one affine map
+    affine, affine      one map, if that is less to multiply
+    affine, layer       the map is multiplied into the layer, if nothing else reads what it says
+    all gated           between two affine maps: a cascade, where units read the input and one another instead of h, if that is
+                        less to multiply
     all gates 1         a plain layer: it copies nothing
 
 Maps are multiplied together only where no nonlinearity stands between them, in double precision. Pure functions of arrays.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,31 +18,47 @@ import numpy as np
 from meristem.layers.layer import Affine, Cascade, Gated, Layer, Leaf, Perceptron, Tree
 
 
-class Ends(NamedTuple):
-    """The linear maps around a body."""
+def join(layers: Sequence[Layer]) -> list[Layer]:
+    """Return layers that compute the same in fewer products.
 
-    embed_weight: np.ndarray  # [width, in]
-    head_weight: np.ndarray  # [out, width]
-    head_bias: np.ndarray  # [out]
-
-
-def join(layers: Sequence[Layer], ends: Ends) -> list[Layer]:
-    """The layers of the whole network.
-
-    >>> ends = Ends(embed_weight=np.ones((3, 2)), head_weight=np.ones((1, 3)), head_bias=np.zeros(1))
-    >>> join([], ends)[0].weight.tolist()
+    >>> [joined] = join([Affine(np.ones((3, 2)), None), Affine(np.ones((1, 3)), np.zeros(1))])
+    >>> joined.weight.tolist()
     [[3.0, 3.0]]
     """
-    through_h = [*embedded(ends.embed_weight, [plainer(layer) for layer in layers]), Affine(ends.head_weight, ends.head_bias)]
-    gated = [layer for layer in layers if isinstance(layer, Gated)]
-    if len(gated) < len(layers) or len({layer.activation for layer in gated}) > 1:
-        return through_h
-    return min([cascade(gated, ends)], through_h, key=products)
+    through_h = fused([plainer(layer) for layer in layers])
+    match layers:
+        case [Affine(bias=None) as first, *gated, Affine() as last] if gated and all(isinstance(g, Gated) for g in gated):
+            if len({layer.activation for layer in gated}) == 1:  # type: ignore[attr-defined]
+                return min([cascade(first, gated, last)], through_h, key=products)  # type: ignore[arg-type]
+    return through_h
+
+
+def fused(layers: list[Layer]) -> list[Layer]:
+    """The layers with each affine map multiplied into what follows, where nothing else reads what it says."""
+    match layers:
+        case [Affine() as first, Affine() as second, *others]:
+            both = Affine(second.weight @ first.weight, _bias(second.weight, first.bias, second.bias))
+            return min(fused([both, *others]), [first, *fused([second, *others])], key=products)
+        case [Affine(weight=map_, bias=offset), Perceptron(weight=weight, bias=bias, activation=activation), *others]:
+            return [Perceptron(weight @ map_, _bias(weight, offset, bias), activation), *fused(others)]
+        case [Affine(weight=map_, bias=offset), Tree(leaves=(leaf, *leaves)) as tree, *others] if not tree.reads_input:
+            first_leaf = Leaf(leaf.weight @ map_, _bias(leaf.weight, offset, leaf.bias), leaf.shares, leaf.reads)
+            return [Tree((first_leaf, *leaves), tree.activation), *fused(others)]
+        case [layer, *others]:
+            return [layer, *fused(others)]
+    return []
+
+
+def _bias(weight: Any, before: Any, own: Any) -> Any:
+    """The bias of W (x + before) + own."""
+    if before is None or own is None:
+        return own if before is None else weight @ before
+    return weight @ before + own
 
 
 def products(layers: list[Layer]) -> int:
     """How much there is to multiply: each entry of a matrix once."""
-    return sum(array.size for array in jax.tree.leaves(layers) if array.ndim == 2)
+    return sum(array.size for array in jax.tree.leaves(layers) if array.ndim > 1)
 
 
 def plainer(layer: Layer) -> Layer:
@@ -51,21 +68,10 @@ def plainer(layer: Layer) -> Layer:
     return layer
 
 
-def embedded(embed: np.ndarray, layers: list[Layer]) -> list[Layer]:
-    """The layers after the embedding, which is multiplied into the first if nothing else reads it."""
-    match layers:
-        case [Perceptron(weight=weight, bias=bias, activation=activation), *others]:
-            return [Perceptron(weight @ embed, bias, activation), *others]
-        case [Tree(leaves=(leaf, *leaves), activation=activation) as tree, *others] if not tree.reads_input:
-            first = Leaf(leaf.weight @ embed, leaf.bias, leaf.shares, leaf.reads)
-            return [Tree((first, *leaves), activation), *others]
-    return [Affine(embed, None), *layers]
-
-
-def cascade(layers: list[Gated], ends: Ends) -> Cascade | Affine:
+def cascade(first: Affine, layers: list[Gated], last: Affine) -> Cascade:
     """The gated layers without their h: h = H [x, a_1, a_2, …], and H is multiplied into whatever reads h."""
-    n_in = ends.embed_weight.shape[1]
-    h, readers = ends.embed_weight, []
+    n_in = first.weight.shape[1]
+    h, readers = first.weight, []
     for layer in layers:
         readers.append((layer.weight @ h, layer.bias))
         rows, new = list(layer.rows), np.zeros((len(h), len(layer.rows)))
@@ -73,9 +79,7 @@ def cascade(layers: list[Gated], ends: Ends) -> Cascade | Affine:
         h = h.copy()
         h[rows] *= (1 - layer.gate)[:, None]
         h = np.concatenate([h, new], 1)
-    readers.append((ends.head_weight @ h, ends.head_bias))
+    readers.append((last.weight @ h, np.zeros(len(last.weight)) if last.bias is None else last.bias))
     weights, biases = zip(*readers, strict=True)
     weight, bias = np.concatenate([w[:, :n_in] for w in weights]), np.concatenate(biases)
-    if not layers:
-        return Affine(weight, bias)
     return Cascade(weight, bias, tuple(w[:, n_in:] for w in weights[1:]), layers[0].activation)

@@ -2,6 +2,8 @@
 
     Pick         h ← h[rows]                                              the inputs that are read
     Affine       h ← W h + b                                              also without b
+    Convolution  h ← W ∗ h + b                                            at every position; also without b
+    Mean         h ← mean over positions of h
     Perceptron   h ← σ(W h + b)
     Residual     h ← σ(W h + b) + h
     Gated        h[rows] ← g · σ(W h + b) + (1 − g) · h[rows]             the open units alone; the others stay as they are
@@ -92,6 +94,50 @@ class Affine(Layer):
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.affine(self.weight, self.bias, h)
+
+
+class Convolution(Layer):
+    """W ∗ h + b, or W ∗ h, for h [in, time] or [in, height, width]: as many positions come out as go in, zeros beyond the edge.
+
+    >>> import jax.numpy as jnp
+    >>> from meristem.layers.ops.jax import JAX
+    >>> Convolution(jnp.ones((1, 1, 3)), None)(JAX, jnp.array([[1.0, 2.0, 3.0]])).tolist()
+    [[3.0, 6.0, 5.0]]
+    """
+
+    weight: Float[Constants, "out in *kernel"]
+    bias: Float[Constants, " out"] | None
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        return ()
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        return ops.conv(self.weight, self.bias, h)
+
+
+class Mean(Layer):
+    """The mean over all positions.
+
+    >>> import numpy as np
+    >>> from meristem.layers.ops.numpy import NUMPY
+    >>> Mean(n=2, positions=(3,))(NUMPY, np.arange(6.0).reshape(1, 2, 3)).tolist()
+    [[1.0, 4.0]]
+    """
+
+    n: int = eqx.field(static=True)
+    positions: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def n_in(self) -> int:
+        return self.n
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        return ()
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        return ops.mean(len(self.positions), h)
 
 
 class Perceptron(Layer):

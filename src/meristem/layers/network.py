@@ -13,7 +13,7 @@ from meristem.layers.ops.jax import JAX
 
 
 class CompactNetwork(eqx.Module):
-    """One sample [n_in] → [n_out]; `layers` is all there is to it, for those who print, save or export it. None at all: a copy.
+    """One sample [n_in, …] → [n_out, …]; `layers` is all there is to it, for those who print, save or export it. None: a copy.
 
     >>> import jax, jax.numpy as jnp
     >>> from meristem.compact import compact
@@ -26,20 +26,21 @@ class CompactNetwork(eqx.Module):
     """
 
     layers: tuple[Layer, ...]
+    positions: tuple[int, ...] = eqx.field(static=True, default=())  # of a sample, behind its features
 
-    def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
-        if x.ndim != 1:
-            raise ValueError(f"A network takes one sample [features], got shape {x.shape}; use jax.vmap(network)(x).")
+    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        if x.ndim != 1 + len(self.positions):
+            raise ValueError(f"A network takes one sample, got shape {x.shape}; use jax.vmap(network)(x).")
         arrays, rest = eqx.partition(self, eqx.is_array_like)
         return by_columns(lambda arrays, x: eqx.combine(arrays, rest).columns(x))(arrays, x)
 
-    def priced(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
+    def priced(self, x: Float[Array, "in ..."]) -> tuple[Float[Array, "out ..."], Float[Array, ""]]:
         """The output and a price of 0, so that it may stand where a body stood."""
         y = self(x)
         return y, jnp.zeros((), y.dtype)
 
-    def columns(self, x: Float[Array, "in *n"]) -> Float[Array, "out *n"]:
-        """The layers in turn: of one sample [in], or of many as the columns of a matrix [in, n]."""
+    def columns(self, x: Float[Array, "in ..."]) -> Float[Array, "out ..."]:
+        """The layers in turn: of one sample [in, …], or of many, the samples last [in, …, n]."""
         for layer in self.layers:
             x = layer(JAX, x)
         return x
@@ -65,7 +66,7 @@ def n_floats(tree: Any) -> int:
 
 
 def by_columns(function: Callable[[PyTree, Any], Array]) -> Callable[[PyTree, Any], Array]:
-    """function(parameters, x), which takes x [in] or [in, n], as one that `vmap` over x calls once, with all of [in, n].
+    """function(parameters, x), which takes x [in, …] or [in, …, n], as one that `vmap` over x calls once, with all of them.
 
     By itself `vmap` puts the samples first, where picking single units of a layer costs more than multiplying all of them:
     a half-open tunnel network would take as long as the full one instead of three quarters of it.
@@ -78,7 +79,7 @@ def by_columns(function: Callable[[PyTree, Any], Array]) -> Callable[[PyTree, An
     @batched.def_vmap
     def _(n: int, is_batched: list, parameters: PyTree, x: Array) -> tuple[Array, bool]:
         if not any(jax.tree.leaves(is_batched[0])):
-            return function(parameters, x.T).T, True
+            return jnp.moveaxis(function(parameters, jnp.moveaxis(x, 0, -1)), -1, 0), True
         axes = jax.tree.map(lambda batched: 0 if batched else None, is_batched)  # many networks
         return jax.vmap(function, in_axes=tuple(axes), axis_size=n)(parameters, x), True
 

@@ -6,6 +6,8 @@ from meristem.nn.grow import grow as grow, resize as resize
 from meristem.nn.highway import Highway as Highway
 from meristem.nn.linear import Linear as Linear
 from meristem.nn.network import Network as Network
+from meristem.nn.part import Part as Part
 from meristem.nn.stack import Plain as Plain, Residual as Residual
-from meristem.nn.structure import Gates as Gates, Nodes as Nodes
+from meristem.nn.stages import Stages as Stages
+from meristem.nn.structure import Gates as Gates, Nodes as Nodes, structure as structure, structures as structures
 from meristem.nn.tunnel import Tunnel as Tunnel

@@ -18,7 +18,7 @@ With root="identity" (the paper's footnote) the tree may be nothing at all: one 
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -74,8 +74,6 @@ class Budding(Body):
     activation: str = eqx.field(static=True)
     probe: str = eqx.field(static=True)  # what a leaf's γ sees in place of its right child: its "bud", or "zero"
     trunk: Confined | None  # [width]
-
-    is_layered: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -182,43 +180,51 @@ class Budding(Body):
             lambda: copied(node_openness(self.leafness.value, depth)),
             lambda: behind(in_order(living(depth), depth >= 0)),
             depth=lambda: in_order(leaf_depth(depth), jnp.maximum(depth, 0)),
+            picture=self._picture,
         )
         bud = Axis(depth=lambda: leaf_depth(depth) + 1)
         axes = {"leaf": leaf, "bud": bud, "node": node, "row": Axis(on=TRUNK), TRUNK: gate_axis(self.trunk)}
-        return Axes(arrays, axes, size="node")
+        return Axes(
+            arrays,
+            axes,
+            size="node",
+            capacity=self.capacity,
+            in_use=self._in_use,
+            is_fused=self.identity is None,
+            n_shares=self._n_shares,
+        )
+
+    def _in_use(self) -> Int[Array | np.ndarray, "*members"]:
+        # The host asks after every epoch: with NumPy, for JAX would compile a program for each little operation.
+        if isinstance(self.depth, jax.core.Tracer):
+            return 1 + (self.depth[..., 1:] >= 0).sum(-1, dtype=jnp.int32)
+        return np.asarray(1 + (np.asarray(self.depth)[..., 1:] >= 0).sum(-1), np.int32)
+
+    def _n_shares(self) -> Float[Array, ""]:
+        """The numbers that mix its leaves; a single leaf has none."""
+        leaves = jnp.asarray(self._in_use(), self.weight.dtype)
+        return jnp.where(leaves > 1, leaves * (leaves + 1) / 2, 0)
+
+    def _picture(self) -> Nodes:
+        identity = None if self.identity is None else float(self.identity.value)
+        return Nodes(np.asarray(self.depth), np.asarray(self.leafness.value), identity)
 
     def compact_layers(self) -> list[Layer]:
         """The leaves that the output depends on; a tree that copies its input is nothing at all."""
         check_one(self.weight)
-        nodes = self.structure()
+        nodes = self._picture()
         if nodes.identity == 1:
             return []
         mix = np.asarray(jax.jit(mixing)(self.leafness.value, self.depth), np.float64)
         return unchained(living_leaves(self, nodes, mix), self.activation)
-
-    @property
-    def takes_embedding(self) -> bool:
-        return self.identity is None
 
     # Training ---------------------------------------------------------------------------------------------------------------
 
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
         return growth.close_and_open(self, mirrors, key)
 
-    def in_use(self) -> Int[Array | np.ndarray, "*members"]:
-        # The host asks after every epoch: with NumPy, for JAX would compile a program for each little operation.
-        if isinstance(self.depth, jax.core.Tracer):
-            return 1 + (self.depth[..., 1:] >= 0).sum(-1, dtype=jnp.int32)
-        return np.asarray(1 + (np.asarray(self.depth)[..., 1:] >= 0).sum(-1), np.int32)
-
     def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
         return growth.with_capacity(self, capacity, mirrors)
-
-    # What a person is told --------------------------------------------------------------------------------------------------
-
-    def structure(self, inputs: Float[Array, "n width"] | None = None) -> Nodes:
-        identity = None if self.identity is None else float(self.identity.value)
-        return Nodes(np.asarray(self.depth), np.asarray(self.leafness.value), identity)
 
     # Files ------------------------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,13 @@
-"""What compaction keeps: the open places of every axis, and of a body the layers that it says it is.
+"""What compaction keeps: the open places of every axis, and of each part the layers that it says it is.
 
     compact_network(network) → CompactNetwork          compact_body(body) → CompactNetwork
 
-Closed dimensions of the trunk and closed inputs are left out, their gates multiplied into what reads them; the body says its
-layers (`Body.compact_layers`); embedding and head are joined with them in as few products as possible (layers/join.py).
-Imports layers and nn; compact imports it.
+Closed dimensions of a trunk and closed inputs are left out, their gates multiplied into what reads them; the parts say their
+layers (`Part.compact_layers`), which are joined in as few products as possible (layers/join.py).
+Imports layers and axes; nn.network and compact import it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -17,49 +18,58 @@ import numpy as np
 from meristem.layers.join import join, plainer
 from meristem.layers.layer import Affine, Layer, Pick
 from meristem.layers.network import CompactNetwork
-from meristem.nn.body import Body
+from meristem.nn.axes import Axes, read_scaled, take
 from meristem.nn.concrete import check_concrete, check_values
-from meristem.nn.ends import end_weights, without_features
-from meristem.nn.linear import Linear
-from meristem.nn.narrow import without_trunk
-from meristem.nn.network import Network
-from meristem.nn.trunk import trunk_of
+
+INPUT = "input"
 
 
-def compact_network(network: Network) -> CompactNetwork:
-    """The live network: its body's layers joined with embedding and head. A host function."""
+def compact_network(network: Any) -> CompactNetwork:
+    """The live network: the layers of its parts, joined. A host function."""
     check_concrete("compact()", network)
-    dtype, picked = network.dtype, []
-    if trunk_of(network.body) is not None:
-        network, _ = without_trunk(network)
+    dtype, (n_in, *positions), declared = network.dtype, network.input_shape, network.axes()
+    gates = trunk_gates(declared)
     if network.features is not None:
-        (n_in,) = network.input_shape
-        network, rows = without_features(network)
-        picked = [Pick(tuple(rows.tolist()), n_in)]
-    return _stored([*picked, *join(network.body.compact_layers(), end_weights(network))], dtype)
+        gates[INPUT] = np.asarray(network.features.value, np.float64)
+    small, places = on_open_places(network, declared, gates)
+    pick = [Pick(tuple(places[INPUT].tolist()), n_in)] if INPUT in places else []
+    layers = [layer for part in (small.embed, small.body, small.head) for layer in part.compact_layers()]
+    return _stored([*pick, *join(layers)], dtype, positions)
 
 
-def compact_body(body: Body) -> CompactNetwork:
-    """The live body, [width] → [width]; one that copies its input has no layers. A host function."""
+def compact_body(body: Any) -> CompactNetwork:
+    """The live body; one that copies its input has no layers. A host function."""
     check_values("compact()", body)
-    if trunk_of(body) is not None:
-        return _of_trunk(body)
+    declared = body.axes()
+    gates = trunk_gates(declared)
+    small, places = on_open_places(body, declared, gates)
+    layers = [plainer(layer) for layer in small.compact_layers()]
+    enters, leaves = declared.trunks[0], declared.trunks[-1]
+    if enters in places:  # what enters is cut to the open dimensions, what comes out is put in its places
+        layers = [Pick(tuple(places[enters].tolist()), len(gates[enters])), *layers]
+    if leaves in places:
+        back = np.zeros((len(gates[leaves]), len(places[leaves])))
+        back[places[leaves], np.arange(len(places[leaves]))] = gates[leaves][places[leaves]]
+        layers = [*layers, Affine(back, None)]
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(body) if eqx.is_inexact_array(leaf)]
-    return _stored([plainer(layer) for layer in body.compact_layers()], dtypes[0] if dtypes else jnp.result_type(float))
+    return _stored(layers, dtypes[0] if dtypes else jnp.result_type(float), ())
 
 
-def _of_trunk(body: Any) -> CompactNetwork:
-    """Of a body whose width was learned: what enters is cut to the open dimensions, what comes out is put in its places."""
-    gates = np.asarray(body.trunk.value, np.float64)
-    dtype = body.trunk.value.dtype
-    around = Network(Linear(1, len(gates), key=jax.random.key(0)), body, Linear(len(gates), 1, key=jax.random.key(0)))
-    small, dims = without_trunk(around)
-    back = np.zeros((len(gates), len(dims)))
-    back[dims, np.arange(len(dims))] = gates[dims]
-    layers = [plainer(layer) for layer in small.body.compact_layers()]
-    return _stored([Pick(tuple(dims.tolist()), len(gates)), *layers, Affine(back, None)], dtype)
+def trunk_gates(declared: Axes) -> dict[str, np.ndarray]:
+    """How open the dimensions of each trunk are, where they may close."""
+    axes = {name: declared.axis(name) for name in declared.trunks}
+    return {name: np.asarray(axis.openness(), np.float64) for name, axis in axes.items() if axis.closable and axis.openness}
 
 
-def _stored(layers: list[Layer], dtype: Any) -> CompactNetwork:
+def on_open_places(module: Any, declared: Axes, gates: Mapping[str, np.ndarray]) -> tuple[Any, dict[str, np.ndarray]]:
+    """The same function on the open places of some axes, their gates in what reads them; and which. One is kept at least."""
+    places = {name: np.flatnonzero(values) if values.any() else np.zeros(1, int) for name, values in gates.items()}
+    for name, values in gates.items():
+        module = read_scaled(take(module, declared, name, places[name]), declared, name, values[places[name]])
+    return module, places
+
+
+def _stored(layers: list[Layer], dtype: Any, positions: Any) -> CompactNetwork:
     """On the device, in the precision that the model has."""
-    return CompactNetwork(jax.device_put(jax.tree.map(lambda a: a.astype(dtype), tuple(layers))))
+    arrays = jax.device_put(jax.tree.map(lambda a: a.astype(dtype), tuple(layers)))
+    return CompactNetwork(arrays, tuple(positions))

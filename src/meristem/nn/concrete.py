@@ -14,11 +14,9 @@ import numpy as np
 
 def check_concrete(what: str, network: Any) -> None:
     """One network with values in it, or a ValueError of one line."""
-    if not hasattr(network, "has_embed_bias"):
+    if not hasattr(network, "input_shape"):
         raise ValueError(f"{what} takes a Network, got a {type(network).__name__}; make one with Network.create(…).")
     check_values(what, network)
-    if network.has_embed_bias:
-        raise ValueError(f"{what} takes networks whose embedding has no bias, as Network.create(…) makes them.")
     if network.members:
         raise ValueError(
             f"{what} takes one network, got a population of {network.members[0]}; "

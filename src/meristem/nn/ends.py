@@ -3,11 +3,12 @@
     mask_ends(network, n_in, n_out, unused)      it uses the first of its inputs and outputs
     trim_ends(network, n_in, n_out)              it has the first of its inputs and outputs
     divide_outputs(network, divisor)             its outputs, divided by a number
-    without_features(network)                    the same function without gates of inputs; and which inputs it reads
-    end_weights(network)                         the weights of both, in double precision
+    described_ends(network)                      what files say of those that are no plain linear maps
 
 Whoever is outside of nn asks a network for its shapes (`network.py`), and this file for the rest. Imports nn.network.
 """
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,15 +16,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from meristem.layers.join import Ends
+from meristem.nn.linear import Linear
 from meristem.nn.network import Network
+from meristem.nn.part import described
 
 
-def end_weights(network: Network) -> Ends:
-    """Return the weights of embedding and head as float64 on the host; a head without bias has zeros."""
-    head = network.head
-    bias = np.zeros(network.n_out) if head.bias is None else np.asarray(head.bias, np.float64)
-    return Ends(np.asarray(network.embed.weight, np.float64), np.asarray(head.weight, np.float64), bias)
+def described_ends(network: Network) -> dict[str, Any]:
+    """Return what files say of embedding and head; nothing of a plain linear map, as `Network.create` makes them."""
+    ends = {"embed": network.embed, "head": network.head}
+    return {name: described(part) for name, part in ends.items() if type(part) is not Linear or part.positions}
+
+
+def linear_ends(network: Network) -> tuple[Linear, Linear]:
+    """Return embedding and head of a network on vectors; ValueError where they are something else."""
+    embed, head = network.embed, network.head
+    if described_ends(network) or not isinstance(embed, Linear) or not isinstance(head, Linear):
+        raise ValueError(f"its embedding is a {type(embed).__name__}, its head a {type(head).__name__}; both must be Linear.")
+    return embed, head
 
 
 def mask_ends(
@@ -38,7 +47,8 @@ def mask_ends(
     [0.0, -9.0, -9.0]
     """
     (all_in,), all_out, width = network.input_shape, network.n_out, network.width
-    bias = network.head.bias
+    embed, head = linear_ends(network)
+    bias = head.bias
     assert bias is not None
     is_input, is_output = jnp.arange(all_in) < n_in, jnp.arange(all_out) < n_out
     embed_scale, head_scale = (jnp.sqrt((n + width) / (used + width)) for n, used in ((all_in, n_in), (all_out, n_out)))
@@ -48,8 +58,8 @@ def mask_ends(
         lambda n: (n.embed.weight, n.head.weight, n.head.bias),
         network,
         (
-            jnp.where(is_input[None, :], embed_scale * network.embed.weight, 0),
-            jnp.where(is_output[:, None], head_scale * network.head.weight, 0),
+            jnp.where(is_input[None, :], embed_scale * embed.weight, 0),
+            jnp.where(is_output[:, None], head_scale * head.weight, 0),
             jnp.where(is_output, bias, unused_output),
         ),
     )
@@ -63,11 +73,12 @@ def trim_ends(network: Network, n_in: int, n_out: int) -> Network:
     ((2,), 1)
     """
     network = jax.device_get(network)  # cutting on the device would compile a program for each shape
-    assert network.head.bias is not None
+    embed, head = linear_ends(network)
+    assert head.bias is not None
     small = eqx.tree_at(
         lambda n: (n.embed.weight, n.head.weight, n.head.bias),
         network,
-        (network.embed.weight[:, :n_in], network.head.weight[:n_out], network.head.bias[:n_out]),
+        (embed.weight[:, :n_in], head.weight[:n_out], head.bias[:n_out]),
     )
     if small.features is not None:
         small = eqx.tree_at(lambda n: n.features.value, small, small.features.value[:n_in])
@@ -84,12 +95,3 @@ def divide_outputs(network: Network, divisor: float) -> Network:
     """
     head = jax.tree.map(lambda leaf: (np.asarray(leaf) / divisor).astype(leaf.dtype), network.head)  # compiles nothing
     return eqx.tree_at(lambda n: n.head, network, jax.device_put(head))
-
-
-def without_features(network: Network) -> tuple[Network, np.ndarray]:
-    """Return the network on its open inputs, their gates in the embedding; and which. One is read at least. A host function."""
-    assert network.features is not None
-    gates, embed = np.asarray(network.features.value, np.float64), np.asarray(network.embed.weight, np.float64)
-    rows = np.flatnonzero(gates) if gates.any() else np.zeros(1, int)
-    trimmed = eqx.tree_at(lambda n: (n.embed.weight, n.features), network, (embed[:, rows] * gates[rows], None))
-    return trimmed, rows

@@ -35,7 +35,7 @@ def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo
     >>> int(body.n_leaves), int(info.opened)
     (2, 1)
     """
-    if not any(body.capacity for body in bodies_of(model)):
+    if not any(body.axes().capacity for body in bodies_of(model)):
         raise ValueError(
             "grow() found no body in the model that grows, such as Budding; call it only for models that have one."
         )

@@ -143,7 +143,7 @@ def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
 
 def with_capacity(body: Budding, capacity: int, mirrors: Mirrors) -> tuple[Budding, list[Any]]:
     """The same body and mirrors with room for `capacity` leaves. A host function: shapes change."""
-    needed = int(np.max(body.in_use()))
+    needed = int(np.max(body.axes().in_use()))
     if needed > capacity:
         raise ValueError(f"capacity={capacity} is too small: the network has {needed} live leaves.")
     axis = body.depth.ndim - 1  # a population has its members in front

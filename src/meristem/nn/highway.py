@@ -91,7 +91,16 @@ class Highway(Body):
                 return jnp.ones(self.bias.shape, self.bias.dtype)
             return weighted_mean(jax.vmap(self.gates)(inputs), weight)
 
-        return layered(declare(self, **arrays), self.depth, self.trunk, openness)
+        return layered(declare(self, **arrays), self.depth, self.trunk, openness, lambda: self._picture(inputs))
+
+    def _picture(self, inputs: Float[Array, "n width"] | None) -> Gates:
+        """The gates on average over inputs, or those that the biases alone make."""
+        if inputs is None:
+            open_ = 1 / (1 + np.exp(-np.asarray(self.gate_bias)))  # with NumPy: JAX would compile a program for it
+            return Gates(open_ if self.trunk is None else np.where(np.asarray(self.trunk.is_open), open_, 0), "biases")
+        total = jax.jit(lambda x: among(self.trunk, jax.vmap(self.gates)(x).sum(0)))
+        blocks = [total(inputs[start : start + BLOCK]) for start in range(0, len(inputs), BLOCK)]
+        return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
 
     def compact_layers(self) -> list[Layer]:
         """Layer by layer as they are."""
@@ -109,14 +118,6 @@ class Highway(Body):
     @property
     def learn_width(self) -> bool:
         return self.trunk is not None
-
-    def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
-        if inputs is None:
-            open_ = 1 / (1 + np.exp(-np.asarray(self.gate_bias)))  # with NumPy: JAX would compile a program for it
-            return Gates(open_ if self.trunk is None else np.where(np.asarray(self.trunk.is_open), open_, 0), "biases")
-        total = jax.jit(lambda x: among(self.trunk, jax.vmap(self.gates)(x).sum(0)))
-        blocks = [total(inputs[start : start + BLOCK]) for start in range(0, len(inputs), BLOCK)]
-        return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
 
     def options(self) -> dict[str, Any]:
         names = ("width", "depth", "activation", "learn_width")  # the gates' biases are arrays

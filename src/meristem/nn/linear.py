@@ -1,4 +1,4 @@
-"""An affine map y = W x + b, and how weights start.
+"""An affine map y = W x + b, at one position or at many, and how weights start.
 
     linear maps (embed, head)    W uniform on ±√(6 / (fan_in + fan_out)), b = 0            (Glorot)
     rectifier layers (bodies)    W and b uniform on ±√(6 / fan_in)                           (He; b like W)
@@ -8,14 +8,20 @@ the difficult spiral is learned in half the epochs (results/LOG.md).
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.check import check_size
+from meristem.layers.layer import Affine, Convolution, Layer
 from meristem.memory import check_room
+from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare
+from meristem.nn.part import Part
 
 
 def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
@@ -34,8 +40,8 @@ def he_layer(key: PRNGKeyArray, shape: tuple[int, ...]) -> tuple[Float[Array, "*
     return draw[..., :-1], draw[..., -1]
 
 
-class Linear(eqx.Module):
-    """y = W x (+ b), for one sample.
+class Linear(Part):
+    """y = W x (+ b), for one sample; with `positions`, such as (time,), at each of them: [in, time] → [out, time].
 
     >>> import jax
     >>> Linear(2, 3, key=jax.random.key(0))(jax.numpy.ones(2)).shape
@@ -44,12 +50,37 @@ class Linear(eqx.Module):
 
     weight: Float[Array, "out in"]
     bias: Float[Array, " out"] | None
+    positions: tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, n_in: int, n_out: int, *, use_bias: bool = True, key: PRNGKeyArray):
+    def __init__(self, n_in: int, n_out: int, *, use_bias: bool = True, positions: Sequence[int] = (), key: PRNGKeyArray):
         shape = (check_size("n_out", n_out), check_size("n_in", n_in))
         self.weight = glorot(key, shape)
         self.bias = jnp.zeros(shape[0]) if use_bias else None
+        self.positions = tuple(check_size("positions", n) for n in positions)
 
-    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        y = self.weight @ x
-        return y if self.bias is None else y + self.bias
+    def __call__(self, x: Float[Array, "in ..."]) -> Float[Array, "out ..."]:
+        y = self.weight @ x if x.ndim <= 2 else jnp.tensordot(self.weight, x, 1)
+        return y if self.bias is None else y + self.bias.reshape(-1, *[1] * (y.ndim - 1))
+
+    def axes(self) -> Axes:
+        weight = ArrayAxes(("out", "in"), MAP, math.prod(self.positions))
+        return Axes(declare(self, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
+
+    def compact_layers(self) -> list[Layer]:
+        weight = np.asarray(self.weight, np.float64)
+        bias = None if self.bias is None else np.asarray(self.bias, np.float64)
+        if not self.positions:
+            return [Affine(weight, bias)]
+        return [Convolution(weight.reshape(*weight.shape, *[1] * len(self.positions)), bias)]
+
+    def options(self) -> dict[str, Any]:
+        use_bias, positions = self.bias is not None, list(self.positions)
+        return {"n_in": self.input_shape[0], "n_out": self.n_out, "use_bias": use_bias, "positions": positions}
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return (self.weight.shape[-1], *self.positions)
+
+    @property
+    def n_out(self) -> int:
+        return self.weight.shape[-2]

@@ -1,9 +1,10 @@
-"""Network = embed → body → head: a linear projection without bias, a body of equal width, a linear output.
+"""Network = embed → body → head: as a rule a linear projection without bias, a body of equal width, a linear output.
 
-y = head(body(E (f ⊙ x)))        f ∈ [0, 1]^n_in, a gate for each input, where inputs may close; at first 1, its price Σ f
+y = head(body(embed(f ⊙ x)))     f ∈ [0, 1]^n_in, a gate for each input, where inputs may close; at first 1, its price Σ f
 
-Shapes are asked for, not read off arrays: `input_shape`, `n_out`, `width`, `members`, `dtype`. They hold for one network, for
-a population with leading axes, and for shapes in place of arrays. Nobody outside of nn reads `embed` and `head` (ends.py).
+Embedding and head are parts (part.py), such as `Linear`; a body of several stages is `Stages`. Shapes are asked for, not read
+off arrays: `input_shape`, `n_out`, `width`, `members`, `dtype`. They hold for one network, for a population with leading axes,
+and for shapes in place of arrays. Nobody outside of nn reads `embed` and `head` (ends.py).
 """
 
 import inspect
@@ -14,24 +15,39 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from meristem.check import as_key, check_size, unknown
 from meristem.gate import Confined, fully_open, is_confined
-from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, half_norm, hard_size, soft_parameters
+from meristem.layers.network import CompactNetwork
+from meristem.nn.axes import (
+    ArrayAxes,
+    Axes,
+    Axis,
+    half_norm,
+    hard_size,
+    members_of,
+    n_places,
+    renamed,
+    soft_parameters,
+    used,
+)
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
+from meristem.nn.compaction import INPUT, compact_network
 from meristem.nn.highway import Highway
 from meristem.nn.linear import Linear
+from meristem.nn.part import Part
 from meristem.nn.stack import Plain, Residual
 from meristem.nn.tunnel import Tunnel
 
 MAX_WIDTH = 64  # of a trunk that learns its width
+OUTPUT = "output"
 BODIES = {"tunnel": Tunnel, "budding": Budding, "highway": Highway, "plain": Plain, "residual": Residual}
 
 
 class Network(eqx.Module):
-    """One sample [n_in] → [n_out].
+    """One sample [n_in, …] → [n_out].
 
     >>> import jax, jax.numpy as jnp
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
@@ -39,9 +55,9 @@ class Network(eqx.Module):
     (1,)
     """
 
-    embed: Linear
+    embed: Part
     body: Body
-    head: Linear
+    head: Part
     features: Confined | None = eqx.field(default=None, kw_only=True)  # [n_in]; the gates of the inputs
 
     @classmethod
@@ -93,75 +109,90 @@ class Network(eqx.Module):
         >>> network.input_shape, network.n_out, network.width, network.members
         ((2,), 1, 10, ())
         """
-        return (self.embed.weight.shape[-1],)
+        return tuple(self.embed.input_shape)  # type: ignore[attr-defined]
 
     @property
     def n_out(self) -> int:
         """The number of outputs."""
-        return self.head.weight.shape[-2]
+        return int(self.head.n_out)  # type: ignore[attr-defined]
 
     @property
     def width(self) -> int:
-        """The dimensions of the trunk, open or closed."""
-        return self.embed.weight.shape[-2]
+        """The dimensions of the trunk that what enters the body has, open or closed."""
+        declared = self.embed.axes()
+        return n_places(self.embed, declared, declared.trunks[-1])
 
     @property
     def members(self) -> tuple[int, ...]:
         """The leading axes of a population; () for one network."""
-        return self.embed.weight.shape[:-2]
+        return members_of(self.embed, self.embed.axes())
 
     @property
     def dtype(self) -> np.dtype:
         """The type of its weights."""
-        return self.embed.weight.dtype
+        return jax.tree.leaves(self.embed)[0].dtype
+
+    @property
+    def capacity(self) -> int:
+        """The places for layers that growth may fill; 0 where nothing grows."""
+        return self.body.axes().capacity
+
+    def in_use(self) -> Int[Array | np.ndarray, "*members"]:
+        """How many of them are filled, of one network or of each in a population."""
+        count = self.body.axes().in_use
+        return np.zeros(self.members, np.int32) if count is None else count()
 
     @property
     def has_embed_bias(self) -> bool:
-        return self.embed.bias is not None
+        return getattr(self.embed, "bias", None) is not None
 
     @property
     def has_head_bias(self) -> bool:
-        return self.head.bias is not None
+        return getattr(self.head, "bias", None) is not None
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
-        if x.ndim != 1:
-            raise ValueError(f"A network takes one sample [features], got shape {x.shape}; use jax.vmap(network)(x).")
+        if x.ndim != len(self.input_shape):
+            wanted = "features" if len(self.input_shape) == 1 else ", ".join(map(str, self.input_shape))
+            raise ValueError(f"A network takes one sample [{wanted}], got shape {x.shape}; use jax.vmap(network)(x).")
         return self.priced(x)[0]
 
-    def priced(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
-        """The output and the body's price."""
+    def priced(self, x: Float[Array, "in ..."]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
+        """The output and the price of body and input gates."""
         h, price = self.body.priced(self.embedded(x))
-        return self.read_out(h), price if self.features is None else price + self.features.value.sum()
+        return self.read_out(h), self.with_input_price(price)
 
-    def embedded(self, x: Float[Array, " in"]) -> Float[Array, " width"]:
+    def with_input_price(self, price: Float[Array, ""]) -> Float[Array, ""]:
+        """The price of a body and that of the gates of inputs, where they have some."""
+        return price if self.features is None else price + self.features.value.sum()
+
+    def embedded(self, x: Float[Array, "in ..."]) -> Float[Array, "width ..."]:
         """What reaches the body."""
-        return self.embed(x if self.features is None else self.features.value * x)
+        if self.features is not None:
+            x = self.features.value.reshape(-1, *[1] * (x.ndim - 1)) * x
+        return self.embed(x)
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
-        """The axes of embedding, body and head; the trunk is one axis of all three. `inputs` are those that reach the body.
+        """The axes of embedding, body and head; what leaves a part and enters the next is one axis of both.
 
-        Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing.
+        `inputs` are those that reach the body. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost
+        nothing.
         """
-        body = self.body.axes() if inputs is None else self.body.axes(inputs, weight)
-        embed, head, features = self.embed.weight, self.head.weight, self.features
+        body, features = self.body.axes(inputs, weight), self.features
+        embed = _between(self.embed.axes(), "embed", INPUT, body.trunks[0])
+        head = _between(self.head.axes(), "head", body.trunks[-1], OUTPUT)
 
-        def used() -> Array:
-            own = (embed != 0).any(0).astype(embed.dtype)
+        def openness() -> Array:
+            own = used(self.embed, embed, INPUT)
             return own if features is None else own * features.value
 
-        arrays = Network(
-            declare(self.embed, weight=ArrayAxes((TRUNK, "input"), MAP)),
-            body.arrays,
-            declare(self.head, weight=ArrayAxes(("output", TRUNK), MAP), bias=ArrayAxes(("output",), STORED)),
-            features=jax.tree.map(lambda _: ArrayAxes(("input",)), features),
-        )
+        arrays = Network(embed.arrays, body.arrays, head.arrays, features=jax.tree.map(lambda _: ArrayAxes((INPUT,)), features))
         ends = {
-            "input": Axis(used, None if features is None else lambda: features.is_open),
-            "output": Axis(lambda: (head != 0).any(1).astype(head.dtype)),
+            INPUT: Axis(openness, None if features is None else lambda: features.is_open),
+            OUTPUT: Axis(lambda: used(self.head, head, OUTPUT)),
         }
-        return Axes(arrays, {TRUNK: Axis(), **body.axes, **ends}, body.size)
+        return replace(body, arrays=arrays, axes={**embed.axes, **head.axes, **body.axes, **ends})
 
-    def read_out(self, h: Float[Array, " width"]) -> Float[Array, " out"]:
+    def read_out(self, h: Float[Array, "width ..."]) -> Float[Array, " out"]:
         """The outputs, of what leaves the body."""
         return self.head(h)
 
@@ -177,17 +208,21 @@ class Network(eqx.Module):
         declared, gates = body.axes(), jax.tree.leaves(body, is_leaf=is_confined)
         stored = round(float(soft_parameters(body, declared)))
         besides = sum(is_confined(gate) and gate.value.ndim == 0 for gate in gates)
-        nodes = 0 if body.is_layered else int(hard_size(declared))
+        nodes = int(hard_size(declared)) if declared.capacity else 0
         return stored + nodes + besides + sum(leaf.size for leaf in jax.tree.leaves((self.embed, self.head)))
 
-    def compact(self) -> Any:
-        """Exactly the live network, as a `meristem.compact.CompactNetwork`.
+    def compact(self) -> CompactNetwork:
+        """Exactly the live network.
 
         >>> import jax
         >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
         >>> [type(layer).__name__ for layer in network.compact().layers]
         ['Affine']
         """
-        from meristem.nn.compaction import compact_network  # which imports this file
-
         return compact_network(self)
+
+
+def _between(part: Axes, name: str, enters: str, leaves: str) -> Axes:
+    """The declaration of an end of a network, its axes named by what they are there."""
+    own = {axis: f"{name}.{axis}" for axis in part.axes}
+    return renamed(part, own | {part.trunks[0]: enters, part.trunks[-1]: leaves})

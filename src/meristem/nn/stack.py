@@ -62,16 +62,19 @@ class Plain(Body):
             self.depth,
             self.trunk,
             lambda: jnp.ones(self.bias.shape, self.bias.dtype),
+            self._picture,
+            is_fused=not self.skip,
         )
+
+    def _picture(self) -> Gates:
+        """All units that are there."""
+        values = np.asarray(size_openness(self.axes(), "unit"))
+        return Gates(values, "fixed", "each added to its input" if self.skip else "without gates")
 
     def compact_layers(self) -> list[Layer]:
         """Layer by layer as they are."""
         kind = ResidualLayer if self.skip else Perceptron
         return [kind(weight, bias, self.activation) for weight, bias in zip(*on_host(self.weight, self.bias), strict=True)]
-
-    @property
-    def takes_embedding(self) -> bool:
-        return not self.skip
 
     @property
     def width(self) -> int:
@@ -84,11 +87,6 @@ class Plain(Body):
     @property
     def learn_width(self) -> bool:
         return self.trunk is not None
-
-    def structure(self, inputs: Float[Array, "n width"] | None = None) -> Gates:
-        return Gates(
-            np.asarray(size_openness(self.axes())), "fixed", "each added to its input" if self.skip else "without gates"
-        )
 
 
 class Residual(Plain):

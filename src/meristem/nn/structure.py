@@ -1,11 +1,19 @@
 """What there is to be seen of a body: gates of a stack of layers, or nodes of a tree. Plain data, for words and pictures.
 
-Imports nothing of meristem; bodies make these, `show` and `pictures` read them.
+    structure(body, inputs) → Gates or Nodes       structures(body, inputs) → one for each stage that it has
+
+Both follow from the axes that are the body's size (axes.py), averaged over inputs where openness depends on them. For the host.
+Imports axes and gate; bodies make Gates and Nodes, `show` and `pictures` read them.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import numpy as np
+
+from meristem.gate import is_confined
+from meristem.nn.axes import size_openness
 
 SHUT = 0.05  # a gate below it hardly does anything
 OPEN = 0.95  # of the units with gates above 1/2: it wants more room
@@ -72,3 +80,28 @@ class Nodes:
         if not waited or self.n_leaves < most:
             return None
         return f"The tree has all of its {self.n_leaves} leaves and wanted more: raise max_leaves, or raise penalty."
+
+
+def structure(body: Any, inputs: Any = None) -> Gates | Nodes:
+    """Return what there is to be seen of a body of one stage, or of the first; `inputs` [n, width, …] reach the body.
+
+    >>> import jax
+    >>> from meristem.nn import Tunnel
+    >>> structure(Tunnel(width=3, depth=2, key=jax.random.key(0))).values.tolist()
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    return structures(body, inputs)[0]
+
+
+def structures(body: Any, inputs: Any = None) -> list[Gates | Nodes]:
+    """Return what there is to be seen of each stage of a body."""
+    declared = body.axes(inputs)
+    has_gates = any(map(is_confined, jax.tree.leaves(body, is_leaf=is_confined)))
+    pictures: list[Gates | Nodes] = []
+    for name in declared.sizes:
+        if (own := declared.axis(name).picture) is not None:
+            pictures.append(own())
+        else:
+            values = np.asarray(size_openness(declared, name), float)
+            pictures.append(Gates(values.reshape(-1, values.shape[-1]), "parameters" if has_gates else "fixed"))
+    return pictures

@@ -1,6 +1,6 @@
 """The trunk: the values h [width] that run through a body, and how many of them there are.
 
-    what a layer reads, and what comes out, is t ⊙ h                t ∈ [0, 1]^width, a gate for each dimension
+    what a layer reads, and what comes out, is t ⊙ h                t ∈ [0, 1]^width, a gate for each dimension (channel)
 
 With h̃ = t ⊙ h it is the same as t on what enters and on every nonlinearity, and never on a copy:
 
@@ -31,13 +31,13 @@ def trunk_of(body: Any) -> Confined | None:
     return getattr(body, "trunk", None)
 
 
-def read(trunk: Confined | None, h: Float[Array, " width"]) -> Float[Array, " width"]:
+def read(trunk: Confined | None, h: Float[Array, "width ..."]) -> Float[Array, "width ..."]:
     """What a layer reads of the trunk.
 
     >>> read(Confined(jnp.array([1.0, 0.5, 0.0])), jnp.ones(3)).tolist()
     [1.0, 0.5, 0.0]
     """
-    return h if trunk is None else trunk.value * h
+    return h if trunk is None else trunk.value.reshape(-1, *[1] * (h.ndim - 1)) * h
 
 
 def with_price(trunk: Confined | None, price: Float[Array, ""]) -> Float[Array, ""]:

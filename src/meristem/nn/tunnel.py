@@ -4,10 +4,9 @@ h_l = g_l · σ(W_l h_{l−1} + b_l) + (1 − g_l) · h_{l−1}          g_l ∈
 price = Σ_l Σ_k g_lk                                            and Σ t, where the width of the trunk is learned (trunk.py)
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -16,12 +15,12 @@ from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Gated, Layer
-from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Axis, declare, gate_axis, size_openness
-from meristem.nn.body import Body, Live
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare, size_openness
+from meristem.nn.body import Body
 from meristem.nn.concrete import on_host
 from meristem.nn.deep import through
 from meristem.nn.linear import he_layer
-from meristem.nn.rows import Rows, placed, stood
+from meristem.nn.rows import Rows, gated_layers, placed, stood
 from meristem.nn.trunk import read, trunk_gates, with_price
 
 
@@ -41,8 +40,6 @@ class Tunnel(Body):
     trunk: Confined | None  # [width]
     rows: Rows | None  # where the units stand, in a training that leaves closed ones out; None: one on every dimension
 
-    copies_pay: ClassVar[bool] = True
-
     def __init__(self, width: int, depth: int, *, activation: str = "relu", learn_width: bool = False, key: PRNGKeyArray):
         width, depth = check_size("width", width), check_size("depth", depth)
         self.weight, self.bias = he_layer(key, (depth, width, width))
@@ -60,22 +57,12 @@ class Tunnel(Body):
             return placed(self.rows, layer, x, new), None
 
         x, _ = through(step, x, (self.weight, self.bias, self.gate.value))
-        return read(self.trunk, x), with_price(self.trunk, size_openness(self.axes()).sum())
+        return read(self.trunk, x), with_price(self.trunk, size_openness(self.axes(), "unit").sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
-        rows = self.rows
-        return Axes(
-            declare(self, weight=ArrayAxes(("layer", "unit", TRUNK), MAP), bias=UNITS, gate=UNITS, trunk=ArrayAxes((TRUNK,))),
-            {
-                "layer": Axis(
-                    depth=lambda: jnp.arange(self.depth) if rows is None else rows.layer,
-                    part_of=None if rows is None else (rows.layer, rows.depth),
-                ),
-                "unit": gate_axis(self.gate, per="layer", on=TRUNK, at=None if rows is None else rows.at),
-                TRUNK: gate_axis(self.trunk),
-            },
-            size="unit",
-        )
+        maps = ArrayAxes(("layer", "unit", TRUNK), MAP)
+        entries = {"weight": maps, "bias": UNITS, "gate": UNITS, "trunk": ArrayAxes((TRUNK,)), "rows": Standing("unit")}
+        return gated_layers(declare(self, **entries), self.gate, self.trunk, self.rows)
 
     def compact_layers(self) -> list[Layer]:
         """A layer whose gates are all 0 is gone; of the others only the open units are left."""
@@ -84,12 +71,6 @@ class Tunnel(Body):
             for weight, bias, gate in zip(*on_host(self.weight, self.bias, self.gate.value), strict=True)
             if len(rows := np.flatnonzero(gate))
         ]
-
-    def packed(self, arrays: Self, live: Live | None, *, mirrors: bool = False) -> Self:
-        rows = None if live is None else Rows(live.layers, live.at, live.unit, self.depth)
-        if mirrors:  # where the units stand is no parameter
-            rows = jax.tree.map(lambda _: None, rows)
-        return eqx.tree_at(lambda b: b.rows, arrays, rows, is_leaf=lambda node: node is None or isinstance(node, Rows))
 
     @property
     def width(self) -> int:

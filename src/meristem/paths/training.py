@@ -235,4 +235,4 @@ def _together(
 
 def _program(run: Run) -> Any:
     """What members of one program share."""
-    return run.knobs.dropout is None, run.last.body.capacity
+    return run.knobs.dropout is None, run.last.capacity

@@ -37,7 +37,7 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
     with canvas("axes", axes, size=(7.0, 5.4), rows=2) as drawn:
         losses, sizes = drawn
         _losses(losses, history, kept)
-        if estimator.network_.body.is_layered:
+        if not estimator.network_.capacity:
             _layer_sizes(sizes, history, kept)
         else:
             _tree_sizes(sizes, history, kept)

@@ -1,6 +1,6 @@
 """What a network became: its gates as a heat map (`gates.py`), or its tree (`tree.py`), as its body shows them.
 
-Which of the two is drawn, and what is said, follows from `body.structure()` (`nn/structure.py`); so any body is drawn.
+Which of the two is drawn, and what is said, follows from `structure(body)` (`nn/structure.py`); so any body is drawn.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from meristem.complexity import hard_size, soft_size
 from meristem.nn import Network
 from meristem.nn.body import Body, bodies_of
 from meristem.nn.concrete import check_concrete, check_values
-from meristem.nn.structure import Gates, Nodes
+from meristem.nn.structure import Gates, Nodes, structure
 from meristem.pictures.advice import not_drawn
 from meristem.pictures.bag import first_of
 from meristem.pictures.gates import GatePicture, draw_gates
@@ -53,7 +53,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
         body, which = _first_body(model)
         inputs = None if X is None else jnp.asarray(X)
         width, strips = int(getattr(body, "width", 0)), strips_of_trunk(body)
-    shown = body.structure(inputs)
+    shown = structure(body, inputs)
     name = type(body).__name__
     if isinstance(shown, Nodes):
         words = _tree_words(body, shown, width)

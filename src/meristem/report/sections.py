@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from meristem.check import many
-from meristem.nn.structure import Nodes
+from meristem.nn.structure import Nodes, structure
 from meristem.report import glossary, judging, provenance, searched, using
 from meristem.report.evidence import Evidence
 from meristem.report.figures import growth, importance, network, score, tree
@@ -77,7 +77,7 @@ def grown(evidence: Evidence) -> Section | None:
         kept = int(np.clip(one.best_epoch_ - (one.n_iter_ - len(history["loss"])), 1, len(history["loss"])))
         is_told |= bool(np.any(history["dev_loss"] != history["loss"]))
         courses.append(growth.Grown(np.asarray(history["dev_loss"], float), np.asarray(history["hard_size"], float), kept))
-        has_tree |= isinstance(one.network_.body.structure(None), Nodes)
+        has_tree |= isinstance(structure(one.network_.body), Nodes)
     if not courses:
         return None
     loss, size = "held-out loss" if is_told else "training loss", "nodes of the tree" if has_tree else "open units"
@@ -108,7 +108,7 @@ def found(evidence: Evidence) -> Section:
     """The network."""
     n_out = evidence.model._targets_.n_out
     units = [(int(_inputs(one)), *one._compact_.units, n_out) for one in evidence.networks]
-    trees = [shown for one in evidence.networks if isinstance(shown := one.network_.body.structure(None), Nodes)]
+    trees = [shown for one in evidence.networks if isinstance(shown := structure(one.network_.body), Nodes)]
     figures = [network.draw(units)]
     drawn = tree.draw(trees) if trees else None
     figures += [drawn] if drawn is not None else []

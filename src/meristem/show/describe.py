@@ -12,10 +12,11 @@ import numpy as np
 
 from meristem.compact import compact
 from meristem.nn import Network
+from meristem.nn.axes import n_places
+from meristem.nn.compaction import trunk_gates
 from meristem.nn.concrete import check_concrete
-from meristem.nn.structure import Gates, Nodes
+from meristem.nn.structure import Gates, Nodes, structures
 from meristem.nn.tree import leaf_depth
-from meristem.nn.trunk import trunk_of
 
 Rows = tuple[list[str], list[list[str]]]
 
@@ -38,14 +39,17 @@ def describe(network: Network) -> Description:
     """
     check_concrete("describe()", network)
     body = network.body
-    (n_in,), width, n_out = network.input_shape, network.width, network.n_out
+    (n_in, *positions), n_out = network.input_shape, network.n_out
+    inputs = " × ".join([_many(n_in, "input"), *map(str, positions)])
+    declared = network.axes()
+    widths = " → ".join(f"width {n_places(network, declared, name)}" for name in declared.trunks)
     lines = [
-        f"{type(body).__name__.lower()} network: {_many(n_in, 'input')} → width {width} → {_many(n_out, 'output')}",
+        f"{type(body).__name__.lower()} network: {inputs} → {widths} → {_many(n_out, 'output')}",
         *open_parts(network),
         _parameters(network),
     ]
-    structure = body.structure()
-    return Description(lines, *(_nodes(structure) if isinstance(structure, Nodes) else _gates(structure)))
+    parts = structures(body)
+    return Description(lines, *_tables(parts))
 
 
 def open_parts(network: Network) -> list[str]:
@@ -55,13 +59,12 @@ def open_parts(network: Network) -> list[str]:
     >>> open_parts(network)
     ['trunk: 8 of 8 dimensions open', 'inputs: 2 of 2 open']
     """
-    gates = {"trunk": trunk_of(network.body), "inputs": network.features}
-    what = {"trunk": " dimensions", "inputs": ""}
-    return [
-        f"{name}: {int(gate.is_open.sum())} of {gate.value.size}{what[name]} open"
-        for name, gate in gates.items()
-        if gate is not None
-    ]
+    trunks = list(trunk_gates(network.body.axes()).values())
+    names = ["trunk"] if len(trunks) == 1 else [f"trunk {k}" for k in range(1, len(trunks) + 1)]
+    lines = [f"{name}: {(gates > 0).sum()} of {gates.size} dimensions open" for name, gates in zip(names, trunks, strict=True)]
+    if (inputs := network.features) is not None:
+        lines.append(f"inputs: {int(inputs.is_open.sum())} of {inputs.value.size} open")
+    return lines
 
 
 def _parameters(network: Network) -> str:
@@ -77,6 +80,16 @@ def _parameters(network: Network) -> str:
 
 def _many(n: int, what: str) -> str:
     return f"{n} {what}{'s' * (n != 1)}"
+
+
+def _tables(parts: list[Gates | Nodes]) -> Rows:
+    """One table; where there are several stages of gates, one below the other."""
+    tables = [_nodes(part) if isinstance(part, Nodes) else _gates(part) for part in parts]
+    if len(tables) == 1:
+        return tables[0]
+    columns = max((columns for columns, _ in tables), key=len)
+    rows = [[f"{stage}.{row[0]}", *row[1:]] for stage, (_, rows) in enumerate(tables, start=1) for row in rows]
+    return columns, [row + ["–"] * (len(columns) - len(row)) for row in rows]
 
 
 def _gates(gates: Gates) -> Rows:

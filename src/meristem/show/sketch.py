@@ -4,14 +4,14 @@
                                                  a tree: squares are layers, a circle is where one became two
 
 One blue that is seen on white and on black; all else is `currentColor`, the color of the text around it. Nothing is loaded from
-elsewhere. Shows what `body.structure()` shows (nn/structure.py); the cards of notebooks (card.py) import it.
+elsewhere. Shows what `structure(body)` shows (nn/structure.py); the cards of notebooks (card.py) import it.
 """
 
 import jax.numpy as jnp
 import numpy as np
 
 from meristem.nn.network import Network
-from meristem.nn.structure import Gates, Nodes
+from meristem.nn.structure import Gates, Nodes, structure
 from meristem.nn.tree import leaf_depth
 from meristem.nn.trunk import trunk_of
 
@@ -28,7 +28,7 @@ def sketch(network: Network) -> str:
     >>> sketch(Network.create("tunnel", n_in=2, n_out=1, depth=3, key=jax.random.key(0))).startswith("<svg")
     True
     """
-    shown = network.body.structure()
+    shown = structure(network.body)
     return _tree(shown) if isinstance(shown, Nodes) else _stack(open_gates(network, shown))
 
 
@@ -37,7 +37,7 @@ def open_gates(network: Network, gates: Gates) -> np.ndarray:
 
     >>> import jax
     >>> network = Network.create("highway", n_in=2, n_out=1, width=4, depth=3, key=jax.random.key(0))
-    >>> open_gates(network, network.body.structure()).sum()        # gates that are functions of the input: a unit is a unit
+    >>> open_gates(network, structure(network.body)).sum()        # gates that are functions of the input: a unit is a unit
     np.float32(12.0)
     """
     trunk = trunk_of(network.body)

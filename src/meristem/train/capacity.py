@@ -24,14 +24,13 @@ _select = jax.jit(select)
 
 def adapt(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
     """The state with the room that the next epoch should have. `info` is on the host; a population shares one capacity."""
-    body = state.network.body
-    now = body.capacity
+    now = state.network.capacity
     if not now:
         return state
     if info.waited[~info.stopped].any():
         wanted = max(now, min(2 * now, most))
     else:
-        used = max(np.max(body.in_use()), np.where(info.stopped, 0, info.most_leaves).max())
+        used = max(np.max(state.network.in_use()), np.where(info.stopped, 0, info.most_leaves).max())
         wanted = now // 2 if max(used, least) <= now // 2 else now
     if wanted == now:
         return state
@@ -56,5 +55,5 @@ def keep_best(improved: np.ndarray, network: N, best: N) -> N:
 
 def level(networks: list[N]) -> list[N]:
     """The same networks with as much room as the largest of them has."""
-    room = max(network.body.capacity for network in networks)
-    return [n if n.body.capacity == room else resize(n, None, room)[0] for n in networks]
+    room = max(network.capacity for network in networks)
+    return [n if n.capacity == room else resize(n, None, room)[0] for n in networks]

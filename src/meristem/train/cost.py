@@ -20,7 +20,7 @@ from meristem.train.over_batch import over_batch
 
 def cost(
     network: Network,
-    x: Float[Array, "batch in"],
+    x: Float[Array, "batch in ..."],
     y: Num[Array, "batch ..."],
     *,
     objective: Objective,

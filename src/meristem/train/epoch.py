@@ -45,7 +45,7 @@ def descend(
     """The minibatch steps of one of the equal `parts` of an epoch."""
     rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
     holds = stays_closed(state.plateau, knobs, recipe)
-    grows = state.network.body.capacity > 0  # if not, nothing is counted: every small operation has its launch on a GPU
+    grows = state.network.capacity > 0  # if not, nothing is counted: every small operation has its launch on a GPU
 
     def one(carry: PyTree, batch: Batch) -> PyTree:
         network, opt_state, growth = unpack(carry)
@@ -55,7 +55,7 @@ def descend(
                 growth.opened + info.opened,
                 growth.closed + info.closed,
                 growth.waited + info.waited,
-                jnp.maximum(growth.most_leaves, network.body.in_use()),
+                jnp.maximum(growth.most_leaves, network.in_use()),
             )
         after = pack((network, opt_state, growth))
         return after if batch.is_real is None else select(batch.is_real, after, carry)

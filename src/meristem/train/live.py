@@ -3,15 +3,17 @@
     live = what_is_open(state, knobs, recipe)            the host decides before each epoch; None: all of it
     restore(state, epoch(shrink(state, live)), live)     the state itself is always whole
 
-From the first time that the rate shrinks (what is not worth its price closes then) closed dimensions of the trunk, units and
-layers are left out, with what the optimizer keeps for them. They keep their weights and moments. A closed gate opens when the
-loss wants it to, so until the last stage every fifth epoch is one of the whole network: growth is delayed, not lost. An epoch
-in which nothing opens comes out as that of the whole network but for the order of sums. The sizes are of a few that many
-structures share, and none is used unless it saves a third.
+From the first time that the rate shrinks (what is not worth its price closes then) closed dimensions of trunks, units and
+layers are left out, with what the optimizer keeps for them: of every axis that has gates (nn/axes.py). They keep their weights
+and moments. A closed gate opens when the loss wants it to, so until the last stage every fifth epoch is one of the whole
+network: growth is delayed, not lost. An epoch in which nothing opens comes out as that of the whole network but for the order
+of sums. The sizes are of a few that many structures share, and none is used unless it saves a third of the multiply-adds.
 
 Imports nn and train.state; train.dispatch imports it.
 """
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -19,10 +21,11 @@ import jax
 import numpy as np
 
 from meristem.gate import closed_as
-from meristem.nn.axes import TRUNK
-from meristem.nn.body import Live
-from meristem.nn.live import put, taken
+from meristem.nn.axes import MAP, Axes, Axis, Standing, is_entry, with_axes
+from meristem.nn.compaction import INPUT
+from meristem.nn.live import Live, put, taken
 from meristem.nn.network import Network
+from meristem.nn.rows import Rows
 from meristem.train.knobs import Knobs
 from meristem.train.recipe import Recipe
 from meristem.train.state import TrainState
@@ -36,25 +39,66 @@ def what_is_open(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None
     """What the next epoch is trained with, of one network or of each in a population; None: all of it. A host function."""
     if not recipe.follow or not _is_time(state, knobs, recipe):
         return None
-    network, members = state.network, state.epoch.shape
-    declared = network.body.axes()
-    gated = [axis.is_open for axis in declared.axes.values() if axis.closable and axis.per is not None]
-    trunk = declared.axis(TRUNK).is_open
-    units = np.asarray(gated[0]()) if gated and gated[0] is not None else None
-    if trunk is None and units is None:
+    network, declared = state.network, state.network.axes()
+    trunks = {name: _flags(declared, name) for name in declared.trunks if declared.axis(name).closable}
+    if not all(flags.any(-1).all() for flags in trunks.values()):
         return None
-    (n_in,), width, n_out = network.input_shape, network.width, network.n_out
-    there = np.ones((*members, width), bool) if trunk is None else np.asarray(trunk())
-    units = np.zeros((*members, 0, width), bool) if units is None else units & there[..., None, :]
-    depth, is_used = units.shape[-2], np.asarray(units.any(-1))
-    n_dims = width if trunk is None else _shared(there.sum(-1).max(), width)
-    n_layers, n_rows = _shared(is_used.sum(-1).max(), depth, least=1), _shared(units.sum(-1).max(initial=0), width)
-    if not there.any(-1).all() or n_dims * (n_in + n_layers * n_rows + n_out) > WORTH * width * (n_in + depth * width + n_out):
+    lists = {name: _first(flags, _shared(flags.sum(-1).max(), flags.shape[-1])) for name, flags in trunks.items()}
+    rows = {}
+    standing = {entry.axis for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if isinstance(entry, Standing)}
+    for name, axis in declared.axes.items():
+        if not axis.closable or name in trunks or name == INPUT or (axis.on is not None and name not in standing):
+            continue
+        flags = _flags(declared, name)
+        if axis.on in trunks:
+            flags = flags & (trunks[axis.on] if axis.per is None else trunks[axis.on][..., None, :])
+        depth = 0
+        if axis.per is not None and name in standing:
+            depth, is_used = flags.shape[-2], np.asarray(flags.any(-1))
+            lists[axis.per] = _first(is_used, _shared(is_used.sum(-1).max(), depth, least=1))
+            flags = _at(flags, lists[axis.per])
+        lists[name] = _first(flags, _shared(flags.sum(-1).max(initial=0), flags.shape[-1]))
+        if name in standing:
+            rows[name] = _standing(axis, lists, name, depth, flags.shape[-1])
+    if not lists or _products(network, declared, lists) > WORTH * _products(network, declared, {}):
         return None
-    dims, layers = _first(there, n_dims), _first(is_used, n_layers)
-    rows = _first(_at(units, layers), n_rows)
-    at, unit = _position(rows, dims[..., None, :], width), _position(dims[..., None, :], rows, width)
-    return Live(*jax.device_put(tuple(index.astype(np.int32) for index in (dims, layers, rows, at, unit))))
+    for name, axis in declared.axes.items():  # what stands on a trunk, and is not listed itself, is where that is
+        if axis.on in trunks and name not in lists:
+            lists[name] = lists[axis.on]
+    return jax.device_put(jax.tree.map(lambda index: index.astype(np.int32), Live(lists, rows)))
+
+
+def _flags(declared: Axes, name: str) -> np.ndarray:
+    """Which places of an axis are open, of one network or of each in a population."""
+    is_open = declared.axis(name).is_open
+    assert is_open is not None
+    return np.asarray(is_open())
+
+
+def _standing(axis: Axis, lists: Mapping[str, np.ndarray], name: str, depth: int, width: int) -> Rows:
+    """Where the listed places of an axis stand: in which layers, and on which of the listed dimensions."""
+    layers, places = lists[str(axis.per)], lists[name]
+    if axis.on is None:
+        return Rows(layers, None, None, depth)
+    dims = lists[axis.on] if axis.on in lists else np.broadcast_to(np.arange(width), (*layers.shape[:-1], width))
+    at, unit = _position(places, dims[..., None, :], width), _position(dims[..., None, :], places, width)
+    return Rows(layers, at, unit, depth)
+
+
+def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray]) -> int:
+    """The multiply-adds of a network whose listed axes have as many places as are listed."""
+
+    def places(name: str, n: int) -> int:
+        on = declared.axis(name).on
+        index = lists.get(name, lists.get(on) if on is not None else None)
+        return n if index is None else int(index.shape[-1])
+
+    total = 0
+    for entry, leaf in with_axes(network, declared):
+        if entry.role == MAP:
+            shape = leaf.shape[leaf.ndim - len(entry.names) :]
+            total += entry.positions * math.prod(places(name, n) for name, n in zip(entry.names, shape, strict=True))
+    return total
 
 
 def shrink(state: TrainState, live: Live) -> TrainState:

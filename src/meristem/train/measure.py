@@ -45,14 +45,14 @@ class Sums(NamedTuple):
 
 def measure(
     network: Network,
-    x: Num[Array | np.ndarray, "n in"],
+    x: Num[Array | np.ndarray, "n in ..."],
     y: Num[Array | np.ndarray, "n ..."],
     objective: Objective,
     weight: Float[Array | np.ndarray, " n"] | None = None,
     *,
     priced: bool = False,
     calibrated: bool = False,
-) -> tuple[Measures, Float[Array, "n width"]]:
+) -> tuple[Measures, Float[Array, "n width ..."]]:
     """The measures for an objective, samples by their weight, and what reached the body; the price, and the loss at the best
     temperature, where they are asked for.
 
@@ -68,14 +68,14 @@ def measure(
 
 def sum_up(
     network: Network,
-    x: Num[Array | np.ndarray, "n in"],
+    x: Num[Array | np.ndarray, "n in ..."],
     y: Num[Array | np.ndarray, "n ..."],
     objective: Objective,
     weight: Float[Array | np.ndarray, " n"] | None = None,
     *,
     priced: bool = False,
     calibrated: bool = False,
-) -> tuple[Sums, Float[Array, "n width"]]:
+) -> tuple[Sums, Float[Array, "n width ..."]]:
     """The sums over a set, and what reached the body."""
 
     def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None, Array | None, Array | None]:
@@ -107,7 +107,7 @@ def sum_up(
     return Sums(count, total(loss), total(error), labels, of_price, of_tried), hidden
 
 
-def piece_of(network: Network, x: Num[Array | np.ndarray, "n in"]) -> int:
+def piece_of(network: Network, x: Num[Array | np.ndarray, "n in ..."]) -> int:
     """How many of these samples go through a network at once.
 
     >>> piece_of(Network.create("tunnel", 2, 10_000, width=5, depth=2, key=jax.random.key(0)), jnp.zeros((800, 2)))
@@ -150,7 +150,7 @@ _measure = jax.jit(measure, static_argnames="objective")
 
 
 def evaluate(
-    network: Network, x: Num[Array | np.ndarray, "n in"], y: Num[Array | np.ndarray, "n ..."], objective: Objective
+    network: Network, x: Num[Array | np.ndarray, "n in ..."], y: Num[Array | np.ndarray, "n ..."], objective: Objective
 ) -> Measures:
     """The measures of one trained network, as numbers on the host."""
     return jax.device_get(_measure(network, x, y, objective=objective)[0])

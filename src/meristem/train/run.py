@@ -171,7 +171,7 @@ def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: i
         best_epoch=np.zeros(members, int),
         knobs=ready,
         recipe=recipe,
-        least_capacity=state.network.body.capacity,
+        least_capacity=state.network.capacity,
         max_capacity=max_capacity,
         begun_at=np.asarray(state.epoch),
     )
@@ -236,8 +236,8 @@ def _anew(value: Any, where: Any) -> np.ndarray:
 
 def stacked(runs: Sequence[Run]) -> Run:
     """Runs of single networks of one shape as the run of a population."""
-    room = max(run.last.body.capacity for run in runs)
-    states = [run.state if run.last.body.capacity == room else with_room(run.state, room) for run in runs]
+    room = max(run.last.capacity for run in runs)
+    states = [run.state if run.last.capacity == room else with_room(run.state, room) for run in runs]
     return replace(
         runs[0],
         state=_stack(states),
@@ -245,7 +245,7 @@ def stacked(runs: Sequence[Run]) -> Run:
         best_epoch=np.stack([run.best_epoch for run in runs]),
         knobs=_stack([run.knobs for run in runs]),
         begun_at=np.stack([run.begun_at for run in runs]),
-        capacities=tuple((run.last.body.capacity, run.best.body.capacity) for run in runs) if room else (),
+        capacities=tuple((run.last.capacity, run.best.capacity) for run in runs) if room else (),
         past=side_by_side([run.history for run in runs]),
         infos=(),
     )

@@ -59,9 +59,9 @@ class Data(NamedTuple):
     (4, 2)
     """
 
-    x: Num[Array | np.ndarray, "n in"]
+    x: Num[Array | np.ndarray, "n in ..."]
     y: Num[Array | np.ndarray, "n ..."]
-    dev_x: Num[Array | np.ndarray, "m in"] | None = None
+    dev_x: Num[Array | np.ndarray, "m in ..."] | None = None
     dev_y: Num[Array | np.ndarray, "m ..."] | None = None
     weight: Num[Array | np.ndarray, " n"] | None = None
     dev_weight: Num[Array | np.ndarray, " m"] | None = None
@@ -112,7 +112,7 @@ def checked(data: Any, network: Network, objective: Objective) -> Data:
         if not isinstance(data, tuple | list) or not 2 <= len(data) <= len(Data._fields):
             raise ValueError(f"data is a {type(data).__name__}; give Data(x, y), Data(x, y, dev_x, dev_y) or a tuple of these.")
         data = Data(*data)
-    n_out, (n_in,) = network.n_out, network.input_shape
+    n_out = network.n_out
     pairs = [("x", data.x, "y", data.y)]
     if data.dev_x is not None or data.dev_y is not None:
         if data.dev_x is None or data.dev_y is None:
@@ -121,7 +121,7 @@ def checked(data: Any, network: Network, objective: Objective) -> Data:
     ready: list[Any] = []
     for x_name, x, y_name, y in pairs:
         samples, targets = x if isinstance(x, Lazy) else _numbers(x_name, x), _numbers(y_name, y)
-        _check_samples(x_name, samples, n_in)
+        _check_samples(x_name, samples, network.input_shape)
         if targets.shape[:1] != samples.shape[:1]:
             rows = targets.shape[0] if targets.ndim else 0
             raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
@@ -157,9 +157,11 @@ def _numbers(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def _check_samples(name: str, x: np.ndarray | Lazy, n_in: int) -> None:
-    if len(x.shape) != 2 or 0 in x.shape:
-        raise ValueError(f"{name} has shape {x.shape}; it must be [samples, features] with at least one sample.")
+def _check_samples(name: str, x: np.ndarray | Lazy, sample: tuple[int, ...]) -> None:
+    n_in, *positions = sample
+    if len(x.shape) != 1 + len(sample) or 0 in x.shape or x.shape[2:] != tuple(positions):
+        wanted = ", ".join(["samples", "features", *map(str, positions)])
+        raise ValueError(f"{name} has shape {x.shape}; it must be [{wanted}] with at least one sample.")
     if x.shape[1] != n_in:
         raise ValueError(f"{name} has {x.shape[1]} features, but the network takes {n_in}; create it with n_in={x.shape[1]}.")
 

@@ -13,16 +13,17 @@ the least that a budget can be.
     close_least(network, data, knobs, recipe, key, holds) → network          pure; on the device
 """
 
-import equinox as eqx
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from meristem.complexity import SOFT, soft_cost
-from meristem.gate import fully_open
-from meristem.nn.axes import TRUNK, reach
+from meristem.gate import fully_open, is_confined
+from meristem.nn.axes import is_entry, reach
+from meristem.nn.compaction import INPUT
 from meristem.nn.network import Network
-from meristem.nn.trunk import trunk_of
 from meristem.train import schedule
 from meristem.train.closing import Question, close_until, close_worthless, with_all_closed
 from meristem.train.knobs import Knobs
@@ -84,25 +85,29 @@ def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
 def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
     """The parameters or multiply-adds of all that is open, as it is shipped; of a tree with the shares that mix its leaves."""
     hard = fully_open(network)
-    cost = SOFT[recipe.price](hard)
-    if network.body.takes_embedding:
-        dimensions = reach(hard.axes(), TRUNK)
+    cost, declared = SOFT[recipe.price](hard), hard.axes()
+    if declared.is_fused:
+        dimensions = reach(declared, declared.trunks[0])
         square = hard.width**2 if dimensions is None else dimensions.sum() ** 2
         cost = cost - square
-    if not network.body.capacity or recipe.price != "parameters":
+    if declared.n_shares is None or recipe.price != "parameters":
         return cost
-    leaves = jnp.asarray(network.body.in_use(), cost.dtype)
-    return cost + jnp.where(leaves > 1, leaves * (leaves + 1) / 2, 0)
+    return cost + declared.n_shares()
 
 
 def smallest(network: Network, recipe: Recipe) -> int:
-    """What the network costs with all closed that can be, but for a dimension of its trunk and an input. A host function."""
+    """What the network costs with all closed that can be, but for a dimension of each trunk and an input. A host function."""
+    declared = network.axes()
+    needed = [(name,) for name in (*declared.trunks, INPUT)]
+
+    def opened(entry: Any, node: Any) -> Any:
+        if not is_confined(node) or entry.value.names not in needed:
+            return node
+        return node.at(node.value.at[..., 0].set(1 - node.closed))
+
     closed = with_all_closed(network)
-    if (trunk := trunk_of(closed.body)) is not None:
-        closed = eqx.tree_at(lambda n: n.body.trunk, closed, trunk.at(jnp.zeros_like(trunk.value).at[..., 0].set(1)))
-    if closed.features is not None:
-        closed = eqx.tree_at(lambda n: n.features, closed, closed.features.at(closed.features.value.at[..., 0].set(1)))
-    return int(jnp.ceil(hard_cost(closed, recipe)))
+    least = jax.tree.map(opened, declared.arrays, closed, is_leaf=lambda node: is_confined(node) or is_entry(node))
+    return int(jnp.ceil(hard_cost(least, recipe)))
 
 
 def _price(network: Network, recipe: Recipe) -> Float[Array, ""]:

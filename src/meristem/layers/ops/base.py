@@ -2,6 +2,8 @@
 
     pick         h of some units
     affine       W h + b, or W h;  plus, where given, other values: W h + plus
+    conv         W ∗ h + b, or W ∗ h              at every position, as many as there are; zeros beyond the edge
+    mean         the mean over all positions
     activate     σ(z)
     add          a + b
     scale        c · z                            a constant per unit
@@ -21,6 +23,7 @@ Before the first layer stand the operations of inputs (`InputOps`), on columns o
     limit        z up to a limit, then ever less of it: c + L · tanh((z − c) / L),  c = z cut off at ±L
     single       in single precision, as networks compute
 
+Values are a number for each unit, or for each unit and position: [units, time], [units, height, width].
 `V` is what stands for the values of all samples: an array of JAX or NumPy, the name of an ONNX value, a stand-in of torch.fx.
 Layers hand over constants (weights, gates, shares) as arrays, each with a name; only PyTorch uses the names, for its parameters
 and buffers. An operation may write over the values that its entry says; a formula must not use them afterwards.
@@ -50,6 +53,14 @@ class Ops(abc.ABC, Generic[V]):
         """W h, weight [out, in]; with a bias [out] or None; with `plus`, values of as many units as come out."""
 
     @abc.abstractmethod
+    def conv(self, weight: Any, bias: Any, h: V, *, name: str = "conv") -> V:
+        """W ∗ h, weight [out, in, *kernel], h [in, *positions]; with a bias [out] or None."""
+
+    @abc.abstractmethod
+    def mean(self, positions: int, h: V) -> V:
+        """The mean over the last `positions` dimensions of a sample."""
+
+    @abc.abstractmethod
     def activate(self, activation: str, z: V) -> V:
         """σ(z) by the activation's name; may write over z."""
 
@@ -66,8 +77,11 @@ class Ops(abc.ABC, Generic[V]):
         """The new values by the gate's share and the old by the rest; may write over gate and new."""
 
     @abc.abstractmethod
-    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: V, old: V) -> V:
-        """The old values of `width` units, those in `rows` mixed with the new ones by gate [rows]; may write over new."""
+    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: V, old: V, *, positions: int = 0) -> V:
+        """The old values of `width` units, those in `rows` mixed with the new ones by gate [rows]; may write over new.
+
+        `positions`: how many dimensions follow the units.
+        """
 
     @abc.abstractmethod
     def split(self, z: V, sizes: Sequence[int]) -> list[V]:
@@ -84,6 +98,16 @@ class Ops(abc.ABC, Generic[V]):
     def within(self, name: str) -> AbstractContextManager[None]:
         """Names that are given inside belong to this one: the same layer may stand in several places."""
         return nullcontext()
+
+
+def padding(weight: Any) -> list[tuple[int, int]]:
+    """The zeros before and behind, for each dimension of a kernel, with which as many positions come out as go in.
+
+    >>> import numpy as np
+    >>> padding(np.zeros((1, 1, 3, 2)))
+    [(1, 1), (1, 0)]
+    """
+    return [(n // 2, (n - 1) // 2) for n in weight.shape[2:]]
 
 
 class InputOps(abc.ABC, Generic[V]):

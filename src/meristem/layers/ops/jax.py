@@ -1,16 +1,17 @@
-"""The operations in JAX. Features stand first: values are one sample's [units], or the columns of a matrix [units, n].
+"""The operations in JAX. Features stand first: values are of one sample [units, …], or of many, which stand last [units, …, n].
 
 Picking single units is cheap in that order, see network.py; everything is differentiable.
 """
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import Ops
+from meristem.layers.ops.base import Ops, padding
 
 Constants = Array | np.ndarray
 
@@ -28,6 +29,18 @@ class JaxOps(Ops[Array]):
         y = y if bias is None else y + column(bias, h)
         return y if plus is None else plus + y
 
+    def conv(self, weight: Constants, bias: Constants | None, h: Array, *, name: str = "conv") -> Float[Array, "out ..."]:
+        kernel = jnp.asarray(weight)
+        values = h if h.ndim == kernel.ndim else h[..., None]  # the samples last
+        names = "DHW"[5 - kernel.ndim :]
+        spec = (f"C{names}N", f"OI{names}", f"C{names}N")
+        y = jax.lax.conv_general_dilated(values, kernel, [1] * len(names), padding(weight), dimension_numbers=spec)
+        y = y if h.ndim == kernel.ndim else y[..., 0]
+        return y if bias is None else y + column(bias, y)
+
+    def mean(self, positions: int, h: Array) -> Array:
+        return h.mean(tuple(range(1, 1 + positions)))
+
     def activate(self, activation: str, z: Array) -> Array:
         return ACTIVATIONS[activation](z)
 
@@ -40,7 +53,9 @@ class JaxOps(Ops[Array]):
     def mix(self, gate: Array, new: Array, old: Array) -> Array:
         return gate * new + (1 - gate) * old
 
-    def merge_rows(self, gate: Constants, rows: Sequence[int], width: int, new: Array, old: Array) -> Array:
+    def merge_rows(
+        self, gate: Constants, rows: Sequence[int], width: int, new: Array, old: Array, *, positions: int = 0
+    ) -> Array:
         share = column(gate, old)
         complex_ = share * new
         if len(rows) == width:

@@ -1,4 +1,4 @@
-"""The operations in NumPy, in the type of their constants. A sample is a row: values are [n, units].
+"""The operations in NumPy, in the type of their constants. A sample is a row: values are [n, units, …].
 
 Operations write over what a formula no longer needs: that memory is in the cache. What a layer is given is not its own and
 read-only (see inference.py): it is copied first.
@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, Ops
+from meristem.layers.ops.base import InputOps, Ops, padding
 
 
 class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):
@@ -35,6 +35,17 @@ class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):
             z += plus
         return z
 
+    def conv(self, weight: np.ndarray, bias: np.ndarray | None, h: np.ndarray, *, name: str = "conv") -> np.ndarray:
+        kernel = weight.shape[2:]
+        wide = np.pad(h, [(0, 0), (0, 0), *padding(weight)])
+        windows = np.lib.stride_tricks.sliding_window_view(wide, kernel, axis=tuple(range(2, h.ndim)))  # [n, in, *at, *kernel]
+        over = [1, *range(h.ndim, h.ndim + len(kernel))]
+        z = np.moveaxis(np.tensordot(windows, weight, (over, range(1, weight.ndim))), -1, 1)  # [n, out, *at]
+        return z if bias is None else z + bias.reshape(-1, *[1] * len(kernel))
+
+    def mean(self, positions: int, h: np.ndarray) -> np.ndarray:
+        return h.mean(tuple(range(2, 2 + positions)))
+
     def activate(self, activation: str, z: np.ndarray) -> np.ndarray:
         return ACTIVATIONS[activation].numpy(own(z))
 
@@ -54,7 +65,10 @@ class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):
         mixed += rest
         return mixed
 
-    def merge_rows(self, gate: np.ndarray, rows: Sequence[int], width: int, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    def merge_rows(
+        self, gate: np.ndarray, rows: Sequence[int], width: int, new: np.ndarray, old: np.ndarray, *, positions: int = 0
+    ) -> np.ndarray:
+        gate = gate.reshape(-1, *[1] * positions)
         if len(rows) == width:
             merged = own(new)
             merged *= gate

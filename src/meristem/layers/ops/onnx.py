@@ -1,4 +1,4 @@
-"""The operations as nodes of an ONNX graph, operator set 17, in float32. A sample is a row: values are [N, units].
+"""The operations as nodes of an ONNX graph, operator set 17, in float32. A sample is a row: values are [N, units, …].
 
     node = graph("Relu", "X")                 another node; the name of its output
     node = graph("Add", node, np.ones(3))     inputs are names or arrays, which become constants
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, Ops
+from meristem.layers.ops.base import InputOps, Ops, padding
 
 Input = str | np.ndarray | np.generic
 
@@ -53,6 +53,14 @@ class Graph(Ops[str], InputOps[str]):
         z = self("Gemm", h, float32(weight), float32(bias), transB=1)
         return z if plus is None else self("Add", z, plus)
 
+    def conv(self, weight: Any, bias: Any, h: str, *, name: str = "conv") -> str:
+        kernel, before, behind = weight.shape[2:], *zip(*padding(weight), strict=True)
+        biases = [] if bias is None else [float32(bias)]
+        return self("Conv", h, float32(weight), *biases, kernel_shape=list(kernel), pads=[*before, *behind])
+
+    def mean(self, positions: int, h: str) -> str:
+        return self("ReduceMean", h, axes=list(range(2, 2 + positions)), keepdims=0)
+
     def activate(self, activation: str, z: str) -> str:
         return ACTIVATIONS[activation].onnx(self, z)
 
@@ -65,13 +73,16 @@ class Graph(Ops[str], InputOps[str]):
     def mix(self, gate: str, new: str, old: str) -> str:
         return self("Add", self("Mul", gate, new), self("Mul", self("Sub", float32(1), gate), old))
 
-    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: str, old: str) -> str:
-        gates = np.zeros(width, np.float32)
+    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: str, old: str, *, positions: int = 0) -> str:
+        gates, behind = np.zeros(width, np.float32), [1] * positions
         gates[list(rows)] = gate
-        copied = self("Mul", old, 1 - gates)
+        copied = self("Mul", old, (1 - gates).reshape(-1, *behind))
         if len(rows) == width:
-            return self("Add", self("Mul", new, gates), copied)
-        return self("Gemm", new, np.diag(gates)[list(rows)], copied)
+            return self("Add", self("Mul", new, gates.reshape(-1, *behind)), copied)
+        placed = np.diag(gates)[list(rows)]  # [rows, width]
+        if positions:
+            return self("Add", self.conv(placed.T.reshape(width, -1, *behind), None, new), copied)
+        return self("Gemm", new, placed, copied)
 
     def split(self, z: str, sizes: Sequence[int]) -> list[str]:
         return self.several(len(sizes), "Split", z, np.array(sizes), axis=1)

@@ -1,4 +1,4 @@
-"""The operations as recorded by torch.fx: the forward of a PyTorch module. A sample is a row: values are [N, units].
+"""The operations as recorded by torch.fx: the forward of a PyTorch module. A sample is a row: values are [N, units, …].
 
 Weights and biases become parameters, in a `torch.nn.Linear` of the name that the layer gives; gates, rows, shares and scales
 become buffers. So the module can be pickled, scripted and exported, and opened where there is no meristem and no jax.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, Ops
+from meristem.layers.ops.base import InputOps, Ops, padding
 
 
 class Record(Ops[Any], InputOps[Any]):
@@ -50,6 +50,21 @@ class Record(Ops[Any], InputOps[Any]):
         z = self._stand_in(self.graph.call_module(name, (h.node,)))
         return z if plus is None else plus + z
 
+    def conv(self, weight: Any, bias: Any, h: Any, *, name: str = "conv") -> Any:
+        n_out, n_in, *kernel = weight.shape
+        kind = (self.torch.nn.Conv1d, self.torch.nn.Conv2d, self.torch.nn.Conv3d)[len(kernel) - 1]
+        conv = kind(n_in, n_out, kernel, bias=bias is not None, device="meta")
+        conv.weight = self.torch.nn.Parameter(self._tensor(weight))
+        if bias is not None:
+            conv.bias = self.torch.nn.Parameter(self._tensor(bias))
+        self.root.add_module(self.prefix + name, conv)
+        around = [n for pair in reversed(padding(weight)) for n in pair]
+        wide = self.torch.nn.functional.pad(h, around)
+        return self._stand_in(self.graph.call_module(self.prefix + name, (wide.node,)))
+
+    def mean(self, positions: int, h: Any) -> Any:
+        return h.mean(list(range(2, 2 + positions)))
+
     def activate(self, activation: str, z: Any) -> Any:
         return ACTIVATIONS[activation].torch(self.torch, z)
 
@@ -62,8 +77,8 @@ class Record(Ops[Any], InputOps[Any]):
     def mix(self, gate: Any, new: Any, old: Any) -> Any:
         return gate * new + (1 - gate) * old
 
-    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: Any, old: Any) -> Any:
-        share = self.buffer("gate", gate)
+    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: Any, old: Any, *, positions: int = 0) -> Any:
+        share = self.buffer("gate", np.asarray(gate).reshape(-1, *[1] * positions))
         if len(rows) == width:
             return self.mix(share, new, old)
         places = self.buffer("rows", np.array(rows))

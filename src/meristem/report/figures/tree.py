@@ -1,6 +1,6 @@
 """The tree of layers that a budding perceptron became: leaves are layers, an inner node has its γ written in it.
 
-    draw([nodes]) → Element, of `body.structure()` of each network; the first few trees side by side
+    draw([nodes]) → Element, of `structure(body)` of each network; the first few trees side by side
 
 A node and its left child share a layer, so each layer has a color. Sections import it.
 """
