@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from meristem.check import many
 from meristem.report.numbers import count, listed
-from meristem.report.svg import WIDTH, Element, el, picture
+from meristem.show.elements import WIDTH, Element, el, picture
 
 DOTS, DOTS_IN_BAG, MOST_ROWS, MOST_COLUMNS = 12, 5, 10, 10
 LEFT_OF_BAG = 24

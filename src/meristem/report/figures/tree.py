@@ -11,7 +11,7 @@ from meristem.check import many
 from meristem.nn.structure import Nodes
 from meristem.pictures.tree import nodes_of, shown
 from meristem.report.numbers import figure
-from meristem.report.svg import WIDTH, Element, el, picture
+from meristem.show.elements import WIDTH, Element, el, picture
 
 MOST_TREES, MOST_LEAVES, LEVEL, COLORS = 6, 12, 46, 6
 
