@@ -2,7 +2,7 @@
 
 describe(network) → Description(lines, columns, rows)
 
-What is told is what the body shows of itself (`nn/structure.py`), whatever body it is.
+The table follows from the body's structure (stages.py), whatever body it is. The command line imports it.
 """
 
 from typing import NamedTuple
@@ -10,12 +10,13 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from meristem.check import many
 from meristem.compact import compact
 from meristem.nn import Network
 from meristem.nn.concrete import check_concrete
 from meristem.nn.structure import Gates, Nodes
-from meristem.nn.tree import leaf_depth
-from meristem.nn.trunk import trunk_of
+from meristem.show.nodes import nodes_of
+from meristem.show.stages import Stage, stages_of
 
 Rows = tuple[list[str], list[list[str]]]
 
@@ -37,31 +38,26 @@ def describe(network: Network) -> Description:
     3 parameters in its compact form (Affine); 391 while it is trained
     """
     check_concrete("describe()", network)
-    body = network.body
+    (stage,) = stages_of(network)
     (n_in,), width, n_out = network.input_shape, network.width, network.n_out
+    name = type(network.body).__name__.lower()
     lines = [
-        f"{type(body).__name__.lower()} network: {_many(n_in, 'input')} → width {width} → {_many(n_out, 'output')}",
-        *open_parts(network),
+        f"{name} network: {many(n_in, 'input')} → width {width} → {many(n_out, 'output')}",
+        *open_parts(stage),
         _parameters(network),
     ]
-    structure = body.structure()
+    structure = stage.structure
     return Description(lines, *(_nodes(structure) if isinstance(structure, Nodes) else _gates(structure)))
 
 
-def open_parts(network: Network) -> list[str]:
-    """What is open of trunk and inputs, where they have gates.
+def open_parts(stage: Stage) -> list[str]:
+    """What is open of inputs and trunk, where they have gates.
 
     >>> network = Network.create("tunnel", 2, 1, width="auto", max_width=8, depth=3, feature_gates=True, key=jax.random.key(0))
-    >>> open_parts(network)
-    ['trunk: 8 of 8 dimensions open', 'inputs: 2 of 2 open']
+    >>> open_parts(*stages_of(network))
+    ['inputs: 2 of 2 open', 'trunk: 8 of 8 open']
     """
-    gates = {"trunk": trunk_of(network.body), "inputs": network.features}
-    what = {"trunk": " dimensions", "inputs": ""}
-    return [
-        f"{name}: {int(gate.is_open.sum())} of {gate.value.size}{what[name]} open"
-        for name, gate in gates.items()
-        if gate is not None
-    ]
+    return [f"{strip.name}: {strip.n_open} of {len(strip.gates)} open" for strip in stage.above if strip.can_close]
 
 
 def _parameters(network: Network) -> str:
@@ -73,10 +69,6 @@ def _parameters(network: Network) -> str:
         return f"{trained:,} parameters; it has no compact form"
     kinds = ", ".join(type(layer).__name__ for layer in small.layers)
     return f"{small.n_parameters:,} parameters in its compact form ({kinds}); {trained:,} while it is trained"
-
-
-def _many(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _gates(gates: Gates) -> Rows:
@@ -96,10 +88,8 @@ def _gates(gates: Gates) -> Rows:
 
 def _nodes(nodes: Nodes) -> Rows:
     """In the tree's order: leaf, inner node, leaf, …; above them the root that may copy, where there is one."""
-    depth, leaves = nodes.depth, np.asarray(leaf_depth(jax.numpy.asarray(nodes.depth)))
     rows = [] if nodes.identity is None else [["above the root", "identity", "–", f"{nodes.identity:.3f}"]]
-    for j in range(nodes.n_leaves):
-        if j > 0:
-            rows.append([f"node {j}", f"{'  ' * depth[j]}inner", str(depth[j]), f"{nodes.leafness[2 * j - 1]:.3f}"])
-        rows.append([f"layer {j + 1}", f"{'  ' * leaves[j]}leaf", str(leaves[j]), f"{nodes.leafness[2 * j]:.3f}"])
+    for node in nodes_of(nodes):
+        kind, place = ("inner", f"node {node.place // 2 + 1}") if node.children else ("leaf", f"layer {node.layer + 1}")
+        rows.append([place, f"{'  ' * node.depth}{kind}", str(node.depth), f"{node.gamma:.3f}"])
     return ["place", "kind", "depth", "leafness γ"], rows
