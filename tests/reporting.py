@@ -63,8 +63,8 @@ class Page(HTMLParser):
         if "id" in own:
             self.ids.append(own["id"])
         if tag == "svg":
-            assert own["role"] == "img" and own["aria-labelledby"]
-            self.figures[str(own["id"]).removeprefix("figure-")] = own["aria-labelledby"]
+            assert own["role"] == "img"
+            self.figures[str(own["id"]).removeprefix("figure-")] = own.get("aria-labelledby") or own["aria-label"]
         if tag in ("h1", "h2", "h3"):
             self.headings.append(int(tag[1]))
         if tag not in VOID:

@@ -23,7 +23,10 @@ from meristem import hard_size, soft_size
 from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier, TunnelClassifierCV
 from meristem.nn import Network
 from meristem.pictures import plot_decision_boundary, plot_frontier, plot_growth, plot_structure
-from meristem.pictures.tree import nodes_of, shown
+from meristem.show.layout import draw, gamma_text
+from meristem.show.nodes import nodes_of, tree_size
+from meristem.show.shapes import Circle, Line, Rect, Text
+from meristem.show.stages import stages_of
 from own_body import own_network
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem-nn[cli]')")
@@ -168,50 +171,125 @@ def changed(model: Any, **history: np.ndarray) -> Any:
 # Structure ------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_tunnel_is_a_heat_map_of_its_sorted_gates(tunnel):
-    ax = plot_structure(tunnel)
+def drawn(model: Any, **options: Any) -> Any:
+    """The drawing of a network, as it is data."""
+    return draw(stages_of(getattr(model, "network_", model)), **options)
+
+
+def of_kind(drawing: Any, kind: type) -> list[Any]:
+    return [shape for shape in drawing.shapes if isinstance(shape, kind)]
+
+
+def rows(drawing: Any) -> dict[str, list[str]]:
+    """Name → numbers of each row of cells."""
+    lines: dict[float, list[str]] = {}
+    for text in of_kind(drawing, Text):
+        lines.setdefault(text.y, []).append(text.words)
+    return {name: numbers for name, *numbers in lines.values() if numbers}
+
+
+def opacities(drawing: Any) -> list[list[float]]:
+    """Of the cells of each layer."""
+    layers: dict[float, list[float]] = {}
+    for cell in of_kind(drawing, Rect):
+        layers.setdefault(cell.y, []).extend([cell.opacity] if cell.color == "s1" else [])
+    return [cells for _, cells in sorted(layers.items())]
+
+
+def expected(gates: Any) -> list[list[float]]:
+    """The opacities of such gates, without the rows of inputs and outputs."""
+    return [[], *([round(0.3 + 0.7 * float(gate), 2) for gate in sorted(row, reverse=True) if gate > 0] for row in gates), []]
+
+
+def test_a_tunnel_is_rows_of_its_sorted_gates(tunnel):
+    drawing, ax = drawn(tunnel), plot_structure(tunnel)
     gates = np.asarray(tunnel.network_.body.gate.value)
-    assert np.allclose(ax.images[0].get_array().filled(0), np.sort(gates)[:, ::-1])
-    assert np.array_equal(ax.images[0].get_array().mask, np.sort(gates)[:, ::-1] == 0)  # closed ones have a color of their own
-    assert ax.images[0].get_clim() == (0, 1)
-    for gate in gates:
-        assert {f"{gate.sum():.2f}", str((gate > 0).sum())} <= set(texts(ax))
+    assert opacities(drawing) == expected(gates)
+    for layer, gate in enumerate(gates):
+        numbers = [f"{(gate > 0).sum()} of {gate.size}", f"{gate.sum():.2f}"]
+        assert rows(drawing)[f"layer {layer + 1}"] == numbers and set(numbers) <= set(texts(ax))
+    assert rows(drawing)["inputs"] == ["2"] and rows(drawing)["outputs"] == ["1"]
     assert f"soft size {tunnel.soft_size_:.1f}, {tunnel.hard_size_} of {gates.size} units open" in ax.get_title()
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["1", "2", "3"]
+
+
+def test_matplotlib_draws_every_shape_within_the_axes(tunnel):
+    for model in (tunnel, tree(8, 5, 0)):
+        for ax in (plot_structure(model), plot_structure(model, ax=plt.figure().subplots(2, 2)[0, 0])):
+            drawing = drawn(model, width=400)
+            words = [text.words for text in of_kind(drawing, Text)]
+            assert texts(ax)[: len(words)] == words and "".join(texts(ax)[len(words) :]).replace(" ", "") == (
+                drawing.key.replace(" ", "")
+            )
+            assert len(ax.patches) == len(of_kind(drawing, Rect)) + len(of_kind(drawing, Circle))
+            assert len(ax.lines) == len(of_kind(drawing, Line))
+            (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+            for text in ax.texts:
+                x, y = text.get_position()
+                assert left <= x <= right and top <= y <= bottom
 
 
 def test_a_closed_layer_copies_its_input(tunnel):
     network = eqx.tree_at(lambda n: n.body.gate.value, tunnel.network_, tunnel.network_.body.gate.value.at[1].set(0))
-    ax = plot_structure(network)
-    assert [text.get_position()[1] for text in ax.texts if text.get_text() == "copies its input"] == [1]
+    assert [row for row, numbers in rows(drawn(network)).items() if numbers[0] == "0 of 6"] == ["layer 2"]
+    wide = Network.create("tunnel", 2, 1, width=12, depth=2, key=jax.random.key(0))
+    assert texts(plot_structure(wide)).count("copies its input") == 2
 
 
 def test_a_highways_gates_are_averaged_over_the_data_as_the_estimator_sees_them(highway):
+    network, x = highway.network_, highway._inputs_(MOONS[0])
+    mean = jax.vmap(network.body.gates)(jax.vmap(network.embed)(x)).mean(0)
     ax = plot_structure(highway, X=MOONS[0])
-    assert ax.images[0].get_array().sum() == pytest.approx(highway.soft_size_, rel=1e-5)
-    body, x = highway.network_.body, highway._inputs_(MOONS[0])
-    mean = jax.vmap(body.gates)(jax.vmap(highway.network_.embed)(x)).mean(0)
-    assert np.allclose(ax.images[0].get_array(), np.sort(mean)[:, ::-1], atol=1e-6)
-    assert np.allclose(plot_structure(highway.network_, X=x).images[0].get_array(), ax.images[0].get_array(), atol=1e-6)
+    sums = [f"{row.sum():.2f}" for row in mean]
+    assert set(sums) <= set(texts(ax)) and f"soft size {highway.soft_size_:.1f} of 12 units" in ax.get_title()
+    assert texts(plot_structure(network, X=x)) == texts(ax)
 
 
 def test_a_highway_without_data_shows_its_biases(highway):
     ax = plot_structure(highway)
     bias = np.asarray(jax.nn.sigmoid(highway.network_.body.gate_bias))
-    assert np.allclose(ax.images[0].get_array(), np.sort(bias)[:, ::-1])
+    assert opacities(drawn(highway)) == expected(bias)
     assert "biases alone" in ax.get_title() and "soft size" not in ax.get_title()
 
 
-@pytest.mark.parametrize(("kind", "told"), [("plain", "3 × 4 units without gates"), ("residual", "each added to its input")])
-def test_networks_of_fixed_size_are_all_open(kind, told):
-    ax = plot_structure(Network.create(kind, 2, 1, width=4, depth=3, key=jax.random.key(0)))
-    assert (ax.images[0].get_array() == 1).all() and told in ax.get_title()
+@pytest.mark.parametrize(("kind", "remark"), [("plain", "3 × 4 units without gates"), ("residual", "each added to its input")])
+def test_networks_of_fixed_size_are_all_open(kind, remark):
+    network = Network.create(kind, 2, 1, width=4, depth=3, key=jax.random.key(0))
+    assert opacities(drawn(network)) == expected(np.ones((3, 4))) and remark in plot_structure(network).get_title()
 
 
 def test_many_layers_are_numbered_sparsely():
-    ax = plot_structure(Network.create("tunnel", 2, 1, width=150, depth=60, key=jax.random.key(0)))
-    assert len(ax.get_yticks()) <= 25
-    assert ax.get_title() == "Tunnel network: no unit is open"
+    network = Network.create("tunnel", 2, 1, width=150, depth=60, key=jax.random.key(0))
+    network = eqx.tree_at(lambda n: n.body.gate.value, network, jax.random.uniform(jax.random.key(1), (60, 150)))
+    drawing = drawn(network)
+    bases = sorted({text.y for text in of_kind(drawing, Text)})
+    assert min(np.diff(bases)) > 10 and drawing.height < 450 and drawing.width <= 350
+    assert len(of_kind(drawing, Rect)) < 60 * 6 + 10  # units of one shade are drawn together
+    assert sum(shape.width for shape in of_kind(drawing, Rect) if shape.color == "s1") == pytest.approx(
+        sum(shape.width for shape in of_kind(drawing, Rect) if shape.color == "line" and shape.height < 10)
+    )
+
+
+@pytest.mark.parametrize("depth", range(1, 90, 4))
+def test_rows_of_any_number_have_texts_that_do_not_overlap(depth):
+    network = Network.create("plain", 100_000, 1, width="auto", max_width=8, depth=depth, key=jax.random.key(0))
+    drawing = drawn(network)
+    bases = sorted({text.y for text in of_kind(drawing, Text)})
+    assert min(np.diff(bases)) > 10 and drawing.width <= 350
+    assert {"inputs", "trunk", "layer 1", "outputs"} <= set(rows(drawing)) and rows(drawing)["inputs"] == ["100,000"]
+
+
+def test_stages_stand_one_below_the_other_with_their_titles(tunnel, budding):
+    stages = [
+        stage._replace(title=f"stage {place}")
+        for place, model in enumerate((tunnel, budding, tunnel), 1)
+        for stage in stages_of(model.network_)
+    ]
+    drawing, single = draw(stages), drawn(tunnel)
+    titles = [text for text in of_kind(drawing, Text) if text.words.startswith("stage ")]
+    assert [text.words for text in titles] == ["stage 1", "stage 2", "stage 3"]
+    assert [text.y for text in titles] == sorted(text.y for text in titles)
+    assert drawing.height > 2 * single.height and drawing.title.startswith("stage 1: soft size")
+    assert drawing.key.count("A cell is a unit") == 1
 
 
 def tree(capacity: int, leaves: int, seed: int) -> Network:
@@ -237,66 +315,76 @@ def tree(capacity: int, leaves: int, seed: int) -> Network:
 def test_the_drawn_tree_is_the_tree(capacity, leaves, seed):
     body = tree(capacity, leaves, seed).body
     nodes = nodes_of(body.structure())
-    assert [node.x for node in nodes] == list(range(2 * leaves - 1))
+    assert [node.place for node in nodes] == list(range(2 * leaves - 1))
     children = [child for node in nodes for child in node.children]
     (root,) = set(range(len(nodes))) - set(children)  # everyone else is somebody's child
-    assert len(children) == len(set(children)) == len(nodes) - 1 and nodes[root].y == 0
+    assert len(children) == len(set(children)) == len(nodes) - 1 and nodes[root].depth == 0
     for node in nodes:
-        assert bool(node.children) == (node.x % 2 == 1)
-        assert node.gamma == float(body.leafness.value[node.x])
+        assert bool(node.children) == (node.place % 2 == 1)
+        assert node.gamma == float(body.leafness.value[node.place])
         if node.children:
             left, right = (nodes[child] for child in node.children)
-            assert left.x < node.x < right.x and left.y == right.y == node.y - 1
-            assert node.layer == left.layer and right.layer == (node.x + 1) // 2  # tied weights, and its own
-
-    def size(place: int) -> float:
-        """Equation 8."""
-        node = nodes[place]
-        return 1 + (1 - node.gamma) * sum(map(size, node.children)) if node.children else 1.0
-
-    assert size(root) == pytest.approx(float(soft_size(body, jnp.zeros((1, 3)))), rel=1e-5)
+            assert left.place < node.place < right.place and left.depth == right.depth == node.depth + 1
+            assert node.layer == left.layer and right.layer == (node.place + 1) // 2  # tied weights, and its own
+    assert tree_size(body.structure()) == pytest.approx(float(soft_size(body, jnp.zeros((1, 3)))), rel=1e-5)
 
 
 def test_every_node_is_drawn_once():
     network = tree(8, 5, 0)
-    ax = plot_structure(network)
-    inner, leaves = (marks.get_offsets() for marks in ax.collections)
-    assert (len(inner), len(leaves)) == (4, 5) and len(inner) + len(leaves) == int(hard_size(network))
-    assert sorted([*inner[:, 0], *leaves[:, 0]]) == list(range(9))
-    nodes = nodes_of(network.body.structure())
-    written = {text.get_position(): text.get_text() for text in ax.texts}
-    assert written == {(node.x, node.y): shown(node.gamma) if node.children else f"$W_{{{node.layer + 1}}}$" for node in nodes}
-    assert len(ax.lines) == 8
+    drawing, nodes = drawn(network), nodes_of(network.body.structure())
+    rings, leaves = of_kind(drawing, Circle), squares(drawing)
+    assert (len(rings), len(leaves)) == (4, 5) and len(rings) + len(leaves) == int(hard_size(network))
+    labels = [gamma_text(node.gamma) if node.children else f"W{'₁₂₃₄₅'[node.layer]}" for node in nodes]
+    ordered = sorted((text for text in of_kind(drawing, Text) if text.anchor == "middle"), key=lambda text: text.x)
+    assert [text.words for text in ordered] == labels
+    assert len(of_kind(drawing, Line)) == 8
     soft = float(soft_size(network, jnp.zeros((1, 2))))
-    assert ax.get_title() == f"Budding perceptron: 5 layers, soft size {soft:.2f}, hard size 9"
+    assert plot_structure(network).get_title() == f"Budding perceptron: 5 layers, soft size {soft:.2f}, hard size 9"
+
+
+def squares(drawing: Any) -> list[Any]:
+    """The leaves of a tree, from the left to the right."""
+    return sorted((shape for shape in of_kind(drawing, Rect) if shape.height > 12), key=lambda shape: shape.x)
 
 
 def test_tied_weights_have_one_color_and_open_nodes_thick_lines():
     network = tree(8, 5, 0)
-    ax = plot_structure(network)
-    colors = {tuple(place): tuple(color) for place, color in zip(*_leaf_colors(ax), strict=True)}
-    nodes = nodes_of(network.body.structure())
-    for node in nodes:
-        below = [line for line in ax.lines if (line.get_xdata()[0], line.get_ydata()[0]) == (node.x, node.y)]
-        if node.children:
-            leaf = nodes[2 * node.layer]
-            assert tuple(below[0].get_color()) == colors[leaf.x, leaf.y]
-            assert below[0].get_linewidth() == pytest.approx(0.8 + 4 * (1 - node.gamma))
+    drawing, nodes = drawn(network), nodes_of(network.body.structure())
+    leaves, rings = squares(drawing), sorted(of_kind(drawing, Circle), key=lambda ring: ring.x)
+    assert [leaf.color for leaf in leaves] == ["s1", "s2", "s3", "s4", "s5"]
+    for ring, node in zip(rings, [node for node in nodes if node.children], strict=True):
+        left, right = (
+            line for line in of_kind(drawing, Line) if np.hypot(line.x1 - ring.x, line.y1 - ring.y) < ring.radius + 2
+        )
+        assert left.x2 < ring.x < right.x2 and right.color == "s7"
+        assert ring.color == left.color == leaves[node.layer].color
+        assert left.stroke == right.stroke == pytest.approx(1 + 4 * (1 - node.gamma))
 
 
-def _leaf_colors(ax: Any) -> tuple[Any, Any]:
-    return ax.collections[1].get_offsets().tolist(), ax.collections[1].get_facecolors().tolist()
+@pytest.mark.parametrize("leaves", [1, 2, 8, 16, 40])
+@pytest.mark.parametrize("width", [350, 600])
+def test_nodes_and_their_labels_do_not_overlap(leaves, width):
+    drawing = drawn(tree(40, leaves, 1), width=width)
+    rings, boxes = of_kind(drawing, Circle), squares(drawing)
+    places = [(ring.x, ring.y) for ring in rings] + [(box.x + box.width / 2, box.y + box.height / 2) for box in boxes]
+    reach = max([ring.radius for ring in rings] + [box.width / 2 for box in boxes])
+    apart = [max(abs(a[0] - b[0]), abs(a[1] - b[1])) for i, a in enumerate(places) for b in places[:i]]
+    assert min(apart, default=99) > 2 * reach
+    assert all(reach <= x <= width - reach for x, _ in places) and drawing.width <= width
+    for text in of_kind(drawing, Text):
+        if text.anchor == "middle":
+            assert text.size >= 7.5 and 0.58 * text.size * len(text.words) < 2 * reach
 
 
 def test_a_fitted_tree(budding):
-    ax = plot_structure(budding)
-    assert sum(len(marks.get_offsets()) for marks in ax.collections) == budding.hard_size_
-    assert f"hard size {budding.hard_size_}" in ax.get_title()
+    drawing = drawn(budding)
+    assert len(of_kind(drawing, Circle)) + len(squares(drawing)) == budding.hard_size_
+    assert f"hard size {budding.hard_size_}" in plot_structure(budding).get_title()
 
 
 def test_a_seedling_is_a_single_layer():
     ax = plot_structure(Network.create("budding", 2, 1, key=jax.random.key(0)))
-    assert texts(ax) == ["$W_{1}$"] and not ax.lines
+    assert "W₁" in texts(ax) and not ax.lines
     assert ax.get_title() == "Budding perceptron: a single layer, soft size 1, hard size 1"
 
 
@@ -304,33 +392,31 @@ def test_a_seedling_is_a_single_layer():
 def test_above_a_root_that_may_copy_stands_its_gamma(gamma, soft):
     network = Network.create("budding", 2, 1, width=3, root="identity", key=jax.random.key(0))
     network = eqx.tree_at(lambda n: n.body.identity.value, network, jnp.asarray(gamma))
-    ax = plot_structure(network)
-    written = {text.get_position(): text.get_text() for text in ax.texts}
-    assert written == {(0, 0): "$W_{1}$", (0, 1): shown(gamma)}
-    (line,) = ax.lines
-    assert (line.get_xydata() == [[0, 0], [0, 1]]).all() and line.get_linewidth() == pytest.approx(0.8 + 4 * (1 - gamma))
-    assert "γ₀ · x + (1 − γ₀) · tree(x)" in ax.get_xlabel()
-    told = "a copy of its input, soft size 0, hard size 0" if gamma == 1 else f"soft size {soft:.3g}, hard size 1"
-    assert told in ax.get_title()
-    assert all(ax.get_ylim()[0] < y < ax.get_ylim()[1] for _, y in written)
+    drawing = drawn(network)
+    (ring,), (leaf,), (line,) = of_kind(drawing, Circle), squares(drawing), of_kind(drawing, Line)
+    assert ring.x == line.x1 == line.x2 == leaf.x + leaf.width / 2 and ring.y < line.y1 < line.y2 == leaf.y
+    assert [text.words for text in of_kind(drawing, Text) if text.x == ring.x and text.y < leaf.y] == [gamma_text(gamma)]
+    assert line.stroke == pytest.approx(1 + 4 * (1 - gamma)) and "γ₀ · x + (1 − γ₀) · tree(x)" in drawing.key
+    words = "a copy of its input, soft size 0, hard size 0" if gamma == 1 else f"soft size {soft:.3g}, hard size 1"
+    assert words in plot_structure(network).get_title()
 
 
 def test_a_grown_tree_below_a_root_that_may_copy():
     network, other = tree(8, 5, 0), Network.create("budding", 2, 1, width=3, capacity=8, root="identity", key=jax.random.key(0))
     network = eqx.tree_at(lambda n: n.body.identity, network, other.body.identity, is_leaf=lambda node: node is None)
     network = eqx.tree_at(lambda n: n.body.identity.value, network, jnp.asarray(0.5))
-    ax = plot_structure(network)
-    (diamond,), inner, leaves = (marks.get_offsets() for marks in ax.collections)
-    root = min(((x, y) for x, y in inner if y == 0), key=lambda place: place[0])
-    assert tuple(diamond) == (root[0], 1) and (len(inner), len(leaves)) == (4, 5)
-    assert ax.get_title().endswith(f"soft size {float(soft_size(network, jnp.zeros((1, 2)))):.2f}, hard size 9")
+    drawing = drawn(network)
+    top, root, *rest = sorted(of_kind(drawing, Circle), key=lambda ring: ring.y)
+    assert top.x == root.x and len(rest) == 3 and len(squares(drawing)) == 5
+    soft = float(soft_size(network, jnp.zeros((1, 2))))
+    assert plot_structure(network).get_title().endswith(f"soft size {soft:.2f}, hard size 9")
 
 
 def test_a_body_of_ones_own_is_drawn_by_its_gates():
     ax = plot_structure(own_network())
-    assert np.allclose(ax.images[0].get_array().filled(0), [[1, 2 / 3, 1 / 3, 0]])
+    assert opacities(drawn(own_network())) == expected([[1, 2 / 3, 1 / 3, 0]])
     assert ax.get_title() == "Shifts network: soft size 2.0, 3 of 4 units open"
-    assert np.array_equal(plot_structure(own_network(), X=np.ones((5, 2))).images[0].get_array(), ax.images[0].get_array())
+    assert texts(plot_structure(own_network(), X=np.ones((5, 2)))) == texts(ax)
 
 
 @pytest.mark.parametrize("is_layered", [True, False])
@@ -427,12 +513,12 @@ def test_given_axes_are_drawn_on(tunnel, budding):
 
 
 def test_without_axes_a_figure_of_pyplots_is_made(tunnel):
-    for draw in (
+    for plot in (
         lambda: plot_growth(tunnel)[0],
         lambda: plot_structure(tunnel),
         lambda: plot_decision_boundary(tunnel, *MOONS),
     ):
-        assert draw().figure is plt.gcf()
+        assert plot().figure is plt.gcf()
     assert len(plt.get_fignums()) == 3
     for number in plt.get_fignums():
         plt.figure(number).canvas.draw()  # no warning of a layout that does not fit
@@ -448,6 +534,7 @@ def test_without_axes_a_figure_of_pyplots_is_made(tunnel):
             r"axes holds 1 Axes; this picture has 2: plt.subplots\(2, 1\)",
         ),
         (lambda t: plot_growth(t, axes=[1, 2]), r"axes=\[1, 2\] must be matplotlib's Axes"),
+        (lambda t: plot_structure(t, ax=3), r"ax=3 must be matplotlib's Axes"),
         (lambda t: plot_structure(TunnelClassifier()), r"a TunnelClassifier that is not fitted; call fit\(X, y\) first"),
         (lambda t: plot_growth(TunnelClassifierCV()), r"a TunnelClassifierCV that is not fitted; call fit\(X, y\) first"),
         (lambda t: plot_structure(TunnelClassifierCV()), r"a TunnelClassifierCV that is not fitted; call fit\(X, y\) first"),
@@ -485,9 +572,9 @@ def test_gates_need_data_of_the_right_shape(highway, X):
 
 def test_without_matplotlib_one_line_says_so(tunnel, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for draw in (lambda: plot_growth(tunnel), lambda: plot_structure(tunnel), lambda: plot_decision_boundary(tunnel, *MOONS)):
+    for plot in (lambda: plot_growth(tunnel), lambda: plot_structure(tunnel), lambda: plot_decision_boundary(tunnel, *MOONS)):
         with pytest.raises(ImportError, match=r"pip install 'meristem-nn\[cli\]'"):
-            draw()
+            plot()
 
 
 def test_importing_the_pictures_imports_neither_matplotlib_nor_scikit_learn():

@@ -49,10 +49,11 @@ def page_of(model, path, *data, **how):
 def test_every_estimator_has_one(models, name, tmp_path):
     model = models[name]
     page = page_of(model, tmp_path, *judged(name))
-    wanted = {"score", "growth", "network", "importance", "calibration"}
+    wanted = {"score", "growth", "importance", "calibration"}
+    wanted |= {f"network-{place}" for place in range(1, 1 + len(getattr(model, "estimators_", [model])))}
     wanted |= {"confusion"} if "Classifier" in name else {"residuals"}
     wanted |= {"path"} if name.endswith("CV") else set()
-    assert wanted <= set(page.figures) <= wanted | {"tree"}
+    assert set(page.figures) == wanted and all(page.figures.values())
     assert all(page.said.count(text) for text in ("How to use it", "SHA-256", "meristem", "What was tried"))
     assert page.headings[0] == 1 and set(page.headings[1:]) == {2}
     assert len(page.text.encode()) < MOST // 8
@@ -261,7 +262,7 @@ def table(tmp_path_factory):
 def test_a_table_is_judged_by_what_was_held_out(table, tmp_path):
     model = table[1]
     page = Page(model.report(tmp_path / "report.html").read_text())
-    assert {"score", "path", "growth", "network", "importance", "confusion", "calibration"} <= set(page.figures)
+    assert {"score", "path", "growth", "network-1", "importance", "confusion", "calibration"} <= set(page.figures)
     assert f"{model.facts['score']['value']:.3f} on 30 rows that were held out" in page.said
     assert (
         model.facts["table_sha256"] in page.said
@@ -284,7 +285,7 @@ def test_a_loaded_table_knows_its_file_again(table, tmp_path):
     paired = Page(model.report(tmp_path / "paired.html").read_text())
     assert "as if on other rows" not in paired.said
     bare = Page(loaded.report(tmp_path / "report.html").read_text())
-    assert {"score", "path", "growth", "network"} <= set(bare.figures) and "importance" not in bare.figures
+    assert {"score", "path", "growth", "network-1"} <= set(bare.figures) and "importance" not in bare.figures
     assert "<b>blue" not in bare.text
 
 

@@ -21,7 +21,7 @@ OUTSIDE = """[...document.querySelectorAll('svg text, svg circle, svg rect')].fi
   return own.left < all.left - 2 || own.right > all.right + 2 || own.bottom > all.bottom + 2 || own.top < all.top - 2;
 }).map(e => e.outerHTML.slice(0, 120))"""
 TALLEST = "Math.max(...[...document.querySelectorAll('#score td, #score th')].map(e => e.getBoundingClientRect().height))"
-COLORS = """[...document.querySelectorAll('p, td, th, dt, dd, a, h1, h2, summary, svg text.ink, svg text.muted')].map(e => {
+COLORS = """[...document.querySelectorAll('p, td, th, dt, dd, a, h1, h2, summary, svg text:not([fill*="--ground"])')].map(e => {
   const style = getComputedStyle(e);
   return e.namespaceURI.includes('svg') ? style.fill : style.color;
 })"""

@@ -16,9 +16,12 @@ import meristem
 from estimating import iris
 from meristem.nn import Budding, Linear, Network
 from meristem.show.card import card, table
-from meristem.show.sketch import sketch
+from meristem.show.elements import render
+from meristem.show.layout import draw
+from meristem.show.shapes import COLORS
+from meristem.show.stages import stages_of
+from meristem.show.svg import svg
 
-SVG = "{http://www.w3.org/2000/svg}"
 QUICK = {"width": 8, "settle": False, "random_state": 0, "max_epochs": 3}
 
 
@@ -35,6 +38,10 @@ def ours(shown: str) -> str:
 @pytest.fixture(scope="module")
 def tunnel():
     return meristem.TunnelClassifier(**QUICK, depth=2).fit(*iris())
+
+
+def sketch(network: Network) -> str:
+    return render(svg(draw(stages_of(network))))
 
 
 def with_gates(gates: list[list[float]]) -> Network:
@@ -74,23 +81,24 @@ def test_scikit_learns_own_diagram_is_as_it_was(tunnel):
 
 
 def test_a_cell_is_an_open_unit():
-    drawing = drawings(sketch(with_gates([[0.0, 1.0, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0]])))[0]
-    filled = [one for one in drawing.iter(f"{SVG}rect") if "fill-opacity" in one.attrib]
-    assert [float(one.attrib["fill-opacity"]) for one in filled] == [1.0, 0.73]  # the most open first
-    assert [one.text for one in drawing.iter(f"{SVG}text")] == ["1", "2", "2", "0"]
+    drawing = drawings(sketch(with_gates([[0.0, 0.75, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0]])))[0]
+    filled = [rect for rect in drawing.iter("rect") if "fill-opacity" in rect.attrib]
+    assert [float(cell.attrib["fill-opacity"]) for cell in filled] == [0.82, 0.65]  # the most open first
+    numbers = ["2", "2 of 4", "1.25", "0 of 4", "0.00", "1"]
+    assert [text.text for text in drawing.iter("text") if text.text[0].isdigit()] == numbers
 
 
 def test_units_on_closed_dimensions_are_none():
     network = Network.create("tunnel", 2, 1, width="auto", max_width=3, depth=1, key=jax.random.key(0))
     network = eqx.tree_at(lambda n: n.body.gate.value, network, jnp.ones((1, 3)))
     network = eqx.tree_at(lambda n: n.body.trunk.value, network, jnp.array([1.0, 0.0, 1.0]))
-    assert "open units of each layer: 2<" in sketch(network)
+    assert "layer 1: 2 of 3, outputs: 1" in sketch(network)
 
 
 def test_many_units_and_layers_stay_small():
     drawing = drawings(sketch(with_gates(np.ones((40, 500)).tolist())))[0]
-    assert float(drawing.attrib["width"]) < 400 and float(drawing.attrib["height"]) < 300
-    assert "and 28 more layers" in [one.text for one in drawing.iter(f"{SVG}text")]
+    assert float(drawing.attrib["width"]) <= 350 and float(drawing.attrib["height"]) < 400
+    assert "layer 40: 500 of 500" in drawing.attrib["aria-label"]
 
 
 def test_a_tree_has_its_nodes_and_lines():
@@ -99,15 +107,15 @@ def test_a_tree_has_its_nodes_and_lines():
     tree = eqx.tree_at(lambda b: b.depth, tree, jnp.array([-1, 1, 0, -1], jnp.int32))  # ((0 1) 2)
     network = Network(Linear(2, 4, use_bias=False, key=keys[1]), tree, Linear(4, 1, key=keys[2]))
     drawing = drawings(sketch(network))[0]
-    count = {name: len(list(drawing.iter(f"{SVG}{name}"))) for name in ("rect", "circle", "line")}
-    assert count == {"rect": 3, "circle": 2, "line": 4}
-    assert drawing.attrib["aria-label"] == "a tree of 3 layers, 2 deep"
+    count = {name: len(list(drawing.iter(name))) for name in ("rect", "circle", "line")}
+    assert count == {"rect": 3 + 5, "circle": 2, "line": 4}  # and two inputs, an output, each row on its ground
+    assert drawing.attrib["aria-label"] == "3 layers, soft size 1, hard size 5; inputs: 2, outputs: 1"
 
 
 def test_nothing_is_loaded_from_elsewhere_and_colors_are_the_pages(tunnel):
-    shown = ours(tunnel._repr_html_()).replace("http://www.w3.org/2000/svg", "")
+    shown = ours(tunnel._repr_html_())
     assert "http" not in shown and "<script" not in shown and "currentColor" in shown
-    assert set(re.findall(r"#[0-9a-f]{3,6}\b", shown)) <= {"#3a8bd0"}
+    assert set(re.findall(r"#[0-9a-f]{3,8}\b", shown)) <= set(COLORS.values())
 
 
 def test_names_are_escaped():

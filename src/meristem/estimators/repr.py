@@ -3,28 +3,29 @@
     TunnelClassifier().fit(X, y)         at the end of a cell: parameters, features, width, open units of every layer, a drawing
 
 An estimator that is not fitted looks as scikit-learn's do; so does one inside a pipeline. Nothing is said of how good it is:
-that needs rows it has not seen. base and cv import it; tables show the same of the estimator that they hold.
+that needs rows it has not seen. base, cv and tables import it; reports draw the same networks.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from meristem.check import many
 from meristem.nn.network import Network
-from meristem.nn.structure import Nodes, structure
+from meristem.nn.structure import Nodes
 from meristem.nn.trunk import trunk_of
 from meristem.show.card import card
-from meristem.show.sketch import in_order, open_gates
-
-MOST = 6  # networks of a bag that are drawn
+from meristem.show.nodes import nodes_of
+from meristem.show.stages import stages_of
 
 
 class Shown:
     """An estimator with a representation in notebooks."""
 
     def _repr_html_inner(self) -> str:
-        said: str = super()._repr_html_inner()  # type: ignore[misc]
-        return said + size_card(self) if is_fitted(self) else said
+        diagram: str = super()._repr_html_inner()  # type: ignore[misc]
+        return diagram + size_card(self) if is_fitted(self) else diagram
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
@@ -50,12 +51,17 @@ def size_card(estimator: Any, *, title: str = "") -> str:
     members = getattr(estimator, "estimators_", [estimator])
     facts = {"parameters": f"{estimator.n_parameters_:,}"}
     if len(members) == 1:
-        return card(facts | facts_of(members[0]), {"": members[0].network_}, title=title)
-    facts |= {"networks, averaged": str(len(members)), "the price that was found": f"{estimator.penalty_:.2g}"}
-    if len(members) > MOST:
-        facts["networks are drawn"] = f"{MOST} of {len(members)}"
-    drawn = {f"{place}: {one.n_parameters_:,} parameters": one.network_ for place, one in enumerate(members[:MOST], 1)}
-    return card(facts, drawn, title=title)
+        facts |= facts_of(members[0])
+    else:
+        facts |= {"networks, averaged": str(len(members)), "the price that was found": f"{estimator.penalty_:.2g}"}
+    return card(facts, networks_of(members), title=title)
+
+
+def networks_of(members: Sequence[Any]) -> dict[str, Network]:
+    """Return the networks of fitted estimators by caption; a single one has none."""
+    if len(members) == 1:
+        return {"": members[0].network_}
+    return {f"{place}: {many(member.n_parameters_, 'parameter')}": member.network_ for place, member in enumerate(members, 1)}
 
 
 def facts_of(estimator: Any) -> dict[str, str]:
@@ -68,12 +74,12 @@ def facts_of(estimator: Any) -> dict[str, str]:
         _many("feature", n_features): _of(chosen, n_features),
         "wide": _of(n_open, width),
     }
-    shown = structure(network.body)
-    if isinstance(shown, Nodes):
-        layers = {_many("layer", shown.n_leaves): str(shown.n_leaves)}
-        return facts | layers | ({"levels of the tree": str(1 + max(in_order(shown)))} if shown.n_leaves > 1 else {})
-    gates = open_gates(network, shown)
-    return facts | {"units, layer by layer": " · ".join(str(int((row > 0).sum())) for row in gates)}
+    structure = stages_of(network)[0].structure
+    if isinstance(structure, Nodes):
+        levels = 1 + max(node.depth for node in nodes_of(structure))
+        layers = {_many("layer", structure.n_leaves): str(structure.n_leaves)}
+        return facts | layers | ({"levels of the tree": str(levels)} if levels > 1 else {})
+    return facts | {"units, layer by layer": " · ".join(str(int((row > 0).sum())) for row in structure.values)}
 
 
 def _of(some: int, every: int) -> str:

@@ -55,17 +55,3 @@ def inches(ax: Axes) -> tuple[float, float]:
 def titled(ax: Axes, name: str, text: str, **style: Any) -> None:
     """A title of one line, or of two where the axes are narrow."""
     ax.set_title(f"{name}: {text}" if inches(ax)[0] > 4.6 else f"{name}:\n{text}", **style)
-
-
-def openness_map() -> Any:
-    """0 … 1 from a tint that is still seen on white to dark."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("openness", ["#D6E6F2", "#6AAED6", "#2171B5", "#08306B"])
-
-
-def text_on(color: Any) -> str:
-    """Black or white, whichever is read more easily on a color."""
-    from matplotlib.colors import to_rgb
-
-    return "black" if np.dot(to_rgb(color), (0.299, 0.587, 0.114)) > 0.55 else "white"

@@ -1,9 +1,10 @@
-"""What a network became: its gates as a heat map (`gates.py`), or its tree (`tree.py`), as its body shows them.
+"""What a network became, drawn by matplotlib: units layer by layer, or its tree, as notebooks and reports draw it, too.
 
-Which of the two is drawn, and what is said, follows from `structure(body)` (`nn/structure.py`); so any body is drawn.
+    plot_structure(model, X=X) → Axes
+
+Which of the two is drawn, and what is said, follows from the body's structure (show/stages.py); so any body is drawn.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -11,31 +12,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.complexity import hard_size, soft_size
 from meristem.nn import Network
 from meristem.nn.body import Body, bodies_of
 from meristem.nn.concrete import check_concrete, check_values
-from meristem.nn.structure import Gates, Nodes, structure
+from meristem.nn.structure import Nodes
 from meristem.pictures.advice import not_drawn
 from meristem.pictures.bag import first_of
-from meristem.pictures.gates import GatePicture, draw_gates
+from meristem.pictures.canvas import canvas, inches, titled
+from meristem.pictures.shapes import POINTS, render_shapes
 from meristem.pictures.sheet import Axes
-from meristem.pictures.strips import strips_of, strips_of_trunk
-from meristem.pictures.tree import draw_tree
+from meristem.show.layout import WIDTH, draw, with_key
+from meristem.show.shapes import Drawing
+from meristem.show.stages import Stage, stages_of
 
-RANGE = "0 copies, 1 transforms"
-SOFT = "soft size\n(Σ gates)"
+SCALE = 0.85  # points for a pixel of the drawing, in a figure of ours
+WIDTHS = 6.0, 7.4  # the least and the largest width of such a drawing, in inches
 
 
 def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     """Draw an estimator's network, any Network, or the first body of a model of one's own, and return the Axes.
 
-    A stack of layers is a heat map of its gates, a layer per row, its units from the most open to the closed ones; a layer
-    whose units are all closed copies its input, and says so. A highway's gates depend on its input: they are averaged over
-    `X` [samples, features], or without it those that the biases alone would give are drawn. A budding perceptron is a tree:
-    its leaves are the layers, in the order of their use, an inner node has its γ written in it; above a root that may copy
-    its input stands γ₀. Where the width of the trunk is learned, or inputs may close, a strip shows how open each of them is.
-    Of an estimator that is a bag of networks the first is drawn; any other is drawn of `model.estimators_[1]`.
+    A stack of layers has a row per layer, a cell for each unit, from the most open to the closed ones; a layer whose units are
+    all closed copies its input, and says so. A highway's gates depend on its input: they are averaged over `X` [samples,
+    features], or without it those that the biases alone would give are drawn. A budding perceptron is a tree: its leaves are
+    the layers, in the order of their use, an inner node has its γ written in it; above a root that may copy its input stands
+    γ₀. Inputs, outputs and, where its width is learned, the trunk are rows of their own. Of an estimator that is a bag of
+    networks the first is drawn; any other is drawn of `model.estimators_[1]`.
 
     >>> import jax
     >>> from matplotlib.figure import Figure
@@ -47,19 +49,27 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
     network = getattr(model, "network_", model)
     if isinstance(network, Network):
         check_concrete("plot_structure()", network)
-        body, width, strips = network.body, network.width, strips_of(network)
         inputs = None if X is None else jax.vmap(network.embedded)(jnp.asarray(_features(model, network, X)))
+        body, stages = network.body, stages_of(network, inputs)
     else:
         body, which = _first_body(model)
-        inputs = None if X is None else jnp.asarray(X)
-        width, strips = int(getattr(body, "width", 0)), strips_of_trunk(body)
-    shown = structure(body, inputs)
-    name = type(body).__name__
-    if isinstance(shown, Nodes):
-        words = _tree_words(body, shown, width)
-        return draw_tree(shown, (f"{name} perceptron {which}".rstrip(), words), ax, strips)
-    picture = _gate_picture(shown, f"{name} network {which}".rstrip(), 0 if inputs is None else len(inputs))
-    return draw_gates(replace(picture, strips=strips), ax)
+        stages = stages_of(body, None if X is None else jnp.asarray(X))
+    kind = "perceptron" if isinstance(stages[0].structure, Nodes) else "network"
+    name = f"{type(body).__name__} {kind} {which}".rstrip()
+    drawing = _drawing(stages, WIDTHS[1])
+    size = max(WIDTHS[0], SCALE * drawing.width / POINTS), SCALE * drawing.height / POINTS
+    with canvas("ax", ax, size=(size[0] + 0.2, size[1] + 0.7)) as (axes,):
+        if ax is not None:
+            size = inches(axes)
+            drawing = _drawing(stages, size[0])
+        render_shapes(axes, drawing, size)
+        titled(axes, name, drawing.title, pad=10)
+    return axes
+
+
+def _drawing(stages: list[Stage], width: float) -> Drawing:
+    """The drawing for so many inches."""
+    return with_key(draw(stages, width=max(WIDTH, POINTS * width / SCALE)))
 
 
 def _first_body(model: Any) -> tuple[Body, str]:
@@ -78,35 +88,3 @@ def _features(model: Any, network: Network, X: Any) -> np.ndarray:
     if x.ndim != 2 or x.shape[1] != n_in or not len(x) or x.dtype.kind not in "fiub":
         raise ValueError(f"X has shape {x.shape} and type {x.dtype}; it must be numbers [samples, {n_in}].")
     return model._inputs_(x) if model is not network else x.astype(np.float32)
-
-
-def _tree_words(body: Body, nodes: Nodes, width: int) -> str:
-    soft, hard = float(soft_size(body, jnp.zeros((1, width)))), int(hard_size(body))
-    if hard == 0:
-        return "a copy of its input, soft size 0, hard size 0"
-    layers = "a single layer" if nodes.n_leaves == 1 else f"{nodes.n_leaves} layers"
-    return f"{layers}, soft size {1 if soft == 1 else format(soft, '.2f')}, hard size {hard}"
-
-
-def _gate_picture(gates: Gates, name: str, samples: int) -> GatePicture:
-    """What is said of gates, by where they come from."""
-    values = gates.values
-    is_open = values > 0
-    layers, units = len(values), is_open.sum(1).max()
-    label: str | None = None
-    summed, counted, is_counted = SOFT, "units with\ngate > ½", values > 0.5
-    if gates.source == "parameters":
-        words = (
-            f"soft size {values.sum():.1f}, {is_open.sum()} of {values.size} units open" if is_open.any() else "no unit is open"
-        )
-        label, counted, is_counted = f"gate: {RANGE}; grey: closed, exactly 0", "open units\n(gate > 0)", is_open
-    elif gates.source == "inputs":
-        words = f"soft size {values.sum():.1f} of {is_open.sum()} units"
-        label = f"mean gate over {samples} samples: {RANGE}"
-    elif gates.source == "biases":
-        words, summed = f"{is_open.sum()} units, gates of the biases alone", "Σ gates"
-        label = f"gate without an input: {RANGE}; X=… draws the mean gate"
-    else:  # as if all gates were 1: every unit counts
-        words, summed, counted, is_counted = f"{layers} × {units} units", "soft size", "units", is_open
-    remark = f" {gates.remark}" if label is None else f", {gates.remark}"
-    return GatePicture(values, (name, words + remark * bool(gates.remark)), label, summed, counted, is_counted)

@@ -1,4 +1,4 @@
-"""What charts are made of: scales, ticks, axes, lines, marks and intervals, as elements of svg.py.
+"""What charts are made of: scales, ticks, axes, lines, marks and intervals, as elements (show/elements.py).
 
     x = Scale(0, 10, 50, 390);  x(5) → 220, the place on the picture;  x.ticks() → [(0, '0'), (2, '2'), …]
     axes(x, y, "epoch", "loss") → elements
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meristem.report.numbers import figure
-from meristem.report.svg import WIDTH, Element, el
+from meristem.show.elements import WIDTH, Element, el
 
 LEFT, RIGHT = 52, 10  # margins of a picture, for the numbers at its axes
 STEPS = (1, 2, 2.5, 5, 10)

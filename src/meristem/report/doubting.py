@@ -19,8 +19,8 @@ from meristem.report.evidence import Evidence
 from meristem.report.judge import CLASS, NUMBER
 from meristem.report.numbers import count, figure, listed, rate, share
 from meristem.report.searched import chosen_of
-from meristem.report.svg import cut
 from meristem.report.words import differs, named, verdict
+from meristem.show.elements import cut
 from meristem.tables.kinds import TOO_MANY
 
 FEW, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # rows; width of an interval (else a quarter)

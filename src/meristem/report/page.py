@@ -3,7 +3,8 @@
     page_of(evidence) → text
 
 Headings are in order, figures and tables have names, tables that are wide scroll by themselves and can be reached by keyboard.
-Everything that comes from a user is text of an element, and escaped in one place (svg.py). Imports words and sections.
+Everything that comes from a user is text of an element, and escaped in one place (show/elements.py).
+Imports words and sections.
 """
 
 import re
@@ -16,8 +17,8 @@ from meristem.report.numbers import count, duration, rate
 from meristem.report.section import Section, Table
 from meristem.report.sections import sections
 from meristem.report.style import STYLE
-from meristem.report.svg import Child, Element, el, render
 from meristem.report.words import kind_of, subject, summary
+from meristem.show.elements import Child, Element, el, render
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 LONG = 24  # letters of a word that may be broken

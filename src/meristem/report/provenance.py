@@ -13,7 +13,7 @@ from meristem.report.evidence import Evidence
 from meristem.report.numbers import count
 from meristem.report.rows import versions
 from meristem.report.section import Section, Table
-from meristem.report.svg import cut
+from meristem.show.elements import cut
 
 NO_FILE = "none: the table came from no file"
 

@@ -1,11 +1,11 @@
 """A part of a page as data: a heading, sentences, figures, tables, code.
 
-Imports svg.py; sections, judging and provenance make these, page.py writes them.
+Imports show/elements.py; sections, judging and provenance make these, page.py writes them.
 """
 
 from dataclasses import dataclass, field
 
-from meristem.report.svg import Element
+from meristem.show.elements import Element
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ A section is plain data that page.py writes. Imports evidence, words and the fig
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from meristem.check import many
-from meristem.nn.structure import Nodes, structure
+from meristem.estimators.repr import networks_of
 from meristem.report import glossary, judging, provenance, searched, using
 from meristem.report.evidence import Evidence
-from meristem.report.figures import growth, importance, network, score, tree
+from meristem.report.figures import growth, importance, score
 from meristem.report.numbers import count, figure, rate, span
 from meristem.report.section import Section, Table
 from meristem.report.words import differs, verdict
+from meristem.show.card import gallery
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # that are shown; rows of a table
 
@@ -77,7 +77,7 @@ def grown(evidence: Evidence) -> Section | None:
         kept = int(np.clip(one.best_epoch_ - (one.n_iter_ - len(history["loss"])), 1, len(history["loss"])))
         is_told |= bool(np.any(history["dev_loss"] != history["loss"]))
         courses.append(growth.Grown(np.asarray(history["dev_loss"], float), np.asarray(history["hard_size"], float), kept))
-        has_tree |= isinstance(structure(one.network_.body), Nodes)
+        has_tree |= not one.network_.body.is_layered
     if not courses:
         return None
     loss, size = "held-out loss" if is_told else "training loss", "nodes of the tree" if has_tree else "open units"
@@ -106,20 +106,16 @@ def _largest(one: growth.Grown) -> float:
 
 def found(evidence: Evidence) -> Section:
     """The network."""
-    n_out = evidence.model._targets_.n_out
-    units = [(int(_inputs(one)), *one._compact_.units, n_out) for one in evidence.networks]
-    trees = [shown for one in evidence.networks if isinstance(shown := structure(one.network_.body), Nodes)]
-    figures = [network.draw(units)]
-    drawn = tree.draw(trees) if trees else None
-    figures += [drawn] if drawn is not None else []
-    linear = sum(len(one) == 2 for one in units)
-    words = ["Only what is open is drawn, layer by layer; numbers are units."]
+    members = evidence.networks
+    figures = [gallery(networks_of(members), name="network")]
+    linear = sum(not member._compact_.units for member in members)
+    words = ["Layer by layer, from the inputs to the outputs; numbers are those of what is open."]
     gaps = evidence.model._inputs_.gaps
     if len(gaps):
         every = many(evidence.model._inputs_.n_inputs, "input")
         words.append(f"Of {every} that there are, {many(len(gaps), 'is a mark', 'are marks')} of missing values.")
     if linear:
-        which = "The network has" if len(units) == 1 else f"{linear} of {len(units)} networks have"
+        which = "The network has" if len(members) == 1 else f"{linear} of {len(members)} networks have"
         words.append(f"{which} no unit open: a weighted sum of the inputs was enough.")
     rows = [
         [str(place + 1), figure(one.soft_size_), count(one.hard_size_), count(one.n_live_units_), count(one.n_parameters_)]
@@ -127,12 +123,6 @@ def found(evidence: Evidence) -> Section:
     ]
     table = Table("Sizes", ["network", "soft size", "hard size", "units", "parameters"], rows)
     return Section("network", "The network that was found", words, figures, [table])
-
-
-def _inputs(one: Any) -> int:
-    """How many inputs a network reads, those that tell of gaps included."""
-    gates = one.network_.features
-    return one._inputs_.n_inputs if gates is None else int((np.asarray(gates.value) > 0).sum())
 
 
 def inputs(evidence: Evidence) -> Section | None:

@@ -5,11 +5,11 @@ Colors are variables: text stands out from its ground by at least 4.5 to 1 in bo
 
 LIGHT = {
     "ground": "#ffffff", "sheet": "#f5f6f8", "ink": "#1b1f24", "muted": "#57606a", "line": "#d5dae0", "accent": "#0a5c9e",
-    "s1": "#0a66a8", "s2": "#b04a00", "s3": "#00795a", "s4": "#8a3d86", "s5": "#c2410c", "s6": "#1f7a99", "s7": "#6b7580",
+    "s1": "#0a66a8", "s2": "#b04a00", "s3": "#00795a", "s4": "#8a3d86", "s5": "#b3235a", "s6": "#756400", "s7": "#6b7580",
 }  # fmt: skip
 DARK = {
     "ground": "#14171b", "sheet": "#1d2228", "ink": "#e8eaed", "muted": "#a8b1bb", "line": "#39424c", "accent": "#7cc0f5",
-    "s1": "#62b0f0", "s2": "#f0a050", "s3": "#4fcfa6", "s4": "#d694d2", "s5": "#f58a6b", "s6": "#6fd0ea", "s7": "#9aa5b1",
+    "s1": "#62b0f0", "s2": "#f0a050", "s3": "#4fcfa6", "s4": "#d694d2", "s5": "#f58fae", "s6": "#cfbb4a", "s7": "#9aa5b1",
 }  # fmt: skip
 
 
@@ -18,7 +18,7 @@ def _variables(colors: dict[str, str]) -> str:
 
 
 SERIES = "\n".join(
-    f".s{n}.line, .s{n}.bar, .s{n}.mark, .s{n}.dashed, .s{n}.ring, .s{n}.node {{ stroke: var(--s{n}); }}\n"
+    f".s{n}.line, .s{n}.bar, .s{n}.mark, .s{n}.dashed, .s{n}.ring {{ stroke: var(--s{n}); }}\n"
     f".s{n}.dot, .s{n}.soft, .s{n}.faint, .s{n}.said {{ fill: var(--s{n}); }}"
     for n in range(1, 8)
 )
@@ -75,16 +75,15 @@ summary {{ cursor: pointer; color: var(--accent); padding: .25rem 0; }}
 pre {{ background: var(--sheet); border-radius: 8px; padding: .8rem 1rem; overflow-x: auto; font-size: .9rem;
   max-width: 46rem; }}
 footer {{ color: var(--muted); font-size: .9rem; padding-bottom: 2rem; }}
-.ink {{ fill: var(--ink); }} .muted {{ fill: var(--muted); }} .inverse {{ fill: var(--ground); font-weight: 650; }}
+.ink {{ fill: var(--ink); }} .muted {{ fill: var(--muted); }}
 .strong, .said {{ font-weight: 650; }} .small {{ font-size: 11px; }}
 .middle {{ text-anchor: middle; }} .end {{ text-anchor: end; }}
 .grid {{ stroke: var(--line); stroke-width: 1; }} .axis {{ stroke: var(--muted); stroke-width: 1; }}
 .line {{ fill: none; stroke-width: 2; stroke-linejoin: round; }} .dashed {{ fill: none; stroke-width: 1.5;
   stroke-dasharray: 5 4; }}
 .bar {{ stroke-width: 2; }} .mark {{ stroke-width: 1.2; stroke-dasharray: 3 3; }}
-.ring {{ fill: var(--ground); stroke-width: 1.8; }} .node {{ fill: var(--ground); stroke-width: 3; }}
-.soft {{ opacity: .55; }} .faint {{ opacity: .5; }} .flow {{ fill: var(--line); opacity: .55; }} .cell {{ fill: var(--sheet); }}
-.branch {{ stroke: var(--s7); stroke-linecap: round; }}
+.ring {{ fill: var(--ground); stroke-width: 1.8; }}
+.soft {{ opacity: .55; }} .faint {{ opacity: .5; }} .cell {{ fill: var(--sheet); }}
 {SERIES}
 @media print {{
   :root {{ color-scheme: light; {_variables(LIGHT)} }}

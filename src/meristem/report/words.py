@@ -12,7 +12,7 @@ import numpy as np
 from meristem.check import many
 from meristem.report.evidence import Beside, Evidence
 from meristem.report.numbers import count, listed, rate
-from meristem.report.svg import cut
+from meristem.show.elements import cut
 
 NAMED = {"constant": "a constant", "linear model": "a linear model", "MLP of default size": "an MLP of default size"}
 CONSTANTS = {"class": "always saying the commonest class", "number": "always saying the mean"}

@@ -2,7 +2,7 @@
 
 describe(network) → Description(lines, columns, rows)
 
-What is told is what the body shows of itself (`nn/structure.py`), whatever body it is.
+The table follows from the body's structure (stages.py), whatever body it is. The command line imports it.
 """
 
 from typing import NamedTuple
@@ -10,13 +10,14 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from meristem.check import many
 from meristem.compact import compact
 from meristem.nn import Network
 from meristem.nn.axes import n_places
-from meristem.nn.compaction import trunk_gates
 from meristem.nn.concrete import check_concrete
-from meristem.nn.structure import Gates, Nodes, structures
-from meristem.nn.tree import leaf_depth
+from meristem.nn.structure import Gates, Nodes
+from meristem.show.nodes import nodes_of
+from meristem.show.stages import Stage, stages_of
 
 Rows = tuple[list[str], list[list[str]]]
 
@@ -38,33 +39,26 @@ def describe(network: Network) -> Description:
     3 parameters in its compact form (Affine); 391 while it is trained
     """
     check_concrete("describe()", network)
-    body = network.body
-    (n_in, *positions), n_out = network.input_shape, network.n_out
-    inputs = " × ".join([_many(n_in, "input"), *map(str, positions)])
-    declared = network.axes()
-    widths = " → ".join(f"width {n_places(network, declared, name)}" for name in declared.trunks)
+    stages, declared, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
+    name, inputs = type(network.body).__name__.lower(), " × ".join([many(n_in, "input"), *map(str, positions)])
+    widths = " → ".join(f"width {n_places(network, declared, trunk)}" for trunk in declared.trunks)
     lines = [
-        f"{type(body).__name__.lower()} network: {inputs} → {widths} → {_many(n_out, 'output')}",
-        *open_parts(network),
+        f"{name} network: {inputs} → {widths} → {many(network.n_out, 'output')}",
+        *(line for stage in stages for line in open_parts(stage)),
         _parameters(network),
     ]
-    parts = structures(body)
-    return Description(lines, *_tables(parts))
+    return Description(lines, *_table([stage.structure for stage in stages]))
 
 
-def open_parts(network: Network) -> list[str]:
-    """What is open of trunk and inputs, where they have gates.
+def open_parts(stage: Stage) -> list[str]:
+    """What is open of inputs and trunk of a stage, where they have gates.
 
     >>> network = Network.create("tunnel", 2, 1, width="auto", max_width=8, depth=3, feature_gates=True, key=jax.random.key(0))
-    >>> open_parts(network)
-    ['trunk: 8 of 8 dimensions open', 'inputs: 2 of 2 open']
+    >>> open_parts(*stages_of(network))
+    ['inputs: 2 of 2 open', 'trunk: 8 of 8 open']
     """
-    trunks = list(trunk_gates(network.body.axes()).values())
-    names = ["trunk"] if len(trunks) == 1 else [f"trunk {k}" for k in range(1, len(trunks) + 1)]
-    lines = [f"{name}: {(gates > 0).sum()} of {gates.size} dimensions open" for name, gates in zip(names, trunks, strict=True)]
-    if (inputs := network.features) is not None:
-        lines.append(f"inputs: {int(inputs.is_open.sum())} of {inputs.value.size} open")
-    return lines
+    strips, title = [strip for strip in stage.above if strip.can_close], f"{stage.title}, " if stage.title else ""
+    return [f"{title}{strip.name}: {strip.n_open} of {len(strip.gates)} open" for strip in strips]
 
 
 def _parameters(network: Network) -> str:
@@ -78,18 +72,14 @@ def _parameters(network: Network) -> str:
     return f"{small.n_parameters:,} parameters in its compact form ({kinds}); {trained:,} while it is trained"
 
 
-def _many(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"
-
-
-def _tables(parts: list[Gates | Nodes]) -> Rows:
-    """One table; where there are several stages of gates, one below the other."""
-    tables = [_nodes(part) if isinstance(part, Nodes) else _gates(part) for part in parts]
+def _table(structures: list[Gates | Nodes]) -> Rows:
+    """One table; several stages one below the other, with the columns of the first."""
+    tables = [_nodes(part) if isinstance(part, Nodes) else _gates(part) for part in structures]
     if len(tables) == 1:
         return tables[0]
-    columns = max((columns for columns, _ in tables), key=len)
+    columns = tables[0][0]
     rows = [[f"{stage}.{row[0]}", *row[1:]] for stage, (_, rows) in enumerate(tables, start=1) for row in rows]
-    return columns, [row + ["–"] * (len(columns) - len(row)) for row in rows]
+    return columns, [(row + ["–"] * len(columns))[: len(columns)] for row in rows]
 
 
 def _gates(gates: Gates) -> Rows:
@@ -109,10 +99,8 @@ def _gates(gates: Gates) -> Rows:
 
 def _nodes(nodes: Nodes) -> Rows:
     """In the tree's order: leaf, inner node, leaf, …; above them the root that may copy, where there is one."""
-    depth, leaves = nodes.depth, np.asarray(leaf_depth(jax.numpy.asarray(nodes.depth)))
     rows = [] if nodes.identity is None else [["above the root", "identity", "–", f"{nodes.identity:.3f}"]]
-    for j in range(nodes.n_leaves):
-        if j > 0:
-            rows.append([f"node {j}", f"{'  ' * depth[j]}inner", str(depth[j]), f"{nodes.leafness[2 * j - 1]:.3f}"])
-        rows.append([f"layer {j + 1}", f"{'  ' * leaves[j]}leaf", str(leaves[j]), f"{nodes.leafness[2 * j]:.3f}"])
+    for node in nodes_of(nodes):
+        kind, place = ("inner", f"node {node.place // 2 + 1}") if node.children else ("leaf", f"layer {node.layer + 1}")
+        rows.append([place, f"{'  ' * node.depth}{kind}", str(node.depth), f"{node.gamma:.3f}"])
     return ["place", "kind", "depth", "leafness γ"], rows

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from meristem.check import many
 from meristem.report.chart import Scale, across, around, axes, below, dot, interval, line
 from meristem.report.numbers import figure
-from meristem.report.svg import Element, picture
+from meristem.show.elements import Element, picture
 
 HEIGHT = 300
 

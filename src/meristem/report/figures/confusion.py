@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from meristem.report.numbers import count
-from meristem.report.svg import WIDTH, Element, cut, el, picture
+from meristem.show.elements import WIDTH, Element, cut, el, picture
 
 MOST = 12
 TOP = 44

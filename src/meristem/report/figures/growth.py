@@ -13,7 +13,7 @@ import numpy as np
 from meristem.check import many
 from meristem.report.chart import Scale, across, around, axes, below, dot, line
 from meristem.report.numbers import count, figure
-from meristem.report.svg import Element, picture
+from meristem.show.elements import Element, picture
 
 HEIGHT, GAP, COLORS = 120, 46, 6
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from meristem.report.chart import Scale, interval
 from meristem.report.numbers import rate
-from meristem.report.svg import WIDTH, Element, cut, el, picture
+from meristem.show.elements import WIDTH, Element, cut, el, picture
 
 NAMES, VALUES, ROW = 134, 58, 22
 LETTERS = 17  # of a name

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from meristem.check import many
 from meristem.report.chart import Scale, across, around, axes, below, dot, interval, line
 from meristem.report.numbers import count, figure
-from meristem.report.svg import Element, el, picture
+from meristem.show.elements import Element, el, picture
 
 HEIGHT, GAP = 130, 46
 

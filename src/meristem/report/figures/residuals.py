@@ -10,7 +10,7 @@ import numpy as np
 from meristem.check import many
 from meristem.report.chart import Scale, across, around, axes, below, dot, line
 from meristem.report.numbers import figure
-from meristem.report.svg import Element, cut, picture
+from meristem.show.elements import Element, cut, picture
 
 MOST_DOTS, HEIGHT = 400, 300
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from meristem.report.chart import RIGHT, Scale, dot, interval
 from meristem.report.numbers import rate
-from meristem.report.svg import WIDTH, Element, el, picture
+from meristem.show.elements import WIDTH, Element, el, picture
 
 NAMES, VALUES, ROW, FLOOR = 122, 52, 34, -0.5  # pixels for names and values and of a row; the least score that is drawn
 

@@ -4,7 +4,8 @@
     picture("score", "Score", "accuracy 0.9 …", 120, [el("circle", cx=3, cy=4, r=2)])  →  an <svg> that a screen reader reads
 
 Attributes are written as Python can: `class_` is class, `stroke_width` is stroke-width. What has no text in UTF-8 or no place
-in HTML is replaced, so names that a user gives cannot break a page. Imports nothing; every figure and the page import it.
+in HTML is replaced, so names that a user gives cannot break a page. Imports nothing; drawings, cards and
+reports import it.
 """
 
 import html
