@@ -23,6 +23,7 @@ LAYERS = [
     ["estimators", "pictures", "watch", "loggers"],
     ["tables", "experiments"],
     ["report"],
+    ["persistence"],
     ["commands"],
     ["__init__", "__main__"],
 ]
@@ -32,9 +33,6 @@ LAYER = {package: height for height, packages in enumerate(LAYERS) for package i
 KNOWN_VIOLATIONS = {
     ("paths.path", "estimators"),  # path() of an estimator, lazily: it dispatches on what it is given
     ("paths.result", "pictures"),  # Path.plot(), lazily
-    ("files.estimator", "estimators"),  # a list of the classes that can be read; they should register themselves
-    ("files.search", "estimators"),  # the same, of those that search; with folders → files it is a cycle
-    ("files.table", "tables"),  # the same, of a table's model
     ("estimators.shipping", "report"),  # report() of an estimator, lazily
     ("tables.model", "report"),  # report() of a table's model, lazily
 }

@@ -45,7 +45,8 @@ if TYPE_CHECKING:  # with extras
         TunnelRegressor as TunnelRegressor,
         TunnelRegressorCV as TunnelRegressorCV,
     )
-    from meristem.files import load as load, save as save
+    from meristem.files import save as save
+    from meristem.persistence import load as load
     from meristem.pictures import (
         plot_decision_boundary as plot_decision_boundary,
         plot_frontier as plot_frontier,
@@ -87,7 +88,7 @@ LAZY = {
     "TunnelRegressorCV": ("estimators", "sklearn"),
     "TableModel": ("tables", "sklearn"),
     "fit_table": ("tables", "sklearn"),
-    "load": ("files", "files"),
+    "load": ("persistence", "files"),
     "save": ("files", "files"),
     "plot_decision_boundary": ("pictures", "cli"),
     "plot_frontier": ("pictures", "cli"),

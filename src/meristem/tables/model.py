@@ -4,7 +4,7 @@
     model.save(path)  model.to_onnx(path)  model.to_torch(), of model.codes(frame)  model.report(path)
 
 A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not know are ignored; what of the
-others is unlike those it was made from, `doubts` says. Imports coding; fitting, files and commands import it.
+others is unlike those it was made from, `doubts` says. Imports coding; fitting, table_file and commands import it.
 """
 
 import json
@@ -18,6 +18,7 @@ import numpy as np
 
 from meristem.check import cut, many
 from meristem.estimators.repr import size_card
+from meristem.files import save
 from meristem.files.whole import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.field import CATEGORY
@@ -128,8 +129,6 @@ class TableModel:
 
     def save(self, path: PATHS) -> None:
         """Write the whole of it to a file; `meristem.load(path)` gives it back."""
-        from meristem.files import save
-
         save(path, self)
 
     def to_onnx(self, path: PATHS) -> Path:
