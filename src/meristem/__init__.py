@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the core
     from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
     from meristem.gate import Confined as Confined, project as project
     from meristem.nn import grow as grow, resize as resize
-    from meristem.paths import Path as Path, path as path  # type: ignore[no-redef]  # it is a module of paths, too
+    from meristem.paths import Path as Path, path as path
     from meristem.train.knobs import Knobs as Knobs
     from meristem.train.loop import DivergedError as DivergedError, fit as fit
     from meristem.train.optimizer import (
