@@ -46,8 +46,9 @@ def things() -> dict[str, Any]:
 
 def save_alone(path: Path, thing: Any) -> None:
     """`save` as it would be if nothing were read back."""
-    kind, (header, arrays), _ = kinds._packed(thing)
-    write_whole(path, document.packed(kind, arrays, header))
+    kind = kinds.kind_of(thing)
+    header, arrays = kind.pack(thing)
+    write_whole(path, document.packed(kind.name, arrays, header))
 
 
 def load_alone(path: Path) -> None:

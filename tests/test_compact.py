@@ -537,7 +537,6 @@ def test_a_root_that_almost_copies_is_closed(copied, kept):
         (lambda n, x: jax.jit(lambda b: compact(b)(x[0]))(n.body), r"compact\(\) looks at the values of the gates"),
         (lambda n, x: compact(n.head), "takes a Network, a body or a model that holds some, got a Linear without any"),
         (lambda n, x: compact(n)(x), r"use jax.vmap\(network\)\(x\)"),
-        (lambda n, x: compact(eqx.tree_at(lambda n: n.embed, n, Linear(4, 5, key=KEY))), "embedding has no bias"),
         (lambda n, x: approximate(n, x, gates_below=0), "gates_below=0 must be a number above 0 and below 1"),
         (lambda n, x: approximate(n, x[:, :2], gates_below=0.1), r"x has shape \(20, 2\); it must be \[samples, 4\]"),
         (lambda n, x: report(n, x[:0]), "at least one sample"),

@@ -17,27 +17,18 @@ LAYERS = [
     ["complexity", "reference_trainer"],
     ["train"],
     ["targets", "sparse", "show"],
-    ["inputs", "paths"],
-    ["files"],
+    ["inputs", "files"],
     ["folders", "data", "export"],
-    ["estimators", "pictures", "watch", "loggers"],
-    ["tables", "experiments"],
+    ["pictures", "watch", "loggers"],
+    ["paths"],
     ["report"],
+    ["estimators"],
+    ["tables", "experiments"],
+    ["persistence"],
     ["commands"],
     ["__init__", "__main__"],
 ]
 LAYER = {package: height for height, packages in enumerate(LAYERS) for package in packages}
-
-# module → package above or beside it. Each waits for a redesign; whoever mends one takes it off the list.
-KNOWN_VIOLATIONS = {
-    ("paths.path", "estimators"),  # path() of an estimator, lazily: it dispatches on what it is given
-    ("paths.result", "pictures"),  # Path.plot(), lazily
-    ("files.estimator", "estimators"),  # a list of the classes that can be read; they should register themselves
-    ("files.search", "estimators"),  # the same, of those that search; with folders → files it is a cycle
-    ("files.table", "tables"),  # the same, of a table's model
-    ("estimators.shipping", "report"),  # report() of an estimator, lazily
-    ("tables.model", "report"),  # report() of a table's model, lazily
-}
 
 
 def imported(text: str, package: str = "") -> set[str]:
@@ -75,8 +66,7 @@ def test_dependencies_point_one_way():
     used = {(module, other) for module, text in modules().items() for other in imported(text, package_of(module))}
     assert {other for _, other in used} <= set(LAYER), "import a public name from where it is, not from meristem"
     against = {(module, other) for module, other in used if LAYER[other] >= LAYER[package_of(module)]}
-    assert against - KNOWN_VIOLATIONS == set(), "an import that points up or aside; move what is needed below"
-    assert KNOWN_VIOLATIONS - against == set(), "mended: take it off the list"
+    assert against == set(), "an import that points up or aside; move what is needed below"
 
 
 def test_lazy_imports_count():

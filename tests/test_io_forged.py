@@ -19,11 +19,13 @@ import safetensors.numpy
 import forging
 import meristem
 from filing import alike, complaint, create
+from meristem import load, save
 from meristem.data.spirals import two_spirals
-from meristem.files import document, facts, load, save
+from meristem.files import document
 from meristem.nn.tree import is_tree
 from meristem.report.beside import NAMES
-from meristem.tables.scoring import scored
+from meristem.report.scoring import scored
+from meristem.tables import facts
 from meristem.tables.target import TASKS
 from soak import FACTOR, many, tell
 

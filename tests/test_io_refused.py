@@ -14,7 +14,8 @@ import pytest
 import safetensors.numpy
 
 from filing import alike, complaint, create, start
-from meristem.files import document, load, network as networks, save, state as states
+from meristem import load, save
+from meristem.files import document, network as networks, state as states
 from meristem.nn import Network, Plain
 from meristem.train.recipe import Recipe
 from soak import many
@@ -124,7 +125,7 @@ def test_other_files_are_told_apart(saved, tmp_path, monkeypatch):
         assert words in text and repr(str(other)) in text
     assert not (tmp_path / "exploded").exists()
     document.write_document(other, "recipe", {}, {})
-    assert "it holds a 'recipe', which is none of network, run, estimator, search, table, model" in complaint(load, other)
+    assert "it holds a 'recipe', which is none of network, run, model, estimator, search, table" in complaint(load, other)
     assert "holds a 'recipe', not a 'network'" in complaint(document.read_document, other, "network")
     assert "needs no like=" in complaint(load, saved, like=create("budding"))
     assert "needs no optimizer=" in complaint(load, saved, optimizer=optax.sgd(0.1))

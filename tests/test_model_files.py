@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classific
 import meristem
 from commanding import Done, meristem_here
 from estimating import SMALL
-from filing import alike
+from filing import alike, python
 from meristem import (
     BuddingClassifier,
     BuddingRegressor,
@@ -21,7 +21,7 @@ from meristem import (
     TunnelClassifier,
     TunnelRegressor,
 )
-from meristem.files import document, load, save
+from meristem.files import FileKind, document, kinds, load, register, save
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
 IRIS = load_iris(return_X_y=True)
@@ -66,7 +66,7 @@ def fitted(request, everything):
 def read_elsewhere(everything, folder) -> None:
     """A new process reads every model and writes what it predicts to NAME.predicted.npy."""
     code = (
-        "import sys, numpy as np; from meristem.files import load\n"
+        "import sys, numpy as np; from meristem import load\n"
         "for name in sys.argv[1:]: np.save(name + '.predicted', load(name + '.safetensors').predict(np.load(name + '.npy')))"
     )
     names = [str(folder / name) for name in everything]
@@ -121,6 +121,58 @@ def test_a_loaded_estimator_goes_on_training_as_the_first_one_would(fitted):
 def test_a_new_process_reads_the_same(fitted):
     model, X, _, path = fitted
     np.testing.assert_array_equal(np.load(path.with_suffix(".predicted.npy")), model.predict(X))
+
+
+def test_the_kind_of_a_file_is_read_where_it_is_registered(everything):
+    """`meristem.load` imports the estimators for a file that holds one; `meristem.files` knows what has been registered."""
+    program = """if True:
+        import sys, meristem, meristem.files
+        try:
+            meristem.files.load(sys.argv[1])
+        except ValueError as error:
+            assert "it holds a 'estimator', which is none of network, run, model; give another file." in str(error), error
+        else:
+            sys.exit("it was loaded")
+        assert "sklearn" not in sys.modules
+        sys.modules["sklearn"] = None
+        try:
+            meristem.load(sys.argv[1])
+        except ImportError as error:
+            assert "holds a 'estimator', which needs scikit-learn: pip install 'meristem-nn[sklearn]'" in str(error), error
+        else:
+            sys.exit("it was loaded without scikit-learn")
+        del sys.modules["sklearn"]
+        assert type(meristem.load(sys.argv[1])) is type(meristem.files.load(sys.argv[1])) is meristem.TunnelClassifier
+    """
+    python(program, str(everything["names"][-1]))
+
+
+def test_a_package_registers_a_kind_of_file_of_its_own(tmp_path, monkeypatch):
+    class Means:
+        def __init__(self, values):
+            self.values = values
+
+    def unpack(header, arrays):
+        if header:
+            raise ValueError("means have no header.")
+        return Means(arrays["values"])
+
+    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
+    register(
+        FileKind(
+            "means",
+            holds=lambda thing: isinstance(thing, Means),
+            pack=lambda means: ({}, {"values": means.values}),
+            unpack=unpack,
+            check=unpack,
+            not_kept=lambda means: ["name"],
+        )
+    )
+    with pytest.warns(UserWarning, match="name is not kept in a file"):
+        save(tmp_path / "means", Means(np.arange(3.0)))
+    np.testing.assert_array_equal(load(tmp_path / "means").values, np.arange(3.0))
+    with pytest.raises(ValueError, match="it holds a means, which needs no like="):
+        load(tmp_path / "means", like=Means(np.zeros(3)))
 
 
 def test_show_and_export_from_the_command_line(fitted, commanded):

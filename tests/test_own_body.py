@@ -15,7 +15,7 @@ from filing import alike, complaint
 from meristem import Confined, Data, Recipe, compact, export, fit, hard_size, layer_sizes, load, save, soft_size
 from meristem.data.spirals import two_spirals
 from meristem.layers.layer import Cascade
-from meristem.nn import Body, Linear, Network
+from meristem.nn import Body, Linear, Network, Part, structure
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare, gate_axis
 from meristem.nn.linear import glorot
 from meristem.pictures import plot_structure
@@ -111,7 +111,7 @@ def test_it_trains_in_a_population(population):
 def test_it_has_sizes(run):
     network, open_gates = run.last, np.asarray(run.last.body.gate.value)
     np.testing.assert_allclose(float(soft_size(network, X)), open_gates.sum(), rtol=1e-5)
-    assert int(hard_size(network)) == (open_gates > 0).sum() == network.body.structure().values.astype(bool).sum()
+    assert int(hard_size(network)) == (open_gates > 0).sum() == structure(network.body).values.astype(bool).sum()
     assert layer_sizes(network, X).shape == (1,)
 
 
@@ -146,8 +146,16 @@ def test_it_is_saved_and_loaded(which, run, population, tmp_path):
         assert alike(again.state, thing.state) and alike(again.best, thing.best) and alike(again.history, thing.history)
     else:
         assert alike(again, thing)
+    same = load(tmp_path / "own")  # the class registered itself
+    assert type(same.last if which in ("run", "population") else same).__name__ == "Network"
+
+
+def test_a_file_of_a_class_that_nobody_defined_is_refused(run, tmp_path, monkeypatch):
+    save(tmp_path / "own", run.last)
+    monkeypatch.delitem(Part.registry, "widening")
     text = complaint(load, tmp_path / "own")
     assert "body='widening' is not known" in text and "load(path, kinds=[…])" in text
+    assert alike(load(tmp_path / "own", kinds=[Widening]), run.last)
 
 
 def test_a_loaded_run_goes_on_to_the_same_bits(run, tmp_path):

@@ -13,8 +13,8 @@ from meristem.report.glossary import WORDS
 from meristem.report.judge import Judge
 from meristem.report.numbers import rate
 from meristem.report.page import page_of
+from meristem.report.scoring import in_words
 from meristem.report.sections import sections
-from meristem.tables.scoring import in_words
 from reporting import Page, fitted, judged
 
 pytestmark = [

@@ -20,10 +20,10 @@ from commanding import meristem_here
 from meristem.files.document import read, write_document
 from meristem.folders.owned import is_finished
 from meristem.report import table_page
+from meristem.report.baselines import baselines
+from meristem.report.scoring import scored
 from meristem.tables import fitting
-from meristem.tables.baselines import baselines
 from meristem.tables.reading import read_table
-from meristem.tables.scoring import scored
 from meristem.watch.view import View
 
 QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}

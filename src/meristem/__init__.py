@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the core
     from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
     from meristem.gate import Confined as Confined, project as project
     from meristem.nn import grow as grow, resize as resize
-    from meristem.paths import Path as Path, path as path  # type: ignore[no-redef]  # it is a module of paths, too
+    from meristem.paths import Path as Path, path as path
     from meristem.train.knobs import Knobs as Knobs
     from meristem.train.loop import DivergedError as DivergedError, fit as fit
     from meristem.train.optimizer import (
@@ -45,7 +45,8 @@ if TYPE_CHECKING:  # with extras
         TunnelRegressor as TunnelRegressor,
         TunnelRegressorCV as TunnelRegressorCV,
     )
-    from meristem.files import load as load, save as save
+    from meristem.files import save as save
+    from meristem.persistence import load as load
     from meristem.pictures import (
         plot_decision_boundary as plot_decision_boundary,
         plot_frontier as plot_frontier,
@@ -87,7 +88,7 @@ LAZY = {
     "TunnelRegressorCV": ("estimators", "sklearn"),
     "TableModel": ("tables", "sklearn"),
     "fit_table": ("tables", "sklearn"),
-    "load": ("files", "files"),
+    "load": ("persistence", "files"),
     "save": ("files", "files"),
     "plot_decision_boundary": ("pictures", "cli"),
     "plot_frontier": ("pictures", "cli"),

@@ -80,7 +80,7 @@ def run_show(args: argparse.Namespace) -> None:
 
 def run_export(args: argparse.Namespace) -> None:
     """The file, and how large it is; of a table's model with what encodes its columns."""
-    from meristem.files import load
+    from meristem.persistence import load
 
     whole = load(args.model)
     held = _shown(whole)
@@ -110,8 +110,8 @@ def _check_onnx(path: Path) -> None:
 
 
 def _load(path: Path) -> Any:
-    from meristem.files import load  # only these commands need it
     from meristem.inputs.schema import inputs_in_words
+    from meristem.persistence import load  # only these commands need it
 
     held = load(path)
     if _is_table(held):

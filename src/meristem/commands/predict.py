@@ -54,7 +54,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """All is computed before anything is written."""
-    from meristem.files import load
+    from meristem.persistence import load
     from meristem.tables.coding import absent, differences
     from meristem.tables.model import TableModel
     from meristem.tables.reading import read_table

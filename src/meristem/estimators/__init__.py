@@ -1,5 +1,6 @@
 """scikit-learn estimators whose networks find their own size."""
 
+from meristem.estimators import search_file as search_file  # registers the files of a search
 from meristem.estimators.advice import GrowthWarning as GrowthWarning
 from meristem.estimators.classifiers import (
     BuddingClassifier as BuddingClassifier,

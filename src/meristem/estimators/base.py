@@ -40,6 +40,7 @@ from meristem.inputs import Inputs, Preprocessor
 from meristem.inputs.statistics import n_numbers
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends
+from meristem.paths.result import Path
 from meristem.show.measure import error_measure
 from meristem.sparse import is_large, is_sparse, occurring, rows_at_once
 from meristem.targets import Targets
@@ -150,6 +151,12 @@ class Growing(Shown, Shipping, Settings):
             self._train(rows, dev, targets, inputs, z, seed, goes_on=goes_on, fold=fold)
         return self
 
+    def _path(self, data: Any, **options: Any) -> Path:
+        """Train along a grid of penalties, as `meristem.path` asks of an estimator; the options are those of `path_of`."""
+        from meristem.estimators.searching import path_of  # it imports this module
+
+        return path_of(self, data, **options)
+
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """One epoch over these rows."""
         check_parameters(self)
@@ -181,13 +188,17 @@ class Growing(Shown, Shipping, Settings):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool) -> tuple[Any, Any, np.ndarray]:
         self._check_target(y)
-        X, y = features.checked_with(self, X, y, reset=reset)
+        X, y = self._checked_rows(X, y, reset=reset)
         weight = weights_of(sample_weight, X.shape[0])
-        y = self._validated_target(y)
         weight = self._weights(y, weight)
         if not (weight > 0).any():
             raise ValueError("sample_weight, times class_weight, is 0 for every sample; at least one must count.")
         return X, y, weight / weight[weight > 0].mean()  # only their proportions count: they sum to the rows that do
+
+    def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+        """X and y as they are learned from, or judged by."""
+        X, y = features.checked_with(self, X, y, reset=reset)
+        return X, self._validated_target(y)
 
     def _learn_inputs(self, rows: Rows, *, is_stream: bool = False) -> Inputs:
         """What networks read. Of a large sparse table columns that never occur are no inputs; in a stream they still may."""

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from meristem.estimators.base import Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
+from meristem.estimators.estimator_file import registered
 from meristem.estimators.given import check_labels, to_score
 from meristem.estimators.prior import between
 from meristem.estimators.settings import ClassWeight
@@ -126,6 +127,7 @@ class Classifier(ClassifierMixin, ClassWeight, Growing):
         return tags
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class TunnelClassifier(Layered, Classifier):
@@ -143,6 +145,7 @@ class TunnelClassifier(Layered, Classifier):
     _body = "tunnel"
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class BuddingClassifier(Bud, Classifier):
@@ -158,6 +161,7 @@ class BuddingClassifier(Bud, Classifier):
     """
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class HighwayClassifier(Fixed, Classifier):

@@ -29,6 +29,7 @@ from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
 from meristem.estimators.course import SHARE
 from meristem.estimators.device import on
 from meristem.estimators.docstrings import documented
+from meristem.estimators.estimator_file import registered
 from meristem.estimators.kept import keeping
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.paths import Search, Table, fitted
@@ -288,6 +289,7 @@ class RegressorCV(RegressorMixin, Loss, CrossValidated):
         return self._model_.score(X, y, sample_weight)
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class TunnelClassifierCV(Depth, ClassifierCV):
@@ -306,6 +308,7 @@ class TunnelClassifierCV(Depth, ClassifierCV):
     _plain = TunnelClassifier
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class BuddingClassifierCV(Leaves, ClassifierCV):
@@ -324,6 +327,7 @@ class BuddingClassifierCV(Leaves, ClassifierCV):
     _plain = BuddingClassifier
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class TunnelRegressorCV(Depth, RegressorCV):
@@ -341,6 +345,7 @@ class TunnelRegressorCV(Depth, RegressorCV):
     _plain = TunnelRegressor
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class BuddingRegressorCV(Leaves, RegressorCV):

@@ -12,6 +12,7 @@ from meristem.estimators import features
 from meristem.estimators.base import PENALTY, Growing
 from meristem.estimators.bodies import Bud, Fixed, Layered
 from meristem.estimators.docstrings import documented
+from meristem.estimators.estimator_file import registered
 from meristem.estimators.given import check_numbers, to_score
 from meristem.estimators.settings import Loss
 from meristem.targets import Counts, Numbers, Quantiles
@@ -101,6 +102,7 @@ class Regressor(RegressorMixin, Loss, Growing):
         return tags
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class TunnelRegressor(Layered, Regressor):
@@ -118,6 +120,7 @@ class TunnelRegressor(Layered, Regressor):
     _ridge = 3.0  # it starts linear, and opens only what is worth its price
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class BuddingRegressor(Bud, Regressor):
@@ -132,6 +135,7 @@ class BuddingRegressor(Bud, Regressor):
     """
 
 
+@registered
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class HighwayRegressor(Fixed, Regressor):

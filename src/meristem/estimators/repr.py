@@ -6,16 +6,14 @@ An estimator that is not fitted looks as scikit-learn's do; so does one inside a
 that needs rows it has not seen. base, cv and tables import it; reports draw the same networks.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from meristem.check import many
 from meristem.nn.network import Network
 from meristem.nn.structure import Nodes
 from meristem.nn.trunk import trunk_of
-from meristem.show.card import card
+from meristem.show.card import card, networks_of
 from meristem.show.nodes import nodes_of
 from meristem.show.stages import stages_of
 
@@ -55,13 +53,6 @@ def size_card(estimator: Any, *, title: str = "") -> str:
     else:
         facts |= {"networks, averaged": str(len(members)), "the price that was found": f"{estimator.penalty_:.2g}"}
     return card(facts, networks_of(members), title=title)
-
-
-def networks_of(members: Sequence[Any]) -> dict[str, Network]:
-    """Return the networks of fitted estimators by caption; a single one has none."""
-    if len(members) == 1:
-        return {"": members[0].network_}
-    return {f"{place}: {many(member.n_parameters_, 'parameter')}": member.network_ for place, member in enumerate(members, 1)}
 
 
 def facts_of(estimator: Any) -> dict[str, str]:

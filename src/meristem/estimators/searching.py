@@ -7,7 +7,7 @@
                                                              those that are clearly behind leave early
     path_of(estimator, data, …)                              `meristem.path` of an estimator
 
-Imports paths.py; cv.py and `meristem.path` import it.
+Imports paths.py; base.py and cv.py import it.
 """
 
 import time
@@ -111,7 +111,7 @@ def _may_win(best: float, losses: Sequence[float], settings: np.ndarray) -> np.n
 
 
 def path_of(
-    estimator: Any,
+    estimator: Growing,
     data: Any,
     *,
     penalties: Any,
@@ -127,8 +127,6 @@ def path_of(
     verbose: bool,
 ) -> Path:
     """`meristem.path` of an estimator; what is not given is as the estimator has it."""
-    if not isinstance(estimator, Growing):
-        raise ValueError(f"A {type(estimator).__name__} has no path; give one of meristem's plain estimators, or a Network.")
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise ValueError("The data of an estimator are a pair: path(estimator, (X, y), …).")
     check_parameters(estimator)

@@ -1,6 +1,6 @@
 """Methods of every fitted estimator that write it: a model file, an ONNX file, a PyTorch module, a page about it.
 
-Each imports what it needs.
+What needs an extra is imported where it is called.
 """
 
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from meristem.files import save
 from meristem.files.whole import PATHS
 
 
@@ -16,8 +17,6 @@ class Shipping:
 
     def save(self, path: PATHS) -> None:
         """Write the estimator to a file, training state included; `meristem.load(path)` gives it back to the bit."""
-        from meristem.files import save
-
         check_is_fitted(self)
         save(path, self)
 

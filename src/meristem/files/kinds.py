@@ -1,24 +1,20 @@
-"""save and load: one place for every kind of thing that a file holds.
+"""save and load, of every kind of thing that is registered here.
 
     save(path, thing)
     load(path, *, kinds=(), like=None, optimizer=None) → the thing, to the bit
+    register(FileKind("estimator", …))                     one more kind, from the package whose things it holds
 
-    network     a Network, or a population of them (network.py)
-    run         a training that goes on where it was: `meristem.Run` (run.py)
-    estimator   a fitted one (estimator.py)
-    search      a fitted one that found its price (search.py)
-    table       a table's model: the schema of its columns and such an estimator (table.py)
-    model       an Equinox model of one's own (model.py)
-
-Each kind is a file that says how a thing becomes a header and arrays, and back: `pack`, `unpack`. How these become one file is
-in document.py. Nothing in a file is executed; what is wrong with it is a ValueError of one line.
+A FileKind says how a thing becomes a header and arrays, and back; how these become one file is in document.py. Networks
+(network.py), runs (run.py) and Equinox models of one's own (model.py) are registered below; estimators and tables register
+theirs when they are imported, and `meristem.load` (persistence.py) imports them for a file that needs them. Nothing in a file
+is executed; what is wrong with it is a ValueError of one line.
 
 A file is true or refused. `load` asks what things mean, not only how they are written (meaning.py), and `save` reads back what
 it wrote and asks the same before the file takes its place: what is saved can be loaded, and a bad file replaces no good one.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,8 +30,60 @@ from meristem.nn.network import Network
 from meristem.train.objectives import Objective
 from meristem.train.run import Run
 
-ESTIMATOR, SEARCH, TABLE = "estimator", "search", "table"
-KINDS = [network.KIND, run.KIND, ESTIMATOR, SEARCH, TABLE, model.KIND]
+
+class FileKind(NamedTuple):
+    """One kind of file. `unpack` and `check` take the header, the arrays, and the options of `load` that are named here."""
+
+    name: str  # as files have it
+    holds: Callable[[Any], bool]  # whether a thing is of this kind
+    pack: Callable[[Any], tuple[dict[str, Any], Arrays]]  # its header, made of JSON's values, and its arrays
+    unpack: Callable[..., Any]  # the thing; ValueError of one line where its parts do not fit together
+    check: Callable[..., Any]  # raises what `unpack` would, for a file that was just written
+    options: Mapping[str, Callable[[Any], Any]] = {}  # of `load`, each with the value that a thing itself needs
+    not_kept: Callable[[Any], list[str]] = lambda thing: []  # attributes of a thing that no file holds
+
+
+KINDS: dict[str, FileKind] = {}
+
+
+def register(kind: FileKind) -> None:
+    """Make `save` and `load` know a kind of thing."""
+    KINDS[kind.name] = kind
+
+
+register(
+    FileKind(
+        network.KIND,
+        holds=lambda thing: type(thing) is Network,
+        pack=network.pack,
+        unpack=network.unpack,
+        check=network.checked,
+        options={"kinds": lambda thing: [type(thing.body)]},
+    )
+)
+register(
+    FileKind(
+        run.KIND,
+        holds=lambda thing: isinstance(thing, Run),
+        pack=run.pack,
+        unpack=run.unpack,
+        check=run.checked,
+        options={
+            "kinds": lambda thing: [type(thing.best.body), type(thing.recipe.task)],
+            "optimizer": lambda thing: thing.recipe.optimizer,
+        },
+    )
+)
+register(
+    FileKind(
+        model.KIND,
+        holds=lambda thing: isinstance(thing, eqx.Module),  # after those that are modules, too
+        pack=model.pack,
+        unpack=model.unpack,
+        check=model.checked,
+        options={"like": lambda thing: thing},
+    )
+)
 
 
 def save(path: PATHS, thing: Any) -> None:
@@ -48,9 +96,8 @@ def save(path: PATHS, thing: Any) -> None:
     ...     load(f"{folder}/model.safetensors").body.gate.value.shape
     (3, 4)
     """
-    if hasattr(thing, "network_") or hasattr(thing, "estimators_"):
-        for name in not_kept(thing):
-            warnings.warn(f"{name} is not kept in a file: it will be None when this is loaded.", UserWarning, stacklevel=2)
+    for name in kind_of(thing).not_kept(thing):
+        warnings.warn(f"{name} is not kept in a file: it will be None when this is loaded.", UserWarning, stacklevel=2)
     write_whole(path, *packed_file(path, thing))
 
 
@@ -63,83 +110,52 @@ class PackedFile(NamedTuple):
 
 def packed_file(path: PATHS, thing: Any) -> PackedFile:
     """Return what `save` writes to `path`, for whoever writes it; ValueError where the thing cannot be saved."""
-    kind, (header, arrays), ask = _packed(thing)
+    kind = kind_of(thing)
+    header, arrays = kind.pack(thing)
     with naming_file(path, "cannot be saved"):
-        data = packed(kind, arrays, header)
+        data = packed(kind.name, arrays, header)
 
     def check(beside: Path) -> None:
         with naming_file(path, "cannot be saved"):
-            ask(read_back(beside, data, arrays))
+            document = read_back(beside, data, arrays)
+            kind.check(document.header, document.arrays, **{name: value(thing) for name, value in kind.options.items()})
 
     return PackedFile(data, check)
 
 
-def _packed(thing: Any) -> tuple[str, tuple[dict[str, Any], Arrays], Callable[[Document], Any]]:
-    """What kind of thing it is, its header and arrays, and what `load` would ask of them."""
-    if isinstance(thing, Run):
-        own = [type(thing.best.body), type(thing.recipe.task)]
-        return run.KIND, run.pack(thing), lambda found: run.checked(found.header, found.arrays, own, thing.recipe.optimizer)
-    if type(thing) is Network:
-        own = [type(thing.body)]
-        return network.KIND, network.pack(thing), lambda found: network.checked(found.header, found.arrays, own)
-    if hasattr(thing, "network_"):
-        from meristem.files import estimator  # it needs scikit-learn
-
-        return ESTIMATOR, estimator.pack(thing), lambda found: estimator.checked(found.header, found.arrays)
-    if hasattr(thing, "estimators_") and hasattr(thing, "path_"):
-        from meristem.files import search
-
-        return SEARCH, search.pack(thing), lambda found: search.checked(found.header, found.arrays)
-    if isinstance(thing, eqx.Module):
-        return model.KIND, model.pack(thing), lambda found: model.checked(found.header, found.arrays, thing)
-    if hasattr(thing, "schema") and hasattr(thing, "estimator"):
-        from meristem.files import table
-
-        return TABLE, table.pack(thing), lambda found: table.unpack(found.header, found.arrays)
+def kind_of(thing: Any) -> FileKind:
+    """Return the first kind of file that holds a thing; ValueError where none does."""
+    for kind in KINDS.values():
+        if kind.holds(thing):
+            return kind
     raise ValueError(
         f"A {type(thing).__name__} cannot be saved; give a Network, a Run, an Equinox model or an estimator that has been "
         "fitted."
     )
 
 
-def not_kept(thing: Any) -> list[str]:
-    """The parameters of an estimator that no file holds and that are of use only while it learns."""
-    from meristem.files import estimator
-
-    return [name for name in vars(thing) if estimator.is_passing(name, getattr(thing, name))]
-
-
 def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
-    """What `save` wrote, to the bit: a network computes the same, a run goes on as if it had not been interrupted.
-
-    kinds       classes of one's own that the file names: bodies (`meristem.nn.Body`) and objectives
-    like        a model of the same structure, for a file of an Equinox model of one's own: its arrays are replaced
-    optimizer   the optax chain of a run that was trained with one of one's own
+    """What `save` wrote, of the kinds that are registered; see `meristem.load`.
 
     >>> load("nowhere.safetensors")
     Traceback (most recent call last):
     ValueError: 'nowhere.safetensors' does not exist; check the path.
     """
+    return restore(path, read(path), kinds=kinds, like=like, optimizer=optimizer)
+
+
+def restore(path: PATHS, document: Document, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
+    """Return what a document that was read from `path` holds; the options are those of `load`."""
     check_fork()
-    known = _checked(kinds)
-    document = read(path)
-    kind, header, arrays = document.kind, document.header, document.arrays
-    if kind in (ESTIMATOR, SEARCH, TABLE):
-        from meristem.files import estimator, search, table  # they need scikit-learn, and say so
+    options = {"kinds": _checked(kinds), "like": like, "optimizer": optimizer}
     with naming_file(path):
-        if kind not in KINDS:
-            raise ValueError(f"it holds a {kind[:40]!r}, which is none of {', '.join(KINDS)}; give another file.")
-        if like is not None and kind != model.KIND:
-            raise ValueError(f"it holds a {kind}, which needs no like=…; leave it out.")
-        if optimizer is not None and kind != run.KIND:
-            raise ValueError(f"it holds a {kind}, which needs no optimizer=…; leave it out.")
-        if kind == network.KIND:
-            return network.unpack(header, arrays, known)
-        if kind == run.KIND:
-            return run.unpack(header, arrays, known, optimizer)
-        if kind == model.KIND:
-            return model.unpack(header, arrays, like)
-        return {ESTIMATOR: estimator.unpack, SEARCH: search.unpack, TABLE: table.unpack}[kind](header, arrays)
+        if document.kind not in KINDS:
+            raise ValueError(f"it holds a {document.kind[:40]!r}, which is none of {', '.join(KINDS)}; give another file.")
+        kind = KINDS[document.kind]
+        for name in ("like", "optimizer"):
+            if options[name] is not None and name not in kind.options:
+                raise ValueError(f"it holds a {kind.name}, which needs no {name}=…; leave it out.")
+        return kind.unpack(document.header, document.arrays, **{name: options[name] for name in kind.options})
 
 
 def _checked(kinds: Any) -> list[type]:

@@ -26,6 +26,7 @@ from meristem.layers.ops.base import InputOps
 NUMBER, DATE, CATEGORY = "number", "date", "category"
 MISSING, UNSEEN = -1, -2  # codes: the last two places of a table by code
 MOST_TEXTS = 1000  # different texts of a column of categories
+TOO_MANY_TEXTS = f"more than {MOST_TEXTS:,} categories"  # why a column of more is dropped
 OTHERS, GAP = "(other)", "(missing)"
 V = TypeVar("V")
 

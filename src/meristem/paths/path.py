@@ -80,14 +80,15 @@ def path(
     >>> found.table["loss"].shape, found.best().penalty in (1e-3, 1e-1)
     ((4,), True)
     """
-    if hasattr(start, "fit") and hasattr(start, "get_params"):
-        from meristem.estimators.searching import path_of  # scikit-learn is not for everyone
-
+    if hasattr(start, "get_params"):  # an estimator: it says itself how it is trained
+        search = getattr(start, "_path", None)
+        if search is None:
+            raise ValueError(f"A {type(start).__name__} has no path; give one of meristem's plain estimators, or a Network.")
         if recipe is not None or key is not None:
             raise ValueError("recipe and key are a network's; an estimator has its own parameters and random_state.")
-        given: dict[str, Any] = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
-        given |= {"cv": cv, "seeds": seeds, "halving": halving, "together": together, "scoring": scoring}
-        return path_of(start, data, **given, watch=watch, verbose=verbose)
+        grids = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
+        options = {"cv": cv, "seeds": seeds, "halving": halving, "together": together, "scoring": scoring}
+        return search(data, **grids, **options, watch=watch, verbose=verbose)
     if learning_rates is None or key is None or any(isinstance(given, str) for given in (penalties, l2s, dropouts)):
         raise ValueError(
             "Of a network penalties=[…], learning_rates=[…] and key=jax.random.key(0) must be given; numbers, no 'auto'."

@@ -11,7 +11,7 @@ point that left the search early is of fewer epochs, before its networks had set
 compare only points that were trained to their end, unless all left, and `at` takes another only where all of its price left.
 
 The standard error is that of the mean difference to the best point over folds and seeds: what all settings find hard in a fold
-says nothing about which of them is better. Plain data, NumPy alone; pictures/path.py draws it.
+says nothing about which of them is better. Plain data, NumPy alone; picture.py draws it.
 """
 
 from dataclasses import dataclass, field
@@ -166,8 +166,8 @@ class Path:
         )
 
     def plot_path(self, ax: Any = None) -> Any:
-        """Loss and size against the penalty (`meristem.pictures`)."""
-        from meristem.pictures.path import plot_path
+        """Draw loss and size against the penalty and return the Axes of the loss."""
+        from meristem.paths.picture import plot_path
 
         return plot_path(self, ax=ax)
 

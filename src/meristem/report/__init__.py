@@ -5,7 +5,8 @@
 
 evidence.py gathers what is said as plain data (judge, beside, importance); words.py and doubting.py say it in sentences,
 sections.py in sections, figures/ in SVG; page.py is the HTML, style.py how it looks. No script, no network, no matplotlib.
-Above estimators and tables, below commands: estimators and TableModel import it where their `report` is called.
+Below estimators and tables, which import it where their `report` is called: it asks a model, never for its type. scoring.py and
+baselines.py are for tables, too.
 """
 
 from pathlib import Path

@@ -3,7 +3,7 @@
     fitted_beside(judge, X, train=(X, encoded y), …) → Others({"constant": said, "linear": said, "mlp": said}, what time took)
     crossed(judge, X, …)      the same where there are no other rows to learn from: each third is predicted from the two others
 
-Of one class, or of fewer than ten rows, the constant alone. Imports tables/baselines and scikit-learn; evidence and commands
+Of one class, or of fewer than ten rows, the constant alone. Imports baselines and scikit-learn; evidence and commands
 import it.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from meristem.report.baselines import Baseline, baselines
 from meristem.report.judge import CLASS, LABELS, NUMBER, QUANTILES, Judge
-from meristem.tables.baselines import Baseline, baselines
 
 NAMES = {"constant": "constant", "linear": "linear model", "mlp": "MLP of default size"}
 PARTS, LEAST_ROWS = 3, 10

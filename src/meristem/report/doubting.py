@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from meristem.check import many
+from meristem.inputs.field import TOO_MANY_TEXTS
 from meristem.report.evidence import Evidence
 from meristem.report.judge import CLASS, NUMBER
 from meristem.report.numbers import count, figure, listed, rate, share
 from meristem.report.searched import chosen_of
 from meristem.report.words import differs, named, verdict
 from meristem.show.elements import cut
-from meristem.tables.kinds import TOO_MANY
 
 FEW, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # rows; width of an interval (else a quarter)
 LARGE, LITTLE = 10, 0.01  # times the parameters; a gain that is hardly one
@@ -139,8 +139,8 @@ def _of_facts(facts: dict[str, Any]) -> list[str]:
 
 def _dropped(evidence: Evidence) -> list[str]:
     """Columns that were dropped though they may say something: with so many categories."""
-    names = [f"“{cut(name, 40)}”" for name, why in evidence.dropped if why == TOO_MANY]
-    return [f"Columns of {TOO_MANY} are dropped: {_some(names)}. If one matters, give it in fewer."] if names else []
+    names = [f"“{cut(name, 40)}”" for name, why in evidence.dropped if why == TOO_MANY_TEXTS]
+    return [f"Columns of {TOO_MANY_TEXTS} are dropped: {_some(names)}. If one matters, give it in fewer."] if names else []
 
 
 def _of_search(evidence: Evidence) -> list[str]:

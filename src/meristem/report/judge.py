@@ -7,7 +7,7 @@
     number      squared error over that of the mean                   R², the mean over several numbers a row
     quantiles   quantile loss over that of the best constant          where the median is not among them
 
-Of classes the interval is Wilson's, else the bootstrap's. Imports the targets and tables/scoring; evidence imports it.
+Of classes the interval is Wilson's, else the bootstrap's. Imports the targets and scoring; evidence imports it.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.tables.scoring import share_interval
+from meristem.report.scoring import share_interval
 from meristem.targets import Labels, Quantiles
 
 CLASS, LABELS, NUMBER, QUANTILES = "class", "labels", "number", "quantiles"

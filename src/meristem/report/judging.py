@@ -13,9 +13,9 @@ from meristem.report.figures import calibration as calibrated, confusion as conf
 from meristem.report.figures.calibration import Group
 from meristem.report.judge import CLASS, LABELS, NUMBER
 from meristem.report.numbers import count, figure, share
+from meristem.report.scoring import SURE, share_interval
 from meristem.report.section import Section, Table
 from meristem.show.elements import cut
-from meristem.tables.scoring import SURE, share_interval
 
 GROUPS, MOST_CONFUSIONS = 10, 20
 

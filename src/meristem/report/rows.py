@@ -2,7 +2,7 @@
 
     X, judge = checked(model, X, y);  caveats(model, X, judge) → sentences;  digest_of(X, y) → SHA-256
 
-Imports estimators/features and judge; evidence and provenance import it.
+Imports judge; evidence and provenance import it.
 """
 
 import hashlib
@@ -14,15 +14,13 @@ import jax
 import numpy as np
 
 import meristem
-from meristem.estimators import features
 from meristem.inputs import Preprocessor
 from meristem.report.judge import CLASS, Judge
 
 
 def checked(plain: Any, X: Any, y: Any) -> tuple[Any, Judge]:
     """X as the estimator takes it, and what y is; raises ValueError of one line where they do not fit."""
-    X, y = features.checked_with(plain, X, y, reset=False)
-    y = plain._validated_target(y)
+    X, y = plain._checked_rows(X, y, reset=False)
     targets = plain._targets_
     columns = y.shape[1] if y.ndim == 2 else 1
     expected = targets.n_out // len(targets.levels) if hasattr(targets, "levels") else targets.n_out

@@ -10,14 +10,13 @@ from collections.abc import Callable
 import numpy as np
 
 from meristem.check import many
-from meristem.estimators.repr import networks_of
 from meristem.report import glossary, judging, provenance, searched, using
 from meristem.report.evidence import Evidence
 from meristem.report.figures import growth, importance, score
 from meristem.report.numbers import count, figure, rate, span
 from meristem.report.section import Section, Table
 from meristem.report.words import differs, verdict
-from meristem.show.card import gallery
+from meristem.show.card import gallery, networks_of
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # that are shown; rows of a table
 

@@ -7,7 +7,8 @@
 Colors are those of the text around it, so that it is read on white and on black. Estimators, paths and reports import it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from meristem.check import many
 from meristem.nn.network import Network
@@ -32,6 +33,13 @@ def card(facts: Mapping[str, str], networks: Mapping[str, Network], *, title: st
     line = el("div", *(el("span", el("b", value), f" {name}", style=FACT) for name, value in facts.items()))
     heading = [el("div", title)] if title else []
     return render(el("div", *heading, line, gallery(networks), class_="meristem-card", style=BOX))
+
+
+def networks_of(members: Sequence[Any]) -> dict[str, Network]:
+    """Return the networks of fitted estimators by caption; a single one has none."""
+    if len(members) == 1:
+        return {"": members[0].network_}
+    return {f"{place}: {many(member.n_parameters_, 'parameter')}": member.network_ for place, member in enumerate(members, 1)}
 
 
 def gallery(networks: Mapping[str, Network], *, name: str | None = None) -> Element:

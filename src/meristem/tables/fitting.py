@@ -25,15 +25,15 @@ import meristem
 from meristem.check import check_number, check_size, many, short, unknown
 from meristem.inputs.field import NUMBER
 from meristem.inputs.preprocessor import TooLargeError
+from meristem.report.baselines import baselines
+from meristem.report.scoring import in_words, scored
 from meristem.tables.answers import answers
-from meristem.tables.baselines import baselines
 from meristem.tables.coding import feature_blocks, features
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.limit import Limit
 from meristem.tables.model import MEDIAN, TableModel
 from meristem.tables.pace import Trying, paced
 from meristem.tables.reading import tabled
-from meristem.tables.scoring import in_words, scored
 from meristem.tables.split import TableSplit
 from meristem.tables.table import Table
 from meristem.tables.target import CLASS

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meristem.inputs.field import CATEGORY, DATE, MOST_TEXTS, NUMBER
+from meristem.inputs.field import CATEGORY, DATE, NUMBER, TOO_MANY_TEXTS
 from meristem.tables.column import Column
 
 DROPPED = "dropped"  # beside the kinds of a field
-TOO_MANY = f"more than {MOST_TEXTS:,} categories"
 STRAYS = 0.01  # of the values, that may be something else than the rest
 
 
@@ -52,7 +51,7 @@ def kind_of(column: Column) -> Kind:
             comma = ", " if kind == NUMBER and not strays else "; "
             return Kind(kind, comma.join(part for part in (words, strays, gaps) if part))
     if column.codes is None:
-        return Kind(DROPPED, TOO_MANY)
+        return Kind(DROPPED, TOO_MANY_TEXTS)
     n = len(np.unique(column.codes[column.codes >= 0]))
     gaps = f", {column.n_missing:,} missing" if column.n_missing else ""
     return Kind(CATEGORY, f"{n:,} {'category' if n == 1 else 'categories'}{gaps}")

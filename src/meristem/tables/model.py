@@ -4,7 +4,7 @@
     model.save(path)  model.to_onnx(path)  model.to_torch(), of model.codes(frame)  model.report(path)
 
 A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not know are ignored; what of the
-others is unlike those it was made from, `doubts` says. Imports coding; fitting, files and commands import it.
+others is unlike those it was made from, `doubts` says. Imports coding and report; fitting, table_file and commands import it.
 """
 
 import json
@@ -18,14 +18,15 @@ import numpy as np
 
 from meristem.check import cut, many
 from meristem.estimators.repr import size_card
+from meristem.files import save
 from meristem.files.whole import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.field import CATEGORY
+from meristem.report.scoring import in_words, scored
 from meristem.tables.answers import answers
 from meristem.tables.coding import absent, codes, differences, feature_blocks
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import tabled
-from meristem.tables.scoring import in_words, scored
 from meristem.tables.table import Table
 from meristem.tables.target import CLASS
 
@@ -128,8 +129,6 @@ class TableModel:
 
     def save(self, path: PATHS) -> None:
         """Write the whole of it to a file; `meristem.load(path)` gives it back."""
-        from meristem.files import save
-
         save(path, self)
 
     def to_onnx(self, path: PATHS) -> Path:

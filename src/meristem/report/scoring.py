@@ -2,7 +2,8 @@
 
     scored("class", [0, 1, 1], [0, 1, 0]) → {"measure": "accuracy", "value": 0.667, "low": 0.208, "high": 0.939}
 
-Of classes Wilson's interval for a share; of numbers the bootstrap's, from a seed. Imports NumPy.
+Of classes Wilson's interval for a share; of numbers the bootstrap's, from a seed. Imports NumPy; tables
+import it, too.
 """
 
 from typing import Any

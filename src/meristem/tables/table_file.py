@@ -1,27 +1,27 @@
-"""A table's model as data: the schema of its columns, what is known of it, and the estimator that found its price.
+"""The file of a table's model: the schema of its columns, what is known of it, and the estimator that found its price.
 
-    header   {"encoding": {…}, "target": "price", "task": "number", "facts": {…}, "search": the header of search.py}
-    arrays   those of search.py
+    header   {"encoding": {…}, "target": "price", "task": "number", "facts": {…}, "search": the header of a search}
+    arrays   those of the search                                                        see estimators/search_file.py
 
-Imports scikit-learn, through search.py.
+The package imports it, so that the kind is registered.
 """
 
 from typing import Any
 
-from meristem.files import search
+from meristem.estimators import search_file
+from meristem.files import FileKind, register
 from meristem.files.arrays import Arrays
-from meristem.files.facts import check_facts
 from meristem.inputs import Schema
+from meristem.tables.facts import check_facts
 from meristem.tables.model import TableModel
 from meristem.tables.target import CLASS, TASKS
 
-KIND = "table"
 ENTRIES = ["encoding", "target", "task", "facts", "search"]
 
 
 def pack(model: TableModel) -> tuple[dict[str, Any], Arrays]:
     """A model's header, made of JSON's values, and its arrays."""
-    header, arrays = search.pack(model.estimator)
+    header, arrays = search_file.pack(model.estimator)
     own = {"encoding": model.schema.as_json(), "target": model.target, "task": model.task, "facts": model.facts}
     return own | {"search": header}, arrays
 
@@ -30,7 +30,7 @@ def unpack(header: Any, arrays: Arrays) -> TableModel:
     """The model, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
     if set(header) != set(ENTRIES):
         raise ValueError("it does not hold what a table's model is made of.")
-    schema, estimator = Schema.of_json(header["encoding"]), search.unpack(header["search"], arrays)
+    schema, estimator = Schema.of_json(header["encoding"]), search_file.unpack(header["search"], arrays)
     is_whole = isinstance(header["target"], str) and isinstance(header["task"], str) and header["task"] in TASKS
     if not is_whole or hasattr(estimator, "predict_proba") != (header["task"] == CLASS):
         raise ValueError("its target and its estimator do not fit together.")
@@ -40,3 +40,6 @@ def unpack(header: Any, arrays: Arrays) -> TableModel:
     expected = {"target": header["target"], "task": header["task"], "classes": labels, "inputs": len(schema.features)}
     check_facts(header["facts"], expected)
     return TableModel(schema, estimator, header["target"], header["task"], header["facts"])
+
+
+register(FileKind("table", holds=lambda thing: isinstance(thing, TableModel), pack=pack, unpack=unpack, check=unpack))

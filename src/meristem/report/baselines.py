@@ -4,7 +4,7 @@
 
 Inputs are filled and scaled as an estimator's are; numbers to predict are standardized. An MLP ends as scikit-learn's does,
 when ten epochs were no better, or with its time; where time is short, fewer rows are taken, and `lacks` says so in words.
-Imports scikit-learn.
+Imports scikit-learn; beside and tables/fitting import it.
 """
 
 import time

@@ -4,7 +4,7 @@
 
 A schema is a Kind, or an object whose names have schemas of their own; `Maybe` may be null, `Each` is a list, `Named` an object
 of any names. REQUIRED is what something reads; OPTIONAL has its form where it is there; other facts may be anything.
-tables/fitting.py writes them; table.py asks this when a model is loaded or saved. Imports check.
+fitting.py writes them; table_file.py asks this when a model is loaded or saved. Imports check.
 """
 
 import math

@@ -1,45 +1,35 @@
-"""Fitted estimators as data: parameters, what was learned, and the whole training state, so that training can go on.
+"""The file of a fitted estimator: parameters, what was learned, and the whole training state, so that training can go on.
 
     header   {"estimator": "TunnelClassifier", "parameters": {…}, "learned": {…}, "feature_names": null,
-              "network": {…}, "state": {…}, "targets": {…}}       see network.py, state.py and meristem.targets
+              "network": {…}, "state": {…}, "targets": {…}}       see files/network.py, files/state.py, targets
     arrays   network.…, state.…, targets.…, scaling.…, history.NAME
 
 Parameters keep their value, numbers of NumPy as numbers. Callbacks and random generators are not kept: they come back as None,
 and `save` warns of it. What else has no plain form is refused, with what to do. A subclass that adds nothing comes back as the
-class of which it is one; others are refused. Imports scikit-learn.
+class of which it is one; others are refused. A class registers itself with `@registered`. classifiers, regressors, cv and
+search_file import it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from meristem import estimators
 from meristem.check import cut, many, unknown
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.base import HISTORY, Growing
 from meristem.estimators.parameters import parameters_of
 from meristem.estimators.settings import Settings
-from meristem.files import network, state
+from meristem.files import FileKind, network, register, state
 from meristem.files.arrays import Arrays, on_device, with_prefix, without_prefix
 from meristem.files.meaning import is_finite
 from meristem.inputs import Inputs, Preprocessor
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 
 E = TypeVar("E", bound=Settings)
-KINDS: dict[str, type[Growing]] = {
-    kind.__name__: kind
-    for kind in (
-        estimators.TunnelClassifier,
-        estimators.BuddingClassifier,
-        estimators.HighwayClassifier,
-        estimators.TunnelRegressor,
-        estimators.BuddingRegressor,
-        estimators.HighwayRegressor,
-    )
-}
+ESTIMATORS: dict[str, type[Settings]] = {}  # those that files may name
 ENTRIES = ["estimator", "parameters", "learned", "feature_names", "network", "state", "targets"]
 LEARNED = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
 LATER = ["n_samples_seen_", "predictability_", "input_dropout_", "penalty_", "n_parameters_"]  # not in the first files
@@ -58,8 +48,13 @@ BOOKKEEPING = {
     "__abstractmethods__",
     "__parameters__",
     "_abc_impl",
-    *(f"set_{method}_request" for method in ("fit", "partial_fit", "predict", "score")),  # scikit-learn's, of every class
 }
+
+
+def registered(kind: type[E]) -> type[E]:
+    """Let files name a class of estimators: what is saved of it comes back as one."""
+    ESTIMATORS[kind.__name__] = kind
+    return kind
 
 
 def _whole(least: int) -> Callable[[str, Any], None]:
@@ -94,13 +89,14 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     """A fitted estimator's header, made of JSON's values, and its arrays.
 
     >>> from sklearn.datasets import load_iris
+    >>> from meristem.estimators import TunnelClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = estimators.TunnelClassifier(width=16, depth=2, random_state=0).partial_fit(X, y, classes=[0, 1, 2])
+    >>> model = TunnelClassifier(width=16, depth=2, random_state=0).partial_fit(X, y, classes=[0, 1, 2])
     >>> same = unpack(*pack(model))
     >>> bool((same.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
-    kind = kind_of(estimator, KINDS)
+    kind = registered_base(estimator)
     if getattr(estimator, "_state_", None) is None:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: it has not been fitted.")
     check_says_numbers(estimator)
@@ -136,7 +132,7 @@ def checked(header: Any, arrays: Arrays) -> Growing:
     off = [name for name in arrays if name.partition(".")[0] not in PARTS]
     if off:
         raise ValueError(f"it has unknown arrays: {off[:3]}.")
-    estimator = made(header, KINDS)
+    estimator = unfitted(header, Growing)
     estimator.network_ = network.checked(header["network"], without_prefix("network", arrays))
     estimator._state_ = state.checked(header["state"], without_prefix("state", arrays))
     estimator._targets_ = unpack_targets(header["targets"], without_prefix("targets", arrays))
@@ -158,12 +154,12 @@ def checked(header: Any, arrays: Arrays) -> Growing:
     return estimator
 
 
-def kind_of(estimator: Any, kinds: Mapping[str, type[E]]) -> type[E]:
-    """The class of ours that it comes back as: its own, or that of which it is a subclass that adds nothing but a name."""
+def registered_base(estimator: E) -> type[E]:
+    """The class that it comes back as: its own, or that of which it is a subclass that adds nothing but a name."""
     own = type(estimator)
-    base = next((kind for kind in own.__mro__ if kinds.get(kind.__name__) is kind), None)
+    base = next((kind for kind in own.__mro__ if ESTIMATORS.get(kind.__name__) is kind), None)
     if base is None:
-        raise ValueError(f"A {own.__name__} cannot be saved; give one of {', '.join(kinds)}.")
+        raise ValueError(f"A {own.__name__} cannot be saved; give one of {', '.join(ESTIMATORS)}.")
     between = own.__mro__[: own.__mro__.index(base)]
     added = [name for kind in between for name in vars(kind) if name not in BOOKKEEPING and not _is_request(name)]
     others = [kind for kind in own.__mro__ if kind not in base.__mro__ and kind not in between]
@@ -181,8 +177,9 @@ def _is_request(name: str) -> bool:
     return name.startswith("set_") and name.endswith("_request")
 
 
-def made(header: Any, kinds: Mapping[str, type[E]]) -> E:
-    """An estimator of one of these kinds that is not fitted, with the parameters of the header."""
+def unfitted(header: Any, base: type[E]) -> E:
+    """An estimator of a registered subclass of `base` that is not fitted, with the parameters of the header."""
+    kinds = {name: kind for name, kind in ESTIMATORS.items() if issubclass(kind, base)}
     if not isinstance(header["estimator"], str) or header["estimator"] not in kinds:
         raise unknown("estimator", cut(str(header["estimator"]), 40), list(kinds))
     kind = kinds[header["estimator"]]
@@ -267,6 +264,11 @@ def packed_parameters(estimator: E, kind: type[E]) -> dict[str, Any]:
     return found
 
 
+def not_kept(estimator: Settings) -> list[str]:
+    """The parameters of an estimator that no file holds."""
+    return [name for name in vars(estimator) if is_passing(name, getattr(estimator, name))]
+
+
 def is_passing(name: str, value: Any) -> bool:
     """Whether a parameter is of use only while it learns: `save` warns that it is not kept.
 
@@ -319,3 +321,15 @@ def unplain(value: Any) -> Any:
     if set(value) == {"array", "type"} and str(value["type"])[:2] in ARRAYS:
         return np.array(unplain(value["array"]), dtype=value["type"])
     raise ValueError(f"a parameter is not as it is written: {cut(str(value), 60)}.")
+
+
+register(
+    FileKind(
+        "estimator",
+        holds=lambda thing: isinstance(thing, Growing) and hasattr(thing, "network_"),
+        pack=pack,
+        unpack=unpack,
+        check=checked,
+        not_kept=not_kept,
+    )
+)

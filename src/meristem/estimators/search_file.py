@@ -1,45 +1,36 @@
-"""Fitted estimators that found their price, as data: what was chosen, the table of the search, and every network of the bag.
+"""The file of an estimator that found its price: what was chosen, the table of the search, and every network of the bag.
 
     header   {"estimator": "TunnelClassifierCV", "parameters": {…}, "chosen": {"penalty": …, "l2": …, "dropout": …},
-              "seconds": 12.3, "members": [the header of each plain estimator]}                       see estimator.py
+              "seconds": 12.3, "members": [the header of each plain estimator]}                       see estimator_file.py
     arrays   table.NAME [members of the search], layer_sizes, member_0.…, member_1.…
 
-The networks of the search that are not in the bag are not kept: a path that comes from a file has its table alone.
+The networks of the search that are not in the bag are not kept: a path that comes from a file has its table alone. The package
+imports it, so that the kind is registered; tables/table_file.py does too.
 """
 
 from typing import Any
 
 import numpy as np
 
-from meristem import estimators
+from meristem.estimators import estimator_file
 from meristem.estimators.cv import CrossValidated
-from meristem.files import estimator
+from meristem.files import FileKind, register
 from meristem.files.arrays import Arrays, with_prefix, without_prefix
 from meristem.files.meaning import is_finite
 from meristem.paths.members import COLUMNS, KNOBS
 from meristem.paths.result import Path, Point
 
-KIND = "search"
-KINDS: dict[str, type[CrossValidated]] = {
-    kind.__name__: kind
-    for kind in (
-        estimators.TunnelClassifierCV,
-        estimators.BuddingClassifierCV,
-        estimators.TunnelRegressorCV,
-        estimators.BuddingRegressorCV,
-    )
-}
 ENTRIES = ["estimator", "parameters", "chosen", "seconds", "members"]
 TABLE = {*COLUMNS, "loss", "error", "n_parameters", "soft_size", "hard_size", "epochs", "finished"}
 
 
 def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
     """A fitted estimator's header, made of JSON's values, and its arrays."""
-    kind = estimator.kind_of(model, KINDS)
-    packed = [estimator.pack(member) for member in model.estimators_]
+    kind = estimator_file.registered_base(model)
+    packed = [estimator_file.pack(member) for member in model.estimators_]
     header = {
         "estimator": kind.__name__,
-        "parameters": estimator.packed_parameters(model, kind),
+        "parameters": estimator_file.packed_parameters(model, kind),
         "chosen": {"penalty": model.penalty_, "l2": model.l2_, "dropout": model.input_dropout_},
         "seconds": float(model.path_.seconds),
         "members": [head for head, _ in packed],
@@ -53,7 +44,7 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
     """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
     model, path, chosen, packed = checked(header, arrays)
-    members = [estimator.unpack(*one) for one in packed]
+    members = [estimator_file.unpack(*parts) for parts in packed]
     with np.errstate(invalid="ignore"):  # the loss of one that diverged is no number
         model._keep(path, chosen, members)
     return model
@@ -63,11 +54,11 @@ def checked(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, l
     """The estimator before it is fitted, its path, the point that was chosen, and the header and arrays of each network."""
     if not isinstance(header, dict) or set(header) != set(ENTRIES):
         raise ValueError("it does not hold what a search is made of.")
-    model = estimator.made(header, KINDS)
+    model = estimator_file.unfitted(header, CrossValidated)
     if not isinstance(header["members"], list) or not header["members"]:
         raise ValueError("its bag is empty.")
     packed = [(head, without_prefix(f"member_{number}", arrays)) for number, head in enumerate(header["members"])]
-    members = [estimator.checked(*one) for one in packed]
+    members = [estimator_file.checked(*parts) for parts in packed]
     if any(type(member) is not model._plain for member in members):
         raise ValueError(f"its bag holds others than {model._plain.__name__}.")
     if any(_said(head) != _said(header["members"][0]) for head in header["members"]):
@@ -100,3 +91,15 @@ def _path(table: Arrays, layers: Any, seconds: Any) -> Path:
     if layers is None or layers.ndim != 2 or len(layers) != len(table["loss"]) or layers.dtype.kind != "f":
         raise ValueError("its sizes by layer are not those of its table.")
     return Path(table, (), layers, seconds)
+
+
+register(
+    FileKind(
+        "search",
+        holds=lambda thing: isinstance(thing, CrossValidated) and hasattr(thing, "estimators_"),
+        pack=pack,
+        unpack=unpack,
+        check=checked,
+        not_kept=estimator_file.not_kept,
+    )
+)
