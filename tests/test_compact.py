@@ -391,12 +391,23 @@ def one_of_each_kind() -> CompactNetwork:
     )
 
 
-def test_one_sample_batches_and_derivatives():
-    """`vmap` takes a way of its own through the layers; with derivatives it takes the usual one."""
-    small = one_of_each_kind()
+def one_over_positions() -> CompactNetwork:
+    """The kinds of layers on values at positions."""
+    rng = np.random.default_rng(0)
+    first, second = (floats(rng.normal(size=shape) / 2) for shape in ((4, 5, 3), (3, 4)))
+    return CompactNetwork((layers.Convolution(first, jnp.ones(4)), layers.Mean(4, (6,)), layers.Affine(second, None)), (6,))
+
+
+def test_no_kind_of_layer_is_missing():
     ours = {kind for kind in layers.Layer.__subclasses__() if kind.__module__.startswith("meristem.")}
-    assert set(map(type, small.layers)) == ours
-    x = floats(np.random.default_rng(1).normal(size=(4, 5)))
+    assert {type(layer) for small in (one_of_each_kind(), one_over_positions()) for layer in small.layers} == ours
+
+
+@pytest.mark.parametrize("make", [one_of_each_kind, one_over_positions])
+def test_one_sample_batches_and_derivatives(make):
+    """`vmap` takes a way of its own through the layers; with derivatives it takes the usual one."""
+    small = make()
+    x = floats(np.random.default_rng(1).normal(size=(4, 5, *small.positions)))
 
     def total(one):
         return lambda sample: (one(sample) ** 2).sum()
@@ -406,8 +417,8 @@ def test_one_sample_batches_and_derivatives():
         alone, plain = jnp.stack([small(sample) for sample in x]), jnp.stack([jax.grad(total(small.columns))(s) for s in x])
         batches = (
             jax.vmap(small)(x),
-            jax.vmap(small, 1, 1)(x.T).T,
-            jax.vmap(jax.vmap(small))(x.reshape(2, 2, -1)).reshape(4, -1),
+            jax.vmap(small, 1, 1)(jnp.moveaxis(x, 0, 1)).T,
+            jax.vmap(jax.vmap(small))(x.reshape(2, 2, *x.shape[1:])).reshape(4, -1),
         )
         gradients = jax.vmap(jax.grad(total(small)))(x), jax.grad(lambda x: jax.vmap(total(small))(x).sum())(x)
         return (alone, batches), (plain, gradients)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meristem import hard_size, layer_sizes, soft_size, trainable
-from meristem.nn import Budding, Highway, Network, Plain, Residual, Tunnel
+from meristem.nn import Budding, Highway, Network, Plain, Residual, Tunnel, structure
 from meristem.nn.axes import depths, half_norm
 from meristem.nn.network import BODIES
 from meristem.train.cost import cost

@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from meristem.nn.narrow import without_trunk
 
 from meristem import Data, Recipe, fit, load, reference as ref, save
 from meristem.compact import compact
@@ -14,7 +13,8 @@ from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft
 from meristem.data.spirals import two_spirals
 from meristem.gate import fully_open
 from meristem.layers.layer import Affine, Pick
-from meristem.nn import Network
+from meristem.nn import Network, structure
+from meristem.nn.compaction import on_open_places, trunk_gates
 from meristem.pictures import plot_structure
 from meristem.show.describe import describe
 from meristem.train.settle import hard_cost
@@ -107,7 +107,8 @@ def counts(layers) -> tuple[int, int]:
 @pytest.mark.parametrize("seed", range(4))
 def test_prices_of_hard_gates_are_what_is_left_layer_by_layer(body, seed):
     network = create(body, hard=True, seed=seed)
-    narrow, dims = without_trunk(network)
+    narrow, places = on_open_places(network, network.axes(), trunk_gates(network.axes()))
+    dims = places["trunk"]
     inputs = int(network.features.is_open.sum())
     ends = [Affine(np.ones((len(dims), inputs)), None), Affine(np.ones((2, len(dims))), np.ones(2))]
     parameters, products = counts([*narrow.body.compact_layers(), *ends])
@@ -180,9 +181,9 @@ def test_units_on_closed_dimensions_are_neither_counted_nor_shown(body):
     depth, there = BODIES[body]["depth"], int((TRUNK > 0).sum())
     assert int(hard_size(network)) == depth * there
     inputs = jax.vmap(network.embedded)(X)
-    shown = network.body.structure(inputs).values
+    shown = structure(network.body, inputs).values
     np.testing.assert_allclose(shown.sum(1), layer_sizes(network, X), rtol=1e-5)
-    assert (shown > 0).sum() == (network.body.structure().values > 0).sum() == depth * there
+    assert (shown > 0).sum() == (structure(network.body).values > 0).sum() == depth * there
     rows, title = describe(network).rows, plot_structure(network, X=X, ax=Figure().subplots()).get_title()
     assert all(row[1].split(" of ")[0] == str(there) for row in rows[:depth])
     if body == "tunnel":

@@ -213,8 +213,8 @@ def part_class(entry: str, name: Any, kinds: Kinds) -> type[Part]:
     classes = Part.registry | {part_name(kind): kind for kind in kinds if issubclass(kind, Part)}
     if not isinstance(name, str) or name not in classes:
         raise ValueError(
-            f"{entry}={str(name)[:40]!r} is not known, only {', '.join(classes)}; import the module that defines the class, or "
-            "give it: load(path, kinds=[…])."
+            f"{entry}={str(name)[:40]!r} is not known; import the module that defines the class, or give it: "
+            f"load(path, kinds=[…]). There are {', '.join(classes)}."
         )
     return classes[name]
 

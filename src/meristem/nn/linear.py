@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.check import check_size
-from meristem.layers.layer import Affine, Convolution, Layer
+from meristem.layers.layer import Affine, Convolution, Layer, Mean
 from meristem.memory import check_room
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare
 from meristem.nn.part import Part
@@ -63,12 +63,10 @@ class Linear(Part):
         return y if self.bias is None else y + self.bias.reshape(-1, *[1] * (y.ndim - 1))
 
     def axes(self) -> Axes:
-        weight = ArrayAxes(("out", "in"), MAP, math.prod(self.positions))
-        return Axes(declare(self, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
+        return _axes(self, math.prod(self.positions))
 
     def compact_layers(self) -> list[Layer]:
-        weight = np.asarray(self.weight, np.float64)
-        bias = None if self.bias is None else np.asarray(self.bias, np.float64)
+        weight, bias = _on_host(self)
         if not self.positions:
             return [Affine(weight, bias)]
         return [Convolution(weight.reshape(*weight.shape, *[1] * len(self.positions)), bias)]
@@ -84,3 +82,32 @@ class Linear(Part):
     @property
     def n_out(self) -> int:
         return self.weight.shape[-2]
+
+
+class PooledLinear(Linear):
+    """y = W x̄ (+ b) of the mean x̄ over all positions: [in, time] → [out], a head after convolutions.
+
+    >>> import jax
+    >>> PooledLinear(2, 3, positions=(5,), key=jax.random.key(0))(jax.numpy.ones((2, 5))).shape
+    (3,)
+    """
+
+    def __call__(self, x: Float[Array, "in ..."]) -> Float[Array, " out"]:
+        return super().__call__(x.mean(tuple(range(1, x.ndim))))
+
+    def axes(self) -> Axes:
+        return _axes(self, 1)
+
+    def compact_layers(self) -> list[Layer]:
+        weight, bias = _on_host(self)
+        return [Mean(weight.shape[1], self.positions), Affine(weight, bias)]
+
+
+def _axes(linear: Linear, positions: int) -> Axes:
+    weight = ArrayAxes(("out", "in"), MAP, positions)
+    return Axes(declare(linear, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
+
+
+def _on_host(linear: Linear) -> tuple[np.ndarray, np.ndarray | None]:
+    """Weight and bias in double precision."""
+    return np.asarray(linear.weight, np.float64), None if linear.bias is None else np.asarray(linear.bias, np.float64)

@@ -1,0 +1,175 @@
+"""What the library does for any body by its declaration alone: one function for each promise, of networks trained once.
+
+train(create, data) → Trained          create(key) → Network; data [n, …] with targets 0 and 1
+for check in CHECKS: check(trained, folder)
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from exporting import assert_close, everywhere
+from filing import alike
+from meristem import Data, Recipe, fit, hard_size, load, save
+from meristem.compact import compact
+from meristem.compact.inference import outputs
+from meristem.compact.report import multiply_adds
+from meristem.complexity import soft_multiply_adds, soft_parameters
+from meristem.gate import Confined, is_confined
+from meristem.nn import Network
+from meristem.nn.compaction import trunk_gates
+from meristem.pictures import plot_structure
+from meristem.show.describe import describe
+from meristem.train.dispatch import run_epoch
+from meristem.train.live import what_is_open
+from meristem.train.packing import unpack
+from meristem.train.run import Run
+from meristem.train.samples import prepare
+from meristem.train.settle import hard_cost
+
+RECIPE = Recipe(batch_size=20, price="parameters", settle=True, follow=True, patience=5, depth_decay=1.0)
+KEY = jax.random.key(0)
+EPOCHS = 60
+
+
+class Trained(NamedTuple):
+    create: Callable[[Any], Network]
+    data: Data
+    run: Run
+
+
+def sequences(time: int) -> Data:
+    """Two signals over time; 1 where the first jumps up by more than one somewhere."""
+    x = np.random.default_rng(0).normal(size=(200, 2, time)).astype(np.float32) * 0.7
+    return Data(x, (np.diff(x[:, 0], axis=1).max(1) > 1.3).astype(np.float32))
+
+
+def train(create: Callable[[Any], Network], data: Data) -> Trained:
+    with jax.numpy_rank_promotion("raise"):
+        run = fit(create(KEY), data, learning_rate=0.02, penalty=3e-3, key=KEY, recipe=RECIPE, max_epochs=EPOCHS)
+    return Trained(create, data, run)
+
+
+def trained_once(create: Callable[[Any], Network], data: Data) -> Any:
+    """A fixture: `train` once for all tests of a file."""
+    return pytest.fixture(scope="module", name="trained")(lambda: train(create, data))
+
+
+def it_trains(trained: Trained, folder: Path) -> None:
+    history, constant = trained.run.history, min(np.mean(trained.data.y), 1 - np.mean(trained.data.y))
+    assert history["error"][-1] < 0.6 * constant, "more is learned than which target is more frequent"
+    np.testing.assert_allclose(history["soft_size"], history["layer_sizes"].sum(1), rtol=1e-6)
+
+
+def it_settles(trained: Trained, folder: Path) -> None:
+    sizes, network = trained.run.history["hard_size"], trained.run.best
+    assert 0 < sizes[-1] < sizes.max() and int(hard_size(network)) == sizes[trained.run.best_epoch - 1]
+    soft = trained.run.history["hard_cost"]
+    assert soft[-1] < 0.8 * soft.max()
+
+
+def it_trains_in_a_population(trained: Trained, folder: Path) -> None:
+    keys, penalty = jax.random.split(KEY, 3), np.array([1e-4, 3e-3, 1.0])
+    networks = jax.vmap(trained.create)(keys)
+    settings = {"learning_rate": 0.02, "penalty": penalty, "key": keys, "recipe": RECIPE, "max_epochs": 20}
+    run = fit(networks, trained.data, together=True, **settings)
+    costs = run.history["hard_cost"][-1]
+    assert costs[0] > costs[1] > costs[2] and [member.last.members for member in run.each()] == [()] * 3
+
+
+def it_is_priced(trained: Trained, folder: Path) -> None:
+    network, gates = everything_open(trained.create(KEY))
+    stored = sum(leaf.size for leaf in jax.tree.leaves(network)) - gates
+    sample = jnp.zeros(network.input_shape)
+    assert float(soft_parameters(network)) == stored
+    assert float(soft_multiply_adds(network)) == multiply_adds(network, sample)
+    units = sum(values.size for values in trunk_gates(network.axes()).values()) + int(hard_size(network))
+    assert float(network.priced(sample)[1]) == units
+    slopes = eqx.filter_grad(lambda n: soft_parameters(n) + soft_multiply_adds(n) + n.priced(sample)[1])(network)
+    assert all((node.value > 0).all() for node in jax.tree.leaves(slopes, is_leaf=is_confined) if is_confined(node))
+
+
+def it_keeps_a_budget(trained: Trained, folder: Path) -> None:
+    budget = 0.4 * trained.run.history["hard_cost"].max()
+    settings = {"learning_rate": 0.02, "key": KEY, "recipe": RECIPE, "max_epochs": EPOCHS}
+    run = fit(trained.create(KEY), trained.data, budget=budget, **settings)
+    assert compact(run.best).n_parameters <= float(hard_cost(run.best, RECIPE)) <= budget
+
+
+def its_steps_follow_its_size(trained: Trained, folder: Path) -> None:
+    run, data = trained.run, trained.data
+    state = eqx.tree_at(lambda s: (s.plateau.stage, s.epoch), run.state, (jnp.asarray(2), jnp.asarray(7)))
+    live = what_is_open(state, run.knobs, run.recipe)
+    assert live is not None and len(live.indices) >= 2
+    prepared = prepare(data, run.last, run.recipe.task)
+    both = [run_epoch(state, prepared, run.knobs, replace(RECIPE, follow=follow)) for follow in (True, False)]
+    (small, small_info), (whole, whole_info) = [(after, unpack(info)) for after, info in both]
+    x = jnp.asarray(data.x)
+    assert_close(np.asarray(jax.vmap(small.network)(x)), np.asarray(jax.vmap(whole.network)(x)))
+    np.testing.assert_allclose(small_info.loss, whole_info.loss, rtol=1e-4)
+    np.testing.assert_allclose(small_info.layer_sizes, whole_info.layer_sizes, rtol=1e-4)
+
+
+def it_compacts_exactly(trained: Trained, folder: Path) -> None:
+    network, x = trained.run.best, jnp.asarray(trained.data.x)
+    small, expected = compact(network), jax.vmap(network)(x)
+    assert_close(np.asarray(jax.vmap(small)(x)), np.asarray(expected))
+    assert_close(outputs(small, np.asarray(trained.data.x)), np.asarray(expected))
+    assert small.n_parameters < 0.8 * sum(leaf.size for leaf in jax.tree.leaves(network))
+
+
+def it_is_exported(trained: Trained, folder: Path) -> None:
+    expected = np.asarray(jax.vmap(trained.run.best)(jnp.asarray(trained.data.x)))
+    for got in everywhere(trained.run.best, np.asarray(trained.data.x)):
+        assert_close(got, expected)
+
+
+def it_is_saved_loaded_and_resumed(trained: Trained, folder: Path) -> None:
+    save(folder / "network", trained.run.best)
+    assert alike(load(folder / "network"), trained.run.best)
+    settings = {"learning_rate": 0.02, "penalty": 3e-3, "key": KEY, "recipe": RECIPE}
+    save(folder / "run", fit(trained.create(KEY), trained.data, max_epochs=6, **settings))
+    resumed = fit(load(folder / "run"), trained.data, max_epochs=EPOCHS)
+    beginning = fit(fit(trained.create(KEY), trained.data, max_epochs=6, **settings), trained.data, max_epochs=EPOCHS)
+    assert alike(resumed.state, beginning.state) and alike(resumed.best, beginning.best)
+
+
+def it_is_drawn_and_described(trained: Trained, folder: Path) -> None:
+    axes = plot_structure(trained.run.best, ax=Figure().subplots())
+    name = type(trained.run.best.body).__name__
+    assert axes.get_title().startswith(f"{name} network") and len(axes.patches) + len(axes.collections) > 0
+    lines, columns, rows = describe(trained.run.best)
+    assert "in its compact form" in lines[-1] and any("trunk" in line for line in lines)
+    assert columns[1] == "open units" and len(rows) >= len(trained.run.history["layer_sizes"][0])
+
+
+CHECKS = [
+    it_trains,
+    it_settles,
+    it_trains_in_a_population,
+    it_is_priced,
+    it_keeps_a_budget,
+    its_steps_follow_its_size,
+    it_compacts_exactly,
+    it_is_exported,
+    it_is_saved_loaded_and_resumed,
+    it_is_drawn_and_described,
+]
+
+
+def everything_open(network: Network) -> tuple[Network, int]:
+    """The network with every gate at 1, and how many numbers of it are not shipped: the gates of trunks."""
+
+    def opened(node: Any) -> Any:
+        return Confined(jnp.ones_like(node.value)) if is_confined(node) else node
+
+    whole = jax.tree.map(opened, network, is_leaf=is_confined)
+    return whole, sum(values.size for values in trunk_gates(whole.axes()).values())
