@@ -1,4 +1,4 @@
-"""The driver of several runs: bits that do not depend on threads, watchers that stop, exceptions and interrupts that end all."""
+"""The driver of several runs: bits that do not depend on threads, watchers that stop, exceptions that end all."""
 
 import threading
 
