@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
+from meristem.train.cost import cost
 from meristem.train.measure import PIECE, evaluate, macro_f1, measure, piece_of
 from meristem.train.objectives import Binary, Multiclass, Multilabel
 
@@ -76,6 +77,29 @@ def test_macro_f1_steers_the_schedule_and_chooses_the_model():
     # The rate shrinks when the score has not risen for three epochs, no earlier.
     cut = int(np.flatnonzero(np.diff(result.history["stage"]))[0]) + 1
     assert scores[:cut].argmax() == cut - 1 - recipe.patience
+
+
+@pytest.mark.parametrize("feature_gates", [False, True])
+def test_the_price_is_that_of_the_cost(feature_gates):
+    """J of the measures is J of the steps, with the price of input gates."""
+    gates = {"feature_gates": feature_gates}
+    network = Network.create("budding", 5, 1, width=6, capacity=2, key=jax.random.key(0), **gates)
+    x, y = labelled(9)[0], np.zeros(9, np.float32)
+    measures, _ = measure(network, x, y, Binary(), priced=True)
+    wanted = cost(network, jnp.asarray(x), jnp.asarray(y), objective=Binary(), penalty=0.1, l2=0.01)
+    np.testing.assert_allclose(measures.loss + 0.1 * measures.price + 0.01 * network.half_norm(), wanted, rtol=1e-6)
+    assert float(measures.price) == (5 if feature_gates else 0)
+
+
+def test_a_run_that_selects_by_cost_pays_for_its_inputs():
+    """At a huge penalty the best epoch is one without open inputs, although others have a lower loss."""
+    x, y = labelled(160)
+    network = Network.create("tunnel", 5, 3, width=6, depth=1, key=jax.random.key(0), feature_gates=True)
+    recipe = Recipe(objective="multilabel", batch_size=8, select="cost", patience=50)
+    data = Data(x[:100], y[:100], x[100:], y[100:])
+    run = fit(network, data, learning_rate=1e-2, penalty=10.0, key=jax.random.key(1), recipe=recipe, max_epochs=12)
+    assert run.best.features is not None and not run.best.features.value.any()
+    assert run.history["dev_loss"].argmin() < run.best_epoch - 1
 
 
 def test_there_is_no_macro_f1_without_labels():

@@ -10,6 +10,7 @@ from meristem import Data, Recipe, fit
 from meristem.nn import Network
 from meristem.train.objectives import OBJECTIVES, Huber, Quantile, objective
 
+OURS = [name for name, kind in OBJECTIVES.items() if kind.__module__.startswith("meristem.")]  # other tests register their own
 LOSSES = [
     ("binary", [2.0], 0.0, np.log1p(np.exp(2.0)), 1),
     ("binary", [-700.0], 0.0, 0.0, 0),
@@ -35,7 +36,7 @@ def test_losses_and_errors(kind, outputs, target, loss, error):
 
 
 def test_every_objective_is_shown_above():
-    assert {objective(kind).name for kind, *_ in LOSSES} == set(OBJECTIVES)
+    assert {objective(kind).name for kind, *_ in LOSSES} == set(OURS)
 
 
 def targets(name: str, random: np.random.Generator) -> np.ndarray:
@@ -47,11 +48,11 @@ def targets(name: str, random: np.random.Generator) -> np.ndarray:
 
 
 def test_more_is_better_of_macro_f1_alone():
-    maximized = {name: objective(name).maximized for name in OBJECTIVES}
-    assert maximized == dict.fromkeys(OBJECTIVES, ()) | {"multilabel": ("macro_f1",)}
+    maximized = {name: objective(name).maximized for name in OURS}
+    assert maximized == dict.fromkeys(OURS, ()) | {"multilabel": ("macro_f1",)}
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", OURS)
 def test_no_constant_is_better_than_the_best_one(name):
     """A little away from the best constant's outputs the mean of what the objective minimizes is no lower."""
     one = objective(name)
@@ -74,7 +75,7 @@ def test_no_constant_is_better_than_the_best_one(name):
     check()
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", OURS)
 def test_an_output_that_fills_a_shape_costs_nothing_and_learns_nothing(name):
     one = objective(name)
     if name in ("binary", "multiclass"):

@@ -12,7 +12,7 @@ import meristem
 from meristem import Data, Recipe
 from meristem.nn import Network
 from meristem.train.knobs import Knobs
-from meristem.train.loop import go_on
+from meristem.train.population import train_until
 from meristem.train.replay import ends_of, replayed
 from meristem.train.run import Run, begin
 from meristem.train.samples import prepare
@@ -31,7 +31,7 @@ def test_its_own_schedule_again_is_the_same_training(body, options):
     knobs = Knobs(1e-2, 1e-3, weight=1 - held, dev_weight=held, patience=3.0)
     data = prepare(Data(x, np.sin(2 * x[:, :1])), network, recipe.task)
     begun = begin(network, recipe, knobs, jax.random.key(1), max_capacity=2)
-    run = go_on(begun, data, 200, Everyone([]))
+    run = train_until(begun, data, 200, Everyone([]))
     assert run.stopped
     again = replayed(begun, data, ends_of([run]))
     assert int(again.epochs) == int(again.best_epoch) == int(run.best_epoch)

@@ -180,10 +180,11 @@ class Impostor(SquaredError):
     """With the name of one of ours."""
 
 
-def test_an_objective_of_ones_own_is_found_among_the_kinds(tmp_path):
+def test_an_objective_of_ones_own_is_found_where_it_was_defined(tmp_path, monkeypatch):
     run = begin(create("plain"), Recipe(objective=Asymmetric((3.0, 0.5))), Knobs(0.1, 0), KEY)
     save(tmp_path / "run", run)
-    assert load(tmp_path / "run", kinds=[Asymmetric]).recipe == run.recipe
+    assert load(tmp_path / "run").recipe == load(tmp_path / "run", kinds=[Asymmetric]).recipe == run.recipe
+    monkeypatch.delitem(OBJECTIVES, "asymmetric")  # as in a process that has not imported it
     text = complaint(load, tmp_path / "run")
     assert "objective='asymmetric' is not known" in text and "load(path, kinds=[…])" in text
     assert "another name" in complaint(save, tmp_path / "run", begin(create("plain"), Recipe(Impostor()), Knobs(0.1, 0), KEY))

@@ -391,7 +391,7 @@ class Growing(Shown, Shipping, Settings):
             )
         self._keep(run, network, small, targets, inputs, facts, goes_on=goes_on, keeps_last=is_stream)
         if not is_stream:
-            self._advise(found, network, epochs, lambda: targets.constant_error(rows.y, rows.weight))
+            self._advise(found, network, epochs, lambda: targets.objective.constant_error(rows.y, rows.weight))
 
     def _keep(
         self,

@@ -127,7 +127,7 @@ class Course:
         return short._trained(state, self.knobs._replace(dropout=self.dropouts[number]), f"look-{number + 1}")
 
     def _is_chance(self, seen: Run, held: np.ndarray) -> bool:
-        constant = self.targets.constant_error(self.rows.y[held], self.rows.weight[held])
+        constant = self.targets.objective.constant_error(self.rows.y[held], self.rows.weight[held])
         return doubts.is_chance(float(seen.history["dev_error"][int(seen.best_epoch) - 1]), constant, len(held))
 
     def _is_over(self, run: Run) -> bool:
@@ -137,7 +137,7 @@ class Course:
     def _began_badly(self, run: Run) -> bool:
         if self.predictability is None or self.prepared.data.dev_x is not None:
             return False
-        constant = self.targets.constant_error(self.rows.y, self.rows.weight)
+        constant = self.targets.objective.constant_error(self.rows.y, self.rows.weight)
         return doubts.began_badly(self.predictability, self._error(run), constant)
 
     def _error(self, run: Run) -> float:

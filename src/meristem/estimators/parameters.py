@@ -18,9 +18,9 @@ from meristem.complexity import PRICES
 from meristem.estimators.device import found
 from meristem.forks import check_fork
 from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.targets import losses
+from meristem.train.objectives import OBJECTIVES
 from meristem.train.watching import watcher_of
-
-LOSSES = ["squared_error", "absolute_error", "huber", "poisson", "quantile"]
 
 
 class Parameter(NamedTuple):
@@ -102,8 +102,8 @@ def activation(name: str, value: Any) -> None:
 
 
 def loss(name: str, value: Any) -> None:
-    if not isinstance(value, str) or value not in LOSSES:
-        raise unknown(name, value, LOSSES)
+    if not isinstance(value, str) or value not in losses():
+        raise unknown(name, value, list(losses()))
 
 
 def levels(name: str, value: Any) -> None:
@@ -284,11 +284,9 @@ PARAMETERS = {
         "float", number("above 0 and below 1", lambda v: 0 < v < 1), "How large the part is that is held out."
     ),
     "loss": Parameter(
-        f"{{{', '.join(map(repr, LOSSES))}}}",
+        f"{{{', '.join(map(repr, losses()))}}}",
         loss,
-        "What is learned: 'squared_error' the mean; 'absolute_error' the median, wherever outliers are; 'huber' the mean of "
-        "all but outliers (squared up to 1.35 standard deviations, absolute beyond); 'poisson' the rate of counts, which are "
-        "at least 0, by its logarithm; 'quantile' the `quantiles`.",
+        f"What is learned: {'; '.join(f'{name!r} {OBJECTIVES[name].learns}' for name in losses())}.",
     ),
     "quantiles": Parameter(
         "tuple of float",

@@ -1,4 +1,4 @@
-"""The regressors: one number per row, or several; by any of five losses."""
+"""The regressors: one number per row, or several; by any loss whose targets are numbers (`losses`)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -15,14 +15,10 @@ from meristem.estimators.docstrings import documented
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.given import check_numbers, to_score
 from meristem.estimators.settings import Loss
-from meristem.targets import Counts, Numbers, Quantiles
+from meristem.targets import Counts, Numbers, losses
 from meristem.train.objectives import OBJECTIVES, Objective, Quantile
 
-# Prices are relative to the loss that is left at the end: a squared error is as large as the variance that inputs do not tell,
-# an absolute one as its root; the deviance of counts has the unit of a likelihood, as that of classes.
-POWER = {"squared_error": 1.0, "huber": 1.0, "absolute_error": 0.5, "quantile": 0.5, "poisson": 0.0}
 LEAST_PRICE, LEAST_NOISE = 0.1, 0.01
-MEANINGS: dict[str, type[Numbers]] = {"poisson": Counts, "quantile": Quantiles}  # of y, by loss; else plain numbers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -33,7 +29,8 @@ class Regressor(RegressorMixin, Loss, Growing):
     _stops = True
 
     def _objective(self) -> Objective:
-        return Quantile(tuple(map(float, self.quantiles))) if self.loss == "quantile" else OBJECTIVES[self.loss]()
+        kind = OBJECTIVES[self.loss]
+        return kind(tuple(map(float, self.quantiles))) if issubclass(kind, Quantile) else kind()
 
     def _auto_dropout(self, numbers: int) -> float:
         return 0.0  # dropping inputs would shrink every slope
@@ -46,8 +43,8 @@ class Regressor(RegressorMixin, Loss, Growing):
         return max(self._ridge, 3 * (targets.relative_variance - 1)) * max(LEAST_NOISE, self._left(told)) / rows
 
     def _left(self, told: float) -> float:
-        """Of the loss of a constant, where the inputs tell so much of the variance."""
-        return max(0.0, 1 - told) ** POWER[self.loss]
+        """Of the loss of a constant, where the inputs tell so much of the variance: prices are relative to what is left."""
+        return max(0.0, 1 - told) ** OBJECTIVES[self.loss].noise_power
 
     def _asks_what_is_told(self) -> bool:
         return isinstance(self.l2, str) or isinstance(self.penalty, str)
@@ -82,7 +79,7 @@ class Regressor(RegressorMixin, Loss, Growing):
         return r2_score(y, said, sample_weight=weight)
 
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
-        return MEANINGS.get(self.loss, Numbers).of(y, weight, standardize=bool(self.standardize), objective=self._objective())
+        return losses()[self.loss].of(y, weight, standardize=bool(self.standardize), objective=self._objective())
 
     def _targets_with_more(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
         return self._targets_.with_more(y, weight)
@@ -98,7 +95,7 @@ class Regressor(RegressorMixin, Loss, Growing):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "poisson"
+        tags.target_tags.positive_only = issubclass(losses().get(str(self.loss), Numbers), Counts)
         return tags
 
 

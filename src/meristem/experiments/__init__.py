@@ -1,10 +1,10 @@
-"""The studies, one file each; to add one, write a file with a `Study` (see study.py) and name it here."""
+"""The studies, one file each: every file of this folder that has a `STUDY` (see study.py) is one."""
 
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
-from meristem.experiments import mirflickr, mnist, tagging, two_spirals
 from meristem.experiments.study import Study
 
-STUDIES: dict[str, Study[Any]] = {
-    study.name: study for study in (two_spirals.STUDY, mnist.STUDY, mirflickr.STUDY, tagging.STUDY)
-}
+_MODULES = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+STUDIES: dict[str, Study[Any]] = {module.STUDY.name: module.STUDY for module in _MODULES if hasattr(module, "STUDY")}

@@ -3,8 +3,8 @@
     STUDY = Study(name="two-spirals", options=SpiralsOptions, plan=plan, columns=(…), paper={…}, pictures=…, …)
     result = run(STUDY, options, STUDY.plan(options), progress)
 
-A new study is a file with such a record, named in `experiments/__init__.py`: the command line, the summary, the table and the
-pictures read it. Models are trained by `runs.py`.
+A new study is a file of this folder with such a record: the command line, the summary, the table and the pictures read it.
+Models are trained by `runs.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

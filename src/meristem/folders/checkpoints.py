@@ -25,7 +25,7 @@ from meristem.files import load, recipe, save
 from meristem.files.arrays import by_path
 from meristem.files.network import structure_of
 from meristem.files.whole import clean_leftovers, not_written
-from meristem.train.keeping import Keep, kept_by
+from meristem.train.checkpoint_store import Record, checkpoint_store
 from meristem.train.run import Run
 from meristem.train.samples import Lazy, Prepared
 from meristem.train.saving import SECONDS, Saver
@@ -35,7 +35,9 @@ FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.saf
 
 
 class Checkpoints:
-    """A keeper (train/keeping.py) in a folder, which is made. `say`: told in a line what could not be read or written.
+    """A checkpoint store (train/checkpoint_store.py) in a folder, which is made.
+
+    `say` gets a line for what cannot be read or written.
 
     >>> import jax, tempfile
     >>> from meristem import fit
@@ -77,7 +79,7 @@ class Checkpoints:
         """What is trained inside is kept under this name."""
         before, self._label = self._label, label
         try:
-            with kept_by(self):
+            with checkpoint_store(self):
                 yield
         finally:
             self._label = before
@@ -105,16 +107,16 @@ class Checkpoints:
         labels = dict.fromkeys(label for label, _ in sorted(last))
         return {name: sorted(epoch for (label, _), epoch in last.items() if label == name) for name in labels}
 
-    def found(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Keep]:
-        """See train/keeping.py."""
+    def restore(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
+        """See train/checkpoint_store.py."""
         begin = time.monotonic()
         label, key = self._label, self._key(run, prepared, goal)
         self._saver.spend(time.monotonic() - begin)
 
-        def keep(later: Run) -> None:
+        def record(later: Run) -> None:
             self._saver.offer((label, key), lambda: later)
 
-        return self._newest(label, key) or run, keep
+        return self._newest(label, key) or run, record
 
     def _key(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> str:
         # As in a file, but unchecked: to check what `begin` has just made would take longer than an epoch.

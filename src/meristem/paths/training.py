@@ -1,41 +1,27 @@
-"""The members of a path, trained: together where a device is idle with one, each alone in threads where it is not.
+"""The members of a path, trained to their end, or until their setting is clearly behind the others.
 
     trained(runs, data, settings, …) → runs             every member with its own schedule, stop and best model
 
-A member that has stopped costs nothing any more: alone its thread takes the next one; of a population the rest is packed anew
-as soon as a quarter has stopped. With a rule for who `stays`, the settings are compared at some epochs (rungs) by their least
-held-out loss (so far, or since they settle), fold by fold, and who does not stay leaves for good: `better_half` keeps just
-that, `promising` also what is not clearly behind the best, by the standard error of the difference.
-Members that a program cannot share stay apart: with dropout and without, of other room for leaves. When a watcher says that it
-is over, who has begun stays as it is, and who has not is begun only if all must be; a thread that is within an epoch then, or
-waits for a program to be compiled, is left behind: its network is that of the epoch before.
+With a rule for who `stays`, the settings are compared at some epochs (rungs) by their least held-out loss (so far, or since
+they settle), fold by fold, and who does not stay leaves for good: `better_half` keeps just that, `promising` also what is not
+clearly behind the best, by the standard error of the difference. train/population.py says how members are trained.
 
 Imports train; paths.path and the estimators import it.
 """
 
-import os
-import threading
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from typing import Any
 
-import jax
 import numpy as np
 
 from meristem.room import make_room
-from meristem.train.keeping import carried
-from meristem.train.loop import go_on
-from meristem.train.run import Run, stacked
+from meristem.train.population import shares_programs, train_alone, train_packed
+from meristem.train.run import Run
 from meristem.train.samples import Prepared
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Everyone, Named, Renamed, Watcher
+from meristem.train.watching import Everyone
 
 FIRST_RUNG = 16, 400  # epochs and steps, whichever takes longer; the next ones at twice as many each
 Stays = Callable[[Sequence[float], np.ndarray], np.ndarray]
 SINCE = 3  # epochs of settling, after which what came before does not count
-BREATH = 0.1  # seconds, after which it is asked again whether it is over
-LEFT = 0.75  # of a population, that is packed anew when fewer of it are left
 
 
 def trained(
@@ -51,21 +37,21 @@ def trained(
 ) -> list[Run]:
     """The runs at their end; `settings`: for each the number of its setting; `all_begin`: each has an epoch in any case."""
     make_room()
-    if together is None:
-        together = jax.default_backend() != "cpu"
-    found, alive = list(runs), [m for m, run in enumerate(runs) if not run.stopped]
-    there = np.ones(len(found), bool)  # has not left; it may have stopped by itself
-    train = _together if together else _alone
+    train = train_packed if shares_programs(together) else train_alone
+    members = dict(enumerate(runs))
+    running = {m: run for m, run in members.items() if not run.stopped}
+    remains = np.ones(len(runs), bool)  # has not left; it may have stopped by itself
     rungs = [] if stays is None else _rungs(max_epochs, _steps(runs[0], prepared))
-    for rung, until in enumerate([*rungs, max_epochs]):
+    for rung, pause_at in enumerate([*rungs, max_epochs]):
         if rung and stays is not None:
-            there &= stays([least_loss(run) if here else np.inf for run, here in zip(found, there, strict=True)], settings)
-            alive = [m for m in alive if there[m]]
-        train(found, alive, prepared, until, max_epochs, watcher, all_begin)
-        alive = [m for m in alive if not found[m].stopped]
-        if not alive or watcher.over():
+            remains &= stays([least_loss(run) if remains[m] else np.inf for m, run in members.items()], settings)
+            running = {m: run for m, run in running.items() if remains[m]}
+        running = train(running, prepared, max_epochs, watcher, pause_at=pause_at, all_begin=all_begin)
+        members |= running
+        running = {m: run for m, run in running.items() if not run.stopped}
+        if not running or watcher.over():
             break
-    return list(found)  # into which no thread that was left behind writes
+    return list(members.values())
 
 
 def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
@@ -142,97 +128,3 @@ def _rungs(max_epochs: int, steps: int) -> list[int]:
         rungs.append(at)
         at *= 2
     return rungs
-
-
-def _alone(
-    found: list[Run],
-    alive: list[int],
-    prepared: Prepared,
-    until: int,
-    max_epochs: int,
-    watcher: Everyone,
-    all_begin: bool,
-) -> None:
-    over = threading.Event()  # nobody waits any more for the threads that are within an epoch
-
-    def train(m: int) -> None:
-        if watcher.over() and (found[m].epochs.max() or not all_begin):
-            return
-
-        def keep(run: Run) -> None:
-            if over.is_set():
-                raise _LeftBehind
-            found[m] = run
-
-        keep(go_on(found[m], prepared, max_epochs, Everyone([_While(watcher, m, over)]), until=until, after_epoch=keep))
-
-    def may_leave() -> bool:
-        return watcher.over() and (not all_begin or all(found[m].epochs.max() for m in alive))
-
-    first = list({_program(found[m]): m for m in reversed(alive)}.values())  # they compile; the others find the program ready
-    pool = ThreadPoolExecutor(cores())
-    try:
-        for members in (first, [m for m in alive if m not in set(first)]):
-            waiting = {pool.submit(carried(train), m) for m in members}
-            while waiting and not may_leave():
-                done, waiting = wait(waiting, timeout=BREATH, return_when=FIRST_COMPLETED)
-                for one in done:
-                    one.result()
-    finally:
-        over.set()
-        pool.shutdown(wait=not may_leave(), cancel_futures=True)
-
-
-class _LeftBehind(Exception):
-    """Ends a thread whose epoch came too late."""
-
-
-class _While(Renamed):
-    """A watcher of one member, who is told nothing any more when it is over."""
-
-    def __init__(self, watcher: Watcher, member: int, over: threading.Event):
-        super().__init__(watcher, member)
-        self.is_over = over.is_set
-
-    def epoch(self, member: int, info: EpochInfo) -> bool | None:
-        return self.is_over() or super().epoch(member, info)
-
-    def pulse(self, member: int, share: float) -> None:
-        if not self.is_over():
-            super().pulse(member, share)
-
-
-def cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _together(
-    found: list[Run],
-    alive: list[int],
-    prepared: Prepared,
-    until: int,
-    max_epochs: int,
-    watcher: Everyone,
-    all_begin: bool,
-) -> None:
-    groups = defaultdict(list)
-    for m in alive:
-        groups[_program(found[m])].append(m)
-    for group in groups.values():
-        running = [m for m in group if not found[m].stopped]
-        while running and found[running[0]].epochs < until:
-            if watcher.over() and (found[running[0]].epochs or not all_begin):
-                break
-            run = stacked([found[m] for m in running])
-            names = dict(enumerate(running))
-            own = Everyone([Named(watcher, names)]) if watcher.watchers else Everyone([])
-            run = go_on(run, prepared, max_epochs, own, until=until, enough=max(1, round((1 - LEFT) * len(running))))
-            for m, member in zip(running, run.each(), strict=True):
-                found[m] = member
-            running = [m for m in running if not found[m].stopped]
-
-
-def _program(run: Run) -> Any:
-    """What members of one program share."""
-    return run.knobs.dropout is None, run.last.capacity

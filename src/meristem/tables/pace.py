@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from meristem.estimators.paths import Search, Table
-from meristem.paths.training import cores
 from meristem.tables.evaluation import MOST_ROWS
 from meristem.tables.limit import SLACK, Deadline, Limit, ending, slowness
+from meristem.train.population import cores
 from meristem.train.state import EpochInfo
 from meristem.train.watching import Watcher
 

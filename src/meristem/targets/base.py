@@ -5,7 +5,6 @@
     encode(y)             as training takes it
     columns(encoded)      the encoded y as numbers [n, columns], for statistics
     typical(encoded)      the rows [n] that statistics should go by
-    constant_error(…)     the mean error of the best constant prediction, as the objective has it, for comparison
     decode(outputs)       what the outputs [n, n_out] say y is
     pack(), unpack(…)     its form in a file: a header of JSON's values, and arrays
 
@@ -46,10 +45,6 @@ class Targets(abc.ABC):
     def typical(self, encoded: np.ndarray) -> np.ndarray:
         """The rows [n] that statistics should go by: all, unless outliers are meant to be disregarded."""
         return np.ones(len(encoded), bool)
-
-    @abc.abstractmethod
-    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
-        """The mean error of the objective's best constant; with NumPy, for inside a fit compiling would take longer."""
 
     @abc.abstractmethod
     def decode(self, outputs: np.ndarray) -> np.ndarray:

@@ -50,9 +50,6 @@ class Classes(Targets):
         """A column of zeros and ones for each class that is there."""
         return (encoded[:, None] == np.unique(encoded)).astype(float)
 
-    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
-        return float(1 - np.bincount(encoded, weight).max() / weight.sum())
-
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
             return np.ones((len(outputs), 1))

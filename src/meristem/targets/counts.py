@@ -31,7 +31,6 @@ class Counts(Numbers):
 
     kind: ClassVar[str] = "counts"
     link: ClassVar[str] = "log"
-    learned_by: ClassVar[tuple[str, ...]] = (POISSON.name,)
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = POISSON) -> Self:
@@ -45,12 +44,6 @@ class Counts(Numbers):
         with np.errstate(over="ignore"):
             encoded = (columns / np.exp(self.scaling.mean)).astype(np.float32)
         return single(encoded, columns, scaled=self.scaling.total > 0)
-
-    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
-        """The deviance: 2 Σ t log(t / μ), for the rates μ that are the means."""
-        rate = np.exp(self.objective.best_constant(encoded, weight))
-        ratio = np.divide(encoded, rate, out=np.ones(encoded.shape), where=encoded > 0)
-        return float((2 * weight @ (encoded * np.log(ratio)) / weight.sum()).sum())
 
     def typical(self, encoded: np.ndarray) -> np.ndarray:
         return np.ones(len(encoded), bool)
@@ -70,7 +63,7 @@ class Counts(Numbers):
         return replace(counts, relative_variance=variance)
 
     def _learned(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
-        _check_rates(columns)
+        self._check_rates(columns)
         total = float(weight.sum())
         return _scaling(total, weight @ columns / total)
 
@@ -84,15 +77,15 @@ class Counts(Numbers):
 
     def _checked(self, y: np.ndarray) -> np.ndarray:
         columns = super()._checked(y)
-        _check_rates(columns)
+        self._check_rates(columns)
         return columns
+
+    def _check_rates(self, columns: np.ndarray) -> None:
+        if (columns < 0).any():
+            least, loss = columns[columns < 0][0], self.objective.name
+            raise ValueError(f"y holds {least:g}; loss={loss!r} needs counts or rates, none below 0.")
 
 
 def _scaling(total: float, rate: np.ndarray) -> Scaling:
     """Z + log rate; where nothing was counted yet, as if half an event had been."""
     return Scaling(total, np.log(np.where(rate > 0, rate, 0.5 / total)), np.ones(len(rate)))
-
-
-def _check_rates(columns: np.ndarray) -> None:
-    if (columns < 0).any():
-        raise ValueError(f"y holds {columns[columns < 0][0]:g}; loss='poisson' needs counts or rates, none below 0.")

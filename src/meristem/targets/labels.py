@@ -38,10 +38,6 @@ class Labels(Targets):
             raise ValueError(f"y has shape {y.shape}; it must be [samples, {self.count}], a column of 0 and 1 per label.")
         return y.astype(np.float32)
 
-    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
-        positive = weight @ encoded / weight.sum()
-        return float(np.minimum(positive, 1 - positive).sum())
-
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         return sigmoid(outputs)
 

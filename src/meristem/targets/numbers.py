@@ -33,7 +33,6 @@ class Numbers(Targets):
 
     kind: ClassVar[str] = "numbers"
     link: ClassVar[str] = "identity"
-    learned_by: ClassVar[tuple[str, ...]] = ("squared_error", "absolute_error", "huber")  # objectives
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = SQUARED_ERROR) -> Self:
@@ -60,10 +59,6 @@ class Numbers(Targets):
         columns = self._checked(y)
         return single(self.scaling(columns), columns, scaled=self.scaling.total > 0)
 
-    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
-        off = encoded - self.objective.best_constant(encoded, weight)
-        return float((weight @ (off**2 if self._is_plain else np.abs(off)) / weight.sum()).sum())
-
     def typical(self, encoded: np.ndarray) -> np.ndarray:
         return super().typical(encoded) if self._is_plain else (np.abs(encoded) <= OUTLYING).all(1)
 
@@ -81,11 +76,12 @@ class Numbers(Targets):
 
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        given = header.get("objective", {"name": SQUARED_ERROR.name})
-        if not isinstance(given, dict) or given.get("name") not in cls.learned_by:
+        entry = header.get("objective", {"name": SQUARED_ERROR.name})
+        objective = OBJECTIVES.get(str(entry.get("name"))) if isinstance(entry, dict) else None
+        if objective is None or objective.target_kind != cls.kind:
             raise ValueError(f"its {cls.kind} are not learned by such an objective.")
-        options = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items() if name != "name"}
-        numbers = cls(Scaling.unpack(arrays), header["is_flat"], OBJECTIVES[given["name"]](**options))
+        options = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items() if name != "name"}
+        numbers = cls(Scaling.unpack(arrays), header["is_flat"], objective(**options))
         if type(numbers.is_flat) is not bool or not numbers.n_out or (numbers.is_flat and numbers.n_out > 1):
             raise ValueError(f"its {cls.kind} are one column or several, as is_flat says.")
         return numbers

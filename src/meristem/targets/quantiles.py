@@ -21,7 +21,6 @@ class Quantiles(Numbers):
     """
 
     kind: ClassVar[str] = "quantiles"
-    learned_by: ClassVar[tuple[str, ...]] = (Quantile.name,)
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = Quantile()) -> Self:
@@ -40,10 +39,6 @@ class Quantiles(Numbers):
     def levels(self) -> tuple[float, ...]:
         assert isinstance(self.objective, Quantile)
         return tuple(self.objective.levels)
-
-    def constant_error(self, encoded: np.ndarray, weight: np.ndarray) -> float:
-        off, level = encoded - self.objective.best_constant(encoded, weight), np.resize(self.levels, self.n_out)
-        return float((weight @ np.maximum(level * off, (level - 1) * off) / weight.sum()).sum())
 
     def columns(self, encoded: np.ndarray) -> np.ndarray:
         return encoded[:, :: len(self.levels)]

@@ -1,40 +1,34 @@
-"""Training to the end: the loop over `advance` that watches, saves and stops.
+"""Training from the first epoch to the last, in one call.
 
     fit(network, data, learning_rate=…, penalty=…, key=…) → Run         a network, or a population: a leading axis of members
-    fit(run, data) → Run                                                goes on where a run stands
+    fit(run, data) → Run                                                continues a run
 
 The members of a population train together, as one `vmap`ped program, where a single small network would leave the device
-idle (a GPU); each alone, a thread per core, where it would not (a CPU: a branch stays a branch, and a member that is done
-costs nothing any more). Alone and together they differ in their last bits.
+idle (a GPU); each alone, a thread per core, where it would not (a CPU: a branch stays a branch, and a member that has stopped
+costs nothing). Alone and together they differ in their last bits (population.py).
 """
 
-import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Key
 
 from meristem.check import check_size
 from meristem.forks import check_fork
 from meristem.nn.network import Network
 from meristem.room import make_room
-from meristem.train.keeping import carried, kept
 from meristem.train.knobs import L2, Knobs, check_rows
+from meristem.train.population import shares_programs, train_alone, train_until
 from meristem.train.recipe import Recipe
-from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked, within_budget
-from meristem.train.samples import Prepared, prepare
+from meristem.train.run import MAX_CAPACITY, Run, begin, stacked, within_budget
+from meristem.train.samples import prepare
 from meristem.train.saving import SECONDS, Saver
-from meristem.train.watching import Calling, Everyone, Renamed, watcher_of
+from meristem.train.watching import watcher_of
 
 MAX_EPOCHS = 2000
-SHORT = 8  # a training of fewer epochs does not settle; in others no stage of it takes more than this part
 Save = Callable[[Run], Any]
 
 
@@ -45,10 +39,10 @@ class DivergedError(ArithmeticError):
         self.run = run
         epoch, best = int(run.epochs), int(run.best_epoch)
         rate = float(run.history["rate"][-1])
-        kept = f"the model of epoch {best} is kept" if best else "no epoch was finite, so there is no model to keep"
+        model = f"the model of epoch {best} is kept" if best else "no epoch was finite, so there is no model to keep"
         lower = min(rate / 10, 3e-3)
         super().__init__(
-            f"The loss turned non-finite in epoch {epoch} at learning rate {rate:.2g}; {kept}. "
+            f"The loss turned non-finite in epoch {epoch} at learning rate {rate:.2g}; {model}. "
             f"Try learning_rate={lower:.1g} or less, and look at the scale of the inputs."
         )
 
@@ -118,11 +112,24 @@ def fit(
     prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
     check_rows(run.knobs, prepared.data)
     watcher = watcher_of("watch", watch)
-    if together is None:
-        together = jax.default_backend() != "cpu"
     saver = None if save is None else Saver(lambda name, run: save(run), save_seconds)
+
+    def offer(make: Callable[[], Run]) -> None:
+        if saver is not None:
+            saver.offer("run", make)
+
     try:
-        run = (_alone if run.members and not together else _together)(run, prepared, max_epochs, watcher, saver)
+        if run.members and not shares_programs(together):
+            runs = train_alone(
+                dict(enumerate(run.each())),
+                prepared,
+                max_epochs,
+                watcher,
+                after_epoch=lambda runs: offer(lambda: stacked([*runs.values()])),
+            )
+            run = stacked([*runs.values()])
+        else:
+            run = train_until(run, prepared, max_epochs, watcher, after_epoch=lambda run: offer(lambda: run))
         run = within_budget(run, prepared)
     except BaseException:
         if saver is not None:
@@ -136,76 +143,6 @@ def fit(
     if not run.members and run.diverged:
         raise DivergedError(run)
     return run
-
-
-def _together(run: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saver: Saver | None) -> Run:
-    """One network, or a population as one program."""
-
-    def keep(run: Run) -> None:
-        if saver is not None:
-            saver.offer("run", lambda: run)
-
-    return go_on(run, prepared, max_epochs, watcher, after_epoch=keep)
-
-
-def _alone(population: Run, prepared: Prepared, max_epochs: int, watcher: Everyone, saver: Saver | None) -> Run:
-    """The members of a population each by itself, a thread per core."""
-    runs = population.each()
-    over = threading.Event()  # after an interrupt the threads end with their epoch
-
-    def train(member: int) -> None:
-        def keep(run: Run) -> None:
-            runs[member] = run
-            if saver is not None:
-                saver.offer("run", partial(stacked, list(runs)))
-
-        own = Everyone([Renamed(watcher, member), Calling(lambda info: over.is_set())]) if watcher.watchers else Everyone([])
-        runs[member] = go_on(runs[member], prepared, max_epochs, own, after_epoch=keep)
-
-    train(0)  # it compiles; the others find the program ready
-    pool = ThreadPoolExecutor(os.cpu_count())
-    try:
-        list(pool.map(carried(train), range(1, len(runs))))
-    finally:
-        over.set()
-        pool.shutdown(cancel_futures=True)
-    return stacked(runs)
-
-
-def go_on(
-    run: Run,
-    prepared: Prepared,
-    max_epochs: int,
-    watcher: Everyone,
-    *,
-    until: int | None = None,
-    enough: int | None = None,
-    after_epoch: Callable[[Run], None] = lambda run: None,
-) -> Run:
-    """A run that is to take at most `max_epochs`, until it stops, or for now until it has so many, or `enough` have stopped.
-
-    Where a keeper (keeping.py) has a later run of this training, it goes on from there.
-    """
-    until = max_epochs if until is None else min(until, max_epochs)
-    run, keep = kept(run, prepared, (max_epochs, until, enough))
-    stopped, epochs = run.stopped, run.epochs
-    while stopped.sum() < (stopped.size if enough is None else enough) and epochs.max() < until:
-        running = np.flatnonzero(~stopped).tolist() if run.members else [0]
-        if run.recipe.settle and max_epochs >= SHORT:
-            run = settling(run, int(max_epochs - epochs.max()), min(run.patience, max_epochs // SHORT))
-        run, info = advance(run, prepared, pulse=partial(_beat, watcher, running) if watcher.watchers else None)
-        stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
-        ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]
-        after_epoch(run)
-        keep(run)
-        if ends and all(ends):
-            break
-    return run
-
-
-def _beat(watcher: Everyone, members: Sequence[int], share: float) -> None:
-    for member in members:
-        watcher.pulse(member, share)
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:

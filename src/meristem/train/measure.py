@@ -81,6 +81,8 @@ def sum_up(
     def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None, Array | None, Array | None]:
         hidden = network.embedded(to_float(sample[0]))
         h, price = network.body.priced(hidden)
+        if network.features is not None:  # as network.priced has it
+            price = price + network.features.value.sum()
         outputs = network.read_out(h)
         decided = outputs > 0 if objective.outputs_are_labels else None
         loss, error = objective.loss(outputs, sample[1]), objective.error(outputs, sample[1])

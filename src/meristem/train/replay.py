@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from meristem.train.loop import go_on
+from meristem.train.population import train_until
 from meristem.train.run import Run, at_stage, of_state, within_budget
 from meristem.train.samples import Prepared
 from meristem.train.state import TrainState
@@ -37,7 +37,7 @@ def replayed(run: Run, prepared: Prepared, ends: Sequence[int] | np.ndarray, wat
     run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, float(EVER), np.float32)))
     for stage, end in enumerate(ends):
         if end > run.epochs.max():
-            run = go_on(at_stage(run, stage), prepared, EVER, watcher, until=int(end))
+            run = train_until(at_stage(run, stage), prepared, EVER, watcher, pause_at=int(end))
             if run.epochs.max() < end:  # someone gave up, or it diverged
                 break
     return within_budget(replace(run, best=run.last, best_epoch=run.epochs), prepared)

@@ -54,22 +54,6 @@ class Calling(Watcher):
         return bool(self.function(member, info) if self.with_member else self.function(info))
 
 
-class Renamed(Watcher):
-    """A watcher of one member of a population that is trained alone."""
-
-    def __init__(self, watcher: Watcher, member: int):
-        self.watcher, self.member = watcher, member
-
-    def epoch(self, member: int, info: EpochInfo) -> bool | None:
-        return self.watcher.epoch(self.member, info)
-
-    def pulse(self, member: int, share: float) -> None:
-        self.watcher.pulse(self.member, share)
-
-    def over(self) -> bool:
-        return self.watcher.over()
-
-
 class Named(Watcher):
     """A watcher of members that go by other numbers elsewhere."""
 

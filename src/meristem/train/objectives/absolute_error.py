@@ -17,6 +17,8 @@ class AbsoluteError(Objective):
 
     name: ClassVar[str] = "absolute_error"
     error_name: ClassVar[str] = "absolute error"
+    noise_power: ClassVar[float] = 0.5
+    learns: ClassVar[str] = "the median, wherever outliers are"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         distance = outputs - target.astype(outputs.dtype)
@@ -28,3 +30,7 @@ class AbsoluteError(Objective):
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weighted_quantile(y, weight, 0.5)
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        off = y - self.best_constant(y, weight)
+        return float((weight @ np.abs(off) / weight.sum()).sum())

@@ -19,6 +19,7 @@ class Binary(Objective):
     error_is_share: ClassVar[bool] = True
     outputs_are_logits: ClassVar[bool] = True
     unused_output: ClassVar[float] = NEVER
+    target_kind: ClassVar[str] = "classes"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return cross_entropy(outputs, target[None])
@@ -28,6 +29,9 @@ class Binary(Objective):
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return np.array([1.0 if 2 * weight @ y > weight.sum() else -1.0])
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        return float(1 - np.bincount(y, weight).max() / weight.sum())
 
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
         if n_out != 1:

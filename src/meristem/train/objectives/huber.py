@@ -26,6 +26,7 @@ class Huber(Objective):
 
     name: ClassVar[str] = "huber"
     error_name: ClassVar[str] = "absolute error"
+    learns: ClassVar[str] = "the mean of all but outliers (squared up to 1.35 standard deviations, absolute beyond)"
 
     def __post_init__(self) -> None:
         check_number("delta", self.delta, "above 0", lambda value: 0 < value < math.inf)
@@ -40,3 +41,7 @@ class Huber(Objective):
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weighted_quantile(y, weight, 0.5)
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        off = y - self.best_constant(y, weight)
+        return float((weight @ np.abs(off) / weight.sum()).sum())

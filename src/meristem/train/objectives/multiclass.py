@@ -21,6 +21,7 @@ class Multiclass(Objective):
     outputs_are_logits: ClassVar[bool] = True
     targets_are_classes: ClassVar[bool] = True
     unused_output: ClassVar[float] = NEVER
+    target_kind: ClassVar[str] = "classes"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return jax.nn.logsumexp(outputs) - jnp.where(jnp.arange(outputs.shape[0]) == target, outputs, 0).sum()
@@ -30,6 +31,9 @@ class Multiclass(Objective):
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return np.bincount(y, weight)
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        return float(1 - np.bincount(y, weight).max() / weight.sum())
 
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
         check_row(self, name, y)

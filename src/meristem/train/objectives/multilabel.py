@@ -29,6 +29,7 @@ class Multilabel(Objective):
     outputs_are_logits: ClassVar[bool] = True
     outputs_are_labels: ClassVar[bool] = True
     unused_output: ClassVar[float] = NEVER
+    target_kind: ClassVar[str] = "labels"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return cross_entropy(outputs, target)
@@ -38,6 +39,10 @@ class Multilabel(Objective):
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return np.where(2 * weight @ y > weight.sum(), 1.0, -1.0)
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        positive = weight @ y / weight.sum()
+        return float(np.minimum(positive, 1 - positive).sum())
 
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
         check_columns(self, name, y, n_out)

@@ -21,6 +21,9 @@ class Poisson(Objective):
     name: ClassVar[str] = "poisson"
     error_name: ClassVar[str] = "deviance"
     unused_output: ClassVar[float] = NEVER
+    target_kind: ClassVar[str] = "counts"
+    noise_power: ClassVar[float] = 0.0  # the deviance has the unit of a likelihood, as that of classes
+    learns: ClassVar[str] = "the rate of counts, which are at least 0, by its logarithm"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return (jnp.exp(outputs) - target.astype(outputs.dtype) * outputs).sum()
@@ -32,6 +35,12 @@ class Poisson(Objective):
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         mean = weight @ y / weight.sum()
         return np.where(mean > 0, np.log(np.maximum(mean, np.finfo(float).tiny)), NEVER)
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """2 Σ t log(t / μ), for the rates μ that are the means."""
+        rate = np.exp(self.best_constant(y, weight))
+        ratio = np.divide(y, rate, out=np.ones(y.shape), where=y > 0)
+        return float((2 * weight @ (y * np.log(ratio)) / weight.sum()).sum())
 
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
         check_columns(self, name, y, n_out)

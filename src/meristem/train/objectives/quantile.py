@@ -26,6 +26,9 @@ class Quantile(Objective):
 
     name: ClassVar[str] = "quantile"
     error_name: ClassVar[str] = "quantile loss"
+    target_kind: ClassVar[str] = "quantiles"
+    noise_power: ClassVar[float] = 0.5
+    learns: ClassVar[str] = "the `quantiles`"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", tuple(self.levels))
@@ -46,6 +49,10 @@ class Quantile(Objective):
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weighted_quantile(y, weight, self._levels(y.shape[1]))
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        off, level = y - self.best_constant(y, weight), self._levels(y.shape[1])
+        return float((weight @ np.maximum(level * off, (level - 1) * off) / weight.sum()).sum())
 
     def _levels(self, outputs: int) -> np.ndarray:
         return np.resize(np.asarray(self.levels, float), outputs)

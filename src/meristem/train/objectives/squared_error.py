@@ -15,6 +15,7 @@ class SquaredError(Objective):
 
     name: ClassVar[str] = "squared_error"
     error_name: ClassVar[str] = "squared error"
+    learns: ClassVar[str] = "the mean"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return 0.5 * ((outputs - target.astype(outputs.dtype)) ** 2).sum()
@@ -24,3 +25,7 @@ class SquaredError(Objective):
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weight @ y / weight.sum()
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        off = y - self.best_constant(y, weight)
+        return float((weight @ off**2 / weight.sum()).sum())
