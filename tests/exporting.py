@@ -15,7 +15,7 @@ from meristem.layers.layer import INPUT, Affine, Bag, Cascade, Gated, Highway, L
 
 TOLERANCE = 1e-5
 ROWS = 20
-KINDS = {Pick, Affine, Perceptron, Residual, Gated, Cascade, Highway, Tree, Bag}
+KINDS = {Pick, Affine, Perceptron, Residual, Gated, Cascade, Highway, Tree, Bag}  # on vectors
 
 
 def session(model: Any) -> onnxruntime.InferenceSession:

@@ -6,6 +6,7 @@ That the formulas are right is shown in test_compact.py, against the networks th
 from collections.abc import Iterator
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +17,7 @@ from meristem.compact import CompactNetwork
 from meristem.compact.inference import outputs
 from meristem.compact.spread import spread
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.layer import Affine, Gated, Layer, Leaf, Perceptron, Tree
+from meristem.layers.layer import Affine, Convolution, Gated, Layer, Leaf, Mean, Perceptron, Tree
 from meristem.layers.ops.jax import JAX
 
 WIDTH = 5
@@ -40,7 +41,7 @@ def _arrays(rng: np.random.Generator, *shapes: tuple[int, ...]) -> list[np.ndarr
 
 def test_no_kind_of_layer_is_missing():
     ours = {kind for kind in Layer.__subclasses__() if kind.__module__.startswith("meristem.")}
-    assert ours == KINDS == set(map(type, variants("relu")))
+    assert ours == KINDS | {Convolution, Mean} and set(map(type, variants("relu"))) == KINDS
 
 
 def backends(network: CompactNetwork, x: np.ndarray) -> Iterator[np.ndarray]:
@@ -61,6 +62,46 @@ def test_every_layer_is_the_same_everywhere(activation):
         assert_close(np.stack([network(jnp.asarray(row)) for row in x[:2]]), expected[:2])
         for got in backends(network, x):
             assert_close(got, expected)
+
+
+class SomeChannels(Layer):
+    """Some channels of a convolution among the others, which copy."""
+
+    weight: np.ndarray
+    bias: np.ndarray
+    gate: np.ndarray
+    rows: tuple[int, ...] = eqx.field(static=True)
+
+    units = property(lambda self: (len(self.rows),))
+
+    def __call__(self, ops, h):
+        new = ops.activate("relu", ops.conv(self.weight, self.bias, h))
+        return ops.merge_rows(self.gate, self.rows, WIDTH, new, h, positions=self.weight.ndim - 2)
+
+
+@pytest.mark.parametrize("kernel", [(1,), (2,), (3,), (4,), (1, 1), (3, 2)])
+@pytest.mark.parametrize("rows", [(2,), (0, 3, 4), (0, 1, 2, 3, 4)])
+def test_convolutions_are_the_same_everywhere(kernel, rows):
+    rng = np.random.default_rng(0)
+    positions = (7, 4)[: len(kernel)]
+    own = SomeChannels(*_arrays(rng, (len(rows), WIDTH, *kernel), (len(rows),), (len(rows),)), rows)
+    layers = (own, Convolution(_arrays(rng, (3, WIDTH, *kernel))[0], None), Mean(3, positions))
+    x = rng.normal(size=(6, WIDTH, *positions)).astype(np.float32)
+    for depth in (1, 2, 3):
+        network = CompactNetwork(layers[:depth], positions)
+        expected = np.asarray(jax.vmap(network)(jnp.asarray(x)))
+        assert_close(np.stack([network(jnp.asarray(sample)) for sample in x[:2]]), expected[:2])
+        for got in backends(network, x) if depth == 3 else [outputs(network, x)]:
+            assert_close(got, expected)
+
+
+def test_a_convolution_is_a_sum_over_taps():
+    """As many positions as before, zeros beyond the edge; written out."""
+    rng = np.random.default_rng(0)
+    weight, bias, h = _arrays(rng, (2, 3, 3), (2,), (3, 5))
+    wide = np.pad(h, [(0, 0), (1, 1)])
+    expected = [[(weight[o] * wide[:, t : t + 3]).sum() + bias[o] for t in range(5)] for o in range(2)]
+    np.testing.assert_allclose(JAX.conv(weight, bias, jnp.asarray(h)), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

@@ -364,7 +364,7 @@ def test_a_population_is_each_of_its_members() -> None:
     assert [info_of(info) for _, _, info in alone] == [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0), (1, 1, 0)]
     for got, expected in zip(jax.tree.leaves(together), jax.tree.leaves(stack(alone)), strict=True):
         np.testing.assert_array_equal(got, expected)
-    assert together[0].in_use().tolist() == [2, 2, 4, 2, 4]
+    assert together[0].axes().in_use().tolist() == [2, 2, 4, 2, 4]
 
 
 def test_resize_of_a_population_is_decided_by_its_largest_member() -> None:

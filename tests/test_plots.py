@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from meristem import hard_size, soft_size
 from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier, TunnelClassifierCV
-from meristem.nn import Network
+from meristem.nn import Network, structure
 from meristem.pictures import plot_decision_boundary, plot_frontier, plot_growth, plot_structure
 from meristem.show.layout import draw, gamma_text
 from meristem.show.nodes import nodes_of, tree_size
@@ -314,7 +314,7 @@ def tree(capacity: int, leaves: int, seed: int) -> Network:
 @pytest.mark.parametrize(("capacity", "leaves", "seed"), [(4, 1, 0), (4, 4, 1), (8, 5, 2), (8, 6, 3), (16, 16, 4)])
 def test_the_drawn_tree_is_the_tree(capacity, leaves, seed):
     body = tree(capacity, leaves, seed).body
-    nodes = nodes_of(body.structure())
+    nodes = nodes_of(structure(body))
     assert [node.place for node in nodes] == list(range(2 * leaves - 1))
     children = [child for node in nodes for child in node.children]
     (root,) = set(range(len(nodes))) - set(children)  # everyone else is somebody's child
@@ -326,12 +326,12 @@ def test_the_drawn_tree_is_the_tree(capacity, leaves, seed):
             left, right = (nodes[child] for child in node.children)
             assert left.place < node.place < right.place and left.depth == right.depth == node.depth + 1
             assert node.layer == left.layer and right.layer == (node.place + 1) // 2  # tied weights, and its own
-    assert tree_size(body.structure()) == pytest.approx(float(soft_size(body, jnp.zeros((1, 3)))), rel=1e-5)
+    assert tree_size(structure(body)) == pytest.approx(float(soft_size(body, jnp.zeros((1, 3)))), rel=1e-5)
 
 
 def test_every_node_is_drawn_once():
     network = tree(8, 5, 0)
-    drawing, nodes = drawn(network), nodes_of(network.body.structure())
+    drawing, nodes = drawn(network), nodes_of(structure(network.body))
     rings, leaves = of_kind(drawing, Circle), squares(drawing)
     assert (len(rings), len(leaves)) == (4, 5) and len(rings) + len(leaves) == int(hard_size(network))
     labels = [gamma_text(node.gamma) if node.children else f"W{'₁₂₃₄₅'[node.layer]}" for node in nodes]
@@ -349,7 +349,7 @@ def squares(drawing: Any) -> list[Any]:
 
 def test_tied_weights_have_one_color_and_open_nodes_thick_lines():
     network = tree(8, 5, 0)
-    drawing, nodes = drawn(network), nodes_of(network.body.structure())
+    drawing, nodes = drawn(network), nodes_of(structure(network.body))
     leaves, rings = squares(drawing), sorted(of_kind(drawing, Circle), key=lambda ring: ring.x)
     assert [leaf.color for leaf in leaves] == ["s1", "s2", "s3", "s4", "s5"]
     for ring, node in zip(rings, [node for node in nodes if node.children], strict=True):

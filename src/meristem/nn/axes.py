@@ -26,11 +26,11 @@ a population, with its members in front, has the same declaration. The axis that
 Imports gate; every module and all that counts import it.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -119,22 +119,20 @@ def declare(module: T, **fields: Any) -> T:
 
     An entry is one for all arrays of a field, or a tree of them.
     """
+    children, structure = jax.tree.flatten(module, is_leaf=lambda node: node is not module)
+    own: Any = dataclasses.fields(module)  # type: ignore[arg-type]
+    names = [field.name for field in own if not field.metadata.get("static", False)]
+    entries = [_entries(fields.get(name, ArrayAxes()), child) for name, child in zip(names, children, strict=True)]
+    return jax.tree.unflatten(structure, entries)
 
-    def entries(entry: Any, field: Any) -> Any:
-        if isinstance(entry, Standing):
-            return entry
-        if is_entry(entry):
-            return jax.tree.map(lambda _: entry, field)
-        return jax.tree.map(lambda own, leaf: None if leaf is None else own, entry, field, is_leaf=is_entry)
 
-    nothing = jax.tree.map(lambda _: ArrayAxes(), module)
-    names = [name for name in fields if getattr(module, name) is not None or isinstance(fields[name], Standing)]
-    return eqx.tree_at(
-        lambda m: [getattr(m, name) for name in names],
-        nothing,
-        [entries(fields[name], getattr(module, name)) for name in names],
-        is_leaf=lambda node: node is None or is_entry(node),
-    )
+def _entries(entry: Any, field: Any) -> Any:
+    """An entry for every array of a field."""
+    if isinstance(entry, Standing):
+        return entry
+    if is_entry(entry):
+        return jax.tree.map(lambda _: entry, field)
+    return jax.tree.map(lambda own, leaf: None if leaf is None else own, entry, field, is_leaf=is_entry)
 
 
 UNITS = ArrayAxes(("layer", "unit"), STORED)

@@ -42,7 +42,6 @@ from meristem.nn.tree_layers import living_leaves, unchained
 from meristem.nn.trunk import read, trunk_gates, with_price
 
 PROBES = ["bud", "zero"]
-BUD_AXES = (ArrayAxes(("bud", "row", TRUNK)), ArrayAxes(("bud", "row")))
 ROOTS = ["layer", "identity"]
 
 
@@ -167,7 +166,7 @@ class Budding(Body):
             self,
             weight=ArrayAxes(("leaf", "row", TRUNK), MAP),
             bias=ArrayAxes(("leaf", "row"), STORED),
-            bud=eqx.tree_at(lambda b: (b.weight, b.bias), self.bud, BUD_AXES, is_leaf=lambda node: node is None),
+            bud=declare(self.bud, weight=ArrayAxes(("bud", "row", TRUNK)), bias=ArrayAxes(("bud", "row"))),
             leafness=ArrayAxes(("node",)),
             trunk=ArrayAxes((TRUNK,)),
         )

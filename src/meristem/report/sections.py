@@ -76,7 +76,7 @@ def grown(evidence: Evidence) -> Section | None:
         kept = int(np.clip(one.best_epoch_ - (one.n_iter_ - len(history["loss"])), 1, len(history["loss"])))
         is_told |= bool(np.any(history["dev_loss"] != history["loss"]))
         courses.append(growth.Grown(np.asarray(history["dev_loss"], float), np.asarray(history["hard_size"], float), kept))
-        has_tree |= not one.network_.body.is_layered
+        has_tree |= one.network_.capacity > 0
     if not courses:
         return None
     loss, size = "held-out loss" if is_told else "training loss", "nodes of the tree" if has_tree else "open units"
