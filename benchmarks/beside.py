@@ -68,6 +68,7 @@ def main(other: Path, repeats: int) -> None:
         for name in runs[HERE][0]:
             before, after = (statistics.median(times[name] for times in runs[source]) for source in (other, HERE))
             print(f"{name:34} {1000 * before:9.1f} ms {1000 * after:9.1f} ms   × {after / before:.3f}", flush=True)
+    print(json.dumps({"before": runs[other], "after": runs[HERE]}))  # so that turns of several calls can be put together
 
 
 if __name__ == "__main__":
