@@ -1,5 +1,8 @@
 """The contract of every body: what all of them promise, checked over all of them."""
 
+import dataclasses
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,7 +10,7 @@ import numpy as np
 import pytest
 
 from meristem import hard_size, layer_sizes, soft_size, trainable
-from meristem.nn import Budding, Highway, Network, Plain, Residual, Tunnel, structure
+from meristem.nn import Body, Budding, Highway, Network, Plain, Residual, Stages, Tunnel, structure
 from meristem.nn.axes import depths, half_norm
 from meristem.nn.network import BODIES
 from meristem.train.cost import cost
@@ -169,3 +172,14 @@ def test_l2_spares_closed_units_and_free_places():
 def test_bad_arguments_are_named(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+def test_a_body_has_eight_members_at_most():
+    """What the rest of the library may ask of a body; those of trees and of what it inherits included."""
+    asked = {name for kind in (Body, Budding, Stages) for name in dir(kind) if not name.startswith("_")} | {"__call__"}
+    own = set(dir(eqx.Module)) | set(inspect.signature(Budding).parameters) | {"parts"}  # fields, and options by their names
+    fields = {field.name for kind in (Budding, Stages) for field in dataclasses.fields(kind)} | {"n_leaves"}
+    assert asked - own - fields == {
+        "__call__",
+        *("priced", "axes", "compact_layers", "after_update", "with_capacity", "options", "fault"),
+    }

@@ -15,9 +15,10 @@ from filing import alike, complaint
 from meristem import Confined, Data, Recipe, compact, export, fit, hard_size, layer_sizes, load, save, soft_size
 from meristem.data.spirals import two_spirals
 from meristem.layers.layer import Cascade
-from meristem.nn import Body, Linear, Network, Part, structure
+from meristem.nn import Body, Linear, Network, structure
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare, gate_axis
 from meristem.nn.linear import glorot
+from meristem.nn.part import REGISTRY
 from meristem.pictures import plot_structure
 from meristem.show.describe import describe
 
@@ -152,7 +153,7 @@ def test_it_is_saved_and_loaded(which, run, population, tmp_path):
 
 def test_a_file_of_a_class_that_nobody_defined_is_refused(run, tmp_path, monkeypatch):
     save(tmp_path / "own", run.last)
-    monkeypatch.delitem(Part.registry, "widening")
+    monkeypatch.delitem(REGISTRY, "widening")
     text = complaint(load, tmp_path / "own")
     assert "body='widening' is not known" in text and "load(path, kinds=[…])" in text
     assert alike(load(tmp_path / "own", kinds=[Widening]), run.last)

@@ -1,4 +1,4 @@
-"""A body nobody planned for: a convolution over [channels, time] in two stages of different width, by its declaration."""
+"""A body nobody planned for: a convolution over [channels, time] in two stages of different width."""
 
 import equinox as eqx
 import jax
@@ -52,9 +52,7 @@ class TimeTunnel(Body):
         return [OpenChannels(w[r], b[r], g[r], tuple(r.tolist())) for w, b, g in layers if len(r := np.flatnonzero(g))]
 
 
-class OpenChannels(Layer):
-    """The open channels of a layer; all others copy."""
-
+class OpenChannels(Layer):  # of a layer; all others copy
     weight: Array
     bias: Array
     gate: Array
@@ -68,8 +66,7 @@ class OpenChannels(Layer):
 
 
 def create(key: Array) -> Network:
-    a, b, c, d, e = jax.random.split(key, 5)
-    at = {"positions": (TIME,)}
+    (a, b, c, d, e), at = jax.random.split(key, 5), {"positions": (TIME,)}
     stages = Stages([TimeTunnel(6, 2, key=a), Linear(6, 9, key=b, **at), TimeTunnel(9, 2, key=c)])
     return Network(Linear(2, 6, use_bias=False, key=d, **at), stages, PooledLinear(9, 1, key=e, **at))
 

@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from meristem.compact import compact, n_parameters
+from meristem.compact.report import multiply_adds as program_multiply_adds
 from meristem.nn import axes
 from meristem.nn.body import Body, bodies_of
 from meristem.nn.network import Network
@@ -95,17 +97,12 @@ def parameters(network: Any) -> int:
     >>> parameters(network), multiply_adds(network), float(soft_parameters(network))    # one affine map, or embedding and head
     (3, 2, 10.0)
     """
-    from meristem.compact import n_parameters  # it knows all bodies, and so imports much
-
     return n_parameters(network)
 
 
 def multiply_adds(network: Network) -> int:
     """Those of the compact network's matrix products, for one sample. A host function."""
-    from meristem.compact import compact
-    from meristem.compact.report import multiply_adds as counted
-
-    return counted(compact(network), jnp.zeros(network.input_shape, network.dtype))
+    return program_multiply_adds(compact(network), jnp.zeros(network.input_shape, network.dtype))
 
 
 def soft_parameters(network: Network) -> Float[Array, ""]:

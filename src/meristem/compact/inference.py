@@ -54,14 +54,14 @@ class Predictor:
         return np.concatenate([_through(layers, block) for block in blocks])
 
     def decisive_outputs(self, x: np.ndarray, unsure: Callable[[np.ndarray, float], np.ndarray]) -> np.ndarray:
-        """In single precision; in double where `unsure(outputs, within)` says that a change by `within` decides otherwise."""
+        """Return outputs in single precision; in double for rows of which `unsure(outputs, margin)` says that it matters."""
         rough = self.outputs(x, np.float32)
-        within = CLOSE * float(np.abs(rough).max(initial=0))
-        if not np.isfinite(within):  # more than single precision can hold
+        margin = CLOSE * float(np.abs(rough).max(initial=0))
+        if not np.isfinite(margin):  # more than single precision can hold
             return self.outputs(x)
-        again, fine = unsure(rough, within), rough.astype(np.float64)
-        if again.any():
-            fine[again] = self.outputs(x[again])
+        rows, fine = unsure(rough, margin), rough.astype(np.float64)
+        if rows.any():
+            fine[rows] = self.outputs(x[rows])
         return fine
 
     def __getstate__(self) -> dict[str, CompactNetwork]:

@@ -14,8 +14,8 @@ def check_samples(x: Any, network: Network) -> Float[Array, "n in ..."]:
     """The samples x as the network takes them, or a ValueError of one line."""
     sample, shape = network.input_shape, np.shape(x)
     if shape[1:] != sample or not len(shape) or shape[0] == 0:
-        wanted = ", ".join(map(str, sample))
-        raise ValueError(f"x has shape {shape}; it must be [samples, {wanted}] with at least one sample.")
+        features = ", ".join(map(str, sample))
+        raise ValueError(f"x has shape {shape}; it must be [samples, {features}] with at least one sample.")
     return jnp.asarray(x, network.dtype)
 
 

@@ -31,7 +31,7 @@ from meristem.nn.body import Body
 from meristem.nn.ends import described_ends
 from meristem.nn.linear import Linear
 from meristem.nn.network import BODIES, Network
-from meristem.nn.part import PART, Part, part_name
+from meristem.nn.part import PART, REGISTRY, Part, part_name
 
 KIND = "network"
 ENTRIES = ["body", "n_in", "n_out", "width", "embed_bias", "head_bias", "members"]  # of every network; `width` of most bodies
@@ -144,7 +144,7 @@ def shapes(structure: Any, kinds: Kinds = ()) -> Network:
         text = json.dumps(structure, sort_keys=True)
     except (TypeError, ValueError, RecursionError):
         return _shapes(structure, kinds)
-    return _known_shapes(text, (*Part.registry.values(), *kinds), jax.config.read("jax_enable_x64"))
+    return _known_shapes(text, (*REGISTRY.values(), *kinds), jax.config.read("jax_enable_x64"))
 
 
 @lru_cache(maxsize=64)
@@ -190,7 +190,7 @@ def _shapes(structure: Structure, kinds: Kinds) -> Network:
 def n_layers(structure: Structure, kinds: Kinds = ()) -> int:
     """How many soft sizes the body of such a network has: as long are the rows of a history."""
     text = json.dumps({**structure, "members": []}, sort_keys=True)
-    return _known_layers(text, (*Part.registry.values(), *kinds))
+    return _known_layers(text, (*REGISTRY.values(), *kinds))
 
 
 @lru_cache(maxsize=64)
@@ -210,7 +210,7 @@ def body_class(name: Any, kinds: Kinds) -> type[Body]:
 
 def part_class(entry: str, name: Any, kinds: Kinds) -> type[Part]:
     """The part that a file calls so: one of the `kinds` that are given, or of those that registered themselves."""
-    classes = Part.registry | {part_name(kind): kind for kind in kinds if issubclass(kind, Part)}
+    classes = REGISTRY | {part_name(kind): kind for kind in kinds if issubclass(kind, Part)}
     if not isinstance(name, str) or name not in classes:
         raise ValueError(
             f"{entry}={str(name)[:40]!r} is not known; import the module that defines the class, or give it: "

@@ -52,7 +52,7 @@ class Schema:
         """All features [N, features] from a value [N, 1] for each column: a number, days, or a code."""
         parts = []
         for place, (field, value) in enumerate(zip(self.fields, values, strict=True)):
-            with ops.within(f"column_{place}"):
+            with ops.named(f"column_{place}"):
                 parts.append(field.trace(ops, value))
         return ops.concat(parts)
 

@@ -43,9 +43,9 @@ class Layer(eqx.Module):
         return jax.tree.leaves(self)[0].shape[1]
 
     @property
-    @abc.abstractmethod
     def units(self) -> tuple[int, ...]:
-        """How many units with a nonlinearity it has: one number for each that waits for the one before."""
+        """How many units with a nonlinearity it has: one number for each that waits for the one before; by default none."""
+        return ()
 
     @abc.abstractmethod
     def __call__(self, ops: Ops[V], h: V) -> V:
@@ -68,10 +68,6 @@ class Pick(Layer):
     def n_in(self) -> int:
         return self.of
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return ()
-
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.pick(self.rows, h)
 
@@ -88,10 +84,6 @@ class Affine(Layer):
     weight: Float[Constants, "out in"]
     bias: Float[Constants, " out"] | None
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return ()
-
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.affine(self.weight, self.bias, h)
 
@@ -107,10 +99,6 @@ class Convolution(Layer):
 
     weight: Float[Constants, "out in *kernel"]
     bias: Float[Constants, " out"] | None
-
-    @property
-    def units(self) -> tuple[int, ...]:
-        return ()
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.conv(self.weight, self.bias, h)
@@ -131,10 +119,6 @@ class Mean(Layer):
     @property
     def n_in(self) -> int:
         return self.n
-
-    @property
-    def units(self) -> tuple[int, ...]:
-        return ()
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.mean(len(self.positions), h)
@@ -308,11 +292,11 @@ class Bag(Layer):
         return tuple(sum(stage) for stage in zip_longest(*each, fillvalue=0))
 
     def __call__(self, ops: Ops[V], h: V) -> V:
-        said = []
+        outputs = []
         for m, layers in enumerate(self.members):
             value = h
             for k, layer in enumerate(layers):
-                with ops.within(f"member_{m}_{k}"):
+                with ops.named(f"member_{m}_{k}"):
                     value = layer(ops, value)
-            said.append(value)
-        return ops.combine(np.full(len(said), 1 / len(said)), said, name="shares")
+            outputs.append(value)
+        return ops.combine(np.full(len(outputs), 1 / len(outputs)), outputs, name="shares")

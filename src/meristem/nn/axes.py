@@ -382,13 +382,13 @@ def chained(parts: Iterable[Axes], arrays: Callable[[list[Any]], Any]) -> Axes:
         names = {name: f"{name} {number}" for name in {*part.axes, *_names(part)}} if number > 1 else {}
         if trunks:
             names[part.trunks[0]] = trunks[-1]
-        here = renamed(part, names)
-        n_layers = _n_layers(here)
-        for name, axis in here.axes.items():
+        part = renamed(part, names)
+        n_layers = _n_layers(part)
+        for name, axis in part.axes.items():
             if name not in axes or axes[name].openness is None:
                 axes[name] = _deeper(axis, depth)
-        trunks, depth = (*trunks, *here.trunks[1 if trunks else 0 :]), depth + n_layers
-        all_parts.append(here)
+        trunks, depth = (*trunks, *part.trunks[1 if trunks else 0 :]), depth + n_layers
+        all_parts.append(part)
     growing = [part for part in all_parts if part.capacity]
     return Axes(
         arrays([part.arrays for part in all_parts]),

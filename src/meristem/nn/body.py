@@ -19,15 +19,14 @@ Imports axes, gate and part; every body imports it.
 
 import abc
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from meristem.gate import is_confined
+from meristem.gate import Confined, is_confined
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis
 from meristem.nn.part import Part
 
@@ -83,16 +82,28 @@ class Body(Part):
         return self, list(mirrors)
 
 
-B = TypeVar("B", bound=Body)
+class Stacked(Body):
+    """A body of layers with weights [depth, units, width]; its options are read off its arrays."""
+
+    weight: eqx.AbstractVar[Array]
+    bias: eqx.AbstractVar[Array]
+    trunk: eqx.AbstractVar[Confined | None]
+
+    @property
+    def width(self) -> int:
+        return self.weight.shape[-1]
+
+    @property
+    def depth(self) -> int:
+        return self.bias.shape[-2]
+
+    @property
+    def learn_width(self) -> bool:
+        return self.trunk is not None
 
 
 def is_body(node: Any) -> bool:
     return isinstance(node, Body)
-
-
-def weighted_mean(values: Float[Array, "n ..."], weight: Float[Array | np.ndarray, " n"] | None) -> Float[Array, "..."]:
-    """The mean over the first axis, each by its weight."""
-    return values.mean(0) if weight is None else jnp.tensordot(weight, values, 1) / weight.sum()
 
 
 def bodies_of(model: Any) -> list[Body]:

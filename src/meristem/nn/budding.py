@@ -106,16 +106,16 @@ class Budding(Body):
         return self.weight.shape[-1]
 
     @property
+    def learn_width(self) -> bool:
+        return self.trunk is not None
+
+    @property
     def capacity(self) -> int:
         return self.bias.shape[-2]
 
     @property
     def root(self) -> str:
         return "layer" if self.identity is None else "identity"
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None
 
     @property
     def n_leaves(self) -> Int[Array, ""]:
@@ -229,8 +229,8 @@ class Budding(Body):
 
     def fault(self) -> str | None:
         rows = np.asarray(self.depth).reshape(-1, self.capacity).tolist()
-        off = next((row for row in rows if not is_tree(row)), None)
-        return super().fault() if off is None else f"depth {str(off)[:60]} is no tree."
+        wrong = next((row for row in rows if not is_tree(row)), None)
+        return super().fault() if wrong is None else f"depth {str(wrong)[:60]} is no tree."
 
 
 def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:

@@ -149,14 +149,14 @@ def with_capacity(body: Budding, capacity: int, mirrors: Mirrors) -> tuple[Buddi
     axis = body.depth.ndim - 1  # a population has its members in front
 
     def fit(rows: int, fill: float) -> Any:
-        def one(leaf: Array) -> Array:
+        def resized(leaf: Array) -> Array:
             old = np.asarray(leaf)
             if old.shape[axis] >= rows:
                 return jax.device_put(np.take(old, np.arange(rows), axis))
             shape = (*old.shape[:axis], rows - old.shape[axis], *old.shape[axis + 1 :])
             return jax.device_put(np.concatenate([old, np.full(shape, fill, old.dtype)], axis))
 
-        return one
+        return resized
 
     def parts(body: Budding, gamma: float) -> Budding:
         layers = (body.weight, body.bias, body.bud)
@@ -229,14 +229,14 @@ def _move_mirror(mirror: Budding, move: Move) -> Budding:
 
 def _rows(values: Array, source: Int[Array, " rows"], fill: float) -> Array:
     """values[source], and `fill` where the source is −1."""
-    found = (source >= 0).reshape(-1, *[1] * (values.ndim - 1))
-    return jnp.where(found, values[source], jnp.asarray(fill, values.dtype))
+    has_source = (source >= 0).reshape(-1, *[1] * (values.ndim - 1))
+    return jnp.where(has_source, values[source], jnp.asarray(fill, values.dtype))
 
 
-def _either(one: Array, from_one: Int[Array, " rows"], other: Array, from_other: Int[Array, " rows"]) -> Array:
-    """Rows of one array where it has a source, else of the other, else 0."""
-    found = (from_one >= 0).reshape(-1, *[1] * (one.ndim - 1))
-    return jnp.where(found, _rows(one, from_one, 0), _rows(other, from_other, 0))
+def _either(first: Array, from_first: Int[Array, " rows"], second: Array, from_second: Int[Array, " rows"]) -> Array:
+    """Rows of the first array where it has a source, else of the second, else 0."""
+    has_source = (from_first >= 0).reshape(-1, *[1] * (first.ndim - 1))
+    return jnp.where(has_source, _rows(first, from_first, 0), _rows(second, from_second, 0))
 
 
 def _running(flags: Bool[Array, " capacity"]) -> Int[Array, " capacity"]:

@@ -17,7 +17,7 @@ from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Highway as HighwayLayer, Layer
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered
-from meristem.nn.body import Body, weighted_mean
+from meristem.nn.body import Stacked
 from meristem.nn.concrete import on_host
 from meristem.nn.deep import through
 from meristem.nn.linear import glorot, he_layer
@@ -27,7 +27,7 @@ from meristem.nn.trunk import among, read, trunk_gates, with_price
 BLOCK = 4096  # samples
 
 
-class Highway(Body):
+class Highway(Stacked):
     """`depth` layers of `width` units, each with a gate network of its own.
 
     >>> import jax, jax.numpy as jnp
@@ -66,9 +66,9 @@ class Highway(Body):
 
         def step(x: Array, layer: Any, arrays: tuple[Any, ...]) -> tuple[Array, Array]:
             weight, bias, gate_weight, gate_bias = arrays
-            seen = read(self.trunk, x)
-            gate = jax.nn.sigmoid(gate_weight @ seen + gate_bias)
-            return gate * sigma(weight @ seen + bias) + (1 - gate) * x, gate
+            h = read(self.trunk, x)
+            gate = jax.nn.sigmoid(gate_weight @ h + gate_bias)
+            return gate * sigma(weight @ h + bias) + (1 - gate) * x, gate
 
         x, gates = through(step, x, (self.weight, self.bias, self.gate_weight, self.gate_bias))
         return read(self.trunk, x), jnp.stack(gates) if isinstance(gates, list) else jnp.asarray(gates)
@@ -89,7 +89,7 @@ class Highway(Body):
         def openness() -> Array:
             if inputs is None:
                 return jnp.ones(self.bias.shape, self.bias.dtype)
-            return weighted_mean(jax.vmap(self.gates)(inputs), weight)
+            return _weighted_mean(jax.vmap(self.gates)(inputs), weight)
 
         return layered(declare(self, **arrays), self.depth, self.trunk, openness, lambda: self._picture(inputs))
 
@@ -107,18 +107,11 @@ class Highway(Body):
         stacks = on_host(self.weight, self.bias, self.gate_weight, self.gate_bias)
         return [HighwayLayer(w, b, gate_w, gate_b, self.activation) for w, b, gate_w, gate_b in zip(*stacks, strict=True)]
 
-    @property
-    def width(self) -> int:
-        return self.bias.shape[-1]
-
-    @property
-    def depth(self) -> int:
-        return self.bias.shape[-2]
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None
-
     def options(self) -> dict[str, Any]:
         names = ("width", "depth", "activation", "learn_width")  # the gates' biases are arrays
         return {name: getattr(self, name) for name in names}
+
+
+def _weighted_mean(values: Float[Array, "n ..."], weight: Float[Array | np.ndarray, " n"] | None) -> Float[Array, "..."]:
+    """Return the mean over the first axis, each by its weight."""
+    return values.mean(0) if weight is None else jnp.tensordot(weight, values, 1) / weight.sum()

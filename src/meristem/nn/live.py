@@ -49,12 +49,12 @@ def put(tree: Network, small: Network, network: Network, live: Live) -> Network:
     """The tree with the small one in its place."""
     declared = network.axes()
 
-    def whole(entry: Any, leaf: Any, new: Any) -> Any:
+    def scattered(entry: Any, leaf: Any, new: Any) -> Any:
         if isinstance(entry, Standing) or leaf is None:
             return leaf
         return leaf.at[_places(declared, entry, live, leaf)].set(new, mode="drop")
 
-    return jax.tree.map(whole, declared.arrays, tree, small, is_leaf=is_entry)
+    return jax.tree.map(scattered, declared.arrays, tree, small, is_leaf=is_entry)
 
 
 def _places(declared: Axes, entry: ArrayAxes, live: Live, leaf: Array) -> tuple[Any, ...]:

@@ -85,11 +85,11 @@ class Network(eqx.Module):
             if width != "auto":
                 raise ValueError(f"width={width!r} must be a whole number, or 'auto'.")
             width, options = check_size("max_width", max_width), options | {"learn_width": True}
-        known = list(inspect.signature(BODIES[body]).parameters)
+        names = list(inspect.signature(BODIES[body]).parameters)
         for option in options:
-            if option not in known or option == "width":
-                raise unknown(f"option of body={body!r}", option, [name for name in known if name not in ("width", "key")])
-        if "depth" in known and "depth" not in options:
+            if option not in names or option == "width":
+                raise unknown(f"option of body={body!r}", option, [name for name in names if name not in ("width", "key")])
+        if "depth" in names and "depth" not in options:
             raise ValueError(f"body={body!r} needs its number of layers: Network.create({body!r}, …, depth=10).")
         embed_key, body_key, head_key = jax.random.split(as_key("key", key), 3)
         width = check_size("width", width)
@@ -152,8 +152,8 @@ class Network(eqx.Module):
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
         if x.ndim != len(self.input_shape):
-            wanted = "features" if len(self.input_shape) == 1 else ", ".join(map(str, self.input_shape))
-            raise ValueError(f"A network takes one sample [{wanted}], got shape {x.shape}; use jax.vmap(network)(x).")
+            shape = "features" if len(self.input_shape) == 1 else ", ".join(map(str, self.input_shape))
+            raise ValueError(f"A network takes one sample [{shape}], got shape {x.shape}; use jax.vmap(network)(x).")
         return self.priced(x)[0]
 
     def priced(self, x: Float[Array, "in ..."]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
@@ -207,9 +207,9 @@ class Network(eqx.Module):
         body = fully_open(self.body)
         declared, gates = body.axes(), jax.tree.leaves(body, is_leaf=is_confined)
         stored = round(float(soft_parameters(body, declared)))
-        besides = sum(is_confined(gate) and gate.value.ndim == 0 for gate in gates)
+        single = sum(is_confined(gate) and gate.value.ndim == 0 for gate in gates)
         nodes = int(hard_size(declared)) if declared.capacity else 0
-        return stored + nodes + besides + sum(leaf.size for leaf in jax.tree.leaves((self.embed, self.head)))
+        return stored + nodes + single + sum(leaf.size for leaf in jax.tree.leaves((self.embed, self.head)))
 
     def compact(self) -> CompactNetwork:
         """Exactly the live network.

@@ -12,7 +12,7 @@ An embedding also has `input_shape`, the shape of a sample; a head has `n_out`. 
 
 import abc
 import inspect
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,18 +24,17 @@ from meristem.layers.layer import Layer
 from meristem.nn.axes import Axes
 
 OURS, PART = "meristem.", "part"
+REGISTRY: dict[str, type["Part"]] = {}  # the classes that files can name
 
 
 class Part(eqx.Module):
     """A map of one sample; see the module's header."""
 
-    registry: ClassVar[dict[str, type["Part"]]] = {}
-
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         name = part_name(cls)
-        if not name.startswith("_") and (is_ours(cls) or not is_ours(Part.registry.get(name, cls))):
-            Part.registry[name] = cls
+        if not name.startswith("_") and (is_ours(cls) or not is_ours(REGISTRY.get(name, object))):
+            REGISTRY[name] = cls
 
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -53,10 +52,10 @@ class Part(eqx.Module):
     def options(self) -> dict[str, Any]:
         """The arguments of the constructor but for the key, as JSON has them; by default the attributes of these names."""
         names = [name for name in inspect.signature(type(self)).parameters if name != "key"]
-        lacking = [name for name in names if not hasattr(self, name)]
-        if lacking:
+        missing = [name for name in names if not hasattr(self, name)]
+        if missing:
             raise ValueError(
-                f"A {type(self).__name__} cannot be saved: its constructor takes {lacking[0]!r}, of which it keeps nothing. "
+                f"A {type(self).__name__} cannot be saved: its constructor takes {missing[0]!r}, of which it keeps nothing. "
                 f"Make it a field or a property, or write options()."
             )
         return {name: getattr(self, name) for name in names}
@@ -74,7 +73,7 @@ class Part(eqx.Module):
 def described(part: Part) -> dict[str, Any]:
     """Return what files say of a part: its class and its options."""
     name = part_name(type(part))
-    if Part.registry.get(name) is not type(part) and is_ours(Part.registry.get(name, type(part))):
+    if REGISTRY.get(name) is not type(part) and is_ours(REGISTRY.get(name, object)):
         raise ValueError(f"{name!r} is a part of meristem's own; give your {type(part).__name__} another name to save it.")
     return {PART: name, **part.options()}
 

@@ -17,7 +17,7 @@ from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Layer, Perceptron, Residual as ResidualLayer
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered, size_openness
-from meristem.nn.body import Body
+from meristem.nn.body import Stacked
 from meristem.nn.concrete import on_host
 from meristem.nn.deep import through
 from meristem.nn.linear import he_layer
@@ -25,7 +25,7 @@ from meristem.nn.structure import Gates
 from meristem.nn.trunk import read, trunk_gates, with_price
 
 
-class Plain(Body):
+class Plain(Stacked):
     """`depth` perceptron layers of `width` units.
 
     >>> import jax, jax.numpy as jnp
@@ -75,18 +75,6 @@ class Plain(Body):
         """Layer by layer as they are."""
         kind = ResidualLayer if self.skip else Perceptron
         return [kind(weight, bias, self.activation) for weight, bias in zip(*on_host(self.weight, self.bias), strict=True)]
-
-    @property
-    def width(self) -> int:
-        return self.bias.shape[-1]
-
-    @property
-    def depth(self) -> int:
-        return self.bias.shape[-2]
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None
 
 
 class Residual(Plain):

@@ -43,11 +43,11 @@ def living_leaves(body: Any, nodes: Nodes, mix: np.ndarray) -> list[Leaf]:
         if j in needed:
             needed |= set(inputs[j - 1])
     # What follows a needed layer reads what the next needed one takes, or the output.
-    kept = sorted(needed - {INPUT})
-    new = {old: i for i, old in enumerate(kept)} | {INPUT: INPUT}
-    feeds = [inputs[k - 1] for k in kept[1:]] + [inputs[-1]]
+    order = sorted(needed - {INPUT})
+    new = {old: i for i, old in enumerate(order)} | {INPUT: INPUT}
+    feeds = [inputs[k - 1] for k in order[1:]] + [inputs[-1]]
     return [
-        Leaf(*layers[k], np.array(list(row.values())), tuple(new[i] for i in row)) for k, row in zip(kept, feeds, strict=True)
+        Leaf(*layers[k], np.array(list(row.values())), tuple(new[i] for i in row)) for k, row in zip(order, feeds, strict=True)
     ]
 
 

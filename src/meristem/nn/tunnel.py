@@ -16,7 +16,7 @@ from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Gated, Layer
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare, size_openness
-from meristem.nn.body import Body
+from meristem.nn.body import Stacked
 from meristem.nn.concrete import on_host
 from meristem.nn.deep import through
 from meristem.nn.linear import he_layer
@@ -24,7 +24,7 @@ from meristem.nn.rows import Rows, gated_layers, placed, stood
 from meristem.nn.trunk import read, trunk_gates, with_price
 
 
-class Tunnel(Body):
+class Tunnel(Stacked):
     """`depth` layers of `width` units, all closed at first: the identity.
 
     >>> import jax, jax.numpy as jnp
@@ -71,15 +71,3 @@ class Tunnel(Body):
             for weight, bias, gate in zip(*on_host(self.weight, self.bias, self.gate.value), strict=True)
             if len(rows := np.flatnonzero(gate))
         ]
-
-    @property
-    def width(self) -> int:
-        return self.weight.shape[-1]
-
-    @property
-    def depth(self) -> int:
-        return self.bias.shape[-2]
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None

@@ -12,7 +12,7 @@
     split        z in parts, one after the other
     concat       parts as one
     combine      Σ_k share_k · value_k            a constant per value
-    within       what is said inside has a name of its own
+    named        names that are given inside begin with this one
 
 Before the first layer stand the operations of inputs (`InputOps`), on columns of double precision, [N, columns]:
 
@@ -95,7 +95,7 @@ class Ops(abc.ABC, Generic[V]):
     def combine(self, shares: Any, values: Sequence[V], *, name: str) -> V:
         """A weighted sum, shares [values]; at least one."""
 
-    def within(self, name: str) -> AbstractContextManager[None]:
+    def named(self, name: str) -> AbstractContextManager[None]:
         """Names that are given inside belong to this one: the same layer may stand in several places."""
         return nullcontext()
 
@@ -149,6 +149,6 @@ class InputOps(abc.ABC, Generic[V]):
     def single(self, z: V) -> V:
         """As float32."""
 
-    def within(self, name: str) -> AbstractContextManager[None]:
+    def named(self, name: str) -> AbstractContextManager[None]:
         """Names that are used inside belong to this one."""
         return nullcontext()

@@ -117,7 +117,7 @@ class Record(Ops[Any], InputOps[Any]):
         return z.float()
 
     @contextmanager
-    def within(self, name: str) -> Iterator[None]:
+    def named(self, name: str) -> Iterator[None]:
         before, self.prefix = self.prefix, f"{self.prefix}{name}_"
         try:
             yield
