@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft_parameters
 from meristem.gate import Confined, fully_open, is_confined
 from meristem.nn import Linear, Network, PooledLinear, Stages, Tunnel
-from meristem.nn.axes import half_norm, n_places
+from meristem.nn.axes import n_places
+from meristem.nn.axis_counts import half_norm
 from meristem.nn.tree import is_tree
 from soak import many
 from test_own_convolution import TIME, TimeTunnel, create as create_convolution

@@ -11,7 +11,8 @@ import pytest
 
 from meristem import hard_size, layer_sizes, soft_size, trainable
 from meristem.nn import Body, Budding, Highway, Network, Plain, Residual, Stages, Tunnel, structure
-from meristem.nn.axes import depths, half_norm
+from meristem.nn.axes import depths
+from meristem.nn.axis_counts import half_norm
 from meristem.nn.network import BODIES
 from meristem.train.cost import cost
 from meristem.train.objectives import Multiclass, objective

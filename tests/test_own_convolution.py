@@ -12,7 +12,8 @@ from meristem import Confined
 from meristem.layers.layer import Layer
 from meristem.layers.ops.jax import JAX
 from meristem.nn import Body, Linear, Network, PooledLinear, Stages
-from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Standing, declare, size_openness
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Standing, declare
+from meristem.nn.axis_counts import size_openness
 from meristem.nn.rows import Rows, gated_layers, placed, stood
 from meristem.nn.trunk import read, with_price
 

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 
 from meristem.compact import compact, n_parameters
 from meristem.compact.report import multiply_adds as program_multiply_adds
-from meristem.nn import axes
+from meristem.nn import axis_counts
 from meristem.nn.body import Body, bodies_of
 from meristem.nn.network import Network
 
@@ -50,7 +50,7 @@ def body_sizes(
     body: Body, inputs: Inputs | None = None, weight: Float[Array | np.ndarray, " n"] | None = None
 ) -> Float[Array, " layers"]:
     """The soft size of each layer of a body, over the inputs that reach it where it depends on them."""
-    return axes.layer_sizes(body.axes(inputs, weight))
+    return axis_counts.layer_sizes(body.axes(inputs, weight))
 
 
 def soft_size(model: Any, inputs: Inputs) -> Float[Array, ""]:
@@ -75,7 +75,7 @@ def hard_size(model: Any) -> Int[Array, ""]:
     >>> int(hard_size(Budding(width=3, key=jax.random.key(0))))
     1
     """
-    return jnp.stack([axes.hard_size(body.axes()) for body in _bodies(model)]).sum(dtype=jnp.int32)
+    return jnp.stack([axis_counts.hard_size(body.axes()) for body in _bodies(model)]).sum(dtype=jnp.int32)
 
 
 def soft_cost(network: Network, price: str) -> Float[Array, ""]:
@@ -107,12 +107,12 @@ def multiply_adds(network: Network) -> int:
 
 def soft_parameters(network: Network) -> Float[Array, ""]:
     """The numbers of all its arrays that are shipped, as far as they are open."""
-    return axes.soft_parameters(network, network.axes())
+    return axis_counts.soft_parameters(network, network.axes())
 
 
 def soft_multiply_adds(network: Network) -> Float[Array, ""]:
     """The products of all its maps for one sample, as far as they are open."""
-    return axes.soft_multiply_adds(network, network.axes())
+    return axis_counts.soft_multiply_adds(network, network.axes())
 
 
 SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}

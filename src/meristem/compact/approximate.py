@@ -18,7 +18,8 @@ from meristem.compact.samples import check_samples, outputs
 from meristem.gate import is_confined
 from meristem.layers.network import CompactNetwork
 from meristem.nn import Body, Network
-from meristem.nn.axes import is_entry, open_mask
+from meristem.nn.axes import is_entry
+from meristem.nn.axis_counts import open_mask
 from meristem.nn.concrete import check_concrete
 
 

@@ -20,20 +20,11 @@ from jaxtyping import Array, Float, Int
 from meristem.check import as_key, check_size, unknown
 from meristem.gate import Confined, fully_open, is_confined
 from meristem.layers.network import CompactNetwork
-from meristem.nn.axes import (
-    ArrayAxes,
-    Axes,
-    Axis,
-    half_norm,
-    hard_size,
-    members_of,
-    n_places,
-    renamed,
-    soft_parameters,
-    used,
-)
+from meristem.nn.axes import ArrayAxes, Axes, Axis, members_of, n_places
+from meristem.nn.axis_counts import half_norm, hard_size, soft_parameters, used
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
+from meristem.nn.chain import renamed
 from meristem.nn.compaction import INPUT, compact_network
 from meristem.nn.highway import Highway
 from meristem.nn.linear import Linear

@@ -16,7 +16,8 @@ from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Layer, Perceptron, Residual as ResidualLayer
-from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered, size_openness
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered
+from meristem.nn.axis_counts import size_openness
 from meristem.nn.body import Stacked
 from meristem.nn.concrete import on_host
 from meristem.nn.deep import through

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.layers.layer import Layer
-from meristem.nn.axes import Axes, chained
+from meristem.nn.axes import Axes
 from meristem.nn.body import Body, GrowthInfo, is_body
+from meristem.nn.chain import chained
 from meristem.nn.part import Part, described
 
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from meristem.gate import is_confined
-from meristem.nn.axes import size_openness
+from meristem.nn.axis_counts import size_openness
 
 SHUT = 0.05  # a gate below it hardly does anything
 OPEN = 0.95  # of the units with gates above 1/2: it wants more room

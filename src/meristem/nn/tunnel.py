@@ -15,7 +15,8 @@ from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Gated, Layer
-from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare, size_openness
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
+from meristem.nn.axis_counts import size_openness
 from meristem.nn.body import Stacked
 from meristem.nn.concrete import on_host
 from meristem.nn.deep import through

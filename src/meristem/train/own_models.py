@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 from meristem.check import check_number, unknown
 from meristem.complexity import PRICES, UNIT
 from meristem.gate import fully_open, is_confined
-from meristem.nn import axes
+from meristem.nn import axis_counts
 from meristem.train.closing import Question, close_until, close_worthless, with_all_closed
 
 Loss = Callable[[Any, Array, Array], Float[Array, ""]]
@@ -80,7 +80,7 @@ def model_cost(model: Any, price: str = "parameters") -> Float[Array, ""]:
     if price == "units":
         gates = [node for node in jax.tree.leaves(model, is_leaf=is_confined) if is_confined(node)]
         return sum((jnp.abs(gate.value - gate.closed).sum() for gate in gates), start=jnp.zeros(()))
-    count = axes.soft_parameters if price == "parameters" else axes.soft_multiply_adds
+    count = axis_counts.soft_parameters if price == "parameters" else axis_counts.soft_multiply_adds
     total = jnp.zeros(())
     for node in jax.tree.leaves(model, is_leaf=_has_axes):
         if _has_axes(node):

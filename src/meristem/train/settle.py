@@ -21,7 +21,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from meristem.complexity import SOFT, soft_cost
 from meristem.gate import fully_open, is_confined
-from meristem.nn.axes import is_entry, reach
+from meristem.nn.axes import is_entry
+from meristem.nn.axis_counts import reach
 from meristem.nn.compaction import INPUT
 from meristem.nn.network import Network
 from meristem.train import schedule

@@ -1,0 +1,148 @@
+"""What a declaration of axes amounts to: how many numbers there are, as far as they are open.
+
+    soft counts    Σ over arrays Π over axes Σ openness, × positions         parameters and multiply-adds; exact where gates
+                                                                             are 0 or 1, differentiable between
+    half_norm      ½ Σ W² over the places of maps that are open
+    layer_sizes    Σ openness of the axes that are the size, layer by layer; hard_size: how many of their places are open
+
+For one module; `vmap` for many. Imports axes; bodies, complexity and training import it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis, with_axes
+
+
+def reach(declared: Axes, name: str) -> Float[Array, "..."] | None:
+    """How open the places of an axis are, those they stand on included: [places] or [per, places]; None: all are open."""
+    return _with_below(declared, name, lambda axis: axis.openness)
+
+
+def open_places(declared: Axes, name: str) -> Bool[Array, "..."] | None:
+    """Which places of an axis are open, those they stand on included; None: all."""
+    return _with_below(declared, name, lambda axis: axis.is_open)
+
+
+def _with_below(declared: Axes, name: str, ask: Callable[[Axis], Callable[[], Array] | None]) -> Any:
+    """An axis's own values times those of the places they stand on; a product of flags is that both are set."""
+    axis = declared.axis(name)
+    function = ask(axis)
+    own = None if function is None else function()
+    below = None if axis.on is None else _with_below(declared, axis.on, ask)
+    if below is None or own is None:
+        return own if below is None else below
+    return own * placed_on(axis, below)
+
+
+def placed_on(axis: Axis, values: Array) -> Array:
+    """Values of the places that an axis stands on, as its own: a place that is none has 0."""
+    if axis.at is None:
+        return values if axis.per is None else values[..., None, :]
+    return values.at[axis.at].get(mode="fill", fill_value=0)
+
+
+def count(declared: Axes, entry: ArrayAxes, shape: tuple[int, ...]) -> Float[Array, ""] | float:
+    """How many numbers of an array there are, each by how open its places are."""
+    front = next((axis.per for name in entry.names if (axis := declared.axis(name)).per in entry.names), None)
+    total: Any = 1.0
+    for name, n in zip(entry.names, shape[len(shape) - len(entry.names) :], strict=True):
+        openness = reach(declared, name)
+        if openness is None:
+            total = total * (jnp.ones(n) if name == front else float(n))
+        elif name == front or declared.axis(name).per is None:
+            total = total * (openness if name == front else openness.sum())
+        else:
+            total = total * openness.sum(-1)
+    return total.sum() if front is not None else total
+
+
+def soft_parameters(module: Any, declared: Axes) -> Float[Array, ""]:
+    """The numbers that are stored, as far as they are open."""
+    return _total(module, declared, lambda entry: float(entry.role in (MAP, STORED)))
+
+
+def soft_multiply_adds(module: Any, declared: Axes) -> Float[Array, ""]:
+    """The products of its maps for one sample, as far as they are open."""
+    return _total(module, declared, lambda entry: float(entry.positions) if entry.role == MAP else 0.0)
+
+
+def _total(module: Any, declared: Axes, factor: Callable[[ArrayAxes], float]) -> Float[Array, ""]:
+    counts = [
+        factor(entry) * count(declared, entry, leaf.shape) for entry, leaf in with_axes(module, declared) if factor(entry)
+    ]
+    return jnp.asarray(sum(counts, start=jnp.zeros(())))
+
+
+def half_norm(module: Any, declared: Axes) -> Float[Array, ""]:
+    """½ ‖W‖² over what is open of its maps: under Adam, L2 alone would shrink the rest at the full rate."""
+    squares = []
+    for entry, leaf in with_axes(module, declared):
+        if entry.role == MAP:
+            mask = open_mask(declared, entry, leaf.ndim)
+            squares.append((leaf**2).sum() if mask is None else jnp.where(mask, leaf**2, 0).sum())
+    return 0.5 * sum(squares[1:], start=squares[0]) if squares else jnp.zeros(())
+
+
+def open_mask(declared: Axes, entry: ArrayAxes, ndim: int) -> Bool[Array, "..."] | None:
+    """Which numbers of an array are at open places, broadcast to its dimensions; None: all."""
+    mask = None
+    for place, name in enumerate(entry.names, start=ndim - len(entry.names)):
+        own = open_places(declared, name)
+        if own is None:
+            continue
+        shape = [1] * ndim
+        shape[place] = own.shape[-1]
+        if own.ndim == 2:
+            shape[ndim - len(entry.names) + entry.names.index(str(declared.axis(name).per))] = own.shape[0]
+        mask = own.reshape(shape) if mask is None else mask & own.reshape(shape)
+    return mask
+
+
+def used(module: Any, declared: Axes, name: str) -> Float[Array, " places"]:
+    """1 for the places of an axis at which a map has a number other than 0; the others fill a shape, and cost nothing."""
+    flags = []
+    for entry, leaf in with_axes(module, declared):
+        if entry.role == MAP and name in entry.names:
+            place = entry.names.index(name)
+            flags.append((leaf != 0).any(tuple(k for k in range(leaf.ndim) if k != place)).astype(leaf.dtype))
+    return flags[0] if len(flags) == 1 else jnp.stack(flags).max(0)
+
+
+def size_openness(declared: Axes, name: str) -> Float[Array, "..."]:
+    """How open the places of an axis that is a size are, [places] or [per, places]; those on closed ones are not there."""
+    axis = declared.axis(name)
+    assert axis.openness is not None, "the axis that is the size has gates"
+    values = axis.openness()
+    below = None if axis.on is None else open_places(declared, axis.on)
+    return values if below is None else jnp.where(placed_on(axis, below), values, 0)
+
+
+def layer_sizes(declared: Axes) -> Float[Array, " layers"]:
+    """The soft size of each layer, or of the whole where it has no layers."""
+    each = [_sizes_of(declared, name) for name in declared.sizes]
+    return each[0] if len(each) == 1 else jnp.concatenate(each)
+
+
+def _sizes_of(declared: Axes, name: str) -> Float[Array, " layers"]:
+    axis, values = declared.axis(name), size_openness(declared, name)
+    if axis.per is None:
+        return values.sum()[None]
+    sizes, front = values.sum(-1), declared.axis(axis.per)
+    if front.part_of is None:
+        return sizes
+    places, n = front.part_of
+    return jnp.zeros(n, sizes.dtype).at[places].add(sizes, mode="drop")
+
+
+def hard_size(declared: Axes) -> Int[Array, ""]:
+    """How many places of the axes that are its size are open."""
+    counts = []
+    for name in declared.sizes:
+        is_open = open_places(declared, name)
+        assert is_open is not None
+        counts.append(is_open.sum(dtype=jnp.int32))
+    return counts[0] if len(counts) == 1 else jnp.stack(counts).sum(dtype=jnp.int32)
