@@ -24,17 +24,16 @@ def chained(parts: Iterable[Axes], arrays: Callable[[list[Any]], Any]) -> Axes:
     all_parts: list[Axes] = []
     axes: dict[str, Axis] = {}
     trunks: tuple[str, ...] = ()
-    depth = 0
+    depth: Callable[[], Any] = lambda: 0  # noqa: E731
     for number, part in enumerate(parts, start=1):
         names = {name: f"{name} {number}" for name in {*part.axes, *_names(part)}} if number > 1 else {}
         if trunks:
             names[part.trunks[0]] = trunks[-1]
         part = renamed(part, names)
-        n_layers = _n_layers(part)
         for name, axis in part.axes.items():
             if name not in axes or axes[name].openness is None:
-                axes[name] = _deeper(axis, depth)
-        trunks, depth = (*trunks, *part.trunks[1 if trunks else 0 :]), depth + n_layers
+                axes[name] = _deeper(axis, depth) if number > 1 else axis
+        trunks, depth = (*trunks, *part.trunks[1 if trunks else 0 :]), _end_of(part, depth)
         all_parts.append(part)
     growing = [part for part in all_parts if part.capacity]
     return Axes(
@@ -77,18 +76,20 @@ def _names(declared: Axes) -> set[str]:
     return {name for entry in entries if isinstance(entry, ArrayAxes) for name in entry.names} | set(declared.trunks)
 
 
-def _n_layers(declared: Axes) -> int:
-    """How deep the layers of a part go: the most that one of its axes has."""
-    sizes = [0]
-    for axis in declared.axes.values():
-        if axis.depth is not None:
-            sizes.append(axis.part_of[1] if axis.part_of is not None else jax.eval_shape(axis.depth).shape[0])
-    return max(sizes)
+def _end_of(declared: Axes, begin: Callable[[], Any]) -> Callable[[], Any]:
+    """How deep the layers of a part go that begin at a depth; asked for when rates are."""
+    axes = [axis for axis in declared.axes.values() if axis.depth is not None]
+
+    def end() -> Any:
+        layers = [axis.part_of[1] if axis.part_of is not None else axis.depth().max() + 1 for axis in axes if axis.depth]
+        return begin() + jnp.stack([jnp.asarray(n, jnp.int32) for n in layers]).max()
+
+    return end if axes else begin
 
 
-def _deeper(axis: Axis, by: int) -> Axis:
+def _deeper(axis: Axis, by: Callable[[], Any]) -> Axis:
     own = axis.depth
-    return axis if own is None or not by else replace(axis, depth=lambda: own() + by)
+    return axis if own is None else replace(axis, depth=lambda: own() + by())
 
 
 def _most(counts: list[Callable[[], Any]]) -> Callable[[], Any] | None:

@@ -18,13 +18,18 @@ from jaxtyping import Array, Float, Int
 
 from meristem.nn.linear import Linear
 from meristem.nn.network import Network
-from meristem.nn.part import described
+from meristem.nn.part import Part, described
 
 
 def described_ends(network: Network) -> dict[str, Any]:
-    """Return what files say of embedding and head; nothing of a plain linear map, as `Network.create` makes them."""
-    ends = {"embed": network.embed, "head": network.head}
-    return {name: described(part) for name, part in ends.items() if type(part) is not Linear or part.positions}
+    """Return what files say of embedding and head; nothing of plain linear maps around one trunk, as `Network.create` has."""
+    embed, head = network.embed, network.head
+    ends: dict[str, Part] = {}
+    if type(embed) is not Linear or embed.positions:
+        ends["embed"] = embed
+    if type(head) is not Linear or head.positions or head.input_shape[0] != network.width:
+        ends["head"] = head
+    return {name: described(part) for name, part in ends.items()}
 
 
 def linear_ends(network: Network) -> tuple[Linear, Linear]:

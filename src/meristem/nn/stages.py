@@ -32,7 +32,7 @@ class Stages(Body):
 
     parts: tuple[Part, ...]
 
-    def __init__(self, parts: Sequence[Part]):
+    def __init__(self, parts: Any):
         self.parts = tuple(parts)
         if not self.parts or not all(isinstance(part, Part) for part in self.parts):
             raise ValueError("parts must be bodies and maps of meristem.nn, at least one: Stages([Tunnel(…), Linear(…), …]).")
