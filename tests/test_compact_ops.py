@@ -14,8 +14,7 @@ import pytest
 
 from exporting import KINDS, assert_close, everywhere, random_layer, some_x
 from meristem.compact import CompactNetwork
-from meristem.compact.inference import outputs
-from meristem.compact.spread import spread
+from meristem.compact.inference import outputs, spread
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.layer import Affine, Convolution, Gated, Layer, Leaf, Mean, Perceptron, Tree
 from meristem.layers.ops.jax import JAX

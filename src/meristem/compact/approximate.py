@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_number
-from meristem.compact.model import compact
-from meristem.compact.samples import check_samples, outputs
+from meristem.compact.model import check_samples, compact, outputs
 from meristem.gate import is_confined
 from meristem.layers.network import CompactNetwork
 from meristem.nn import Body, Network

@@ -11,6 +11,9 @@ from typing import Any, TypeVar, overload
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
 from meristem.layers.network import CompactNetwork, n_floats
 from meristem.nn import Body, Network
@@ -69,3 +72,18 @@ def _compacted(node: Any) -> Any:
     if isinstance(node, Network):
         return compact_network(node)
     return compact_body(node) if isinstance(node, Body) else node
+
+
+def check_samples(x: Any, network: Network) -> Float[Array, "n in ..."]:
+    """Return the samples x as the network takes them; ValueError where their shape is another."""
+    sample, shape = network.input_shape, np.shape(x)
+    if shape[1:] != sample or not len(shape) or shape[0] == 0:
+        features = ", ".join(map(str, sample))
+        raise ValueError(f"x has shape {shape}; it must be [samples, {features}] with at least one sample.")
+    return jnp.asarray(x, network.dtype)
+
+
+def outputs(network: Any, x: Float[Array, "n in ..."]) -> np.ndarray:
+    """Return the outputs of all samples in full precision: by default a GPU rounds factors to 10 bits."""
+    with jax.default_matmul_precision("highest"):
+        return np.asarray(jax.jit(jax.vmap(network))(x))

@@ -21,8 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_size
-from meristem.compact.model import compact
-from meristem.compact.samples import check_samples, outputs
+from meristem.compact.model import check_samples, compact, outputs
 from meristem.layers.layer import Affine, Perceptron
 from meristem.layers.network import CompactNetwork, n_floats
 from meristem.nn import Network

@@ -26,8 +26,7 @@ import numpy as np
 
 import meristem
 from meristem.compact import CompactNetwork, compact
-from meristem.compact.inference import as_numpy
-from meristem.compact.spread import spread
+from meristem.compact.inference import as_numpy, spread
 from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
 from meristem.export.precision import needs_double
 from meristem.export.scale import Scale, Scaling

@@ -18,7 +18,7 @@ import numpy as np
 from meristem.layers.join import join, plainer
 from meristem.layers.layer import Affine, Layer, Pick
 from meristem.layers.network import CompactNetwork
-from meristem.nn.axes import Axes, read_scaled, take
+from meristem.nn.axes import Axes, read_scaled, take, with_axes
 from meristem.nn.concrete import check_concrete, check_values
 
 INPUT = "input"
@@ -42,6 +42,8 @@ def compact_body(body: Any) -> CompactNetwork:
     check_values("compact()", body)
     declared = body.axes()
     gates = trunk_gates(declared)
+    if gates and any(entry.positions > 1 for entry, _ in with_axes(body, declared)):
+        raise ValueError(f"compact() takes a {type(body).__name__} on positions with its embedding and head: a Network.")
     small, places = on_open_places(body, declared, gates)
     layers = [plainer(layer) for layer in small.compact_layers()]
     enters, leaves = declared.trunks[0], declared.trunks[-1]
