@@ -4,9 +4,9 @@
     python tests/mutants.py --count 10 --resume    go on with a recorded run, up to ten mutants
 
 A mutant changes one operator, comparison or constant of nn, train, compact, paths or targets. They are drawn with a fixed seed,
-so the first ten of 200 are those of a run of ten. Each is tried in a copy of the tree: first the module's doctests, then the test
-files that import the module, then the others of its package (TESTS); the first failure ends it. A timeout counts as noticed. A
-person who finds that a mutant changes nothing adds `"equivalent": "reason"` to its record, and it no longer counts.
+so the first ten of 200 are those of a run of ten. Each is tried in a copy of the tree: first the module's doctests, then the
+test files that import the module, then the others of its package (TESTS); the first failure ends it. A timeout counts as
+noticed. A person who finds that a mutant changes nothing adds `"equivalent": "reason"` to its record; it no longer counts.
 """
 
 import argparse

@@ -179,7 +179,7 @@ def test_the_readmes_commands_exist():
 
 
 def test_links_and_pictures_are_there():
-    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)[)#]", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
