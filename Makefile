@@ -37,8 +37,8 @@ soak-%: .venv/installed-test
 soak-double: .venv/installed-test
 	JAX_ENABLE_X64=1 $(BIN)/python -m pytest -n 2 tests/test_models.py tests/test_own_body.py tests/test_forward.py tests/test_growth.py tests/test_trunk.py tests/test_compact.py tests/test_compact_ops.py
 
-# The share of random changes to the code that the tests notice, into results/mutants.json: hours on one core. To continue an
-# interrupted run: make mutants MUTANTS='--count 200 --resume'.
+# The share of random changes to the code that the tests notice, into results/mutants.json: two hours on one core. To continue
+# an interrupted run: make mutants MUTANTS='--count 200 --resume'.
 mutants: .venv/installed-test
 	nice $(BIN)/python tests/mutants.py $(MUTANTS)
 

@@ -1,6 +1,6 @@
 """Mutation testing: change the code a little, run the tests that belong to it, and count how many changes they notice.
 
-    make mutants                                   200 mutants into results/mutants.json; several hours on one core
+    make mutants                                   200 mutants into results/mutants.json: two hours on one core
     python tests/mutants.py --count 10 --resume    go on with a recorded run, up to ten mutants
 
 A mutant changes one operator, comparison or constant of nn, train, compact, paths or targets. They are drawn with a fixed seed,
@@ -87,6 +87,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep what the record holds of the same sources and seed")
     parser.add_argument("--out", type=Path, default=RECORD)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the tests under way end, too
     packages = options.packages.split(",")
     mutants = drawn(packages, options.seed)[: options.count]
     about = {"sources": digest(packages), "seed": options.seed, "packages": packages}
@@ -221,7 +222,8 @@ def attempt(tree: Path, mutant: Mutant, timeout: float) -> dict[str, Any]:
         file.write_bytes(text)
     noticed_by = [line.split(" ")[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     name = {"passed": "unnoticed", "failed": "noticed", "timeout": "timeout"}[outcome]
-    return {"outcome": name, "seconds": round(time.monotonic() - began, 1), "by": noticed_by[:1]}
+    line = text.decode().splitlines()[mutant.line - 1].strip()
+    return {"outcome": name, "seconds": round(time.monotonic() - began, 1), "by": noticed_by[:1], "source": line}
 
 
 def check_unchanged(tree: Path, package: str, timeout: float) -> None:
@@ -266,7 +268,7 @@ def summary(tried: dict[str, Any]) -> str:
     share = 1 - len(missed) / max(1, len(counted))
     seconds = sum(entry["seconds"] for entry in tried.values())
     head = f"{share:.1%} of {len(counted)} mutants noticed, {len(tried) - len(counted)} equivalent, {seconds:.0f} s"
-    return "\n".join([head, *(f"  not noticed: {key}" for key in missed)])
+    return "\n".join([head, *(f"  not noticed: {key}\n    {counted[key].get('source', '')}" for key in missed)])
 
 
 if __name__ == "__main__":
