@@ -1,11 +1,12 @@
-# Two commands: `make spirals` and `make test`. Each installs what it needs, once.
+# `make spirals` reproduces a study, `make test` checks the code; CONTRIBUTING.md names the rest. Each installs what it needs, once.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEEDS ?= 3
 OUT ?= out/two-spirals
+MUTANTS ?= --count 200
 
-.PHONY: spirals test soak lint bench docs clean
+.PHONY: spirals test soak mutants lint bench docs clean
 
 spirals: .venv/installed
 	$(BIN)/meristem reproduce two-spirals --seeds $(SEEDS) --models tunnel,budding --out $(OUT)
@@ -13,8 +14,8 @@ spirals: .venv/installed
 test: .venv/installed-test lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# What draws at random, eighty times as often as in the suite, and what the suite has a few cases of, all of it: about an hour on
-# two cores, in at most 8 GiB a process. Each part can be run alone (make soak-data); all tell what they counted to results/soak.json.
+# The random tests with eighty times as many cases as in the suite: about an hour on two cores, at most 8 GiB a process. Each part
+# can be run alone (make soak-data); the counts go to results/soak.json.
 SOAK := random models data calls surroundings kills double contract
 SOAK_random := sparse reference compact settle docs runs live cv sklearn_checks reference_trainer trunk
 SOAK_models := io_refused io_forged run_files
@@ -36,10 +37,15 @@ soak-%: .venv/installed-test
 soak-double: .venv/installed-test
 	JAX_ENABLE_X64=1 $(BIN)/python -m pytest -n 2 tests/test_models.py tests/test_own_body.py tests/test_forward.py tests/test_growth.py tests/test_trunk.py tests/test_compact.py tests/test_compact_ops.py
 
+# The share of random changes to the code that the tests notice, into results/mutants.json: two hours on one core. To continue
+# an interrupted run: make mutants MUTANTS='--count 200 --resume'.
+mutants: .venv/installed-test
+	nice $(BIN)/python tests/mutants.py $(MUTANTS)
+
 lint: .venv/installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-# The site, in out/docs/index.html: warnings are errors, and the notebooks are run.
+# The documentation site, in out/docs/index.html. Warnings are errors; the notebooks are executed.
 docs: .venv/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/docs
 

@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/inputs.py [REPEATS]        medians in milliseconds, as one line of JSON
 
-Beside another commit: run both in turns, with PYTHONPATH set to each one's src (results/LOG.md has such a run).
+Compared with another commit: run both in turns, with PYTHONPATH set to each src (results/log/2026-11-18-inputs-and-axes.md).
 """
 
 import json

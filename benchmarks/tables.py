@@ -126,7 +126,7 @@ def main() -> None:
     page = ROOT / "docs" / "results.md"
     text = page.read_text()
     for name, content in tables().items():
-        text = re.sub(rf"<!-- {name} -->(\n\n\|.*?(?=\n\n))?", f"<!-- {name} -->\n\n{content}", text, flags=re.DOTALL)
+        text = re.sub(rf"<!-- {name} -->(\n\n\|.*?(?=\n\n|\n*\Z))?", f"<!-- {name} -->\n\n{content}", text, flags=re.DOTALL)
     page.write_text(text)
 
 

@@ -179,7 +179,7 @@ def test_the_readmes_commands_exist():
 
 
 def test_links_and_pictures_are_there():
-    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)[)#]", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
@@ -198,7 +198,7 @@ def test_the_readme_is_short():
 
 def test_every_recorded_picture_is_shown_somewhere():
     """Of results/ the data are kept, and the pictures that a page links."""
-    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("results/*.md")]
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("results/**/*.md")]
     linked = {
         (page.parent / target).resolve() for page in pages for target in re.findall(r"\]\(([^)#]+\.png)\)", page.read_text())
     }
