@@ -66,6 +66,8 @@ TO_THE_BIT = {"test_io"}
 LONGEST = [
     "sklearn_checks",
     "cv",
+    "inputs_contract",
+    "own_convolution",
     "survival",
     "docs",
     "live",
