@@ -56,7 +56,7 @@ def test_a_gate_stays_open_only_if_it_is_worth_its_price(price):
     data = Data(DATA.x, y.astype(float))
 
     def left(penalty: float) -> list[int]:
-        closed = close_least(network, data, Knobs(1e-3, penalty), recipe, jax.random.key(0), NO)
+        closed = eqx.filter_jit(close_least)(network, data, Knobs(1e-3, jnp.asarray(penalty)), recipe, jax.random.key(0), NO)
         return np.flatnonzero(closed.body.gate.value[0]).tolist()
 
     assert left(1e-6) == [0] and left(100.0) == []
