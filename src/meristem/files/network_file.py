@@ -45,8 +45,8 @@ def pack_network(network: Network) -> tuple[Structure, Arrays]:
     >>> from meristem.nn import Network
     >>> network = Network.create("budding", n_in=2, n_out=1, capacity=8, key=jax.random.key(0))
     >>> structure, arrays = pack_network(network)
-    >>> structure["body"], arrays["body.gate.value"].shape, unpack_network(structure, arrays).body.capacity
-    ('budding', (8,), 8)
+    >>> structure["body"], unpack_network(structure, arrays).body.capacity
+    ('budding', 8)
     """
     structure, arrays = structure_of(network), by_path(network)
     try:
