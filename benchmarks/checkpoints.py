@@ -19,7 +19,7 @@ from meristem.experiments.kept import Kept, described
 from meristem.experiments.runs import at_once
 from meristem.experiments.study import run
 from meristem.experiments.two_spirals import STUDY, SpiralsOptions
-from meristem.folders.folder import RunFolder
+from meristem.folders.run_folder import RunFolder
 from meristem.show.progress import Progress
 
 

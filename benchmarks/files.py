@@ -24,8 +24,8 @@ import meristem
 import report
 from meristem.compact.report import in_turns
 from meristem.data.spirals import two_spirals
-from meristem.files import document, kinds
-from meristem.files.whole import write_whole
+from meristem.files import document, file_kinds
+from meristem.files.atomic_write import write_whole
 from meristem.nn import Network
 from report import Block, Result, compare
 
@@ -46,7 +46,7 @@ def things() -> dict[str, Any]:
 
 def save_alone(path: Path, thing: Any) -> None:
     """`save` as it would be if nothing were read back."""
-    kind = kinds.kind_of(thing)
+    kind = file_kinds.kind_of(thing)
     header, arrays = kind.pack(thing)
     write_whole(path, document.packed(kind.name, arrays, header))
 

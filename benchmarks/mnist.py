@@ -20,7 +20,7 @@ from pathlib import Path
 import jax
 
 import report
-from meristem.data.files import find
+from meristem.data.dataset_files import find
 from meristem.data.mnist import FILES, URL
 from report import Block, Result, compare
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem.files.arrays import by_path
-from meristem.files.whole import OutputError
+from meristem.files.atomic_write import OutputError
+from meristem.files.named_arrays import by_path
 from meristem.gate import is_confined
 from meristem.nn import Network
 from meristem.train import state

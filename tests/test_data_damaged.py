@@ -14,7 +14,7 @@ import pytest
 
 import damaging
 import miniature
-from meristem.data.arrays import read_npz
+from meristem.data.array_files import read_npz
 from meristem.data.mnist import read_idx
 from meristem.tables.parquet import _check_room
 from meristem.tables.reading import read_table

@@ -14,13 +14,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from killing import start, wait_for
-from meristem.data import files
+from meristem.data import dataset_files as files
 
 DATA = bytes(range(256)) * 4096  # a megabyte
 MD5 = hashlib.md5(DATA, usedforsecurity=False).hexdigest()
 FETCH = """
 import sys
-from meristem.data.files import find
+from meristem.data.dataset_files import find
 try:
     print(find("set", {"data.bin": sys.argv[2]}, sys.argv[1]))
 except ValueError as error:

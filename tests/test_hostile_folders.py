@@ -16,8 +16,8 @@ import pytest
 
 from commanding import meristem_here
 from meristem import TunnelClassifier
-from meristem.folders.folder import RunFolder
-from meristem.folders.record import MOST_NETWORKS, read_record
+from meristem.folders.run_folder import RunFolder
+from meristem.folders.run_record import MOST_NETWORKS, read_record
 from meristem.watch.server import serving
 from meristem.watch.view import View
 

@@ -15,7 +15,7 @@ import safetensors.numpy
 
 from filing import alike, complaint, create, start
 from meristem import load, save
-from meristem.files import document, network as networks, state as states
+from meristem.files import document, network_file, run_file
 from meristem.nn import Network, Plain
 from meristem.train.recipe import Recipe
 from soak import many
@@ -181,7 +181,7 @@ ODD = [None, True, 0, -1, 3.5, 10**30, "", "tunnel", "no\nline", [], [0], [-1], 
 def test_content_that_does_not_hold_together_is_one_line(body, file):
     """With a right digest: what somebody wrote on purpose, or a bug."""
     network = create(body)
-    structure, arrays = networks.pack(network)
+    structure, arrays = network_file.pack_network(network)
 
     def refused(structure, arrays) -> str:
         document.write_document(file, "network", arrays, structure)
@@ -216,13 +216,13 @@ def test_content_that_does_not_hold_together_is_one_line(body, file):
 
 
 def test_states_that_do_not_hold_together(file):
-    structure, arrays = states.pack(start(create("tunnel")))
+    structure, arrays = run_file.pack_state(start(create("tunnel")))
     for odd in ODD:
-        complaint(states.unpack, {**structure, "key": odd}, arrays)
-        complaint(states.unpack, {**structure, "network": odd}, arrays)
-        complaint(states.unpack, {**structure, "network": {**structure["network"], "depth": odd}}, arrays)
-    complaint(states.unpack, {}, arrays)
-    complaint(states.unpack, {**structure, "key": "rbg"}, arrays)
+        complaint(run_file.unpack_state, {**structure, "key": odd}, arrays)
+        complaint(run_file.unpack_state, {**structure, "network": odd}, arrays)
+        complaint(run_file.unpack_state, {**structure, "network": {**structure["network"], "depth": odd}}, arrays)
+    complaint(run_file.unpack_state, {}, arrays)
+    complaint(run_file.unpack_state, {**structure, "key": "rbg"}, arrays)
     for name in arrays:
-        assert name in complaint(states.unpack, structure, {key: value for key, value in arrays.items() if key != name})
-    assert "arrays" in complaint(states.unpack, structure, arrays, Recipe(optimizer=optax.sgd(0.1)))
+        assert name in complaint(run_file.unpack_state, structure, {key: value for key, value in arrays.items() if key != name})
+    assert "arrays" in complaint(run_file.unpack_state, structure, arrays, Recipe(optimizer=optax.sgd(0.1)))

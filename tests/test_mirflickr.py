@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import miniature
-from meristem.data import files
+from meristem.data import dataset_files as files
 from meristem.data.mirflickr import COLLAPSE, LABELS, LABELS24, LABELS38, SHARDS, TAGS, label_names, mirflickr, picked
 
 REAL = Path(os.environ.get("MERISTEM_DATA") or Path(__file__).parents[2] / "shared" / "data") / "mirflickr"

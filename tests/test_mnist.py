@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import miniature
-from meristem.data import files, mnist
+from meristem.data import dataset_files as files, mnist
 from miniature import idx
 
 REAL = Path(os.environ.get("MERISTEM_DATA") or Path(__file__).parents[2] / "shared" / "data")

@@ -21,7 +21,7 @@ from meristem import (
     TunnelClassifier,
     TunnelRegressor,
 )
-from meristem.files import FileKind, document, kinds, load, register, save
+from meristem.files import FileKind, document, file_kinds, load, register, save
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
 IRIS = load_iris(return_X_y=True)
@@ -157,7 +157,7 @@ def test_a_package_registers_a_kind_of_file_of_its_own(tmp_path, monkeypatch):
             raise ValueError("means have no header.")
         return Means(arrays["values"])
 
-    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
+    monkeypatch.setattr(file_kinds, "KINDS", dict(file_kinds.KINDS))
     register(
         FileKind(
             "means",

@@ -17,7 +17,7 @@ import meristem
 from filing import alike, complaint, create, python
 from meristem import Data, Knobs, Recipe, begin, fit, load, save
 from meristem.data.spirals import two_spirals
-from meristem.files import document, recipe as recipes
+from meristem.files import document, run_file
 from meristem.train.objectives import OBJECTIVES, Huber, Quantile, SquaredError
 from meristem.train.run import Run
 from soak import many
@@ -163,7 +163,7 @@ def test_a_run_before_its_first_epoch_and_one_of_a_state(tmp_path, middles):
 @pytest.mark.parametrize("objective", [*OBJECTIVES, Huber(delta=2.0), Quantile((0.1, 0.5, 0.9))], ids=str)
 def test_recipes_of_every_objective(objective):
     recipe = Recipe(objective=objective, batch_size=7, scales=(1.0, 0.5), watch="error", depth_decay=0.5)
-    again = recipes.unpack(recipes.pack(recipe))
+    again = run_file.unpack_recipe(run_file.pack_recipe(recipe))
     assert again == recipe and hash(again) == hash(recipe)
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from commanding import meristem_here
-from meristem.files.whole import write_whole
+from meristem.files.atomic_write import write_whole
 
 LONG = "a" * 300
 

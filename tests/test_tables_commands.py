@@ -13,8 +13,8 @@ import pytest
 
 import meristem
 from commanding import meristem_here
-from meristem.folders import lock
-from meristem.folders.owned import is_finished
+from meristem.folders.ownership import is_finished
+from meristem.folders.plain_files import take_lock
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 from reporting import Page
@@ -114,9 +114,9 @@ def test_the_folder_is_a_runs_and_what_is_not_ours_stays(fitted, place):
     assert is_finished(fitted, before["run"])
     (fitted / "notes.txt").write_text("mine")
     again = ["fit", place / "people.csv", "--target", "rich", "--out", fitted, *FEW]
-    held = lock.take(fitted / ".meristem-run" / "lock")
+    held = take_lock(fitted / ".meristem-run" / "lock")
     done = meristem_here(*again)
-    held.release()
+    held.close()
     assert done.returncode == 2 and "is writing to this folder" in done.stderr and summary(fitted) == before
     leftover = fitted / f".meristem-{2**22 + 1}-0123456789abcdef"
     leftover.write_bytes(b"a part")

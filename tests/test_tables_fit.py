@@ -18,7 +18,7 @@ from sklearn.neural_network import MLPRegressor
 import meristem
 from commanding import meristem_here
 from meristem.files.document import read, write_document
-from meristem.folders.owned import is_finished
+from meristem.folders.ownership import is_finished
 from meristem.report import table_page
 from meristem.report.baselines import baselines
 from meristem.report.scoring import scored

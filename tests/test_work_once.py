@@ -58,8 +58,8 @@ def test_held_out_rows_are_predicted_once_and_the_file_is_written_and_read_back_
     found = counted(
         lambda: done.append(meristem_here(*command)),
         outputs=("tables/model.py", "outputs"),
-        packed=("files/kinds.py", "packed_file"),
-        read_back=("files/kinds.py", "check"),
+        packed=("files/file_kinds.py", "packed_file"),
+        read_back=("files/file_kinds.py", "check"),
         graph=("export/onnx.py", "build"),
     )
     assert done[0].returncode == 0, done[0].stderr

@@ -6,9 +6,9 @@ needs scikit-learn; here, above them, they are imported when a file holds one. I
 
 from typing import Any
 
+from meristem.files.atomic_write import PATHS
 from meristem.files.document import read, short_name
-from meristem.files.kinds import KINDS, restore
-from meristem.files.whole import PATHS
+from meristem.files.file_kinds import KINDS, restore
 
 
 def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:

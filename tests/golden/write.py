@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from meristem.data.spirals import two_spirals
-from meristem.files import save, state as states
+from meristem.files import run_file, save
 from meristem.files.document import write_document
 from meristem.nn import Network
 from meristem.train.knobs import Knobs, checked
@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
             state, packed = ALONE.epoch(state, data, knobs, recipe=recipe)
         info = unpack(packed)
         save(folder / f"{name}.safetensors", state.network)
-        structure, arrays = states.pack(state)
+        structure, arrays = run_file.pack_state(state)
         write_document(folder / f"{name}-state.safetensors", "state", arrays, structure)
         outputs[name] = {
             "hard_size": int(info.hard_size),

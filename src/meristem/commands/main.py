@@ -13,7 +13,7 @@ from meristem.check import short
 from meristem.commands import figures, models, predict, reproduce, tables, watch
 from meristem.commands.parsing import Parser
 from meristem.commands.streams import steady
-from meristem.files.whole import CANNOT_WRITE, OutputError
+from meristem.files.atomic_write import CANNOT_WRITE, OutputError
 from meristem.gpu import be_repeatable
 
 EXTRAS = {  # package → the extra that installs it

@@ -21,7 +21,7 @@ import numpy as np
 
 from meristem.check import cut
 from meristem.commands.parsing import add_command, as_options
-from meristem.files.whole import write_whole
+from meristem.files.atomic_write import write_whole
 
 BLOCK = 65_536  # rows that are written at a time
 

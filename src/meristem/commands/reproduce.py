@@ -20,7 +20,7 @@ from meristem.experiments.option import Option, flag, option_of
 from meristem.experiments.options import Options
 from meristem.experiments.runs import at_once, device
 from meristem.experiments.study import Study, run as run_study, usual_epochs
-from meristem.folders.folder import RunFolder
+from meristem.folders.run_folder import RunFolder
 from meristem.pictures.studies import drawn, have_matplotlib
 from meristem.pictures.studies.drawing import OTHERS as PICTURES
 from meristem.pictures.studies.files import checked

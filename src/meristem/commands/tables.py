@@ -23,12 +23,11 @@ from meristem.commands.ending import ends_with
 from meristem.commands.parsing import add_command, as_options
 from meristem.experiments import summary
 from meristem.experiments.summary import check_out
-from meristem.files.kinds import packed_file
-from meristem.files.whole import OutputError
+from meristem.files.atomic_write import OutputError, check_disk_space
+from meristem.files.file_kinds import packed_file
 from meristem.folders.checkpoints import Checkpoints
-from meristem.folders.folder import RunFolder
-from meristem.folders.owned import SUMMARY
-from meristem.folders.room import check_room
+from meristem.folders.ownership import SUMMARY
+from meristem.folders.run_folder import RunFolder
 from meristem.show.table import print_table
 
 FILES = ["model.safetensors", "model.onnx", "report.html"]
@@ -90,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         plan = plan_fit(split, verbose=True, **how)
     if args.seconds is not None and time.monotonic() - begun >= args.seconds:
         raise ValueError(f"--seconds={args.seconds:g} was over when the table had been read; give more.")
-    check_room(args.out, plan.n_bytes)
+    check_disk_space(args.out, plan.n_bytes)
     with ExitStack() as undo, _removing_if_refused(args.out) as keep_folder, RunFolder.take(check_out(args.out)) as folder:
         options = {"target": args.target, "task": split.target.task, "test": test, **reading}
         about: dict[str, Any] = {"settings": how | options}

@@ -3,7 +3,7 @@
     images: the released archive, 25,000 × 3,857 in three shards of 2/5, 2/5 and 1/5 of the rows; its five splits
     tags:   tags1386_labels24_20015.npz, X [20015, 1386] and Y [20015, 24] of 0 and 1; split 2:1:2 at random
 
-There is no download: no checksum of the 5 GB archive is known, and what is not checked is not put in the cache.
+There is no download: no checksum of the 5 GB archive is known, and nothing goes into the cache unchecked.
 """
 
 from itertools import combinations
@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Float32, Integer, Num, UInt8
 
 from meristem.check import check_size, unknown
-from meristem.data.arrays import as_features, as_labels, read_npy, read_npz
-from meristem.data.files import cache_folder, find_local
+from meristem.data.array_files import as_features, as_labels, read_npy, read_npz
+from meristem.data.dataset_files import cache_folder, find_local
 from meristem.data.parts import Part, Parts, standardized
 
 URL = "http://www.cs.toronto.edu/~nitish/multimodal/"
@@ -53,16 +53,15 @@ TASKS = list(LABELS)
 def mirflickr(
     task: str = "38", features: str = "images", folder: Path | None = None, *, split: int = 1, columns: str = "numbers"
 ) -> Parts:
-    """10,000 / 5,000 / 10,000 photographs by the archive's `split`, 1 to 5, `standardized`; tags 2:1:2 by the seed `split`."""
+    """Return 10,000 / 5,000 / 10,000 photographs, `standardized`; `split`: 1 to 5 of the archive, or the seed for tags."""
     names = label_names(task)
     if features not in FEATURES:
         raise unknown("features", features, FEATURES)
     check_size("split", split, 0)
     if features == "tags":
         if task == "38":
-            raise ValueError(
-                "task='38' is not there for tags, which come with 24 labels: choose 24 or 10, or features='images'."
-            )
+            advice = "choose 24 or 10, or features='images'"
+            raise ValueError(f"task='38' is not there for tags, which come with 24 labels: {advice}.")
         return standardized(_tags(names, folder, split), columns)
     if split not in SPLITS:
         raise ValueError(f"split={split}: MIRFLICKR's archive has the splits 1 to 5; choose one of them.")
@@ -70,7 +69,7 @@ def mirflickr(
 
 
 def label_names(task: str) -> list[str]:
-    """The labels of a task, in the order of y's columns.
+    """Return the labels of a task, in the order of y's columns.
 
     >>> label_names("10")[:4]
     ['animals', 'food', 'indoor', 'night']
@@ -80,33 +79,32 @@ def label_names(task: str) -> list[str]:
     return LABELS[task]
 
 
-def picked(y: UInt8[np.ndarray, "n given"], given: list[str], wanted: list[str]) -> UInt8[np.ndarray, "n wanted"]:
-    """Columns `wanted` of labels whose columns are `given`; each of the ten is there when one of its members is.
+def picked(y: UInt8[np.ndarray, "n labels"], labels: list[str], targets: list[str]) -> UInt8[np.ndarray, "n targets"]:
+    """Return the columns `targets` of y, whose columns are `labels`; one of the ten is 1 where any of its members is.
 
     >>> picked(np.array([[0, 1, 0]], np.uint8), ["animals", "bird_r1", "food"], LABELS["10"])[0, :2].tolist()
     [1, 0]
     """
-    if wanted != LABELS["10"]:
-        return y[:, [given.index(name) for name in wanted]]
-    parents = [name.removesuffix("_r1") for name in given]
-    members = [[column for column, parent in enumerate(parents) if parent in COLLAPSE[name]] for name in wanted]
+    if targets != LABELS["10"]:
+        return y[:, [labels.index(name) for name in targets]]
+    parents = [name.removesuffix("_r1") for name in labels]
+    members = [[column for column, parent in enumerate(parents) if parent in COLLAPSE[name]] for name in targets]
     return np.stack([y[:, columns].any(1) for columns in members], 1).astype(np.uint8)
 
 
 def _tags(names: list[str], folder: Path | None, split: int) -> Parts:
     layout = "X [photographs, 1386] and Y [photographs, 24], of 0 and 1"
-    into = f"put {TAGS} ({layout}) into {cache_folder() / 'mirflickr'}, or name its folder with --data."
-    path = find_local("mirflickr", [TAGS], TAGS, into, folder) / TAGS
+    advice = f"put {TAGS} ({layout}) into {cache_folder() / 'mirflickr'}, or name its folder with --data."
+    path = find_local("mirflickr", [TAGS], TAGS, advice, folder) / TAGS
     x, y = read_npz(path, ["X", "Y"])
     x, y = as_labels(f"{path}: X", x), as_labels(f"{path}: Y", y)
     if len(x) != len(y) or y.shape[1] != 24:
         raise ValueError(f"{path} must hold {layout}, not X {x.shape} and Y {y.shape}.")
-    if len(y) < 5:
-        raise ValueError(f"{path} holds {len(y)} photographs; at least 5 are needed for the parts, 2:1:2.")
-    y = picked(y, LABELS24, names)
     n = len(y)
-    parts = np.split(np.random.default_rng(split).permutation(n), [n * 2 // 5, n * 3 // 5])
-    return Parts(*(Part(x[rows], y[rows]) for rows in parts))
+    if n < 5:
+        raise ValueError(f"{path} holds {n} photographs; at least 5 are needed for the parts, 2:1:2.")
+    data = Part(x, picked(y, LABELS24, names))
+    return Parts(*map(data.rows, np.split(np.random.default_rng(split).permutation(n), [n * 2 // 5, n * 3 // 5])))
 
 
 def _images(names: list[str], folder: Path | None, split: int) -> Parts:
@@ -129,7 +127,7 @@ def _images(names: list[str], folder: Path | None, split: int) -> Parts:
 
 
 def _shards(paths: list[Path], n: int) -> list[Num[np.ndarray, "rows in"]]:
-    """The features as they lie on the disk; together a row for each of the `n` photographs."""
+    """Return the memory-mapped features, which together have a row for each of the `n` photographs."""
     sizes = [n * 2 // 5, n * 2 // 5, n - 2 * (n * 2 // 5)]
     shards = [as_features(str(path), read_npy(path, AGAIN)) for path in paths]
     for path, shard, size in zip(paths, shards, sizes, strict=True):
@@ -141,7 +139,7 @@ def _shards(paths: list[Path], n: int) -> list[Num[np.ndarray, "rows in"]]:
 
 
 def _splits(paths: list[Path], n: int) -> list[Integer[np.ndarray, " part"]]:
-    """The rows of each part: none twice."""
+    """Return the rows of each part, after a check that none is there twice."""
     parts = [read_npy(path, AGAIN) for path in paths]
     for path, rows in zip(paths, parts, strict=True):
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.size == 0:
@@ -159,11 +157,11 @@ def _splits(paths: list[Path], n: int) -> list[Integer[np.ndarray, " part"]]:
 
 
 def _rows(shards: list[Num[np.ndarray, "_ in"]], rows: Integer[np.ndarray, " part"]) -> Float32[np.ndarray, "part in"]:
-    """Rows of the stacked shards, without stacking them."""
+    """Return rows of the stacked shards, without stacking them."""
     x = np.empty((len(rows), shards[0].shape[1]), np.float32)
     start = 0
     for shard in shards:
-        here = (rows >= start) & (rows < start + len(shard))
-        x[here] = shard[rows[here] - start]
+        in_shard = (rows >= start) & (rows < start + len(shard))
+        x[in_shard] = shard[rows[in_shard] - start]
         start += len(shard)
     return x

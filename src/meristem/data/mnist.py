@@ -3,7 +3,7 @@
     train-images-idx3-ubyte [n, height, width]   train-labels-idx1-ubyte [n]     t10k-… the same for testing; .gz or not
 
 An IDX file is a magic number (0, 0, 8 for bytes, the rank), the sizes as big-endian integers, then the values. Only a download
-must be MNIST itself; whether files in a folder of one's own are is found by their content.
+must be MNIST itself; whether files in a user's folder are MNIST is decided by their content.
 """
 
 import gzip
@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from meristem.check import unknown
-from meristem.data.blocks import UNPACKED, read_block
-from meristem.data.files import file_in, find, places
+from meristem.data.array_files import UNPACKED, read_block
+from meristem.data.dataset_files import file_in, find, places
 from meristem.data.parts import Part, Parts
 
 URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -30,22 +30,22 @@ FILES = {  # name → md5 of the download
     "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
     "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
 }
-CONTENTS = (  # md5 of what they hold, in the same order
+CONTENTS = (  # md5 of the unpacked files, in the same order
     "6bbc9ace898e44ae57da46a324031adb",
     "a25bea736e30d166cdddb491f175f624",
     "2646ac647ad5339dbf082846283269ea",
     "27ae3e4e09519cfbb04c329615203637",
 )
 TASKS = ["ten", "two"]
-LEAST = 6  # training images: five to learn from, one to choose by
+LEAST = 6  # training images: five to train on, one for development
 
 
 class Images(NamedTuple):
-    """What the four files hold; every image as a row."""
+    """The content of the four files, each image as a row."""
 
     train: Part
     test: Part
-    folder: str  # as a person knows it
+    folder: str  # as the user knows it
     md5: tuple[str, ...]  # of the four contents
 
     @property
@@ -59,14 +59,14 @@ class Images(NamedTuple):
 
 
 def mnist(task: str = "ten", folder: Path | None = None, *, split: int = 0) -> Parts:
-    """MNIST's 50,000 / 10,000 / 10,000 digits, or what a folder of that layout holds; see `split_images`."""
+    """Return MNIST's 50,000 / 10,000 / 10,000 digits, or the images of a folder of that layout; see `split_images`."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
     return split_images(read_images(folder), task, split=split)
 
 
 def read_images(folder: Path | None = None) -> Images:
-    """The four files of a folder, of MERISTEM_DATA or of the cache; ValueError of one line where they do not fit together."""
+    """Return the four files of a folder, of MERISTEM_DATA or of the cache; ValueError of one line if they do not fit."""
     place = find("mnist", FILES, URL, folder)
     paths = [file_in(place, file) for file in FILES]
     contents = [_content(path) for path in paths]
@@ -80,39 +80,32 @@ def read_images(folder: Path | None = None) -> Images:
         sizes = " and ".join(f"{height} × {width}" for _, height, width in (arrays[0].shape, arrays[2].shape))
         raise ValueError(f"{place}: images for training and for testing must have one size, not {sizes}.")
     md5 = tuple(hashlib.md5(content, usedforsecurity=False).hexdigest() for content in contents)
-    return Images(train, test, _name(place, folder), md5)
+    return Images(train, test, _folder_name(place, folder), md5)
 
 
 def split_images(images: Images, task: str = "ten", *, split: int = 0) -> Parts:
-    """Five sixths to learn from, one to choose by, at random by the seed `split`, and the files' test part.
+    """Return five sixths for training and one for development, at random by the seed `split`, and the files' test part.
 
-    "ten" has all classes that there are, "two" keeps the zeros and ones of each part.
+    "ten" has all classes, "two" the zeros and ones of each part.
     """
-    x, y = images.train
-    order = np.random.default_rng(split).permutation(len(y))
-    train, dev = np.split(order, [len(y) * 5 // 6])
-    parts = Parts(Part(x[train], y[train]), Part(x[dev], y[dev]), images.test)
+    n = len(images.train.y)
+    train, dev = np.split(np.random.default_rng(split).permutation(n), [n * 5 // 6])
+    parts = Parts(images.train.rows(train), images.train.rows(dev), images.test)
     if task == "ten":
         if images.n_classes < 2:
             raise ValueError(f"The images in {images.folder} are all of class 0; there is nothing to tell apart.")
         return parts
-    parts = Parts(*map(_zeros_and_ones, parts))
+    parts = Parts(*(part.rows(part.y <= 1) for part in parts))
     for name, part in parts._asdict().items():
         if not len(part.y):
             raise ValueError(f"The images in {images.folder} have no 0 and no 1 in the {name} part; choose --task ten.")
     return parts
 
 
-def _zeros_and_ones(part: Part) -> Part:
-    kept = part.y <= 1
-    return Part(part.x[kept], part.y[kept])
-
-
 def _part(x_path: Path, x: UInt8[np.ndarray, "..."], y_path: Path, y: UInt8[np.ndarray, "..."]) -> Part:
-    for path, array, rank in ((x_path, x, 3), (y_path, y, 1)):
-        if array.ndim != rank:
-            wanted = "images [n, height, width]" if rank == 3 else "labels [n]"
-            raise ValueError(f"{path} must hold {wanted}, not an array of shape {array.shape}.")
+    for path, array, expected in ((x_path, x, "images [n, height, width]"), (y_path, y, "labels [n]")):
+        if array.ndim != (3 if array is x else 1):
+            raise ValueError(f"{path} must hold {expected}, not an array of shape {array.shape}.")
     if len(x) != len(y):
         raise ValueError(f"{x_path} holds {len(x)} images, but {y_path.name} holds {len(y)} labels.")
     if 0 in x.shape[1:]:
@@ -120,32 +113,30 @@ def _part(x_path: Path, x: UInt8[np.ndarray, "..."], y_path: Path, y: UInt8[np.n
     return Part(x.reshape(len(x), math.prod(x.shape[1:])), y)
 
 
-def _name(place: Path, folder: Path | None) -> str:
-    """The folder that was named, and the one below it where the files are there."""
+def _folder_name(place: Path, folder: Path | None) -> str:
+    """Return the name of the folder that was given, with the subfolder if the files are there."""
     _, (first, *_) = places("mnist", folder)
     first, place = first.resolve(), place.resolve()
     return place.name if place == first else f"{first.name}/{place.name}"
 
 
 def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
-    """The bytes of an IDX file, gzipped or not, in its shape; raises ValueError that names the file."""
+    """Return the bytes of an IDX file, gzipped or not, in its shape; ValueError that names the file."""
     return _parsed(path, _content(path))
 
 
 def _content(path: Path) -> bytes:
-    """All of a file, unpacked: no more than its header says is read, and one that says more than there can be is not."""
+    """Return an unpacked file, of which no more is read than its header says, if that can fit in the file."""
     is_packed = path.suffix == ".gz"
     try:
         with path.open("rb") as file, gzip.GzipFile(fileobj=file) if is_packed else nullcontext(file) as stream:
-            there = os.fstat(file.fileno()).st_size * (UNPACKED if is_packed else 1)
+            most = os.fstat(file.fileno()).st_size * (UNPACKED if is_packed else 1)
             head = read_block(stream, 4)
             head += read_block(stream, 4 * _rank(path, head))
-            n = math.prod(_shape(path, head))
-            if n > there:
-                raise ValueError(
-                    f"{path} holds less than {there} values, but its header says {_shape(path, head)}; get it again."
-                )
-            return head + read_block(stream, n + 1)
+            shape = _shape(path, head)
+            if math.prod(shape) > most:
+                raise ValueError(f"{path} holds less than {most} values, but its header says {shape}; get it again.")
+            return head + read_block(stream, math.prod(shape) + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is truncated or not a gzip file; get it again.") from error
     except OSError as error:
@@ -158,8 +149,8 @@ def _parsed(path: Path, raw: bytes) -> UInt8[np.ndarray, "..."]:
     shape = _shape(path, raw)
     values = np.frombuffer(raw, np.uint8, offset=4 + 4 * len(shape))
     if values.size != (n := math.prod(shape)):
-        found = "more" if values.size > n else f"{values.size}"
-        raise ValueError(f"{path} holds {found} values, but its header says {shape}; get it again.")
+        count = "more" if values.size > n else f"{values.size}"
+        raise ValueError(f"{path} holds {count} values, but its header says {shape}; get it again.")
     return values.reshape(shape)
 
 

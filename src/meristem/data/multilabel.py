@@ -1,8 +1,8 @@
-"""A data set of one's own with several labels per sample, from one .npz file with its training and its test part.
+"""A user's data set with several labels per sample: one .npz file with a training and a test part.
 
     X_train [n, in], Y_train [n, labels] of 0 and 1, X_test, Y_test alike, labels [labels] the names
 
-A fifth of the training part, at random, is the development part.
+A random fifth of the training part is the development part.
 """
 
 from pathlib import Path
@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from meristem.check import check_size
-from meristem.data.arrays import as_features, as_labels, read_npz
+from meristem.data.array_files import as_features, as_labels, read_npz
 from meristem.data.parts import Part, Parts, standardized
 
 KEYS = ["X_train", "Y_train", "X_test", "Y_test", "labels"]
 
 
 def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts:
-    """Four fifths to learn from, one to choose by (at random by the seed `split`), and the file's test part; `standardized`."""
+    """Return four fifths of the training part, the other fifth by the seed `split`, and the test part; `standardized`."""
     check_size("split", split, 0)
     *matrices, names = read_npz(file, KEYS)
     _check_names(file, names)
@@ -30,21 +30,18 @@ def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts
         if len(part.x) != len(part.y):
             raise ValueError(f"{file}: X and Y of a part must have a row for each sample, not {shapes}.")
     if train.x.shape[1] != test.x.shape[1] or {train.y.shape[1], test.y.shape[1]} != {len(names)}:
-        raise ValueError(
-            f"{file}: both parts must have the same columns, and Y one for each of {len(names)} labels, not {shapes}."
-        )
+        expected = f"both parts must have the same columns, and Y one for each of {len(names)} labels"
+        raise ValueError(f"{file}: {expected}, not {shapes}.")
     n = len(train.y)
     if n < 5:
-        raise ValueError(
-            f"{file} has {n} training samples; at least 5 are needed, for a fifth of them is the development part."
-        )
-    learned, chosen = np.split(np.random.default_rng(split).permutation(n), [n * 4 // 5])
-    parts = Parts(Part(train.x[learned], train.y[learned]), Part(train.x[chosen], train.y[chosen]), test)
-    return standardized(parts, columns)
+        reason = "at least 5 are needed, for a fifth of them is the development part"
+        raise ValueError(f"{file} has {n} training samples; {reason}.")
+    first, second = np.split(np.random.default_rng(split).permutation(n), [n * 4 // 5])
+    return standardized(Parts(train.rows(first), train.rows(second), test), columns)
 
 
 def label_names(file: Path) -> list[str]:
-    """The labels, in the order of Y's columns."""
+    """Return the labels, in the order of Y's columns."""
     (names,) = read_npz(file, ["labels"])
     _check_names(file, names)
     return names.tolist()

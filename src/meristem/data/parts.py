@@ -1,17 +1,17 @@
-"""A data set in three parts, and its columns on one scale: that of the training part.
+"""A data set in three parts, and its columns standardized with the mean and sd of the training part.
 
-    standardized(parts):  x → (x − mean) / sd,  both of the training part's column
+    standardized(parts):  x → (x − mean) / sd
 
-A column that is constant in the training part teaches nothing and becomes 0 in every part. A column of zeros and ones stays
-as it is, unless "all" are asked for: a tag in one row of a thousand then stands for 32 where it is there. Rows are worked on in
-blocks, so the only large array is the result.
+A column that is constant in the training part becomes 0 in every part. A column of zeros and ones is left as it is, unless
+columns="all": a tag that one row in a thousand has would become 32 there. Rows are processed in blocks, so the only large array
+is the result.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Num, UInt8
+from jaxtyping import Bool, Float32, Float64, Integer, Num
 
 from meristem.check import unknown
 
@@ -25,9 +25,13 @@ class Part(NamedTuple):
     x: Num[np.ndarray, "n in"]
     y: Num[np.ndarray, "n *labels"]
 
+    def rows(self, rows: Integer[np.ndarray, " k"] | Bool[np.ndarray, " n"]) -> "Part":
+        """Return these rows, by index or by mask."""
+        return Part(self.x[rows], self.y[rows])
+
 
 class Parts(NamedTuple):
-    """For learning, for choosing, for the figure that is reported."""
+    """Training, development and test part."""
 
     train: Part
     dev: Part
@@ -35,9 +39,9 @@ class Parts(NamedTuple):
 
 
 def standardized(parts: Parts, columns: str = "numbers") -> Parts:
-    """Columns of mean 0 and sd 1, as float32: those of "numbers" other than 0 and 1, or "all".
+    """Return columns of mean 0 and sd 1 as float32: those of "numbers" other than 0 and 1, or "all".
 
-    Where all parts hold 0 and 1 alone and may keep them they become bytes, 0 and 255, which the training step takes as exactly
+    Where all parts hold only 0 and 1, and keep them, they become bytes, 0 and 255, which the training step takes as exactly
     0.0 and 1.0.
 
     >>> parts = Parts(*(Part(np.array([[2.0, 1, 7], [4.0, 0, 7]]), np.array([0, 1])) for _ in range(3)))
@@ -49,15 +53,16 @@ def standardized(parts: Parts, columns: str = "numbers") -> Parts:
     if columns not in COLUMNS:
         raise unknown("columns", columns, COLUMNS)
     train = parts.train.x
-    constant = train.min(0) == train.max(0)
+    varies = train.min(0) != train.max(0)
     if columns == "numbers" and all(_binary(part.x).all() for part in parts):
-        return Parts(*(Part(_as_bytes(part.x, ~constant), part.y) for part in parts))
+        factor = np.where(varies, 255, 0).astype(np.uint8)
+        return Parts(*(Part(part.x.astype(np.uint8) * factor, part.y) for part in parts))
     mean = train.mean(0, dtype=np.float64)
     sd = np.sqrt(sum(((rows - mean) ** 2).sum(0) for rows in _blocks(train)) / len(train))
     binary = _binary(train) & (columns == "numbers")
     shift = np.where(binary, 0, mean)
     scale = np.where(binary, 1, sd)
-    return Parts(*(Part(_scaled(part.x, shift, scale, ~constant & (scale > 0)), part.y) for part in parts))
+    return Parts(*(Part(_scaled(part.x, shift, scale, varies & (scale > 0)), part.y) for part in parts))
 
 
 def _blocks(x: Num[np.ndarray, "n in"]) -> Iterator[Num[np.ndarray, "rows in"]]:
@@ -65,15 +70,11 @@ def _blocks(x: Num[np.ndarray, "n in"]) -> Iterator[Num[np.ndarray, "rows in"]]:
 
 
 def _binary(x: Num[np.ndarray, "n in"]) -> Bool[np.ndarray, " in"]:
-    """Which columns hold 0 and 1 alone."""
-    kept = np.ones(x.shape[1], bool)
+    """Return which columns hold only 0 and 1."""
+    is_binary = np.ones(x.shape[1], bool)
     for rows in _blocks(x):
-        kept &= ((rows == 0) | (rows == 1)).all(0)
-    return kept
-
-
-def _as_bytes(x: Num[np.ndarray, "n in"], varies: Bool[np.ndarray, " in"]) -> UInt8[np.ndarray, "n in"]:
-    return x.astype(np.uint8) * np.where(varies, 255, 0).astype(np.uint8)
+        is_binary &= ((rows == 0) | (rows == 1)).all(0)
+    return is_binary
 
 
 def _scaled(

@@ -15,7 +15,7 @@ TASKS = [*TURNS_AND_RHO, "classic"]
 
 
 def two_spirals(task: str) -> tuple[Float[Array, "194 2"], Float[Array, " 194"]]:
-    """Points and classes (0 and 1).
+    """Return points and classes (0 and 1).
 
     >>> x, y = two_spirals("easy")
     >>> x.shape, y.sum().item()

@@ -1,7 +1,7 @@
 """The file of a fitted estimator: parameters, what was learned, and the whole training state, so that training can go on.
 
     header   {"estimator": "TunnelClassifier", "parameters": {…}, "learned": {…}, "feature_names": null,
-              "network": {…}, "state": {…}, "targets": {…}}       see files/network.py, files/state.py, targets
+              "network": {…}, "state": {…}, "targets": {…}}       see files/network_file.py, files/run_file.py, targets
     arrays   network.…, state.…, targets.…, scaling.…, history.NAME
 
 Parameters keep their value, numbers of NumPy as numbers. Callbacks and random generators are not kept: they come back as None,
@@ -22,9 +22,10 @@ from meristem.compact.inference import as_numpy
 from meristem.estimators.base import HISTORY, Growing
 from meristem.estimators.parameters import parameters_of
 from meristem.estimators.settings import Settings
-from meristem.files import FileKind, network, register, state
-from meristem.files.arrays import Arrays, on_device, with_prefix, without_prefix
-from meristem.files.meaning import is_finite
+from meristem.files import FileKind, register
+from meristem.files.named_arrays import Arrays, is_finite, on_device, with_prefix, without_prefix
+from meristem.files.network_file import fill_network, pack_network, shapes
+from meristem.files.run_file import fill_state, pack_state, state_on_device
 from meristem.inputs import Inputs, Preprocessor
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 
@@ -107,8 +108,8 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
         "learned": {name: getattr(estimator, name) for name in LEARNED + LATER if hasattr(estimator, name)},
         "feature_names": getattr(estimator, "feature_names_in_", np.array([])).tolist() or None,
     }
-    header["network"], parts["network"] = network.pack(estimator.network_)
-    header["state"], parts["state"] = state.pack(estimator._state_)
+    header["network"], parts["network"] = pack_network(estimator.network_)
+    header["state"], parts["state"] = pack_state(estimator._state_)
     header["targets"], parts["targets"] = estimator._targets_.pack()
     return header, {name: array for prefix, part in parts.items() for name, array in with_prefix(prefix, part).items()}
 
@@ -116,8 +117,8 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
 def unpack(header: Any, arrays: Arrays) -> Growing:
     """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
     estimator = checked(header, arrays)
-    estimator.network_ = on_device(network.shapes(header["network"]), estimator.network_)
-    estimator._state_ = state.placed(header["state"], estimator._state_)
+    estimator.network_ = on_device(shapes(header["network"]), estimator.network_)
+    estimator._state_ = state_on_device(header["state"], estimator._state_)
     estimator._compact_ = as_numpy(compact(estimator.network_))
     check_says_numbers(estimator)
     return estimator
@@ -133,8 +134,8 @@ def checked(header: Any, arrays: Arrays) -> Growing:
     if off:
         raise ValueError(f"it has unknown arrays: {off[:3]}.")
     estimator = unfitted(header, Growing)
-    estimator.network_ = network.checked(header["network"], without_prefix("network", arrays))
-    estimator._state_ = state.checked(header["state"], without_prefix("state", arrays))
+    estimator.network_ = fill_network(header["network"], without_prefix("network", arrays))
+    estimator._state_ = fill_state(header["state"], without_prefix("state", arrays))
     estimator._targets_ = unpack_targets(header["targets"], without_prefix("targets", arrays))
     preprocessor = Preprocessor.unpack(without_prefix("scaling", arrays))
     estimator.history_ = without_prefix("history", arrays)

@@ -2,7 +2,7 @@
 
     with keeping(estimator, seed, parts, say) as told: …        everything that is trained inside; `told` looks on
 
-The folder is one fit's at a time (folders/folder.py). What is trained is known by what it starts from (folders/checkpoints.py),
+The folder is one fit's at a time (run_folder.py). What is trained is known by what it starts from (folders/checkpoints.py),
 so that whatever a fit tries, one after another or side by side, is found again; what is there when it is over stays until
 another fit begins, and the same fit with `resume=True` then takes no time. base and cv import it.
 """
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from meristem.files.whole import not_written
+from meristem.files.atomic_write import not_written
 from meristem.folders.checkpoints import digest_of
-from meristem.folders.folder import RunFolder
+from meristem.folders.run_folder import RunFolder
 from meristem.train.saving import SECONDS as USUAL_SECONDS
 from meristem.train.watching import Watcher
 

@@ -15,8 +15,7 @@ import numpy as np
 from meristem.estimators import estimator_file
 from meristem.estimators.cv import CrossValidated
 from meristem.files import FileKind, register
-from meristem.files.arrays import Arrays, with_prefix, without_prefix
-from meristem.files.meaning import is_finite
+from meristem.files.named_arrays import Arrays, is_finite, with_prefix, without_prefix
 from meristem.paths.members import COLUMNS, KNOBS
 from meristem.paths.result import Path, Point
 

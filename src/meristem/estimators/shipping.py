@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from meristem.files import save
-from meristem.files.whole import PATHS
+from meristem.files.atomic_write import PATHS
 
 
 class Shipping:

@@ -18,9 +18,9 @@ from typing import Any
 
 from meristem.experiments.options import Options
 from meristem.experiments.runs import Task, Train
-from meristem.files import recipe
+from meristem.files.run_file import pack_recipe
 from meristem.folders.checkpoints import Checkpoints, digest_of
-from meristem.folders.folder import RunFolder
+from meristem.folders.run_folder import RunFolder
 from meristem.train.run import Run
 
 
@@ -80,7 +80,7 @@ def described(options: Options, tasks: Sequence[Task]) -> dict[str, Any]:
                 "width": task.width,
                 "depth": task.depth,
                 "learns_width": task.learns_width,
-                "recipe": recipe.pack(task.recipe),
+                "recipe": pack_recipe(task.recipe),
             }
             for n, task in enumerate(tasks)
         },

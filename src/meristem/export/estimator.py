@@ -10,7 +10,7 @@ from typing import Any
 from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values
 from meristem.export.onnx import to_onnx
 from meristem.export.torch import to_torch
-from meristem.files.whole import PATHS
+from meristem.files.atomic_write import PATHS
 from meristem.targets import Classes, Labels, Numbers, Targets
 
 

@@ -30,7 +30,7 @@ from meristem.compact.inference import as_numpy, spread
 from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
 from meristem.export.precision import needs_double
 from meristem.export.scale import Scale, Scaling
-from meristem.files.whole import PATHS, write_whole
+from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.field import CATEGORY, UNSEEN, Field
 from meristem.layers.ops.numpy import NUMPY

@@ -1,3 +1,3 @@
-"""Files: what `save` writes and `load` reads; safetensors with a JSON header, never pickle, nothing from a file is executed."""
+"""Files: what `save` writes and `load` reads, as safetensors with a JSON header; no pickle, nothing in a file is executed."""
 
-from meristem.files.kinds import FileKind as FileKind, load as load, register as register, save as save
+from meristem.files.file_kinds import FileKind as FileKind, load as load, register as register, save as save

@@ -1,4 +1,4 @@
-"""A document: named arrays and a JSON header in one safetensors file, written whole or not at all, checked when read.
+"""A document: named arrays and a JSON header in one safetensors file, verified by a digest when it is read.
 
 The file's metadata has one entry, "meristem", a JSON object:
 
@@ -7,12 +7,10 @@ The file's metadata has one entry, "meristem", a JSON object:
     versions    of meristem, jax and numpy that wrote it
     header      the caller's own
     digest      SHA-256 of the JSON text [the four above, [[name, type, shape] …]] (sorted keys, no spaces, ASCII), then of the
-                arrays' bytes (little-endian, rows first), both in the order of the names
+                arrays' bytes (little-endian, row-major), both sorted by name
 
-Safetensors itself restores flipped bits silently, so the digest is checked before anything is made of the arrays. What cannot
-be read is a ValueError of one line, of at most 300 characters, that names the file. Only this file imports safetensors, and
-only to write; how a file is read, once and not beyond its header where that does not fit, is in layout.py. A writer that is
-killed leaves the old file or the new one, and perhaps a `.meristem-*` beside it, which may be deleted.
+Safetensors does not notice flipped bits, so the digest is checked before the arrays are used. A file that cannot be read is a
+ValueError of one line, of at most 300 characters, that names it. Only this module imports safetensors, and only to write.
 """
 
 import contextlib
@@ -20,7 +18,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -29,45 +26,36 @@ import numpy as np
 
 import meristem
 from meristem.check import cut
-from meristem.files import layout
-from meristem.files.whole import PATHS, write_whole
+from meristem.files.atomic_write import PATHS, write_whole
+from meristem.files.byte_layout import ERRORS, RESAVE, Misread, check_same, open_file, read_arrays, read_header
 
 FORMAT = 1
 ENTRY = "meristem"
 LONGEST, LONGEST_NAME = 300, 130  # characters of a message, and of a file's name in it
 
-TYPES: dict[str, np.dtype] = {
+TYPES: dict[str, np.dtype] = {  # safetensors' codes: BOOL, U8 … U64, I8 … I64, F16 … F64, BF16
     "BOOL": np.dtype(np.bool_),
-    "U8": np.dtype(np.uint8),
-    "I8": np.dtype(np.int8),
-    "U16": np.dtype(np.uint16),
-    "I16": np.dtype(np.int16),
-    "U32": np.dtype(np.uint32),
-    "I32": np.dtype(np.int32),
-    "U64": np.dtype(np.uint64),
-    "I64": np.dtype(np.int64),
-    "F16": np.dtype(np.float16),
+    **{f"{letter.upper()}{8 * size}": np.dtype(f"{letter}{size}") for letter in "ui" for size in (1, 2, 4, 8)},
+    **{f"F{8 * size}": np.dtype(f"f{size}") for size in (2, 4, 8)},
     "BF16": np.dtype(jnp.bfloat16),
-    "F32": np.dtype(np.float32),
-    "F64": np.dtype(np.float64),
 }
 CODES = {dtype.name: code for code, dtype in TYPES.items()}
 
 
 class Document(NamedTuple):
-    """What a file holds."""
+    """The content of a file."""
 
     kind: str
     header: dict[str, Any]
-    arrays: dict[str, np.ndarray]  # by name, in the order of the names
+    arrays: dict[str, np.ndarray]  # sorted by name
     versions: dict[str, str]  # of the libraries that wrote it
 
 
 def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> None:
-    """Write a document in place of `path`; a reader sees the old file or the new one, never a part.
+    """Write a document to `path`, completely or not at all; the same content gives the same bytes.
 
     `header` is made of JSON's values: lists, not tuples; finite numbers; texts as keys. Arrays are booleans, integers or
-    floats (16, 32, 64 bits or bfloat16). The same content gives the same bytes.
+    floats (16, 32, 64 bits or bfloat16).
 
     >>> import tempfile, numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -80,11 +68,14 @@ def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], hea
 
 
 def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> bytes:
-    """A document as the bytes of its file."""
-    safetensors = _safetensors()
+    """Return the bytes of a document's file."""
+    try:
+        import safetensors.numpy
+    except ImportError:
+        raise ImportError("Model files need safetensors; install it with `pip install 'meristem-nn[files]'`.") from None
     stored = {name: _stored(name, arrays[name]) for name in sorted(arrays)}
     versions = {"meristem": meristem.__version__, "jax": jax.__version__, "numpy": np.__version__}
-    content = {"format": FORMAT, "kind": kind, "versions": versions, "header": _plain(header)}
+    content = {"format": FORMAT, "kind": kind, "versions": versions, "header": _json_values(header)}
     table = [[name, CODES[array.dtype.name], list(array.shape)] for name, array in stored.items()]
     text = _text({**content, "digest": _digest(content, table, stored)})
     data: bytes = safetensors.numpy.save(stored, metadata={ENTRY: text})
@@ -92,7 +83,7 @@ def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) 
 
 
 def read_document(path: PATHS, kind: str | None = None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and the arrays of a document, of the kind that is asked for. The arrays belong to the caller."""
+    """Return the header and the arrays of a document; ValueError if `kind` is given and the document is of another."""
     document = read(path)
     if kind is not None and document.kind != kind:
         raise ValueError(f"{short_name(path)} holds a {document.kind!r}, not a {kind!r}; give another file.")
@@ -100,47 +91,38 @@ def read_document(path: PATHS, kind: str | None = None) -> tuple[dict[str, Any],
 
 
 def read(path: PATHS) -> Document:
-    """All of a document, of any kind.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_document(f"{folder}/nothing", "nothing", {}, {})
-    ...     read(f"{folder}/nothing").kind
-    'nothing'
-    """
+    """Return a document of any kind."""
     try:
-        with layout.opened(path) as (file, length):
-            metadata, places = layout.header_of(file, length)
+        with open_file(path) as (file, length):
+            metadata, places = read_header(file, length)
             entry = _entry(metadata)
-            arrays = layout.arrays_of(file, places, TYPES)
+            arrays = read_arrays(file, places, TYPES)
             table = [[place.name, place.code, list(place.shape)] for place in places]
             _check_digest(entry, table, arrays)
-    except layout.Misread as error:
+    except Misread as error:
         raise ValueError(f"{short_name(path)} {error}") from error
-    here = {
-        name: array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")) for name, array in arrays.items()
-    }
-    return Document(entry["kind"], entry["header"], here, entry["versions"])
+    native = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+    return Document(entry["kind"], entry["header"], native, entry["versions"])
 
 
 def read_back(path: PATHS, data: bytes, arrays: Mapping[str, np.ndarray]) -> Document:
-    """What a file holds that was just written: its header as a reader finds it, and the arrays that these bytes are of.
+    """Return the document in a file just written from `data`, which holds `arrays`; ValueError if a byte differs.
 
-    Every byte is compared, which says more than a digest and takes a third of the time.
+    Comparing every byte is stricter than a digest and takes a third of the time.
     """
     try:
-        with layout.opened(path) as (file, length):
-            metadata, places = layout.header_of(file, length)
+        with open_file(path) as (file, length):
+            metadata, places = read_header(file, length)
             entry = _entry(metadata)
-            layout.check_same(file, data)
-    except layout.Misread as error:
+            check_same(file, data)
+    except Misread as error:
         raise ValueError(str(error)) from error
     return Document(entry["kind"], entry["header"], {place.name: arrays[place.name] for place in places}, entry["versions"])
 
 
 @contextlib.contextmanager
 def naming_file(path: PATHS, what: str = "cannot be loaded") -> Iterator[None]:
-    """Whatever is wrong with a document's content becomes a ValueError of one line that names the file.
+    """Turn any error about a document's content into a ValueError of one line that names the file.
 
     >>> with naming_file("model.safetensors"):
     ...     raise ValueError("width=0 must be an integer of at least 1.")
@@ -149,19 +131,15 @@ def naming_file(path: PATHS, what: str = "cannot be loaded") -> Iterator[None]:
     """
     try:
         yield
-    except ImportError:  # something that is not installed, with the command that does
+    except ImportError:  # it says which package to install
         raise
-    except Exception as error:  # beside our own checks: whatever Python says where forged content is something else
+    except Exception as error:  # forged content can raise anything
         start = f"{short_name(path)} {what}: "
         raise ValueError(start + in_one_line(error, LONGEST - len(start))) from error
 
 
 def in_one_line(error: Exception, longest: int = LONGEST) -> str:
-    """What an error says, cut to its first line and a length; an error that is not meant to be read is named.
-
-    >>> in_one_line(KeyError("depth"))
-    "its content is not what it should be (KeyError: 'depth')."
-    """
+    """Return the first line of an error's message, shortened; an error other than ValueError is named."""
     text = (str(error).splitlines() or [""])[0]
     if type(error) is not ValueError:
         text = f"its content is not what it should be ({type(error).__name__}: {cut(text, longest // 2)})."
@@ -169,7 +147,7 @@ def in_one_line(error: Exception, longest: int = LONGEST) -> str:
 
 
 def short_name(path: PATHS) -> str:
-    """How a message names a file: of a long path the end.
+    """Return a file's name for a message: the end of a long path.
 
     >>> short_name("model.safetensors"), len(short_name("folder/" * 40 + "model.safetensors"))
     ("'model.safetensors'", 130)
@@ -178,30 +156,20 @@ def short_name(path: PATHS) -> str:
     return name if len(name) <= LONGEST_NAME else f"'…{name[1 - LONGEST_NAME + 1 :]}"
 
 
-def _safetensors() -> ModuleType:
-    try:
-        import safetensors
-        import safetensors.numpy
-    except ImportError:
-        raise ImportError("Model files need safetensors; install it with `pip install 'meristem-nn[files]'`.") from None
-    return safetensors
-
-
 def _entry(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata's entry of ours, of a format that we know."""
+    """Return the metadata's entry "meristem", if this version can read its format."""
     if ENTRY not in metadata:
-        raise layout.Misread("is another program's safetensors file; give one that meristem saved.")
+        raise Misread("is another program's safetensors file; give one that meristem saved.")
     try:
         entry = json.loads(metadata[ENTRY])
         version = entry["format"]
         if type(version) is not int or version < 1:
             raise ValueError(version)
-    except layout.ERRORS as error:
-        raise layout.Misread("is damaged: its header cannot be read; use a copy, or save it again.") from error
+    except ERRORS as error:
+        raise Misread(f"is damaged: its header cannot be read; {RESAVE}") from error
     if version > FORMAT:
-        raise layout.Misread(
-            f"has format {str(version)[:20]}, written by a newer meristem (this one reads {FORMAT}); upgrade meristem."
-        )
+        newer = f"has format {str(version)[:20]}, written by a newer meristem (this one reads {FORMAT}); upgrade meristem."
+        raise Misread(newer)
     return entry
 
 
@@ -209,25 +177,24 @@ def _check_digest(entry: dict[str, Any], table: list[list[Any]], arrays: Mapping
     fields = {"kind": str, "versions": dict, "header": dict, "digest": str}
     try:
         digest = _digest({key: value for key, value in entry.items() if key != "digest"}, table, arrays)
-    except layout.ERRORS:
+    except ERRORS:
         digest = None
     if entry.get("digest") != digest or not all(isinstance(entry.get(key), kind) for key, kind in fields.items()):
-        raise layout.Misread("is damaged: its content does not match its digest; use a copy, or save it again.")
+        raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
 
 
 def _stored(name: str, array: np.ndarray) -> np.ndarray:
-    """The array as its bytes go into the file: little-endian, rows first."""
+    """Return the array as its bytes go into the file: little-endian, row-major."""
     if array.dtype.name not in CODES:
-        raise ValueError(
-            f"Array {name!r} has the type {array.dtype}, which no file holds; convert it to one of {', '.join(CODES)}."
-        )
+        options = ", ".join(CODES)
+        raise ValueError(f"Array {name!r} has the type {array.dtype}, which no file holds; convert it to one of {options}.")
     if not name or name == "__metadata__":
         raise ValueError(f"An array cannot have the name {name!r}; give it another.")
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
 
 
-def _plain(header: dict[str, Any]) -> dict[str, Any]:
-    """The header as it will be read, if that is the same."""
+def _json_values(header: dict[str, Any]) -> dict[str, Any]:
+    """Return the header as it will be read back; ValueError if that differs."""
     try:
         plain = json.loads(_text(header))
     except (TypeError, ValueError, RecursionError) as error:
@@ -238,7 +205,7 @@ def _plain(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """The one JSON text of a value."""
+    """Return the canonical JSON text of a value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,12 +1,12 @@
-"""Checkpoints: the trainings that are under way, each as a file of its run (`meristem.save`), the last three of each.
+"""Checkpoints: trainings in progress, each saved as a file of its run, the last three of each.
 
-    with Checkpoints(folder).keeping(): fit(…)          saved on the way; what was kept of the same training goes on
+    with Checkpoints(folder).keeping(): fit(…)          saves on the way; resumes from a checkpoint of the same training
 
-    LABEL.KEY.EPOCH.safetensors         KEY: a digest of what the training starts from, of its data and its goal
+    LABEL.KEY.EPOCH.safetensors         KEY: a digest of the training's start, its data and its goal
 
-A training is known by that digest alone, so that anything that is trained again, in whatever order and thread, finds what was
-kept of it; what was not kept is trained again, to the same bits. The newest that can be read is used; one that is truncated or
-damaged is passed over, which is said. Saving takes at most 5 % of the time (train/saving.py).
+A training is identified by that digest alone, so it finds its checkpoints in whatever order and thread it runs; without one it
+is trained again, to the same bits. The newest checkpoint that can be read is used; one that is truncated or damaged is reported
+and skipped. Saving takes at most 5 % of the time (train/saving.py).
 """
 
 import hashlib
@@ -21,62 +21,55 @@ from typing import Any
 
 import numpy as np
 
-from meristem.files import load, recipe, save
-from meristem.files.arrays import by_path
-from meristem.files.network import structure_of
-from meristem.files.whole import clean_leftovers, not_written
+from meristem.files import load, save
+from meristem.files.atomic_write import clean_leftovers, naming_path
+from meristem.files.named_arrays import by_path
+from meristem.files.network_file import structure_of
+from meristem.files.run_file import pack_recipe
 from meristem.train.checkpoint_store import Record, checkpoint_store
 from meristem.train.run import Run
 from meristem.train.samples import Lazy, Prepared
 from meristem.train.saving import SECONDS, Saver
 
-KEPT = 3
+N_SAVED = 3
 FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.safetensors")
 
 
 class Checkpoints:
-    """A checkpoint store (train/checkpoint_store.py) in a folder, which is made.
-
-    `say` gets a line for what cannot be read or written.
+    """A checkpoint store (train/checkpoint_store.py) in a folder, which is made; `say` gets a line for what fails.
 
     >>> import jax, tempfile
     >>> from meristem import fit
     >>> from meristem.data.spirals import two_spirals
     >>> from meristem.nn import Network
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
-    >>> given = {"learning_rate": 3e-3, "penalty": 1e-3, "key": jax.random.key(1), "max_epochs": 3}
+    >>> options = {"learning_rate": 3e-3, "penalty": 1e-3, "key": jax.random.key(1), "max_epochs": 3}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for _ in range(2):                                      # the second time it is there already
-    ...         checkpoints = Checkpoints(Path(folder), seconds=0)
-    ...         with checkpoints.keeping():
-    ...             run = fit(network, two_spirals("easy"), **given)
-    ...         checkpoints.now()
-    ...         int(run.epochs), checkpoints.stands()
-    (3, {'run': [3]})
-    (3, {'run': [3]})
+    ...     checkpoints = Checkpoints(Path(folder), seconds=0)
+    ...     with checkpoints.keeping():
+    ...         run = fit(network, two_spirals("easy"), **options)
+    ...     checkpoints.now()
+    ...     checkpoints.stands()
+    {'run': [3]}
     """
 
     def __init__(self, folder: Path, *, seconds: float = SECONDS, say: Callable[[str], None] = lambda line: None):
-        try:
+        with naming_path(folder, "cannot be written to"):
             folder.mkdir(parents=True, exist_ok=True)
             clean_leftovers(folder)
-        except OSError as error:
-            raise not_written(
-                f"{str(folder)!r} cannot be written to ({error.strerror}); choose another folder.", error
-            ) from error
         self.folder, self._say, self._label = folder, say, "run"
         self._saver = Saver(self._write, seconds)
-        self._digests: dict[int, tuple[Any, bytes]] = {}  # of data, by their identity; they are held, so that it stays theirs
-        self._told: set[str] = set()
+        self._digests: dict[int, tuple[Any, bytes]] = {}  # of data, by id; the data are held, so that no other gets their id
+        self._reported: set[str] = set()
 
     @property
     def spent(self) -> float:
-        """Seconds that keeping has taken."""
+        """Seconds that saving has taken."""
         return self._saver.spent
 
     @contextmanager
     def keeping(self, label: str = "run") -> Iterator[None]:
-        """What is trained inside is kept under this name."""
+        """Save the trainings inside under this label, and resume them."""
         before, self._label = self._label, label
         try:
             with checkpoint_store(self):
@@ -85,7 +78,7 @@ class Checkpoints:
             self._label = before
 
     def now(self) -> None:
-        """Everything that is not on the disk yet."""
+        """Save everything that is not on the disk yet."""
         self._saver.now()
 
     def close(self) -> None:
@@ -93,17 +86,14 @@ class Checkpoints:
         self._saver.close()
 
     def drop(self, label: str | None = None) -> None:
-        """Those of this name, or all, are not needed any more."""
+        """Delete the checkpoints of this label, or all."""
         self._saver.forget()
         for _, path in self._files(label):
             path.unlink(missing_ok=True)
 
     def stands(self) -> dict[str, list[int]]:
-        """Label → the last epoch of each training that is kept."""
-        last: dict[tuple[str, str], int] = {}
-        for found, _ in self._files():
-            place = found["label"], found["key"]
-            last[place] = max(last.get(place, 0), int(found["epoch"]))
+        """Return the last epoch of each training that has a checkpoint, by label."""
+        last = {(match["label"], match["key"]): int(match["epoch"]) for match, _ in self._files()}
         labels = dict.fromkeys(label for label, _ in sorted(last))
         return {name: sorted(epoch for (label, _), epoch in last.items() if label == name) for name in labels}
 
@@ -119,11 +109,11 @@ class Checkpoints:
         return self._newest(label, key) or run, record
 
     def _key(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> str:
-        # As in a file, but unchecked: to check what `begin` has just made would take longer than an epoch.
+        # As in a file, but without checks: they would take longer than an epoch.
         parts = {"state": run.state, "best": run.best, "knobs": run.knobs._asdict(), "history": run.history}
         arrays = by_path(parts | {"best_epoch": run.best_epoch, "begun_at": run.begun_at})
-        how = [recipe.pack(run.recipe), structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
-        text = json.dumps([how, sorted(arrays), repr(goal)], sort_keys=True)
+        settings = [pack_recipe(run.recipe), structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
+        text = json.dumps([settings, sorted(arrays), repr(goal)], sort_keys=True)
         digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digest(prepared.data)]
         return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
 
@@ -134,11 +124,11 @@ class Checkpoints:
         return self._digests[id(data)][1]
 
     def _newest(self, label: str, key: str) -> Run | None:
-        for _, path in sorted(self._files(label, key), key=lambda one: -int(one[0]["epoch"])):
+        for _, path in reversed(self._files(label, key)):
             try:
                 return load(path)
             except ValueError as error:
-                self._tell(f"{error} The one before it is used.")
+                self._report(f"{error} The one before it is used.")
         return None
 
     def _write(self, name: tuple[str, str], run: Run) -> None:
@@ -146,27 +136,26 @@ class Checkpoints:
         path = self.folder / f"{label}.{key}.{int(run.epochs.max()):06d}.safetensors"
         try:
             save(path, run)
-        except ValueError as error:  # the training can go on; the disk may have room again
-            self._tell(f"No checkpoint: {error}")
+        except ValueError as error:  # training continues; the disk may have room again
+            self._report(f"No checkpoint: {error}")
             return
-        files = sorted(self._files(label, key), key=lambda one: int(one[0]["epoch"]))
-        for _, old in files[:-KEPT]:
+        for _, old in self._files(label, key)[:-N_SAVED]:
             old.unlink(missing_ok=True)
 
     def _files(self, label: str | None = None, key: str | None = None) -> list[tuple[re.Match[str], Path]]:
-        found = [(FILE.fullmatch(name), self.folder / name) for name in os.listdir(self.folder)]
-        return [
-            (match, path) for match, path in found if match and label in (None, match["label"]) and key in (None, match["key"])
-        ]
+        """Return the checkpoints of this label and key, or of all, sorted by epoch."""
+        matches = [match for name in os.listdir(self.folder) if (match := FILE.fullmatch(name))]
+        selected = [m for m in matches if label in (None, m["label"]) and key in (None, m["key"])]
+        return [(match, self.folder / match[0]) for match in sorted(selected, key=lambda match: int(match["epoch"]))]
 
-    def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+    def _report(self, line: str) -> None:
+        if line not in self._reported:
+            self._reported.add(line)
             self._say(line)
 
 
 def digest_of(data: Iterable[Any]) -> bytes:
-    """Of arrays, their types and shapes; None where there is none.
+    """Return a digest of arrays (or None), their types and shapes.
 
     >>> digest_of([np.zeros(3), None]) == digest_of([np.zeros(3), None]) != digest_of([np.zeros((3, 1)), None])
     True

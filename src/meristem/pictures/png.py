@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from meristem.files.whole import write_whole
+from meristem.files.atomic_write import write_whole
 from meristem.pictures.sheet import Figure
 
 MARK = b"tEXtSoftware\x00meristem"  # a text chunk, as matplotlib writes it among the first ones

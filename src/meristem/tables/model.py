@@ -19,7 +19,7 @@ import numpy as np
 from meristem.check import cut, many
 from meristem.estimators.repr import size_card
 from meristem.files import save
-from meristem.files.whole import PATHS, write_whole
+from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.field import CATEGORY
 from meristem.report.scoring import in_words, scored

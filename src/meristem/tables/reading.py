@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from meristem.check import short
-from meristem.files.whole import PATHS
+from meristem.files.atomic_write import PATHS
 from meristem.tables.bytestream import is_utf8
 from meristem.tables.frames import table_of as table_of
 from meristem.tables.parquet import read_parquet

@@ -10,7 +10,7 @@ from typing import Any
 
 from meristem.estimators import search_file
 from meristem.files import FileKind, register
-from meristem.files.arrays import Arrays
+from meristem.files.named_arrays import Arrays
 from meristem.inputs import Schema
 from meristem.tables.facts import check_facts
 from meristem.tables.model import TableModel

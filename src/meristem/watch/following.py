@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from meristem.folders.epochs import LONGEST as LONGEST_FILE
-from meristem.folders.owned import OWN, RUN, SUMMARY, read_json
-from meristem.folders.plain import check_folder, check_length, check_plain, open_plain
-from meristem.folders.record import LONGEST as LONGEST_RECORD, MOST_NETWORKS, read_record
+from meristem.folders.epoch_lines import LONGEST as LONGEST_FILE
+from meristem.folders.ownership import OWN, RUN, SUMMARY, read_json
+from meristem.folders.plain_files import check_folder, check_length, check_plain, open_plain
+from meristem.folders.run_record import LONGEST as LONGEST_RECORD, MOST_NETWORKS, read_record
 from meristem.watch.told import Told, read_line
 
 BLOCK = 1 << 20  # bytes that are read at a time

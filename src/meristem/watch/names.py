@@ -2,7 +2,7 @@
 
     names({"0": {"penalty": 0.003, "l2": 1e-5, "fold": 0}, "1": {…}}) → {0: "λ 0.003, fold 0", 1: …}
 
-It is read from run.json ("members" of a group, folders/folder.py): only numbers are taken. Who is not in it has no name.
+It is read from run.json ("members" of a group, folders/run_folder.py): only numbers are taken. Who is not in it has no name.
 Imports nothing of meristem; state.py imports it.
 """
 

@@ -1,4 +1,4 @@
-"""What has been told of a member's epochs: columns that grow by a line of epochs.jsonl (folders/epochs.py) at a time.
+"""What has been told of a member's epochs: columns that grow by a line of epochs.jsonl (folders/epoch_lines.py) at a time.
 
     group, member, epoch, values = read_line(b'{"group": "tunnel-easy", "member": 0, "epoch": 1, "loss": 0.5, …}')
     told.add(epoch, values)
@@ -13,7 +13,7 @@ import math
 from array import array
 from typing import Any, NamedTuple
 
-from meristem.folders.record import parse
+from meristem.folders.run_record import parse
 
 MOST = 2**31  # of a member's number, and of an epoch's
 LONGEST_NAME = 200  # characters of a group's

@@ -10,9 +10,9 @@ A picture is drawn for what the files hold: any models, tasks and seeds. Of seve
 import hashlib
 from pathlib import Path
 
-from meristem.files.whole import write_whole
-from meristem.folders import owned
-from meristem.folders.folder import RunFolder
+from meristem.files.atomic_write import write_whole
+from meristem.folders import ownership
+from meristem.folders.run_folder import RunFolder
 from meristem.pictures.png import is_picture, png
 from meristem.pictures.sheet import NAMES, STYLE, require_matplotlib
 from meristem.pictures.studies.files import load
@@ -39,7 +39,7 @@ def draw(out: Path) -> list[Path]:
     has the name of one.
     """
     files = load(out)
-    if not (out / owned.OWN).is_dir():  # files that were copied here, or an earlier meristem's: no process holds them
+    if not (out / ownership.OWN).is_dir():  # files that were copied here, or an earlier meristem's: no process holds them
         return _replace(out, drawn(files))
     with RunFolder.take(out):
         return _replace(out, drawn(load(out)))
@@ -55,10 +55,10 @@ def _replace(out: Path, pictures: dict[str, bytes]) -> list[Path]:
     stale = [name for name in (f"{known}.png" for known in KNOWN) if name not in pictures and is_picture(out / name)]
     for name in stale:
         (out / name).unlink(missing_ok=True)
-    summary = owned.read_json(out / owned.SUMMARY) or {}
+    summary = ownership.read_json(out / ownership.SUMMARY) or {}
     if isinstance(summary.get("files"), dict):
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in pictures.items()}
         named = {name: digest for name, digest in summary["files"].items() if name not in stale} | digests
         if named != summary["files"]:
-            owned.write_summary(out, summary, str(summary.get("run")), named)
+            ownership.write_summary(out, summary, str(summary.get("run")), named)
     return [out / name for name in pictures]

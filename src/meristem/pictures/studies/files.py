@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.folders.owned import sha256
+from meristem.folders.ownership import sha256
 from meristem.pictures.studies.catalog import CATALOG, pictures_of
 from meristem.pictures.studies.records import Required, Run, StudyFiles, StudyPictures, key
 

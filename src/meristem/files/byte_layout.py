@@ -1,13 +1,12 @@
-"""The bytes of a safetensors file, read once: first its header, and the rest only where the header fits the file's length.
+"""Read the bytes of a safetensors file once, and the arrays only where the header agrees with the file's length.
 
     8 bytes, little-endian: the header's length │ the header, JSON │ the arrays, one after the other, without a gap
 
-    with opened(path) as (file, length):
-        metadata, places = header_of(file, length)      nothing of the arrays is read yet
-        arrays = arrays_of(file, places, types)         each into memory of its own, aligned as JAX likes it
+    with open_file(path) as (file, length):
+        metadata, places = read_header(file, length)      reads nothing of the arrays
+        arrays = read_arrays(file, places, types)         each in memory of its own, aligned for JAX
 
-The header says where each array is; all of it is checked against the length before anything is allocated. Whatever is wrong is
-a `Misread` in a few words. Imports NumPy alone.
+The whole header is checked against the length before memory is allocated. What is wrong is a `Misread` of a few words.
 """
 
 import contextlib
@@ -21,21 +20,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meristem.files.whole import PATHS
+from meristem.files.atomic_write import PATHS
 
-LONGEST_HEADER = 100_000_000  # bytes, as safetensors has it
+LONGEST_HEADER = 100_000_000  # bytes, the limit of safetensors
 MOST_AXES = 32
-BLOCK = 1 << 18  # bytes that are compared at a time: as many as a cache holds
-ALIGNMENT = 64  # bytes: where an array begins so, JAX takes it over on a CPU without a copy
+BLOCK = 1 << 18  # bytes compared at a time: what fits in a cache
+ALIGNMENT = 64  # bytes: on a CPU, JAX uses an array that starts at a multiple without a copy
 ERRORS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+RESAVE = "use a copy, or save it again."
 
 
 class Misread(Exception):
-    """What is wrong with a file, in a few words that follow its name."""
+    """What is wrong with a file, in words that follow its name."""
 
 
 class Place(NamedTuple):
-    """Where an array is, and what."""
+    """The type, shape and position of an array in a file."""
 
     name: str
     code: str  # safetensors' name of its type
@@ -45,53 +45,53 @@ class Place(NamedTuple):
 
 
 @contextlib.contextmanager
-def opened(path: PATHS) -> Iterator[tuple[FileIO, int]]:
-    """A plain file and its length; it is opened once, and nothing that is not one is waited for."""
+def open_file(path: PATHS) -> Iterator[tuple[FileIO, int]]:
+    """Open a plain file once and yield it with its length; anything else, such as a pipe, is refused without waiting."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         number = os.open(path, flags)
     except FileNotFoundError:
         raise Misread("does not exist; check the path.") from None
-    except (OSError, ValueError) as error:  # a name with a zero in it
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise Misread(f"cannot be read ({getattr(error, 'strerror', None) or error}).") from error
     try:
-        found = os.fstat(number)
-        if not stat.S_ISREG(found.st_mode):
-            what = "a folder" if stat.S_ISDIR(found.st_mode) else "no plain file"
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode):
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "no plain file"
             raise Misread(f"is {what}; give the file itself.")
         with os.fdopen(number, "rb", buffering=0, closefd=False) as file:
-            yield file, found.st_size
+            yield file, status.st_size
     except OSError as error:
         raise Misread(f"cannot be read ({error.strerror}).") from error
     finally:
         os.close(number)
 
 
-def header_of(file: FileIO, length: int) -> tuple[Any, list[Place]]:
-    """The header's metadata, and where the arrays are, in the order of their names."""
-    start = _exactly(file, min(length, 9))
+def read_header(file: FileIO, length: int) -> tuple[Any, list[Place]]:
+    """Return the header's metadata and the places of the arrays, sorted by name."""
+    start = _read(file, min(length, 9))
     if start[8:9] not in (b"", b"{"):
         raise Misread("is not a safetensors file; give one that meristem saved.")
     if length < 9:
         raise Misread(f"is truncated, or no model at all: it holds {length} bytes; give one that meristem saved.")
     size = int.from_bytes(start[:8], "little")
-    truncated = Misread(f"is truncated: it ends after {length} bytes; use a copy, or save it again.")
+    truncated = Misread(f"is truncated: it ends after {length} bytes; {RESAVE}")
     if length < 8 + size:
         raise truncated
     if size > LONGEST_HEADER:
-        raise Misread("is damaged: its header is too long; use a copy, or save it again.")
+        raise Misread(f"is damaged: its header is too long; {RESAVE}")
     try:
-        table = json.loads((b"{" + _exactly(file, size - 1)).decode())
+        table = json.loads((b"{" + _read(file, size - 1)).decode())
         metadata = table.pop("__metadata__", {})
         places = [_place(name, entry) for name, entry in sorted(table.items())]
         if not isinstance(metadata, dict):
             raise TypeError(metadata)
     except ERRORS as error:
-        raise Misread("is damaged: its header cannot be read; use a copy, or save it again.") from error
+        raise Misread(f"is damaged: its header cannot be read; {RESAVE}") from error
     end = 0
     for place in sorted(places, key=lambda place: (place.begin, place.end)):
         if place.begin != end:
-            raise Misread(f"is damaged: its array {place.name[:40]!r} is not where it should be; use a copy, or save it again.")
+            raise Misread(f"is damaged: its array {place.name[:40]!r} is not where it should be; {RESAVE}")
         end = place.end
     if 8 + size + end > length:
         raise truncated
@@ -100,14 +100,14 @@ def header_of(file: FileIO, length: int) -> tuple[Any, list[Place]]:
     return metadata, places
 
 
-def arrays_of(file: FileIO, places: list[Place], types: Mapping[str, np.dtype]) -> dict[str, np.ndarray]:
-    """The arrays by name, in the order of the names; little-endian."""
+def read_arrays(file: FileIO, places: list[Place], types: Mapping[str, np.dtype]) -> dict[str, np.ndarray]:
+    """Return the arrays by name, sorted by name, little-endian."""
     for place in places:
         if place.code not in types:
-            known = ", ".join(types)
-            raise Misread(f"is of another time: array {place.name[:40]!r} has the type {place.code[:20]}, none of {known}.")
+            what = f"array {place.name[:40]!r} has the type {place.code[:20]}, none of {', '.join(types)}"
+            raise Misread(f"cannot be read by this version: {what}.")
         if math.prod(place.shape) * types[place.code].itemsize != place.end - place.begin:
-            raise Misread(f"is damaged: its array {place.name[:40]!r} has another size; use a copy, or save it again.")
+            raise Misread(f"is damaged: its array {place.name[:40]!r} has another size; {RESAVE}")
     arrays = {}
     for place in sorted(places, key=lambda place: place.begin):
         try:
@@ -121,7 +121,7 @@ def arrays_of(file: FileIO, places: list[Place], types: Mapping[str, np.dtype]) 
 
 
 def check_same(file: FileIO, data: bytes) -> None:
-    """Raise unless the whole file holds these bytes; a block at a time, so that it takes no memory to speak of."""
+    """Raise Misread unless the file holds exactly these bytes; compared in blocks, without a second copy in memory."""
     file.seek(0)
     done = 0
     while part := file.read(BLOCK):
@@ -133,7 +133,6 @@ def check_same(file: FileIO, data: bytes) -> None:
 
 
 def _aligned(size: int) -> np.ndarray:
-    """Bytes that begin where JAX can use them in place."""
     room = np.empty(size + ALIGNMENT, np.uint8)
     begin = -room.ctypes.data % ALIGNMENT
     return room[begin : begin + size]
@@ -143,11 +142,11 @@ def _read_into(file: FileIO, view: memoryview) -> None:
     while view:
         count = file.readinto(view)
         if not count:
-            raise Misread("is truncated: it became shorter while it was read; use a copy, or save it again.")
+            raise Misread(f"is truncated: it became shorter while it was read; {RESAVE}")
         view = view[count:]
 
 
-def _exactly(file: FileIO, size: int) -> bytes:
+def _read(file: FileIO, size: int) -> bytes:
     data = bytearray(size)
     _read_into(file, memoryview(data))
     return bytes(data)

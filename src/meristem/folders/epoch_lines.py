@@ -1,0 +1,134 @@
+"""Epochs as JSON lines: one for each epoch of each network, appended when the epoch ends, for `meristem watch` and loggers.
+
+    {"group": "tunnel-easy", "member": 0, "epoch": 12, "loss": 0.31, …}
+
+A number that is not finite is null. In the folder of a run the file is epochs.jsonl. When a group has finished, its lines are
+written again from its history, sorted by member: epochs that a killed run trained twice are there once, and so are those that a
+power cut lost, so the file has the same bytes however often the run was interrupted. A fit of an estimator has a group for each
+of its parts ("train", "search", "replay"); `tidy` sorts its lines at the end. Beyond a maximum length epochs are not written.
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meristem.files.atomic_write import write_whole
+from meristem.folders.plain_files import open_plain, plain_opener
+from meristem.folders.run_record import parse
+from meristem.train.run import Run
+from meristem.train.state import EpochInfo
+from meristem.train.watching import Settings, Watcher
+
+LONGEST = 1 << 30  # bytes of the file
+LONGEST_LINE = 1 << 20
+
+
+class EpochLineWatcher(Watcher):
+    """A watcher that appends a line for each epoch; `append` says where."""
+
+    def __init__(self, group: str):
+        self.group = group
+
+    def append(self, line: bytes, epoch: int) -> None:
+        raise NotImplementedError
+
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        values = {name: np.asarray(info[name]) for name in info.keys() if name != "epoch"}  # noqa: SIM118
+        self.append(line_of(self.group, member, int(info.epoch), values).encode() + b"\n", int(info.epoch))
+        return False
+
+
+def line_of(group: str, member: int, epoch: int, values: dict[str, Any]) -> str:
+    """Return the line of an epoch.
+
+    >>> line_of("tunnel-easy", 0, 1, {"loss": np.float32(0.5), "layer_sizes": np.array([1.0, np.inf])})
+    '{"group": "tunnel-easy", "member": 0, "epoch": 1, "layer_sizes": [1.0, null], "loss": 0.5}'
+    """
+    plain = {name: _finite(np.asarray(values[name]).tolist()) for name in sorted(values)}
+    return json.dumps({"group": group, "member": member, "epoch": epoch, **plain})
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class EpochLines:
+    """The file epochs.jsonl of a run's folder; `begin` is called with the settings of a group's members."""
+
+    def __init__(self, path: Path, begin: Callable[[str, Settings], None]):
+        self.path, self.begin = path, begin
+
+    def watcher(self, group: str) -> Watcher:
+        """Return a watcher that writes the lines of this group."""
+        # A power cut may have left a part of a line, which must not spoil the next.
+        with suppress(OSError), open(self.path, "rb+", buffering=0, opener=plain_opener) as file:
+            if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
+                file.write(b"\n")
+        return _GroupWatcher(self, group)
+
+    def append(self, line: bytes) -> None:
+        """Append a line in one write; a full disk does not end a training: `complete` adds what is missing."""
+        with suppress(OSError), open(self.path, "ab", buffering=0, opener=plain_opener) as file:
+            if os.fstat(file.fileno()).st_size + len(line) <= LONGEST:
+                file.write(line)
+
+    def complete(self, group: str, run: Run) -> None:
+        """Replace the lines of a finished group by those of its history: one for each epoch that each member trained."""
+        lines = [
+            line_of(group, member, epoch + 1, {name: values[epoch, member] for name, values in run.history.items()})
+            for member, epochs in enumerate(run.epochs.tolist())
+            for epoch in range(epochs)
+        ]
+        start = f'{{"group": {json.dumps(group)}, '
+        others = [line for line in self._lines() if line.startswith('{"group": ') and not line.startswith(start)]
+        self._write([*others, *lines])
+
+    def tidy(self) -> None:
+        """Keep the last line of each epoch, sorted by group, in order of appearance, member and epoch."""
+        last: dict[tuple[str, int, int], str] = {}
+        for line in self._lines():
+            with suppress(ValueError, LookupError, TypeError, RecursionError):
+                values = parse(line.encode())
+                last[str(values["group"]), int(values["member"]), int(values["epoch"])] = line
+        order = {group: place for place, group in enumerate(dict.fromkeys(group for group, _, _ in last))}
+        places = sorted(last, key=lambda place: (order[place[0]], *place[1:]))
+        if places:
+            self._write([last[place] for place in places])
+
+    def _lines(self) -> Iterator[str]:
+        """Yield complete lines that are not too long."""
+        with suppress(OSError, ValueError), open_plain(self.path) as raw, BufferedReader(raw) as file:
+            is_part = False
+            while line := file.readline(LONGEST_LINE):
+                is_end = line.endswith(b"\n")
+                if is_end and not is_part:
+                    yield line[:-1].decode(errors="replace")
+                is_part = not is_end
+
+    def _write(self, lines: list[str]) -> None:
+        if sum(map(len, lines)) + len(lines) < LONGEST:
+            write_whole(self.path, "".join(f"{line}\n" for line in lines).encode())
+
+
+class _GroupWatcher(EpochLineWatcher):
+    def __init__(self, lines: EpochLines, group: str):
+        super().__init__(group)
+        self.lines = lines
+
+    def part(self, name: str) -> Watcher:
+        return _GroupWatcher(self.lines, name)
+
+    def begin(self, settings: Settings) -> None:
+        self.lines.begin(self.group, settings)
+
+    def append(self, line: bytes, epoch: int) -> None:
+        self.lines.append(line)

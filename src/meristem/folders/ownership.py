@@ -1,0 +1,143 @@
+"""Which files of a folder a run wrote, and how a run is published: `summary.json` is written last and makes it finished.
+
+    summary["run"], ["files"], ["digest"]       its id, the SHA-256 of each other file by name, and of the summary itself
+
+A file is a run's own if a summary or run.json ("wrote") names its digest; run.json names it before the file is written, so that
+what a killed run left is recognized. Any other file is neither overwritten nor deleted.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from meristem.files.atomic_write import naming_path, write_whole
+from meristem.files.file_kinds import PackedFile
+from meristem.folders.plain_files import check_length, open_plain, read_limited
+from meristem.folders.run_record import is_inside, parse
+
+SUMMARY, OWN, RUN = "summary.json", ".meristem-run", "run.json"
+LONGEST, LARGEST = 16 << 20, 4 << 30  # bytes of a JSON file, and of any file
+Digests = dict[str, list[str]]  # by file name: the digests of contents that it may have
+
+
+def sha256(path: Path) -> str:
+    """Return the digest of a file; ValueError if it cannot be read or is longer than any that a run writes."""
+    place = Path(os.path.realpath(path))
+    check_length(place, LARGEST)
+    try:
+        with open_plain(place) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} cannot be read ({error.strerror}).") from error
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the object in a file, or None if there is none that a run can have written."""
+    try:
+        content = parse(read_limited(path, LONGEST))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def own_digests(out: Path) -> Digests:
+    """Return the digests that the folder's summary and run.json name; {} if there are none."""
+    summary, run = read_json(out / SUMMARY) or {}, read_json(out / OWN / RUN) or {}
+    named = {name: [digest] for name, digest in _as_dict(summary.get("files")).items()}
+    if "digest" in summary and summary["digest"] == self_digest(summary):
+        named[SUMMARY] = [sha256(out / SUMMARY)]
+    for name, digests in _as_dict(run.get("wrote")).items():
+        named[name] = [*named.get(name, []), *(digests if isinstance(digests, list) else [])]
+    return {name: digests for name, digests in named.items() if is_inside(name)}
+
+
+def is_own(out: Path, name: str, digests: Digests) -> bool:
+    """Return whether a file exists and has one of these digests."""
+    path = out / name
+    return name in digests and not path.is_symlink() and path.is_file() and sha256(path) in digests[name]
+
+
+def check_own(out: Path, names: Iterable[str], digests: Digests) -> None:
+    """Raise ValueError if one of these files exists and was not written by a run."""
+    for name in names:
+        path = out / name
+        if (path.exists() or path.is_symlink()) and not is_own(out, name, digests):
+            advice = "move it away, or choose another folder"
+            raise ValueError(f"{str(path)!r} is not a file that a run of meristem's left there so; {advice}.")
+
+
+def publish(
+    out: Path,
+    run: str,
+    summary: Mapping[str, Any],
+    files: Mapping[str, bytes | PackedFile],
+    moved: Mapping[str, tuple[Path, str]],
+    unchanged: dict[str, str],
+    record: Callable[[Digests], None],
+) -> None:
+    """Replace the files of an earlier run by those of this one, and write the summary last.
+
+    `files`: contents by name; `moved`: where a file is now, and its digest; `unchanged`: digests of files that are in place;
+    `record` is given the digests of the run's own files, before the first is written and after the last.
+    """
+    contents = {name: file.data if isinstance(file, PackedFile) else file for name, file in files.items()}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    digests |= {name: digest for name, (_, digest) in moved.items()}
+    text = summary_bytes(summary, run, digests | unchanged)
+    before = own_digests(out)
+    check_own(out, [SUMMARY, *digests], before)
+    new = digests | unchanged | {SUMMARY: hashlib.sha256(text).hexdigest()}
+    stale = [name for name in before if name not in new and is_own(out, name, before)]
+    record({name: [*before.get(name, []), *([new[name]] if name in new else [])] for name in before | new})
+    (out / SUMMARY).unlink(missing_ok=True)
+    for name in stale:
+        (out / name).unlink(missing_ok=True)
+    for name, file in files.items():
+        write_whole(out / name, *(file if isinstance(file, PackedFile) else (file,)))
+    for name, (source, _) in moved.items():
+        make_folder((out / name).parent)
+        if source.is_file():
+            with naming_path(out / name, advice="choose another place"):
+                os.replace(source, out / name)
+    write_whole(out / SUMMARY, text)
+    record({name: [digest] for name, digest in new.items()})
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder if it does not exist; ValueError of one line where that fails."""
+    with naming_path(folder, "cannot be made"):
+        folder.mkdir(exist_ok=True)
+
+
+def self_digest(summary: Mapping[str, Any]) -> str:
+    """Return the digest of a summary without its digest."""
+    rest = {name: value for name, value in summary.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def write_summary(out: Path, summary: Mapping[str, Any], run: str, files: Mapping[str, str]) -> None:
+    """Write summary.json, with the digests of the other files."""
+    write_whole(out / SUMMARY, summary_bytes(summary, run, files))
+
+
+def summary_bytes(summary: Mapping[str, Any], run: str, files: Mapping[str, str]) -> bytes:
+    """Return the content of summary.json."""
+    content = {**{k: v for k, v in summary.items() if k != "digest"}, "run": run, "files": dict(sorted(files.items()))}
+    digest = self_digest(json.loads(json.dumps(content, allow_nan=False)))
+    return json.dumps({**content, "digest": digest}, indent=1).encode() + b"\n"
+
+
+def is_finished(out: Path, run: str) -> bool:
+    """Return whether this run's summary exists and every file it names has its digest."""
+    summary = read_json(out / SUMMARY) or {}
+    if summary.get("run") != run or summary.get("digest") != self_digest(summary):
+        return False
+    files = _as_dict(summary.get("files")).items()
+    return all(is_inside(name) and (out / name).is_file() and sha256(out / name) == digest for name, digest in files)
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

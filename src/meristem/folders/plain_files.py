@@ -1,0 +1,157 @@
+"""Open and lock plain files only: links, pipes and devices are refused, nothing blocks, and nothing is read without a limit.
+
+The lock is the operating system's, so a process that dies, however it dies, releases it. The file names the process that holds
+it and is never deleted, because another process may be about to lock it. The library filelock is not used: on Windows it locks
+the first byte, and then nobody can read there which process holds the lock; elsewhere it would replace the call of `flock`.
+"""
+
+import errno
+import json
+import os
+import stat
+import sys
+import time
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import IO
+
+from meristem.files.atomic_write import naming_path
+
+FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFREG: "a file",
+}
+REFUSED = (errno.ELOOP, errno.EMLINK, errno.ENXIO)  # from opening a link or a socket that has just replaced a file
+CONTENDED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+LONGEST_LOCK = 4096  # bytes of the file
+LOCKED_BYTE = 2**30  # on Windows, where a locked byte cannot be read
+
+
+def check_plain(path: Path) -> None:
+    """Raise ValueError of one line if the path exists and is not a plain file.
+
+    >>> check_plain(Path("/"))
+    Traceback (most recent call last):
+    ValueError: '/' is a folder, not a plain file; delete it, or choose another folder.
+    """
+    _check(path, stat.S_IFREG, "a plain file")
+
+
+def check_folder(path: Path) -> None:
+    """Raise ValueError of one line if the path exists and is not a folder, such as a link to one."""
+    _check(path, stat.S_IFDIR, "a folder")
+
+
+def open_plain(path: Path) -> FileIO:
+    """Open a plain file for reading; ValueError if it is not one, OSError if it cannot be read."""
+    check_plain(path)
+    refusal = f"{str(path)!r} is not a plain file; delete it, or choose another folder."
+    try:
+        number = plain_opener(path, os.O_RDONLY)
+    except OSError as error:
+        if error.errno in REFUSED:
+            raise ValueError(refusal) from error
+        raise
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise ValueError(refusal)
+    return FileIO(number, "rb")
+
+
+def plain_opener(path: str | Path, flags: int) -> int:
+    """Open a file without following links and without waiting; an `opener` for `open`."""
+    return os.open(path, flags | FLAGS, 0o666)
+
+
+def check_length(path: Path, most: int) -> None:
+    """Raise ValueError of one line if a file exists and is longer than `most` bytes."""
+    try:
+        length = os.lstat(path).st_size
+    except OSError:
+        return
+    if length > most:
+        advice = "delete it, or choose another folder"
+        raise ValueError(f"{str(path)!r} has {length:,} bytes, and at most {most:,} are read; {advice}.")
+
+
+def read_limited(path: Path, most: int) -> bytes:
+    """Return the content of a plain file of at most `most` bytes."""
+    with open_plain(path) as file:
+        check_length(path, most)
+        data = bytearray()
+        while len(data) <= most and (block := file.read(most + 1 - len(data))):
+            data += block
+    if len(data) > most:
+        raise ValueError(f"{str(path)!r} has more than {most:,} bytes, which are read at most; delete it.")
+    return bytes(data)
+
+
+def _check(path: Path, expected: int, words: str) -> None:
+    try:
+        kind = stat.S_IFMT(os.lstat(path).st_mode)
+    except OSError:  # it does not exist, or opening it says why it cannot be read
+        return
+    if kind != expected:
+        name = KINDS.get(kind, "something else")
+        raise ValueError(f"{str(path)!r} is {name}, not {words}; delete it, or choose another folder.")
+
+
+def take_lock(path: Path) -> IO[str]:
+    """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, take_lock(Path(folder) / "lock"):
+    ...     try:
+    ...         take_lock(Path(folder) / "lock")
+    ...     except ValueError as error:
+    ...         print(f"process {os.getpid()}" in str(error))
+    True
+    """
+    check_plain(path)
+    with naming_path(path):
+        file = open(path, "a+", encoding="utf-8", opener=plain_opener)  # noqa: SIM115  (the lock lives while it is open)
+    try:
+        _lock(file)
+    except OSError as error:
+        file.close()
+        if error.errno in CONTENDED:
+            raise ValueError(f"{_holder(path)} is writing to this folder; wait for it, or choose another folder.") from None
+        raise ValueError(f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk.") from error
+    with naming_path(path):
+        try:
+            file.seek(0)
+            file.truncate()
+            file.write(json.dumps({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}))
+            file.flush()
+        except OSError:
+            with suppress(OSError):  # closing tries to write once more
+                file.close()
+            raise
+    return file
+
+
+def _lock(file: IO[str]) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(LOCKED_BYTE)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _holder(path: Path) -> str:
+    try:
+        holder = json.loads(read_limited(path, LONGEST_LOCK))
+        return f"Another run (process {int(holder['pid'])}, since {str(holder['since'])[:40]})"
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # it has not written its name yet
+        return "Another run"
