@@ -6,7 +6,7 @@ Whole lines are appended. When a group is over its lines are written once more f
 epochs that a run which was killed told of and then trained again are there once, those that a power cut lost are there, too,
 and the file of a run is the same to the byte, however often it was interrupted. A fit of an estimator, which trains more than
 once, has a group for each part of it ("train", "search", "replay"), and `tidy` puts its lines in order at the end: each once,
-by group and member. A number that is not finite is null. `meristem watch` reads the file (watch/following.py). It has a longest
+by group and member. A number that is not finite is null. `meristem watch` reads the file (watch/log_reader.py). It has a longest
 length, beyond which epochs are trained and not told of.
 """
 
