@@ -218,9 +218,9 @@ def _onnx_file(model: Any, split: Any) -> dict[str, bytes]:
     return {"model.onnx": data}
 
 
-def _show(facts: dict[str, Any], beside: dict[str, int]) -> None:
+def _show(facts: dict[str, Any], baseline_sizes: dict[str, int]) -> None:
     scores = {"found": facts["score"], **facts["baselines"]}
-    sizes = {"found": facts["n_parameters"], **beside}
+    sizes = {"found": facts["n_parameters"], **baseline_sizes}
     rows = [
         [name, f"{score['value']:z.3f}", f"{score['low']:z.3f} to {score['high']:z.3f}", f"{sizes[name]:,}"]
         for name, score in scores.items()

@@ -25,8 +25,8 @@ def run_details(run: State, groups: list[State]) -> str:
     parts = []
     if run["status"] == "interrupted":
         how = run["goes_on_with"]
-        again = f"with {clean(how)} to continue" if how else "to start again: nothing was saved"
-        parts += ["its process has ended", f"run the same command {again}"]
+        resume = f"with {clean(how)} to continue" if how else "to start again: nothing was saved"
+        parts += ["its process has ended", f"run the same command {resume}"]
     if groups and run["status"] != "finished":
         parts.append(f"{sum(group['over'] for group in groups)} of {many(len(groups), 'group')} finished")
     if run["status"] == "running":
