@@ -315,7 +315,7 @@ def test_a_run_is_shown_and_exported_by_its_best_network(saved_runs):
     assert shown.returncode == 0, shown.stderr
     run = load(one)
     first, *rest = shown.stdout.splitlines()
-    assert first == f"Run: 3 epochs, the best one {run.best_epoch}, not over; learning rate 0.01, penalty 0.001, l2 1e-05"
+    assert first == f"Run: 3 epochs, best epoch {run.best_epoch}, unfinished; learning rate 0.01, penalty 0.001, l2 1e-05"
     assert rest[0] == "tunnel network: 2 inputs → width 3 → 1 output"
     assert rest[1].startswith(f"{n_parameters(run.best)} parameters in its compact form")
     assert any(line.startswith(f"The last network: {n_parameters(run.last)} parameters") for line in rest)

@@ -87,7 +87,7 @@ def test_a_bag_is_shown_and_exported_from_the_command_line(fitted, tmp_path):
     file = tmp_path / "bag.safetensors"
     fitted[0].save(file)
     shown = meristem_here("show", file)
-    assert shown.returncode == 0 and "TunnelClassifierCV: a bag of 2 networks" in shown.stdout, shown.stderr
+    assert shown.returncode == 0 and "TunnelClassifierCV: an ensemble of 2 networks" in shown.stdout, shown.stderr
     one = meristem_here("show", file, "--member", "1")
     assert one.returncode == 0 and "TunnelClassifier: " in one.stdout, one.stderr
     done = meristem_here("export", file, "--onnx", tmp_path / "bag.onnx")

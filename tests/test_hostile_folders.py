@@ -295,7 +295,7 @@ def test_a_line_that_no_run_wrote_is_passed_over(out, text):
     path.write_text(f"{text}\n{path.read_text()}")
     state = View(out).now()
     assert state["run"]["damaged"] == 1 and len(state["groups"]) == 1
-    assert "1 damaged lines" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
+    assert "1 damaged line" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
     done = meristem_here(*QUICK, "--out", out, "--resume", draws=False)
     assert done.returncode == 0, done.stderr
 
@@ -336,7 +336,7 @@ def test_zeros_without_end_take_little_memory(out, size):
     if size > 1 << 30:
         one_line(done, str(path), "bytes")
     else:
-        assert done.returncode == 0 and "1 damaged lines" in done.stdout, done.stderr
+        assert done.returncode == 0 and "1 damaged line" in done.stdout, done.stderr
 
 
 def test_what_a_run_writes_of_itself_can_be_read(tmp_path):

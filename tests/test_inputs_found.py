@@ -20,7 +20,7 @@ import scipy.sparse
 import meristem
 from commanding import meristem_here
 from meristem import sparse
-from meristem.commands.tables import _removing_if_refused
+from meristem.commands.fit import _removing_new_folder
 from meristem.report.evidence import of_table
 from meristem.report.sections import sections
 from meristem.tables.answers import answers
@@ -419,7 +419,7 @@ def test_names_of_a_parquet_file_are_read_as_those_of_a_header(tmp_path):
 
 
 def refused(out: Path, *, has_checkpoint: bool, is_trained: bool) -> None:
-    with _removing_if_refused(out) as keep_folder:
+    with _removing_new_folder(out) as keep_folder:
         out.mkdir(parents=True)
         if has_checkpoint:
             (out / "checkpoint.safetensors").touch()

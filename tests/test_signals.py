@@ -41,7 +41,9 @@ def test_while_it_imports_and_while_it_trains(tmp_path):
     with study.start() as process:
         wait_for(process, lambda moment=lines(20): moment(study.out))
         errors = ended(process, signal.SIGTERM)
-    assert "meristem: terminated; go on with: meristem reproduce two-spirals" in errors and errors.rstrip().endswith("--resume")
+    assert "meristem: terminated; continue with: meristem reproduce two-spirals" in errors and errors.rstrip().endswith(
+        "--resume"
+    )
     kept = list((study.out / ".meristem-run" / "checkpoints").iterdir())
     assert kept and not (study.out / "summary.json").exists(), "a last checkpoint, five minutes before the first was due"
 
@@ -66,12 +68,12 @@ def test_at_any_moment(tmp_path, number, moment):
 def test_a_second_signal_ends_at_once():
     code = """
 import os, signal, time
-from meristem.commands.ending import ends_with, listen
+from meristem.commands.shutdown import listen, on_shutdown
 listen()
 def never():
     print("now", flush=True)
     time.sleep(60)
-with ends_with(never):
+with on_shutdown(never):
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(60)
 """
@@ -86,7 +88,7 @@ def test_a_signal_that_is_ignored_stays_so():
     code = """
 import os, signal
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from meristem.commands.ending import listen
+from meristem.commands.shutdown import listen
 listen()
 os.kill(os.getpid(), signal.SIGHUP)
 print("still here")

@@ -26,9 +26,9 @@ def test_one_interrupt_and_resume_give_the_model_of_a_run_that_was_not_interrupt
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in errors and "the best model" not in errors
     command = f"meristem {' '.join(fit)}"
-    assert errors.splitlines()[-1] == f"meristem: interrupted; no model was written yet; go on with: {command} --resume"
+    assert errors.splitlines()[-1] == f"meristem: interrupted; no model was written yet; continue with: {command} --resume"
     assert [path.name for path in out.iterdir()] == [".meristem-run"]
-    assert "its process is gone; the same command with --resume goes on" in meristem_here("watch", out, "--once").stdout
+    assert "run the same command with --resume" in meristem_here("watch", out, "--once").stdout
 
     shutil.copytree(out, tmp_path / "whole")
     other = meristem_here(*fit, "--seed", "1", "--resume")

@@ -25,12 +25,12 @@ from commanding import meristem_here
 from killing import SECONDS, start, wait_for
 from meristem import TunnelClassifier, TunnelClassifierCV
 from meristem.estimators import kept
-from meristem.watch import connections, server, words
-from meristem.watch.changes import changes, patched
-from meristem.watch.server import event, serving
-from meristem.watch.state import picture
-from meristem.watch.terminal import drawn, follow
-from meristem.watch.told import OPEN
+from meristem.watch import server
+from meristem.watch.formatting import clean
+from meristem.watch.json_diff import changes
+from meristem.watch.log_reader import OPEN
+from meristem.watch.server import server_event, serving
+from meristem.watch.terminal import follow, renderable
 from meristem.watch.view import View
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "2", "--width", "3", "--depth", "2"]
@@ -75,7 +75,7 @@ def test_a_finished_run_is_shown_once_and_followed_to_its_end(finished):
     assert "tunnel-easy: 2 networks, epoch 4" in once.stdout and "layers open" in once.stdout
     assert "\n  λ 0.001, seed 0: epoch 4" in once.stdout and "\n  λ 0.001, seed 1: epoch 4" in once.stdout
     plain = meristem_here("watch", finished)
-    assert plain.returncode == 0 and plain.stdout.splitlines()[-1] == f"{words.clean(finished)}: finished"
+    assert plain.returncode == 0 and plain.stdout.splitlines()[-1] == f"{clean(finished)}: finished"
 
 
 def test_the_picture_says_what_the_lines_say(finished):
@@ -177,10 +177,10 @@ def test_a_line_without_an_end_is_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda out: None, "holds no run; give the folder that one writes to, or leave out --once to wait"),
+        (lambda out: None, "holds no run; give the folder of a run, or leave out --once"),
         (lambda out: out.mkdir(), "holds no run"),
         (lambda out: out.write_text("x"), "is a file"),
-        (lambda out: (out.mkdir(), (out / "summary.json").write_text("{}")), "without the lines of their epochs"),
+        (lambda out: (out.mkdir(), (out / "summary.json").write_text("{}")), "without their epoch log"),
         (
             lambda out: ((out / ".meristem-run").mkdir(parents=True), (out / ".meristem-run" / "run.json").write_text("[]")),
             "no run",
@@ -197,7 +197,7 @@ def test_a_folder_without_a_run_is_one_line(tmp_path, make, says):
     ("args", "says"),
     [
         (["--once", "--serve"], "--once and --serve exclude each other"),
-        (["--port", "80"], "give --serve, too"),
+        (["--port", "80"], "--port=80 needs --serve"),
         (["--serve", "--port", "70000"], "--port=70000 must be"),
     ],
 )
@@ -210,10 +210,10 @@ def test_a_process_that_is_gone_is_told_of(out):
     under_way(out)
     assert View(out).now()["run"]["status"] == "running"
     (out / ".meristem-run" / "lock").write_text(json.dumps({"pid": 2**22 + 1}))
-    assert "the same command with --resume goes on" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
+    assert "run the same command with --resume" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
     place = out / ".meristem-run" / "run.json"
     place.write_text(json.dumps(json.loads(place.read_text()) | {"goes_on_with": None}))
-    assert "nothing of it is kept: the same command begins" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
+    assert "nothing was saved" in meristem_here("watch", out, "--once").stdout.splitlines()[0]
 
 
 def test_ctrl_c_ends_it_with_130(out):
@@ -241,7 +241,7 @@ def test_a_terminal_is_drawn_on_and_what_files_say_cannot_write_elsewhere(tmp_pa
     follow(View(tmp_path / "out"), screen, seconds=0.01)
     assert "?[2Jname [bold]: 40 networks" in screen.getvalue() and "\x1b[2J" not in screen.getvalue()
     console = rich.Console(file=io.StringIO(), width=80, height=24)
-    console.print(drawn(View(tmp_path / "out").now(), 23, 80))
+    console.print(renderable(View(tmp_path / "out").now(), 23, 80))
     text = console.file.getvalue().splitlines()
     assert len(text) <= 24 and max(map(len, text)) <= 80 and "more networks" in "".join(text)
 
@@ -260,7 +260,7 @@ def test_networks_are_named_by_what_they_are_and_by_numbers_where_nothing_says_i
     assert [one["name"] for one in state["groups"][0]["members"]] == names
     for width in (70, 80, 130):
         console = pytest.importorskip("rich.console").Console(file=io.StringIO(), width=width, height=24)
-        console.print(drawn(state, 23, width))
+        console.print(renderable(state, 23, width))
         text = console.file.getvalue()
         assert all(f"│ {name} " in text for name in [*names[:2], "2", "3"]), "a name is never cut"
     for members in (3, {"tunnel-easy": 3}, {}):
@@ -273,6 +273,21 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab", max_size=1), inner, max_size=3),
     max_leaves=20,
 )
+
+
+def patched(before, change):
+    """The value after a change, as page.html computes it."""
+    if change is None:
+        return before
+    if "is" in change:
+        return change["is"]
+    if "from" in change:
+        return [*before[: change["from"]], *change["with"]]
+    if "each" in change:
+        old = [*before, *[None] * change["length"]][: change["length"]]
+        return [patched(value, change["each"].get(str(index))) for index, value in enumerate(old)]
+    remaining = {name: value for name, value in before.items() if name not in change["without"]}
+    return remaining | {name: patched(remaining.get(name), each) for name, each in change["at"].items()}
 
 
 @given(before=JSON, after=JSON)
@@ -288,11 +303,11 @@ def test_little_is_sent_of_many_members(tmp_path):
     file = forged(tmp_path / "out", lines)
     view = View(tmp_path / "out")
     state = view.now()
-    assert len(event("state", state)) < 300_000
+    assert len(server_event("state", state)) < 300_000
     with file.open("a") as more:
         more.write("".join(line(m, 201, layers=10) for m in range(64)))
     after = view.now()
-    assert len(event("change", changes(state, after))) < 30_000 and changes(after, view.now()) is None
+    assert len(server_event("change", changes(state, after))) < 30_000 and changes(after, view.now()) is None
     alone = forged(tmp_path / "alone", "".join(line(0, e) for e in range(1, 1001)))
     assert alone and len(View(tmp_path / "alone").now()["groups"][0]["members"][0]["curve"]["epoch"]) <= 256
 
@@ -356,7 +371,7 @@ def test_a_port_can_be_used_again_at_once(finished):
 
 def test_who_sends_half_a_request_is_disconnected_and_keeps_nobody_out(finished, monkeypatch):
     """Those who send nothing, half, a byte at a time, or half after a whole; of more than may wait, the oldest goes at once."""
-    monkeypatch.setattr(connections, "SECONDS", 2.0)
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 2.0)
     with serving(finished) as url, ExitStack() as stack:
         begin = time.monotonic()
         waiting = [stack.enter_context(connected(url, sent)) for sent in (b"", HALF, WHOLE + HALF)]
@@ -373,9 +388,9 @@ def test_who_sends_half_a_request_is_disconnected_and_keeps_nobody_out(finished,
                 while caller.recv(65536):
                     pass
         assert time.monotonic() - begin < 15
-    monkeypatch.setattr(connections, "SECONDS", 60.0)
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 60.0)
     with serving(finished) as url, ExitStack() as stack:
-        many = [stack.enter_context(connected(url, HALF)) for _ in range(2 * connections.MOST_WAITING)]
+        many = [stack.enter_context(connected(url, HALF)) for _ in range(2 * server.MOST_WAITING)]
         with connected(url, WHOLE) as caller:
             assert caller.recv(15) == b"HTTP/1.1 200 OK"
         with suppress(ConnectionResetError):
@@ -383,7 +398,7 @@ def test_who_sends_half_a_request_is_disconnected_and_keeps_nobody_out(finished,
 
 
 def test_pages_that_were_closed_make_room_for_others(finished, monkeypatch):
-    monkeypatch.setattr(server, "MOST_CALLERS", 3)
+    monkeypatch.setattr(server, "MOST_CLIENTS", 3)
     events = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     def status(caller: socket.socket) -> bytes:
@@ -446,4 +461,4 @@ def test_a_fit_of_an_estimator_is_followed_and_its_lines_are_the_same_however_of
 
 
 def test_a_picture_of_nothing_is_one(tmp_path):
-    assert picture(View(tmp_path)._follower.poll())["groups"] == []
+    assert View(tmp_path).now()["groups"] == []

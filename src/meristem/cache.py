@@ -1,17 +1,19 @@
-"""Compiled programs, kept on disk, so that the next process finds them: seconds per shape become tenths.
+"""Compiled programs: cached on disk for the next process, and dropped from memory before the system's limit is reached.
 
-    keep_programs()        before something is compiled; estimators and the command line call it, importing meristem does not
+    keep_programs()         before compiling; estimators and the command line call it, importing meristem does not
+    clear_full_caches()     before compiling something that may be large; `fit` and the searches call it
 
-The folder is $XDG_CACHE_HOME/meristem/jax, else ~/.cache/meristem/jax, or the one that the environment variable MERISTEM_CACHE
-names; MERISTEM_CACHE=off keeps nothing. Who has set JAX's own `jax_compilation_cache_dir` (JAX_COMPILATION_CACHE_DIR) has that,
-and nothing is changed. Every kind of processor has a folder of its own in it: where several machines share a home, a program
-that was compiled for another may crash. Each holds at most 1 GiB: what was used longest ago goes when a process begins (JAX's
-own limit would need another package, and a lock at every read). What cannot be read or written is as good as not there, and
-the folder may be deleted at any time.
+The disk cache turns seconds per shape into tenths. Its folder is $MERISTEM_CACHE, else $XDG_CACHE_HOME/meristem/jax, else
+~/.cache/meristem/jax; MERISTEM_CACHE=off disables it, and a cache that was set for JAX (JAX_COMPILATION_CACHE_DIR) is left
+alone. Each kind of processor has its own subfolder, since machines may share a home folder and a program of another processor
+may crash. A subfolder holds at most 1 GiB: the least recently used files are deleted when a process starts (JAX's own limit
+needs another package, and a lock for each read). The folder may be deleted at any time.
 
-Imports nothing of meristem.
+In memory, a program on a CPU takes hundreds of memory maps, a tree's a thousand, and Linux allows a process 65,530
+(vm.max_map_count), beyond which the compiler aborts the process. Searches over seven tables of different shapes got there.
 """
 
+import gc
 import hashlib
 import os
 import platform
@@ -23,79 +25,72 @@ from pathlib import Path
 import jax
 
 MOST_BYTES = 2**30
-LEAST_SECONDS = 0.3  # what compiles faster is not worth a file
-JAX_LEAST_SECONDS = 1.0  # JAX's own opinion, where a person has none
+LEAST_SECONDS = 0.3  # programs that compile faster are not saved
+JAX_LEAST_SECONDS = 1.0  # JAX's default for it
 VARIABLE = "MERISTEM_CACHE"
-OFF = ["off", "0", "no", "false"]
+DISABLED = ["off", "0", "no", "false"]
 UNREADABLE = r"Error (reading|writing) persistent compilation cache entry"
+MOST_MAPS_SHARE = 0.5  # of the memory maps that the system allows
 
 
 def keep_programs() -> Path | None:
-    """From now on compiled programs are kept; the folder that they are kept in, if it is ours.
+    """Cache compiled programs on disk from now on; return the folder, None where it is not used.
 
-    A second call changes nothing. A folder that cannot be written is not used.
+    A second call changes nothing. A folder that cannot be written to is not used.
     """
     own = folder()
-    now = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]  # made when jax is imported
-    if own is None or (now and now != str(own)):
+    current = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]  # defined when jax is imported
+    if own is None or (current and current != str(own)):
         return None
-    if not now:
+    if not current:
         if not _is_writable(own):
             return None
         drop_oldest(own, MOST_BYTES)
         jax.config.update("jax_compilation_cache_dir", str(own))
         if jax.config.jax_persistent_cache_min_compile_time_secs == JAX_LEAST_SECONDS:  # type: ignore[attr-defined]
             jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
-    _ignore_unreadable()
+    # JAX recompiles what it cannot read; a second filter would make every warning appear once more.
+    if not any(getattr(entry[1], "pattern", None) == UNREADABLE for entry in warnings.filters):
+        warnings.filterwarnings("ignore", message=UNREADABLE)
     return own
 
 
 def folder() -> Path | None:
-    """Where programs are kept; None where they are not."""
-    wanted = os.environ.get(VARIABLE, "").strip()
-    if wanted.lower() in OFF:
+    """Return the folder of the disk cache; None where it is disabled."""
+    setting = os.environ.get(VARIABLE, "").strip()
+    if setting.lower() in DISABLED:
         return None
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        top = Path(wanted).expanduser() if wanted else home / "meristem" / "jax"
+        top = Path(setting).expanduser() if setting else home / "meristem" / "jax"
         return top.absolute() / processor()
-    except (RuntimeError, OSError):  # nobody's home, or a folder that is gone
+    except (RuntimeError, OSError):  # no home folder, or the current folder was deleted
         return None
 
 
 @lru_cache
 def processor() -> str:
-    """A short name for the kind of processor: programs of one run on the other only if it is the same."""
+    """Return a short name of this kind of processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        said = sorted({line for line in lines if re.match(r"model name|flags|Features|CPU (implementer|part)", line)})
+        features = sorted({line for line in lines if re.match(r"model name|flags|Features|CPU (implementer|part)", line)})
     except OSError:  # not Linux
-        said = [platform.processor()]
-    return f"{platform.machine()}-{hashlib.sha256(repr(said).encode()).hexdigest()[:8]}"
+        features = [platform.processor()]
+    return f"{platform.machine()}-{hashlib.sha256(repr(features).encode()).hexdigest()[:8]}"
 
 
-def drop_oldest(place: Path, most_bytes: int) -> None:
-    """Delete the files that were used longest ago, until the others have at most so many bytes together.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     for second, name in enumerate(["old", "new"]):
-    ...         _ = (Path(place) / name).write_bytes(bytes(10))
-    ...         os.utime(Path(place) / name, (second, second))
-    ...     drop_oldest(Path(place), 15)
-    ...     [file.name for file in Path(place).iterdir()]
-    ['new']
-    """
-    found = []
-    for file in place.iterdir():
+def drop_oldest(path: Path, most_bytes: int) -> None:
+    """Delete the least recently used files of a folder until the others have at most `most_bytes` in total."""
+    entries = []
+    for file in path.iterdir():
         try:
-            about = file.stat()
+            stat = file.stat()
         except OSError:  # another process has just deleted it
             continue
         if file.is_file():
-            found.append((max(about.st_atime, about.st_mtime), about.st_size, file))
-    total = sum(size for _, size, _ in found)
-    for _, size, file in sorted(found, key=lambda one: one[0]):
+            entries.append((max(stat.st_atime, stat.st_mtime), stat.st_size, file))
+    total = sum(size for _, size, _ in entries)
+    for _, size, file in sorted(entries, key=lambda entry: entry[0]):
         if total <= most_bytes:
             break
         total -= size
@@ -105,17 +100,38 @@ def drop_oldest(place: Path, most_bytes: int) -> None:
             continue
 
 
-def _is_writable(place: Path) -> bool:
-    """Make the folder, for its owner alone: who can write programs there can run them."""
+def _is_writable(path: Path) -> bool:
+    """Create a folder for its owner only, since programs from it are executed; return whether it can be used."""
     try:
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
         return False
-    return os.access(place, os.R_OK | os.W_OK | os.X_OK)
+    return os.access(path, os.R_OK | os.W_OK | os.X_OK)
 
 
-def _ignore_unreadable() -> None:
-    """JAX compiles what it cannot read, and warns; there is nothing that a person should do about it."""
-    # Adding the filter again would make every warning that was shown once appear once more.
-    if not any(getattr(one[1], "pattern", None) == UNREADABLE for one in warnings.filters):
-        warnings.filterwarnings("ignore", message=UNREADABLE)
+def clear_full_caches() -> bool:
+    """Clear JAX's in-memory caches if the process has too many memory maps; return whether it did."""
+    most = allowed_maps()
+    if most is None or used_maps() < MOST_MAPS_SHARE * most:
+        return False
+    jax.clear_caches()
+    gc.collect()
+    return True
+
+
+def used_maps() -> int:
+    """Return the number of memory maps of this process; 0 where unknown."""
+    try:
+        with Path("/proc/self/maps").open("rb") as lines:
+            return sum(1 for _ in lines)
+    except OSError:  # not Linux
+        return 0
+
+
+@lru_cache
+def allowed_maps() -> int | None:
+    """Return how many memory maps the system allows; None where unknown."""
+    try:
+        return int(Path("/proc/sys/vm/max_map_count").read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,6 +1,6 @@
-"""Arguments that a person gives: what does not fit is a ValueError of one line that says what to do.
+"""Checks of users' arguments, and the texts of their messages.
 
-Imports nothing of meristem; everything may import it.
+`check_…` returns the valid value or raises a ValueError of one line that names the argument, its value and what to do.
 """
 
 import difflib
@@ -15,22 +15,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-MOST = 2**31 - 1  # of any size: what 32 bits count
-ROOM = 80  # characters of a value in a message
+MOST = 2**31 - 1  # of any size: sizes are 32-bit integers
+LONGEST_VALUE = 80  # characters of a value in a message
 
 
-def unknown(what: str, got: object, known: list[str], most: int = 10_000) -> ValueError:
-    """An error for a name outside a list, with a guess at what was meant; at most so many characters of the list."""
-    guess = difflib.get_close_matches(str(got), known, n=1)
+def unknown(name: str, value: object, choices: list[str], most: int = 10_000) -> ValueError:
+    """Return the error for a value that is not among the choices, with the closest one and `most` characters of the list."""
+    guess = difflib.get_close_matches(str(value), choices, n=1)
     hint = f" Did you mean {guess[0]!r}?" if guess else ""
-    return ValueError(f"{what}={short(got)} is not known.{hint} Choose one of: {cut(', '.join(known), most)}.")
+    return ValueError(f"{name}={short(value)} is not known.{hint} Choose one of: {cut(', '.join(choices), most)}.")
 
 
 def check_size(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
-    """A size given by a person: an integer of at least `least` and at most `most`."""
+    """Return an integer from `least` to `most`."""
     try:
         size = least - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:  # an array of several, too
+    except TypeError:  # for arrays with several entries, too
         size = least - 1
     if size < least:
         raise ValueError(f"{name}={short(value)} must be an integer of at least {least}.")
@@ -39,53 +39,51 @@ def check_size(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
     return size
 
 
-def check_number(name: str, value: Any, wanted: str, fits: Callable[[float], bool]) -> None:
-    """A number given by a person, in its range; in single precision, too, in which networks compute.
+def check_number(name: str, value: Any, range_text: str, is_valid: Callable[[float], bool]) -> None:
+    """Raise ValueError unless the number is valid, also after rounding to single precision, in which networks compute.
 
     >>> check_number("learning_rate", 1e-50, "above 0", lambda v: v > 0)
     Traceback (most recent call last):
     ValueError: learning_rate=1e-50 must be a number above 0; single precision holds 1e-38 to 3e38.
     """
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name}={short(value)} must be a number {wanted}.")
     try:
-        given = float(value)
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
     except OverflowError:
-        given = math.inf
+        number = math.inf
+    if number is None or not is_valid(number):
+        raise ValueError(f"{name}={short(value)} must be a number {range_text}.")
     with np.errstate(over="ignore", under="ignore"):
-        rounded = float(np.float32(given))
-    if not fits(given):
-        raise ValueError(f"{name}={short(value)} must be a number {wanted}.")
-    if not fits(rounded) or (math.isinf(rounded) and math.isfinite(given)):
-        raise ValueError(f"{name}={short(value)} must be a number {wanted}; single precision holds 1e-38 to 3e38.")
+        rounded = float(np.float32(number))
+    if not is_valid(rounded) or (math.isinf(rounded) and math.isfinite(number)):
+        raise ValueError(f"{name}={short(value)} must be a number {range_text}; single precision holds 1e-38 to 3e38.")
 
 
 def short(value: Any) -> str:
-    """What was given, as Python writes it, but no longer than a line has room for.
+    """Return the repr of a value, shortened to fit into a line.
 
     >>> short(10**400)[-13:], short(10**9999)
     ('… (1329 bits)', 'an integer of 33216 bits')
     """
     try:
         text = repr(value).replace("\n", " ")
-    except ValueError:  # Python writes no integer of so many digits
+    except ValueError:  # Python refuses to convert integers of so many digits
         return f"an integer of {value.bit_length()} bits"
-    if len(text) <= ROOM:
+    if len(text) <= LONGEST_VALUE:
         return text
-    return f"{text[:ROOM]}…{f' ({value.bit_length()} bits)' if isinstance(value, int) else ''}"
+    return f"{text[:LONGEST_VALUE]}…{f' ({value.bit_length()} bits)' if isinstance(value, int) else ''}"
 
 
-def many(n: int, thing: str, things: str | None = None) -> str:
-    """So many of a thing.
+def many(n: int, singular: str, plural: str | None = None) -> str:
+    """Return a count with its noun.
 
     >>> many(1, "row"), many(2000, "row"), many(2, "class", "classes")
     ('1 row', '2,000 rows', '2 classes')
     """
-    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
 def cut(text: str, longest: int) -> str:
-    """The beginning of a text that is too long.
+    """Return a text of at most `longest` characters.
 
     >>> cut("a long story", 8)
     'a long …'
@@ -94,7 +92,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def as_key(name: str, key: Any) -> Array:
-    """A random key or an array of them; keys of the old style (`jax.random.PRNGKey`) are wrapped."""
+    """Return a random key or an array of them; keys of the old style (`jax.random.PRNGKey`) are wrapped."""
     if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key
     if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.ndim > 0:

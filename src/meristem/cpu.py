@@ -1,8 +1,8 @@
-"""A setting of XLA that makes small networks on a CPU about 1.6 times as fast.
+"""An XLA setting that makes small networks on a CPU about 1.6 times as fast.
 
-XLA's CPU runtime dispatches every operation of a loop by itself, which costs more than the operation when layers have ten
-units. It also knows how to compile a whole loop into one kernel, and does so below a size that is tiny by default.
-The setting is the process's, so the library never touches it: the command line does, and a person may.
+XLA's CPU runtime dispatches each operation of a loop separately, which takes longer than the operation itself for layers of ten
+units. Loops below a size, tiny by default, are compiled into one kernel instead. The setting is the process's, so the library
+never changes it on import: the command line does, and users may.
 """
 
 import os
@@ -11,10 +11,10 @@ OPTION = "xla_cpu_small_while_loop_byte_threshold"
 
 
 def fuse_small_loops(limit: int = 1_000_000) -> bool:
-    """Compile loops that touch less than `limit` bytes a step as one kernel. Call it before JAX computes anything.
+    """Compile loops that touch less than `limit` bytes a step into one kernel. Call it before JAX computes anything.
 
-    Leaves XLA_FLAGS alone, and says False, where it already sets such options. Some programs with larger matrix products
-    do not compile under a large limit ("Fusion kind not implemented"): then leave it out.
+    Returns False, and changes nothing, where XLA_FLAGS already sets such options. Some programs with larger matrix products
+    do not compile with a large limit ("Fusion kind not implemented"): then leave it out.
 
     >>> import os
     >>> before = os.environ.pop("XLA_FLAGS", None)

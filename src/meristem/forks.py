@@ -1,12 +1,10 @@
-"""A forked child of a process in which JAX has started: refused at once, for it would wait forever.
+"""Refuse to compute in a process that was forked after JAX had started, where it would wait forever.
 
-    check_fork()        before anything is computed with JAX; a RuntimeError of one line in such a child
+    check_fork()        before anything is computed with JAX; RuntimeError of one line in such a process
 
-JAX has threads, and a fork copies none of them: what they held stays locked. `joblib` with the backend "multiprocessing" and
-`multiprocessing` with "fork" make such children; "loky", joblib's own choice, and "spawn" do not. A process that forks before
-JAX has started has nothing to fear, and `predict`, which needs NumPy alone, works in any child.
-
-Imports nothing of meristem.
+A fork copies none of JAX's threads, and their locks stay locked. joblib's backend "multiprocessing" and multiprocessing's
+"fork" make such processes; "loky", joblib's default, and "spawn" do not. Forking before JAX starts is safe; `predict` needs
+only NumPy and works anywhere.
 """
 
 import os
@@ -16,22 +14,22 @@ _is_refused = False  # of this process
 
 
 def _after_fork() -> None:
-    global _is_refused  # what a process is, is global
+    global _is_refused
     _is_refused = _is_refused or has_started()
 
 
 def has_started() -> bool:
-    """Whether JAX has a backend, and with it threads."""
+    """Return whether JAX has a backend, and with it threads."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     return bool(getattr(bridge, "_backends", None))
 
 
 def check_fork() -> None:
-    """Raise RuntimeError in a child that was forked after JAX had started."""
+    """Raise RuntimeError in a process that was forked after JAX had started."""
     if _is_refused:
         raise RuntimeError(
-            "This process was forked after JAX had started, and would wait forever: train and load in processes that are "
-            'spawned, as joblib\'s "loky" or multiprocessing.get_context("spawn") make them.'
+            "This process was forked after JAX had started, and would wait forever: train and load in spawned processes, as "
+            'joblib\'s "loky" or multiprocessing.get_context("spawn") make them.'
         )
 
 

@@ -1,13 +1,12 @@
-"""A parameter confined to [0, 1]: the one constraint of the method.
+"""A parameter confined to [0, 1], the only constraint of the method.
 
-A tunnel's gate g and a budding node's leafness γ are trained by the same gradient step as the weights
-and then clipped, so that they reach 0 and 1 *exactly*; sizes, growth and compaction rest on that.
+A tunnel's gate g and a budding node's leafness γ take the same gradient step as the weights and are then clipped, so that they
+reach 0 and 1 *exactly*; sizes, growth and compaction rely on it.
 
-    p ← clip(p + u, 0, 1)        u: whatever the optimizer proposes
+    p ← clip(p + u, 0, 1)        u: the optimizer's update
 
-One of the two ends is *closed*: what stands behind it takes no part. 0 is for gates, 1 for leafness. `Confined` marks such a
-parameter in any model, `project()` is the last link of any optax chain, `hold` keeps closed what was closed.
-Imports nothing of meristem; everything may import it.
+One of the two ends is *closed* (0 for gates, 1 for leafness): what it gates takes no part. `Confined` marks such a parameter in
+any model, and `project()` is the last link of any optax chain.
 """
 
 from typing import Any
@@ -20,7 +19,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 
 class Confined(eqx.Module):
-    """A trainable array whose every entry stays in [0, 1]; at `closed` what it gates is not there.
+    """A trainable array in [0, 1]; an entry equal to `closed` switches off what it gates.
 
     >>> import jax.numpy as jnp
     >>> Confined(jnp.zeros(3)).is_open.tolist()
@@ -35,7 +34,7 @@ class Confined(eqx.Module):
         return self.value != self.closed
 
     def at(self, value: Float[Array, "*shape"]) -> "Confined":
-        """Other values of the same parameter."""
+        """Return the same parameter with other values."""
         return Confined(value, self.closed)
 
 
@@ -44,9 +43,9 @@ def is_confined(node: Any) -> bool:
 
 
 def project() -> optax.GradientTransformation:
-    """The last link of a chain: no update leaves [0, 1]. Parameters that are not `Confined` pass through.
+    """Return the last link of a chain, which keeps every `Confined` parameter in [0, 1]; others pass through.
 
-    The update is written as clip(p + u) − p; adding it to p gives 0 and 1 to the bit.
+    The update becomes clip(p + u) − p; adding it to p gives 0 and 1 to the bit.
 
     >>> import jax.numpy as jnp, optax
     >>> params = {"gate": Confined(jnp.array([0.0, 0.9])), "weight": jnp.array([5.0])}
@@ -66,49 +65,49 @@ def project() -> optax.GradientTransformation:
                 return update
             return param.at(jnp.clip(param.value + update.value, 0, 1) - param.value)
 
-        # None stands for "no update"; the parameter beside it may be anything.
+        # None means "no update"; the parameter may then be anything.
         return jax.tree.map(clip, updates, params, is_leaf=lambda node: node is None or is_confined(node)), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
 def hold(before: PyTree, after: PyTree, when: Bool[Array, ""]) -> PyTree:
-    """The model after an update; `when`, every gate that was closed before it still is.
+    """Return the model after an update; where `when` is true, gates that were closed before stay closed.
 
     >>> before, after = Confined(jnp.array([0.0, 0.5])), Confined(jnp.array([0.1, 0.6]))
     >>> [round(v, 1) for v in hold(before, after, jnp.array(True)).value.tolist()]
     [0.0, 0.6]
     """
 
-    def one(old: Any, new: Any) -> Any:
+    def keep_closed(old: Any, new: Any) -> Any:
         return new.at(jnp.where(when & ~old.is_open, old.value, new.value)) if is_confined(new) else new
 
-    return jax.tree.map(one, before, after, is_leaf=is_confined)
+    return jax.tree.map(keep_closed, before, after, is_leaf=is_confined)
 
 
 def closed_as(like: PyTree, model: PyTree) -> PyTree:
-    """The model with every gate closed that is closed in another.
+    """Return the model with every gate closed that is closed in `like`.
 
     >>> closed_as(Confined(jnp.array([0.0, 0.2])), Confined(jnp.array([0.1, 0.6]))).value.tolist()[0]
     0.0
     """
 
-    def one(other: Any, node: Any) -> Any:
+    def close(other: Any, node: Any) -> Any:
         return node.at(jnp.where(other.is_open, node.value, other.value)) if is_confined(node) else node
 
-    return jax.tree.map(one, like, model, is_leaf=is_confined)
+    return jax.tree.map(close, like, model, is_leaf=is_confined)
 
 
 def fully_open(model: PyTree) -> PyTree:
-    """The model with every gate that is not closed as open as it can be: what counts is what is there at all.
+    """Return the model with every open gate fully open, whose soft size is the hard size.
 
     >>> fully_open(Confined(jnp.array([0.0, 0.2]))).value.tolist()
     [0.0, 1.0]
     """
 
-    def one(node: Any) -> Any:
+    def fully_opened(node: Any) -> Any:
         if not is_confined(node):
             return node
         return node.at(jnp.where(node.is_open, 1 - node.closed, node.closed).astype(node.value.dtype))
 
-    return jax.tree.map(one, model, is_leaf=is_confined)
+    return jax.tree.map(fully_opened, model, is_leaf=is_confined)

@@ -1,7 +1,7 @@
-"""A setting of XLA with which a GPU repeats itself to the bit.
+"""An XLA setting that makes results on a GPU reproducible to the bit.
 
-By default XLA may pick kernels by timing them, and sum in whatever order threads arrive. The setting is the process's, so the
-library never touches it: the command line does, and a person may.
+By default XLA may choose kernels by timing them, and sum in the order in which threads arrive. The setting is the process's, so
+the library never changes it on import: the command line does, and users may.
 """
 
 import os
@@ -10,9 +10,9 @@ OPTION = "--xla_gpu_deterministic_ops"
 
 
 def be_repeatable() -> bool:
-    """Only kernels that give the same bits each time. Call it before JAX computes anything.
+    """Use deterministic kernels only. Call it before JAX computes anything.
 
-    Leaves XLA_FLAGS alone, and says False, where it already sets the option.
+    Returns False, and changes nothing, where XLA_FLAGS already sets the option.
 
     >>> import os
     >>> before = os.environ.pop("XLA_FLAGS", None)

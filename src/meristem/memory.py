@@ -1,9 +1,7 @@
-"""Memory: what no machine can hold is refused before anything is made of it.
+"""Memory limits: a network that cannot fit into memory is refused before it is allocated.
 
-    check_room((10**9, 64, 64))        a ValueError of one line
-    with shapes_alone(): …             inside, networks are only described, and nothing is refused
-
-Imports nothing of meristem; nn and files import it.
+check_memory((10**9, 64, 64))      ValueError of one line
+with shapes_alone(): …             inside, networks are only described, and nothing is refused
 """
 
 import math
@@ -16,49 +14,49 @@ from pathlib import Path
 
 import jax
 
-KEPT = 4  # times the weights, at least, in a training: they, their gradient and the two moments of Adam
-LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
-_IS_MADE: ContextVar[bool] = ContextVar("is made", default=True)
+COPIES = 4  # of the weights in training, at least: weights, gradient and Adam's two moments
+CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_IS_CHECKING: ContextVar[bool] = ContextVar("is checking", default=True)
 
 
 @contextmanager
 def shapes_alone() -> Iterator[None]:
-    """Inside, networks are only described: one that this machine could not train may still be read, and computed with."""
-    before = _IS_MADE.set(False)
+    """Inside, nothing is refused: a network too large to train here can still be loaded and used."""
+    before = _IS_CHECKING.set(False)
     try:
         yield
     finally:
-        _IS_MADE.reset(before)
+        _IS_CHECKING.reset(before)
 
 
-def check_room(shape: Sequence[int], *, bytes_each: int = 4) -> None:
-    """Raise ValueError where the weights of such layers, with what training keeps of them, are more than the memory there is.
+def check_memory(shape: Sequence[int], *, bytes_each: int = 4) -> None:
+    """Raise ValueError where training weights of this shape needs more memory than there is.
 
-    >>> check_room((10**9, 64, 64))  # doctest: +ELLIPSIS
+    >>> check_memory((10**9, 64, 64))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ValueError: Layers of shape 1,000,000,000 × 64 × 64 need 65,536 GB to train, ... lower width, depth or max_leaves.
     """
-    if not _IS_MADE.get():
+    if not _IS_CHECKING.get():
         return
-    there, needed = memory(), KEPT * bytes_each * math.prod(shape)
-    if there is not None and needed > there:
+    available, needed = memory(), COPIES * bytes_each * math.prod(shape)
+    if available is not None and needed > available:
         sizes = " × ".join(f"{size:,}" for size in shape)
         raise ValueError(
-            f"Layers of shape {sizes} need {needed / 1e9:,.0f} GB to train, and there are {there / 1e9:,.0f}; lower width, "
+            f"Layers of shape {sizes} need {needed / 1e9:,.0f} GB to train, and there are {available / 1e9:,.0f}; lower width, "
             "depth or max_leaves."
         )
 
 
 @lru_cache
 def memory() -> int | None:
-    """The bytes of memory that computing can have: the device's, else this machine's or this container's; None: nobody says."""
+    """Return the bytes of memory of the device, else of this machine or container; None where unknown."""
     on_device = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
     if on_device is not None:
         return int(on_device)
-    found = []
+    limits = []
     with suppress(AttributeError, ValueError, OSError):  # not Unix
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for place in LIMITS:
-        with suppress(OSError, ValueError):  # not there, or "max"
-            found.append(int(Path(place).read_text()))
-    return min(found, default=None)
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # missing, or "max"
+            limits.append(int(Path(path).read_text()))
+    return min(limits, default=None)

@@ -1,7 +1,7 @@
-"""`meristem.load`: files of everything that meristem makes.
+"""`meristem.load`, for files of every kind.
 
-`meristem.files` reads the kinds that are registered. Estimators and tables register theirs when they are imported, which
-needs scikit-learn; here, above them, they are imported when a file holds one. Imports files and tables.
+`meristem.files` reads the kinds that are registered; estimators and tables register theirs on import, which needs scikit-learn.
+They are imported here when a file holds one.
 """
 
 from typing import Any
@@ -12,11 +12,11 @@ from meristem.files.file_kinds import KINDS, restore
 
 
 def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
-    """What `save` wrote, to the bit: a network computes the same, a run goes on as if it had not been interrupted.
+    """Return what `save` wrote, to the bit; a run continues as if it had not been interrupted.
 
-    kinds       classes of one's own that the file names: bodies (`meristem.nn.Body`) and objectives
-    like        a model of the same structure, for a file of an Equinox model of one's own: its arrays are replaced
-    optimizer   the optax chain of a run that was trained with one of one's own
+    kinds       your own classes that the file names: bodies (`meristem.nn.Body`) and objectives
+    like        a model of the same structure, for a file of your own Equinox model: its arrays are replaced
+    optimizer   the optax chain of a run that was trained with your own
 
     >>> load("nowhere.safetensors")
     Traceback (most recent call last):

@@ -1,1 +1,1 @@
-"""The commands of `meristem`, one file for each kind; each has `add(commands)`, which tells the command line of them."""
+"""The commands of `meristem`, a module each; `add(commands)` adds the parser of its commands."""

@@ -1,21 +1,30 @@
-"""Where the process of a command begins: it listens to signals before it imports anything large, and ends by itself.
+"""The start of a command's process: it listens to signals before large imports, and ends itself.
 
-`meristem` and `python -m meristem` are this function; tests and programs call `meristem.commands.main.main` instead, which
-leaves the process as it is. `import meristem` imports nothing large either: its names are looked up when they are asked for.
+`meristem` and `python -m meristem` call `main` here; tests and programs call `meristem.commands.main.main`, which leaves the
+process alone. `import meristem` imports nothing large either: its names are imported on first use.
 """
 
-from meristem.commands import clock
-from meristem.commands.ending import leave, listen
+import time
+
+from meristem.commands.shutdown import leave, listen
+
+_started_at: float | None = None
+
+
+def started_at() -> float:
+    """Return when this process started, by `time.monotonic`, which --seconds counts from; now, without a process of its own."""
+    return time.monotonic() if _started_at is None else _started_at
 
 
 def main() -> None:
-    """Run the command that the arguments name, and leave with its status."""
-    clock.start()
+    """Run the command that the arguments name, and exit with its status."""
+    global _started_at  # one per process
+    _started_at = time.monotonic()
     listen()
     from meristem.commands.main import main as run
 
     try:
         status = run()
-    except SystemExit as end:  # of argparse, which has said what it had to say
+    except SystemExit as end:  # by argparse, after its message
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 2
     leave(status)

@@ -1,4 +1,4 @@
-"""How arguments are read: errors in one line, options by their full names, an example below every help."""
+"""Argument parsing: errors in one line, options by their full names, an example below every help text."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line; options by their full names (--seed is not --seeds)."""
+    """A parser with errors in one line, and options by their full names only (--seed is not --seeds)."""
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(*args, **{"allow_abbrev": False, **options})
@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
 def add_command(
     commands: Any, name: str, *, run: Callable[[argparse.Namespace], int | None], example: str, more: str = "", **texts: str
 ) -> argparse.ArgumentParser:
-    """A command's own parser; `run` does it. `texts`: help and description; `more` stands below the example."""
+    """Add a command that calls `run`; `texts`: help and description; `more` follows the example."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, epilog=f"example:\n  {example}\n{more}", formatter_class=argparse.RawDescriptionHelpFormatter, **texts
     )
@@ -27,9 +27,17 @@ def add_command(
     return parser
 
 
+def add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add TABLE and how to read it."""
+    option = parser.add_argument
+    option("table", metavar="TABLE", help="a CSV file (may be gzipped), a Parquet file, or - for CSV on standard input")
+    option("--sep", metavar="CHAR", help="column separator of a CSV file (default: detected from its header)")
+    option("--encoding", metavar="NAME", help="encoding of a CSV file, such as cp1252 (default: utf-8)")
+
+
 @contextmanager
 def as_options(*names: str, **others: str) -> Iterator[None]:
-    """Inside, an error that begins with one of these names, as Python has them, names the option instead.
+    """Inside, rewrite errors that begin with one of these argument names to name the option instead.
 
     >>> with as_options(random_state="seed"):
     ...     raise ValueError("random_state=-1 must be an integer of at least 0.")
@@ -39,8 +47,8 @@ def as_options(*names: str, **others: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        name, mark, rest = str(error).partition("=")
-        known = {**{one: one for one in names}, **others}
-        if not mark or name not in known:
+        name, equals, rest = str(error).partition("=")
+        options = dict(zip(names, names, strict=True)) | others
+        if not equals or name not in options:
             raise
-        raise ValueError(f"--{known[name].replace('_', '-')}={rest}") from error
+        raise ValueError(f"--{options[name].replace('_', '-')}={rest}") from error

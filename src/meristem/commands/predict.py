@@ -1,11 +1,11 @@
-"""`meristem predict MODEL TABLE`: what a model of `meristem fit` says of each row of a table, as CSV.
+"""`meristem predict MODEL TABLE`: write the predictions of a model of `meristem fit` for each row of a table, as CSV.
 
-    rich,rich=no,rich=yes                   of classes with their probabilities; of numbers the number alone
-    patient_id,rich,rich=no,rich=yes        with --keep patient_id: columns of the table first, as it has them
+    rich,rich=no,rich=yes                   class and probabilities; for a number the number alone
+    patient_id,rich,rich=no,rich=yes        with --keep patient_id: columns of the table come first, unchanged
     rich,rich (predicted),rich=no,rich=yes  with --keep rich, the target itself
 
-All is computed before anything is written: whole or not at all where it goes to a file. What of the table the model had never
-seen is said on standard error; where more than half of its columns are not there, nothing is predicted.
+Everything is computed before anything is written. Differences between the table and the model's columns are reported on
+standard error; where more than half of the columns are missing, nothing is predicted.
 """
 
 import argparse
@@ -20,40 +20,36 @@ from typing import Any
 import numpy as np
 
 from meristem.check import cut
-from meristem.commands.parsing import add_command, as_options
+from meristem.commands.parsing import add_command, add_table_arguments, as_options
 from meristem.files.atomic_write import write_whole
 
-BLOCK = 65_536  # rows that are written at a time
+BLOCK = 65_536  # rows written at a time
 
 
 def add(commands: Any) -> None:
-    """The command and its options."""
-    predict = add_command(
+    """Add the command and its options."""
+    command = add_command(
         commands,
         "predict",
         run=run,
-        help="what a model says of a table",
-        description="Write what a model of `meristem fit` says of each row of a table, as CSV: the target's own labels with "
-        "their probabilities, or numbers. Further columns are ignored; what is missing or was never seen is said.",
+        help="predict the rows of a table",
+        description="Write the predictions of a model of `meristem fit` for each row of a table, as CSV: the class with "
+        "probabilities, or a number. Unused columns are ignored; missing columns and unseen categories are reported.",
         example="meristem predict out/people/model.safetensors new.csv --out predictions.csv",
     )
-    predict.add_argument("model", type=Path, metavar="MODEL", help="the model.safetensors that `meristem fit` wrote")
-    predict.add_argument("table", metavar="TABLE", help="a table as `meristem fit` takes it")
-    predict.add_argument("--out", type=Path, metavar="FILE", help="where predictions go (default: standard output)")
-    predict.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN[,…]",
-        help="columns of TABLE to write first, such as an id; may be given several times, also with a name that holds a comma. "
-        "Of a target that is kept, what is predicted is called 'TARGET (predicted)'",
+    command.add_argument("model", type=Path, metavar="MODEL", help="the model.safetensors written by `meristem fit`")
+    add_table_arguments(command)
+    option = command.add_argument
+    option("--out", type=Path, metavar="FILE", help="file for the predictions (default: standard output)")
+    keep = (
+        "columns of TABLE to copy in front of the predictions, such as an id; may be repeated, and a name may hold a comma. "
+        "If the target is copied, its prediction is called 'TARGET (predicted)'"
     )
-    predict.add_argument("--sep", metavar="CHAR", help="what separates the columns of TABLE (default: as its header is)")
-    predict.add_argument("--encoding", metavar="NAME", help="of a TABLE that is not UTF-8, such as cp1252 (default: utf-8)")
+    option("--keep", action="append", default=[], metavar="COLUMN[,…]", help=keep)
 
 
 def run(args: argparse.Namespace) -> None:
-    """All is computed before anything is written."""
+    """Predict all rows, then write them."""
     from meristem.persistence import load
     from meristem.tables.coding import absent, differences
     from meristem.tables.model import TableModel
@@ -61,9 +57,7 @@ def run(args: argparse.Namespace) -> None:
 
     model = load(args.model)
     if not isinstance(model, TableModel):
-        raise ValueError(
-            f"{str(args.model)!r} holds no model of a table; give the model.safetensors that `meristem fit` wrote."
-        )
+        raise ValueError(f"{str(args.model)!r} holds no model of a table; give a model.safetensors of `meristem fit`.")
     with as_options("keep", "sep", "encoding"):
         table = read_table(args.table, model.schema.texts, args.sep, args.keep, encoding=args.encoding)
     lines, missing, n_columns = differences(model.schema, table), absent(model.schema, table), len(model.schema.fields)
@@ -75,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
     for line in lines:
         print(f"meristem: {line}", file=sys.stderr)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of what is unlike: it has just been said
+        warnings.simplefilter("ignore", UserWarning)  # about the differences: they were just printed
         predicted = model.predict(table)
         probabilities = model.predict_proba(table) if model.task == "class" else None
     parts = _csv(model, table.texts, predicted, probabilities)
@@ -87,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _csv(model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probabilities: np.ndarray | None) -> Iterator[str]:
-    """Lines, some at a time: copied columns of the table, what is predicted, and of each class how likely it is."""
+    """Yield the lines in blocks: copied columns, predictions, and the probability of each class."""
     target = model.target
     if predicted.ndim == 2:
         names = [f"{target} ({level:g})" for level in model.levels]
@@ -106,7 +100,7 @@ def _csv(model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probab
             values = [[repr(number) for number in row] for row in predicted[rows].reshape(-1, len(names)).tolist()]
         else:
             shares = ([f"{share:.6g}" for share in row] for row in probabilities[rows].tolist())
-            values = [[label, *each] for label, each in zip(predicted[rows].tolist(), shares, strict=True)]
-        for place, row in enumerate(values, begin):
-            writer.writerow([*(texts[place] for texts in copied.values()), *row])
+            values = [[label, *row] for label, row in zip(predicted[rows].tolist(), shares, strict=True)]
+        for index, row in enumerate(values, begin):
+            writer.writerow([*(texts[index] for texts in copied.values()), *row])
         yield text.getvalue()

@@ -1,9 +1,9 @@
-"""Output that cannot be written loses no work: whoever does not listen is told once, at the end, by the exit status.
+"""Standard output and error that never raise: a command that cannot print finishes its work and exits with status 1.
 
-    with steady() as streams: …; streams.status(0)        1 where standard output could not be written, with one line on stderr
+    with safe_output() as streams: …; streams.status(0)     1, with a line on standard error, where output could not be written
 
-A stream may be closed, full, a pipe whose reader has gone (of which nothing is said), or of an encoding that lacks a character,
-which is then a question mark. Standard error that nobody hears changes nothing.
+A stream may be closed, full, a pipe without a reader (not reported), or of an encoding that lacks a character ("?" replaces
+it). Failures of standard error are ignored.
 """
 
 import errno
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 
-class Stream:
-    """A text stream that never fails; `problem` is what happened at the first write that did."""
+class SafeStream:
+    """A text stream whose writes never fail; `problem` is the first error."""
 
     def __init__(self, stream: Any):
         self.problem: OSError | None = None if stream else OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -24,20 +24,18 @@ class Stream:
             self._stream.reconfigure(errors="replace")
 
     def write(self, text: str) -> int:
-        """All of it, or as if."""
         self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """The same."""
         self._try(self._stream.flush)
 
-    def _try(self, act: Any) -> None:
+    def _try(self, action: Any) -> None:
         try:
-            act()
+            action()
         except OSError as error:
             self.problem = self.problem or error
-            # What is still in the buffer must go somewhere when Python ends.
+            # Python flushes the buffer when it exits, which must not fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
@@ -47,24 +45,24 @@ class Stream:
 class Streams(NamedTuple):
     """Standard output and standard error."""
 
-    out: Stream
-    err: Stream
+    out: SafeStream
+    err: SafeStream
 
     def status(self, status: int) -> int:
-        """The exit status, after all is written."""
+        """Flush, and return the exit status."""
         self.out.flush()
         if self.out.problem is None:
             return status
-        if status == 0 and not isinstance(self.out.problem, BrokenPipeError):  # else one line was said, and that is enough
+        if status == 0 and not isinstance(self.out.problem, BrokenPipeError):  # otherwise an error was already printed
             self.err.write(f"meristem: standard output cannot be written ({self.out.problem.strerror}).\n")
         return status or 1
 
 
 @contextmanager
-def steady() -> Iterator[Streams]:
-    """Inside, what is printed goes there as far as it can."""
+def safe_output() -> Iterator[Streams]:
+    """Inside, sys.stdout and sys.stderr are safe streams."""
     before = sys.stdout, sys.stderr
-    streams = Streams(Stream(sys.stdout), Stream(sys.stderr))
+    streams = Streams(SafeStream(sys.stdout), SafeStream(sys.stderr))
     sys.stdout, sys.stderr = streams
     try:
         yield streams

@@ -28,7 +28,7 @@ def one_interrupt() -> Iterator[Interrupt]:
     """Inside, SIGINT sets `asked`; the second one raises.
 
     Nothing changes outside the main thread, which alone may handle signals, and where SIGINT is ignored or someone else's: the
-    command line ends in an order of its own (commands/ending.py).
+    command line ends in an order of its own (commands/shutdown.py).
     """
     interrupt = Interrupt()
 

@@ -30,7 +30,7 @@ from meristem.check import check_size, unknown
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Layer
-from meristem.memory import check_room
+from meristem.memory import check_memory
 from meristem.nn import growth
 from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
 from meristem.nn.body import Body, Dormant, GrowthInfo
@@ -90,7 +90,7 @@ class Budding(Body):
             raise unknown("probe", probe, PROBES)
         if root not in ROOTS:
             raise unknown("root", root, ROOTS)
-        check_room((2 * capacity, width, width))  # leaves and their buds
+        check_memory((2 * capacity, width, width))  # leaves and their buds
         layer_key, bud_key = jax.random.split(key)
         self.weight, self.bias = _first_row(he_layer(layer_key, (width, width)), capacity)
         self.bud = Bud(*_first_row(he_layer(bud_key, (width, width)), capacity))

@@ -19,21 +19,21 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.check import check_size
 from meristem.layers.layer import Affine, Convolution, Layer, Mean
-from meristem.memory import check_room
+from meristem.memory import check_memory
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare
 from meristem.nn.part import Part
 
 
 def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
     """Uniform on ±√(6 / (fan_in + fan_out)); the last two axes are [out, in]."""
-    check_room(shape)
+    check_memory(shape)
     limit = math.sqrt(6 / (shape[-1] + shape[-2]))
     return jax.random.uniform(key, shape, jnp.result_type(float), -limit, limit)
 
 
 def he_layer(key: PRNGKeyArray, shape: tuple[int, ...]) -> tuple[Float[Array, "*shape"], Float[Array, "..."]]:
     """Weight [..., out, in] and bias [..., out] of a layer with a nonlinearity."""
-    check_room(shape)
+    check_memory(shape)
     limit = math.sqrt(6 / shape[-1])
     # One draw for both: a random generator takes longer to compile than a layer.
     draw = jax.random.uniform(key, (*shape[:-1], shape[-1] + 1), jnp.result_type(float), -limit, limit)

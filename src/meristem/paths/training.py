@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from meristem.room import make_room
+from meristem.cache import clear_full_caches
 from meristem.train.population import shares_programs, train_alone, train_packed
 from meristem.train.run import Run
 from meristem.train.samples import Prepared
@@ -36,7 +36,7 @@ def trained(
     watcher: Everyone = Everyone([]),
 ) -> list[Run]:
     """The runs at their end; `settings`: for each the number of its setting; `all_begin`: each has an epoch in any case."""
-    make_room()
+    clear_full_caches()
     train = train_packed if shares_programs(together) else train_alone
     members = dict(enumerate(runs))
     running = {m: run for m, run in members.items() if not run.stopped}

@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
+from meristem.cache import clear_full_caches
 from meristem.check import check_size
 from meristem.forks import check_fork
 from meristem.nn.network import Network
-from meristem.room import make_room
 from meristem.train.knobs import L2, Knobs, check_rows
 from meristem.train.population import shares_programs, train_alone, train_until
 from meristem.train.recipe import Recipe
@@ -99,7 +99,7 @@ def fit(
     """
     check_size("max_epochs", max_epochs)
     check_fork()
-    make_room()
+    clear_full_caches()
     if isinstance(start, Run):
         run = start
     else:

@@ -1,11 +1,11 @@
-"""A run in a browser on this machine: one page, and its picture as server-sent events, whole at first and then what changed.
+"""A run in a browser on this machine: one page, and server-sent events with the state of the run, then its changes.
 
-    with serving(out, port, on_problem) as url: …       port 0: one that is free
+    with serving(out, port, on_problem) as url: …       port 0: any free port
 
-It listens on 127.0.0.1 alone, and answers only those who call it by that name or as localhost: a page from elsewhere that
-resolves its own name to 127.0.0.1 is refused. The page asks nobody else for anything, which its Content-Security-Policy holds
-it to. A port can be used again at once. Only this file and connections.py import starlette and uvicorn (the extra `live`);
-commands/watch.py imports it.
+The server listens on 127.0.0.1 only and answers only requests for that name or localhost, so that a web site cannot reach it
+by DNS rebinding; the Content-Security-Policy lets the page load nothing from elsewhere. A connection without a complete request
+within a few seconds is closed, and of too many waiting ones the oldest: slow clients block nobody. Only this module imports
+starlette and uvicorn (the extra `live`).
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -28,17 +29,19 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from meristem.watch.changes import changes
-from meristem.watch.connections import Connection
-from meristem.watch.state import State
+from meristem.watch.formatting import State
+from meristem.watch.json_diff import changes
 from meristem.watch.view import View
 
-HOST, NAMES = "127.0.0.1", ["127.0.0.1", "localhost"]
-SECONDS = 0.5  # between two looks
-SILENCE = 10.0  # seconds, after which a line is sent in any case
-START = 10.0  # seconds that it may take to listen
-MOST_CALLERS = 64  # that are sent events at a time
+HOST, HOST_NAMES = "127.0.0.1", ["127.0.0.1", "localhost"]
+POLL_SECONDS = 0.5
+KEEP_ALIVE_SECONDS = 10.0  # without a change, after which a comment is sent
+START_SECONDS = 10.0  # that the server may take to listen
+REQUEST_SECONDS = 5.0  # within which a complete request must arrive
+MOST_WAITING = 128  # connections without a complete request
+MOST_CLIENTS = 64  # that receive events at the same time
 BACKLOG = 128  # connections that are not accepted yet
 HEADERS = {
     "Cache-Control": "no-store",
@@ -53,115 +56,162 @@ POLICY = (
 )
 
 
+class Connection(H11Protocol):
+    """HTTP/1.1 with a time limit for a request to arrive, which uvicorn itself does not have."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_answering or self.transport.is_closing():
+            self._stop_timer()
+        else:
+            self._start_timer()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing() and not self._is_answering:
+            self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _start_timer(self) -> None:
+        if self._deadline is not None:
+            return
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, self._abort)
+        waiting = {
+            other: other._deadline.when()
+            for other in self.connections
+            if isinstance(other, Connection) and other._deadline is not None
+        }
+        if len(waiting) > MOST_WAITING:
+            min(waiting, key=waiting.__getitem__)._abort()
+
+    def _stop_timer(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _abort(self) -> None:
+        self._stop_timer()
+        self.transport.abort()
+
+
 class Feed:
-    """The picture for any number of callers: the files are read once, however many there are."""
+    """The state of the run for any number of clients: the files are read once for all of them."""
 
     def __init__(self, view: View, on_problem: Callable[[ValueError], None]):
         self._view, self._on_problem, self._lock = view, on_problem, asyncio.Lock()
         self._state: State = {}
-        self._when = -SECONDS
-        self.n_callers = 0
+        self._polled_at = -POLL_SECONDS
+        self.n_clients = 0
 
     async def now(self) -> State:
-        """The picture, at most half a second old."""
+        """Return the state, at most half a second old."""
         async with self._lock:
-            if time.monotonic() - self._when >= SECONDS:
+            if time.monotonic() - self._polled_at >= POLL_SECONDS:
                 try:
                     self._state = await asyncio.to_thread(self._view.now)
                 except ValueError as error:
                     self._on_problem(error)
                     raise
-                self._when = time.monotonic()
+                self._polled_at = time.monotonic()
             return self._state
 
     async def events(self) -> AsyncIterator[bytes]:
-        """For one caller: the picture, then its changes."""
-        self.n_callers += 1
+        """Yield the state, then its changes, for one client."""
+        self.n_clients += 1
         try:
-            async for part in self._events():
-                yield part
+            sent = await self.now()
+            yield server_event("state", sent)
+            sent_at = time.monotonic()
+            while True:
+                await asyncio.sleep(POLL_SECONDS)
+                state = await self.now()
+                change = changes(sent, state)
+                if change is not None:
+                    yield server_event("change", change)
+                    sent, sent_at = state, time.monotonic()
+                elif time.monotonic() - sent_at > KEEP_ALIVE_SECONDS:
+                    yield b": keep-alive\n\n"
+                    sent_at = time.monotonic()
         finally:
-            self.n_callers -= 1
-
-    async def _events(self) -> AsyncIterator[bytes]:
-        sent = await self.now()
-        yield event("state", sent)
-        last = time.monotonic()
-        while True:
-            await asyncio.sleep(SECONDS)
-            state = await self.now()
-            change = changes(sent, state)
-            if change is not None:
-                yield event("change", change)
-                sent, last = state, time.monotonic()
-            elif time.monotonic() - last > SILENCE:
-                yield b": still here\n\n"
-                last = time.monotonic()
+            self.n_clients -= 1
 
 
-def event(name: str, data: object) -> bytes:
-    """As it is sent.
+def server_event(name: str, data: object) -> bytes:
+    """Return an event as it is sent.
 
-    >>> event("change", {"is": 1})
+    >>> server_event("change", {"is": 1})
     b'event: change\\ndata: {"is":1}\\n\\n'
     """
     return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'), allow_nan=False)}\n\n".encode()
 
 
 def application(view: View, on_problem: Callable[[ValueError], None]) -> Starlette:
-    """The page and its events."""
+    """Return the application: the page and its events."""
     feed = Feed(view, on_problem)
-    text = files("meristem.watch").joinpath("page.html").read_text(encoding="utf-8")
+    html = files("meristem.watch").joinpath("page.html").read_text(encoding="utf-8")
 
     async def page(request: Request) -> Response:
         nonce = secrets.token_urlsafe(16)
         policy = {"Content-Security-Policy": POLICY.format(nonce=nonce)}
-        return HTMLResponse(text.replace("NONCE", nonce), headers=HEADERS | policy)
+        return HTMLResponse(html.replace("NONCE", nonce), headers=HEADERS | policy)
 
     async def events(request: Request) -> Response:
-        if feed.n_callers >= MOST_CALLERS:
+        if feed.n_clients >= MOST_CLIENTS:
             return Response("Too many pages are open.", 503, headers=HEADERS)
         return StreamingResponse(feed.events(), media_type="text/event-stream", headers=HEADERS)
 
     return Starlette(
         routes=[Route("/", page), Route("/events", events)],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=NAMES, www_redirect=False)],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOST_NAMES, www_redirect=False)],
     )
 
 
 @contextmanager
 def serving(out: Path, port: int = 0, on_problem: Callable[[ValueError], None] = lambda error: None) -> Iterator[str]:
-    """The page's address, while it is served by a thread; ValueError where the folder or the port cannot be used.
+    """Serve the page from a thread and yield its address; ValueError where the folder or the port cannot be used.
 
-    `on_problem` is told, by that thread, of a run that cannot be followed any more.
+    That thread calls `on_problem` when the run can no longer be read.
     """
     if not 0 <= port < 65536:
-        raise ValueError(f"--port={port} must be a whole number from 0, which takes one that is free, to 65535.")
+        raise ValueError(f"--port={port} must be an integer from 0 (any free port) to 65535.")
     view = View(out)
-    view.now()  # what cannot be followed is said now
+    view.now()  # raises now, not in the thread
     app = application(view, on_problem)
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if os.name != "nt":  # there, it would let two servers share a port
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((HOST, port))
-        listening.listen(BACKLOG)
+        if os.name != "nt":  # on Windows it would let two servers share a port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(BACKLOG)
     except OSError as error:
-        listening.close()
-        raise ValueError(f"--port={port} cannot be used ({error.strerror}); leave it out, and one is found.") from error
+        listener.close()
+        raise ValueError(f"--port={port} cannot be used ({error.strerror}); leave it out to use any free port.") from error
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     config = uvicorn.Config(
         app, http=Connection, ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="meristem-page", daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="meristem-page", daemon=True)
     thread.start()
     try:
         begin = time.monotonic()
-        while not server.started and thread.is_alive() and time.monotonic() - begin < START:
+        while not server.started and thread.is_alive() and time.monotonic() - begin < START_SECONDS:
             time.sleep(0.01)
-        yield f"http://{HOST}:{listening.getsockname()[1]}/"
+        yield f"http://{HOST}:{listener.getsockname()[1]}/"
     finally:
         server.should_exit = True
         thread.join(5.0)
-        listening.close()
+        listener.close()

@@ -5,23 +5,23 @@ import sys
 
 import pytest
 
-from meristem import room
+from meristem import cache
 
 MANY = """
 import jax, jax.numpy as jnp, sys
-from meristem import room
-room.SHARE = 1.2 * room.used() / room.allowed()
+from meristem import cache
+cache.MOST_MAPS_SHARE = 1.2 * cache.used_maps() / cache.allowed_maps()
 cleared, most = 0, 0
 for n in range(2, 60):
     jax.jit(lambda x: jnp.sin(x @ x.T).sum(0) + jnp.sort(x, 0)[:, 0])(jnp.ones((n, n)))
-    most = max(most, room.used())
-    cleared += room.make_room()
-print(cleared, most < 1.5 * room.SHARE * room.allowed())
+    most = max(most, cache.used_maps())
+    cleared += cache.clear_full_caches()
+print(cleared, most < 1.5 * cache.MOST_MAPS_SHARE * cache.allowed_maps())
 """
 
 
-@pytest.mark.skipif(room.allowed() is None, reason="the system does not say how many memory maps a process may have")
+@pytest.mark.skipif(cache.allowed_maps() is None, reason="the system does not say how many memory maps a process may have")
 def test_programs_are_forgotten_before_there_is_no_room_for_more():
     said = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, check=True).stdout.split()
     assert int(said[0]) >= 2 and said[1] == "True"
-    assert 0 < room.used() < room.allowed()
+    assert 0 < cache.used_maps() < cache.allowed_maps()
