@@ -206,13 +206,13 @@ def _line(error: Exception) -> str:
 
 def _graph(model: Any, split: Any) -> dict[str, bytes]:
     """The ONNX file, after onnxruntime has said the same as the model of rows that were held out; none without onnx."""
-    from meristem.tables.agreement import agreement
+    from meristem.tables.evaluation import onnx_agreement
 
     if importlib.util.find_spec("onnx") is None:
         print("No model.onnx: onnx is not installed (pip install 'meristem-nn[onnx]').", file=sys.stderr)
         return {}
     data = model.onnx_bytes()
-    model.facts["onnx"] = agreement(data, model, split.test_table, split.test_rows, model.evaluation.outputs)
+    model.facts["onnx"] = onnx_agreement(data, model, split.test_table, split.test_rows, model.evaluation.outputs)
     if model.facts["onnx"] is None:
         print("model.onnx was not checked: onnxruntime is not installed (pip install onnxruntime).", file=sys.stderr)
     return {"model.onnx": data}
