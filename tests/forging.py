@@ -42,12 +42,12 @@ from meristem.data.spirals import two_spirals
 from meristem.estimators.cv import CrossValidated
 from meristem.files import document, load, save
 from meristem.inputs import Schema
-from meristem.inputs.field import Field
+from meristem.inputs.schema import Field
 from meristem.nn import Network
 from meristem.paths.members import grid
 from meristem.paths.result import Path as PenaltyPath
 from meristem.report import table_page
-from meristem.tables.model import TableModel
+from meristem.tables.table_model import TableModel
 from meristem.train.run import Run, advance
 
 CASES = Path(__file__).parent / "cases"

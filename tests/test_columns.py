@@ -8,8 +8,7 @@ from sklearn.datasets import load_iris
 
 import meristem
 from exporting import run, run_torch
-from meristem.inputs.preprocessor import LIMIT, Preprocessor
-from meristem.inputs.statistics import n_numbers
+from meristem.inputs.preprocessor import LIMIT, Preprocessor, n_numbers
 from meristem.targets import Scaling
 
 pytestmark = [
@@ -108,7 +107,7 @@ def test_columns_come_back_from_a_file_and_forged_ones_are_refused():
     columns = Preprocessor.of(x)
     np.testing.assert_array_equal(Preprocessor.unpack(columns.pack())(x), columns(x))
     for name, value in [("gaps", [7.0]), ("gaps", []), ("limit", [-1.0]), ("fill", [0.0]), ("limit", [np.nan])]:
-        with pytest.raises(ValueError, match="do not hold together"):
+        with pytest.raises(ValueError, match="inconsistent"):
             Preprocessor.unpack(columns.pack() | {name: np.array(value)})
 
 

@@ -16,8 +16,7 @@ import damaging
 import miniature
 from meristem.data.array_files import read_npz
 from meristem.data.mnist import read_idx
-from meristem.tables.parquet import _check_room
-from meristem.tables.reading import read_table
+from meristem.tables.reading import _check_memory, read_table
 from soak import many, parts, tell
 
 MEMORY = 40e6  # bytes: far less than what is asked for
@@ -124,4 +123,6 @@ def test_a_zip_that_says_more_than_it_can_unpack_to(tmp_path):
 
 def test_a_parquet_file_of_more_rows_than_memory_is_refused():
     """A few bytes of it can stand for any number of rows."""
-    refused(lambda name: _check_room(name, 10**12, 50), "'rows.parquet'", "1,000,000,000,000 rows of 50 columns", "give fewer")
+    refused(
+        lambda name: _check_memory(name, 10**12, 50), "'rows.parquet'", "1,000,000,000,000 rows of 50 columns", "give fewer"
+    )

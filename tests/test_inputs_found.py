@@ -23,8 +23,8 @@ from meristem import sparse
 from meristem.commands.fit import _removing_new_folder
 from meristem.report.evidence import of_table
 from meristem.report.sections import sections
-from meristem.tables.answers import answers
 from meristem.tables.reading import read_table, table_of
+from meristem.tables.target import target_values
 
 SEARCH = {"cv": 2, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0]}
 QUICK = SEARCH | {"max_epochs": 8, "depth": 1, "max_width": 4, "learning_rate": 0.03, "random_state": 0}
@@ -216,7 +216,7 @@ def test_whole_numbers_that_a_float_merges_are_two_labels(tmp_path):
         model = meristem.fit_table(frame, target="y", task="class", **QUICK | {"max_epochs": 60})
         assert model.classes.tolist() == [2**53, 2**53 + 1]
         assert model.score(frame) == (model.predict(frame) == label).mean() > 0.9
-    values, rows = answers(table_of({"y": label}), "y", "class", model.classes)
+    values, rows = target_values(table_of({"y": label}), "y", "class", model.classes)
     assert (values[rows] == (x > 0)).all()
 
 

@@ -10,7 +10,7 @@ from exporting import run
 from meristem import sparse
 from meristem.estimators.predictability import predictability
 from meristem.inputs import Preprocessor
-from meristem.inputs.statistics import n_numbers
+from meristem.inputs.preprocessor import n_numbers
 from soak import FACTOR
 
 pytestmark = [

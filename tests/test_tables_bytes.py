@@ -13,11 +13,11 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from meristem.inputs.field import MISSING, UNSEEN
-from meristem.tables import arrow, batches, bytestream, separated
+from meristem.inputs.schema import MISSING, UNSEEN
+from meristem.tables import arrow, csv_reader, typed_column
+from meristem.tables.column_kinds import kind_of
 from meristem.tables.frames import column_of
-from meristem.tables.kinds import kind_of
-from meristem.tables.reading import read_table, tabled
+from meristem.tables.reading import as_table, read_table
 from meristem.tables.scalars import comma_number_of
 
 
@@ -31,10 +31,10 @@ def refused(call, *words):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of a few rows, so that short files have many."""
-    monkeypatch.setattr(separated, "LEAST_BYTES", 64)
-    monkeypatch.setattr(separated, "BYTES_PER_COLUMN", 1)
-    monkeypatch.setattr(separated, "BLOCK", 3)
-    monkeypatch.setattr(bytestream, "READ", 40)
+    monkeypatch.setattr(csv_reader, "LEAST_BYTES", 64)
+    monkeypatch.setattr(csv_reader, "BYTES_PER_COLUMN", 1)
+    monkeypatch.setattr(csv_reader, "BLOCK", 3)
+    monkeypatch.setattr(csv_reader, "READ", 40)
 
 
 FIELDS = [
@@ -140,7 +140,7 @@ def test_encodings(tmp_path):
     for encoding in ("utf-8", "UTF8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "cp1250", "iso8859_2"):
         for content in (text.encode(encoding), gzip.compress(text.encode(encoding))):
             path.write_bytes(content)
-            table = tabled(path, encoding=encoding)
+            table = as_table(path, encoding=encoding)
             assert table["stadt"].texts == ("Köln", "Łódź") and table["größe"].as_numbers().tolist() == [1.5, 2.5]
             assert (table.sep, table.encoding) == (";", encoding)
     path.write_text(text)
@@ -214,7 +214,7 @@ def changing(monkeypatch, path, change):
         calls.append(args)
         return original(*args, **how)
 
-    monkeypatch.setattr(separated, "csv_arrays", call)
+    monkeypatch.setattr(csv_reader, "csv_arrays", call)
 
 
 def cut_short(path):
@@ -246,13 +246,13 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
 def test_a_parquet_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, change):
     path = tmp_path / "table.parquet"
     parquet.write_table(pyarrow.table({"a": np.random.default_rng(0).random(400_000)}), path)
-    original = batches.builder_of
+    original = typed_column.ArrowColumnBuilder
 
     def call(*args):
         change(path)
         return original(*args)
 
-    monkeypatch.setattr(batches, "builder_of", call)
+    monkeypatch.setattr(typed_column, "ArrowColumnBuilder", call)
     refused(lambda: read_table(path), f"{str(path)!r} changed while it was read; wait")
 
 
@@ -268,4 +268,4 @@ def test_without_pyarrow_it_is_said_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", call)
     with pytest.raises(ImportError, match=r"^CSV files need pyarrow; install it with `pip install 'meristem-nn\[tables\]'`.$"):
         read_table(tmp_path / "table.csv")
-    assert tabled({"a": ["x", "y"], "b": [1, None]}).rows == 2  # what lies in memory needs none
+    assert as_table({"a": ["x", "y"], "b": [1, None]}).rows == 2  # what lies in memory needs none

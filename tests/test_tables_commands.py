@@ -64,7 +64,7 @@ def test_options_are_what_is_done(fitted):
         facts["table"].endswith("people.csv.gz")
         and facts["rows"]["train"] == 200
         and facts["rows"]["test"] == 40
-        and facts["why"] == "2 classes, as was asked for"
+        and facts["why"] == "2 classes, as requested"
     )
 
 

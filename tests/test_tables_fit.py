@@ -132,7 +132,7 @@ def test_a_file_holds_the_whole_of_it_and_forged_ones_are_refused(prices, specie
 def test_new_tables_may_be_unlike(prices, folder):
     frame = pandas.read_csv(folder / "new.csv").drop(columns="built").assign(more=1)
     frame.loc[0, "color"] = "pink"
-    assert prices.doubts(frame) == [
+    assert prices.table_warnings(frame) == [
         "column 'built' is not there: missing in every row",
         "column 'color': 1 row of unseen categories, such as 'pink'",
     ]

@@ -9,7 +9,7 @@ import pytest
 from commanding import meristem_here
 from meristem import fit_table
 from meristem.inputs import Schema
-from meristem.tables.coding import features
+from meristem.tables.encoding import features
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 from test_tables_commands import FEW, people
@@ -62,14 +62,14 @@ def test_what_is_doubtful_is_said(tmp_path):
     no_header = understood(
         tmp_path, "5.1,3.5,a\n" + "".join(f"{2 * n},{n / 2},{'ab'[n % 2]}\n" for n in range(40)), "a"
     ).words()
-    assert no_header[-1] == "doubtful: names of columns are numbers, such as '5.1': if the table has no header, give it one"
+    assert no_header[-1] == "warning: names of columns are numbers, such as '5.1': if the table has no header, give it one"
     cases = ["Yes", "yes", "no"] * 10 + ["maybe"]
     said = understood(tmp_path, "x,rich\n" + "".join(f"{n},{one}\n" for n, one in enumerate(cases)), "rich").words()
     assert said[-2:] == [
-        "doubtful: classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two",
-        "doubtful: class 'maybe' has one row: nothing can be learned of it",
+        "warning: classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two",
+        "warning: class 'maybe' has one row: nothing can be learned of it",
     ]
-    assert not any(line.startswith("doubtful") for line in understood(tmp_path, people(60), "rich").words())
+    assert not any(line.startswith("warning") for line in understood(tmp_path, people(60), "rich").words())
 
 
 @pytest.mark.parametrize("rows", [60, 3000], ids=["few values", "more than are kept as texts"])
@@ -127,11 +127,11 @@ def test_numbers_and_dates_as_people_write_them_are_doubtful(tmp_path, rows):
     text = ",".join([*WRITTEN, "seat", "side"]) + "\n"
     for n in range(rows):
         text += ",".join(str(write(n)) for write, *_ in WRITTEN.values()) + f",{n % 20}{'AB'[n % 2]},{'lr'[n % 2]}\n"
-    said = [line for line in understood(tmp_path, text, "side").words() if line.startswith("doubtful")]
+    said = [line for line in understood(tmp_path, text, "side").words() if line.startswith("warning")]
     assert "write plain numbers, such as 8622.04, and leave a cell empty" in said[0] and "write dates as 2012-07-25" in said[-1]
     for line, (name, (_, things, example, found)) in zip(said, WRITTEN.items(), strict=True):
         words = f"looks like {things}, but {example!r} cannot be read as one: it is {found}"
-        assert line.startswith(f"doubtful: column {name!r} {words}")
+        assert line.startswith(f"warning: column {name!r} {words}")
 
 
 def test_what_was_doubtful_stands_in_the_report(tmp_path):
@@ -144,7 +144,7 @@ def test_what_was_doubtful_stands_in_the_report(tmp_path):
     doubts = doubts_in(tmp_path / "out")
     for name in fees:
         doubt = f"olumn {name!r} looks like numbers, but '$1,000' cannot be read as one: it is dropped; write plain numbers"
-        assert f"doubtful: c{doubt}" in done.stderr and (f"C{doubt}" in doubts) is (name in fees[:8])
+        assert f"warning: c{doubt}" in done.stderr and (f"C{doubt}" in doubts) is (name in fees[:8])
     assert "There are 2 more doubts about the table, in summary.json." in doubts
     assert "Columns of more than 1,000 categories are dropped: “address”, “fee 0”, " in doubts
     assert "“fee 6” and 3 more. If one matters, give it in fewer." in doubts
@@ -180,7 +180,7 @@ def test_a_class_of_one_row_is_learned_from_and_the_others_are_held_out_as_much_
     held = dict(zip(*np.unique(known.target.values[known.test_rows], return_counts=True), strict=True))
     assert held.keys() <= {"often", "seldom", "rare", "twice"} and len(known.test_rows) == 41 and len(known.train_rows) == 162
     assert held["often"] in (30, 31) and held["seldom"] == 8 and held["rare"] == 2
-    assert "once" in known.target.values[known.train_rows] and "doubtful: class 'once' has one row" in known.words()[-1]
+    assert "once" in known.target.values[known.train_rows] and "warning: class 'once' has one row" in known.words()[-1]
     assert not set(known.train_rows) & set(known.test_rows)
 
 
@@ -188,6 +188,6 @@ def test_a_column_that_counts_the_rows_is_doubtful(tmp_path):
     rows = [f"{100000 + n},{n},{n % 50},{2 * n},{n + 0.5},{'lr'[n % 2]}\n" for n in range(1500)]
     rows[700] = rows[700].replace(",700,", ",,")
     said = understood(tmp_path, f"patient,gap,turn,even,half,side\n{''.join(rows)}", "side").words()
-    assert [line for line in said if line.startswith("doubtful")] == [
-        "doubtful: column 'patient' counts the rows, from 100000 on: if it is but their number, remove it from the table"
+    assert [line for line in said if line.startswith("warning")] == [
+        "warning: column 'patient' counts the rows, from 100000 on: if it is only an index, remove it from the table"
     ]

@@ -10,8 +10,8 @@ import pytest
 
 import meristem
 from commanding import meristem_here
-from meristem.tables.agreement import TOLERANCE, agreement
-from meristem.tables.coding import features, feeds
+from meristem.tables.encoding import features, feeds
+from meristem.tables.evaluation import TOLERANCE, onnx_agreement
 from meristem.tables.reading import read_table, table_of
 
 QUICK = {"cv": 2, "max_epochs": 20, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
@@ -91,7 +91,7 @@ def test_missing_unseen_and_infinite_values_are_what_they_are_in_a_table(models,
     ):
         expected = model.predict_proba(table)
     np.testing.assert_allclose(opened.run(None, given)[1], expected, rtol=0, atol=TOLERANCE)
-    assert agreement(model.onnx_bytes(), model, table, np.arange(3))["rows"] == 3
+    assert onnx_agreement(model.onnx_bytes(), model, table, np.arange(3))["rows"] == 3
 
 
 def test_a_graph_that_says_something_else_is_refused(models):
@@ -103,13 +103,13 @@ def test_a_graph_that_says_something_else_is_refused(models):
                 weight = onnx.numpy_helper.to_array(one) * 1.01
                 one.CopyFrom(onnx.numpy_helper.from_array(weight.astype(np.float32), one.name))
         with pytest.raises(ValueError, match=r"the ONNX graph differs from the model by .* in onnxruntime"):
-            agreement(wrong.SerializeToString(), models[name], table, rows)
-        assert agreement(models[other].onnx_bytes(), models[other], table, rows)["furthest"] <= TOLERANCE
+            onnx_agreement(wrong.SerializeToString(), models[name], table, rows)
+        assert onnx_agreement(models[other].onnx_bytes(), models[other], table, rows)["furthest"] <= TOLERANCE
 
 
 def test_without_onnxruntime_nothing_is_agreement(models, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    assert agreement(b"", models["texts"], table_of(columns()), np.arange(3)) is None
+    assert onnx_agreement(b"", models["texts"], table_of(columns()), np.arange(3)) is None
 
 
 def test_export_writes_the_columns_too_and_one_network_of_the_bag(models, tmp_path):

@@ -10,12 +10,12 @@ import numpy as np
 import pandas
 import pytest
 
-from meristem.inputs.field import MISSING, MOST_TEXTS, UNSEEN
+from meristem.inputs.schema import MISSING, MOST_TEXTS, UNSEEN
+from meristem.tables.column_kinds import kind_of
+from meristem.tables.csv_reader import LONGEST_LINE
 from meristem.tables.frames import column_of
-from meristem.tables.gathering import Gatherer, TextBlock
-from meristem.tables.kinds import kind_of
 from meristem.tables.reading import read_table, table_of
-from meristem.tables.separated import LONGEST_LINE
+from meristem.tables.text_column import TextColumnBuilder
 
 PEOPLE = 'name,age,joined,height\nAda,36,2020-01-02,1.7\nGrace, NA,2021-03-04T12:00,\n\n"Hopper, G.",47,,1.6\n'
 
@@ -118,20 +118,20 @@ def test_a_column_of_many_numbers_holds_no_texts(written):
 
 
 def test_texts_come_late_dates_are_many_and_nothing_is_lost():
-    gatherer = Gatherer("x")
-    gatherer.add(TextBlock([str(number) for number in range(MOST_TEXTS)]))
-    gatherer.add(TextBlock(["NA", "1000", "2020-01-01", "what", " 7 ", "1_0", "inf"]))
-    column = gatherer.column()
+    builder = TextColumnBuilder("x")
+    builder.add([str(number) for number in range(MOST_TEXTS)])
+    builder.add(["NA", "1000", "2020-01-01", "what", " 7 ", "1_0", "inf"])
+    column = builder.column()
     assert column.codes is None and column.n_texts == 3 and column.example == "what" and column.n_missing == 1
     np.testing.assert_array_equal(column.as_numbers()[-8:], [999, np.nan, 1000, np.nan, np.nan, 7, np.nan, np.nan])
     assert column.as_days()[1002] == 18262 and np.isnan(column.as_days()).sum() == column.rows - 1
 
 
 def test_known_categories_keep_their_place_however_many_others_come():
-    gatherer = Gatherer("x", ["b", "a"])
-    gatherer.add(TextBlock([f"new {number}" for number in range(3 * MOST_TEXTS)]))
-    gatherer.add(TextBlock(["a", "b", "", "new 2999"]))
-    column = gatherer.column()
+    builder = TextColumnBuilder("x", ["b", "a"])
+    builder.add([f"new {number}" for number in range(3 * MOST_TEXTS)])
+    builder.add(["a", "b", "", "new 2999"])
+    column = builder.column()
     assert column.as_codes(["b", "a"])[-4:].tolist() == [1, 0, MISSING, UNSEEN] and len(column.texts) == 2 + MOST_TEXTS
 
 
@@ -148,7 +148,7 @@ def test_frames_are_read_by_their_types():
         }
     )
     table = table_of(frame)
-    assert table["number"].own.tolist() == [1, 2, 3] and table["flag"].texts == ("False", "True")
+    assert table["number"].exact.tolist() == [1, 2, 3] and table["flag"].texts == ("False", "True")
     np.testing.assert_array_equal(table["real"].as_numbers(), [0.5, np.nan, np.nan])
     np.testing.assert_array_equal(table["day"].as_days(), [18263, np.nan, 18690.5])
     assert table["text"].n_missing == 1 and table["group"].as_codes(["v", "u"]).tolist() == [1, 0, 1]

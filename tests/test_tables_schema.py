@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from meristem.inputs import Schema
-from meristem.tables.coding import differences, features
-from meristem.tables.learning import learn_schema
+from meristem.tables.encoding import differences, features, learn_schema
 from meristem.tables.reading import read_table, table_of
 from meristem.tables.target import Target
 
@@ -133,7 +132,7 @@ def test_class_or_number_comes_from_the_data(values, task, classes, why):
 def test_rows_without_a_target_are_dropped_and_a_task_may_be_asked_for():
     target = Target.of(table_of({"y": [1.0, None, 2.0, 3.0, 1.0]}), "y", "class")
     assert target.rows.tolist() == [0, 2, 3, 4] and target.values[target.rows].tolist() == [1, 2, 3, 1]
-    assert target.n_dropped == 1 and target.why == "3 classes, as was asked for"
+    assert target.n_dropped == 1 and target.why == "3 classes, as requested"
     assert Target.of(table_of({"y": ["1", "0", "1"]}), "y", "number").values.tolist() == [1, 0, 1]
 
 

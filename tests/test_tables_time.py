@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import meristem
-from meristem.tables.limit import FILES, Deadline, ending
-from meristem.tables.pace import options_of, plan_within
+from meristem.tables.time_limit import FILES, Deadline, options_of, plan_search, reserve
 from meristem.train.watching import Watcher
 
 QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
@@ -55,11 +54,11 @@ def test_a_limit_that_is_too_short_for_a_network_is_refused():
 
 
 def test_what_comes_after_a_search_has_its_time():
-    looks, epoch = 16.0, 1.5
-    assert ending(300.0, looks, epoch) - ending(300.0, 0.0) == looks + epoch, "what was measured is kept"
-    assert ending(300.0, 0.0) - FILES == pytest.approx(0.03 * 300), "and a little more"
-    assert ending(300.0, 0.0, slow=3.0) - ending(300.0, 0.0) == pytest.approx(2 * FILES), "more where the machine is busy"
-    assert ending(10.0, 100.0) == 5.0, "half is the search's in any case"
+    predicting, epoch = 16.0, 1.5
+    assert reserve(300.0, predicting, epoch) - reserve(300.0, 0.0) == predicting + epoch, "what was measured is kept"
+    assert reserve(300.0, 0.0) - FILES == pytest.approx(0.03 * 300), "and a little more"
+    assert reserve(300.0, 0.0, slowdown=3.0) - reserve(300.0, 0.0) == pytest.approx(2 * FILES), "more where the machine is busy"
+    assert reserve(10.0, 100.0) == 5.0, "half is the search's in any case"
     early, late = Deadline(time.monotonic() + 1000), Deadline(time.monotonic() - 1)
     assert not early.over() and not early.has_ended and late.over() and late.has_ended
 
@@ -139,7 +138,7 @@ def test_less_is_searched_where_time_is_short():
     model = meristem.TunnelClassifierCV(random_state=0)
 
     def tried(training, is_open=True):
-        plan = plan_within(500.0, training, is_open=is_open)
+        plan = plan_search(500.0, training, is_open=is_open)
         options = options_of(plan, model, X, y, is_open=is_open)
         return {name: value if name == "cv" else len(value) for name, value in options.items()}, plan.rows
 

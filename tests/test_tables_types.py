@@ -9,9 +9,9 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from meristem.inputs.field import MISSING, MOST_TEXTS, UNSEEN
+from meristem.inputs.schema import MISSING, MOST_TEXTS, UNSEEN
+from meristem.tables.column_kinds import kind_of
 from meristem.tables.frames import column_of
-from meristem.tables.kinds import kind_of
 from meristem.tables.reading import read_table, table_of
 from meristem.tables.target import Target
 
@@ -140,7 +140,7 @@ def test_whole_numbers_stay_different_beyond_what_floats_hold(tmp_path):
     for table in (table_of(pyarrow.table(frame)), read_table(written(tmp_path, frame))):
         for name, first in kinds.items():
             assert table[name].as_codes([str(first), str(first + 1), "0"]).tolist() == [0, 1, MISSING]
-            assert table[name].own.dtype == name and not table[name].is_constant()
+            assert table[name].exact.dtype == name and not table[name].is_constant()
     labels = Target.of(table_of({"y": [2**53, 2**53 + 1] * 20}), "y", None)
     assert labels.task == "class" and np.unique(labels.values).tolist() == [2**53, 2**53 + 1]
     both = column_of("x", [2**53, 2**53 + 0.5, 2**53 + 1])

@@ -1,11 +1,9 @@
-"""Sparse tables, of which only a few rows at a time are ever dense: which columns occur, and rows that are made when asked for.
+"""Sparse tables, of which only a few rows at a time are dense.
 
-    occurring(x, counts) → columns          of a number other than 0 in a row that counts; all others are 0 throughout
-    is_large(x)                             whether it would be more than `DENSE` bytes if all of it were dense
-    rows = Scattered(base, indptr, columns, values)        rows[[3, 5]] → float32 [2, in]
+    rows = Scattered(base, indptr, columns, values);  rows[[3, 5]] → float32 [2, in]
 
-A scattered table says what a row of zeros becomes (`base`), and where its rows differ from that: as much memory as the sparse
-table has, however the columns are shifted and scaled. Imports what data are; columns and estimators import it.
+A scattered table stores what a row of zeros becomes (`base`) and where its rows differ from it: as much memory as the sparse
+table, however its columns are shifted and scaled.
 """
 
 from dataclasses import dataclass, replace
@@ -15,34 +13,34 @@ import numpy as np
 
 from meristem.train.samples import Lazy
 
-DENSE = 2**28  # bytes: what may be dense at once, and trains faster if it is
-AT_ONCE = 2**25  # bytes of rows that are made for a step of anything
+DENSE = 2**28  # bytes: smaller tables are made dense, which trains faster
+AT_ONCE = 2**25  # bytes of rows that are dense at a time
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether x is one of SciPy's matrices or arrays of compressed rows."""
+    """Return whether x is a compressed-sparse-row matrix or array of SciPy."""
     return hasattr(x, "indptr")
 
 
 def is_large(x: Any) -> bool:
-    """Whether its rows, as inputs of single precision, are too many to be dense all at once."""
+    """Return whether x would take more than `DENSE` bytes as dense float32."""
     return is_sparse(x) and 4 * x.shape[0] * x.shape[1] > DENSE
 
 
 def occurring(x: Any, counts: np.ndarray) -> np.ndarray:
-    """The columns, ascending, with a number other than 0 in a row that counts; a gap is one, too.
+    """Return the columns, ascending, with a number other than 0, or NaN, in a row that counts.
 
     >>> from scipy.sparse import csr_array
     >>> occurring(csr_array(np.array([[0, 1.0, 0], [2.0, 0, 0]])), np.array([True, False])).tolist()
     [1]
     """
-    found = np.zeros(x.shape[1], bool)
-    found[x.indices[np.repeat(counts, np.diff(x.indptr)) & (x.data != 0)]] = True
-    return np.flatnonzero(found)
+    occurs = np.zeros(x.shape[1], bool)
+    occurs[x.indices[np.repeat(counts, np.diff(x.indptr)) & (x.data != 0)]] = True
+    return np.flatnonzero(occurs)
 
 
 def weight_of_entries(x: Any, weight: np.ndarray) -> np.ndarray:
-    """The weight of the rows that have an entry, column by column.
+    """Return for each column the total weight of the rows that have an entry.
 
     >>> from scipy.sparse import csr_array
     >>> weight_of_entries(csr_array(np.array([[0, 1.0, 0], [2.0, 3.0, 0]])), np.array([1.0, 5.0])).tolist()
@@ -78,7 +76,7 @@ class Scattered(Lazy):
         return rows_at_once(len(self.base))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """These rows, dense."""
+        """Return these rows, dense."""
         begin, count = self.indptr[rows], np.diff(self.indptr)[rows]
         entries = np.repeat(begin - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
         dense = np.empty((len(rows), len(self.base)), np.float32)
@@ -87,12 +85,12 @@ class Scattered(Lazy):
         return dense
 
     def filled(self, n_in: int) -> Self:
-        """With further inputs that are 0 in all rows."""
+        """Return the rows with `n_in` inputs; the added ones are 0."""
         return replace(self, base=np.concatenate([self.base, np.zeros(n_in - len(self.base), np.float32)]))
 
 
 def rows_at_once(columns: int) -> int:
-    """So many rows are dense at a time.
+    """Return how many rows are made dense at a time.
 
     >>> rows_at_once(10), rows_at_once(200_000)
     (4096, 41)

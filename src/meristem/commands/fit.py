@@ -205,13 +205,13 @@ def _sentence(error: Exception) -> str:
 
 def _onnx_file(model: Any, split: Any) -> dict[str, bytes]:
     """Return the ONNX file, compared with the model on held-out rows if onnxruntime is installed; {} without onnx."""
-    from meristem.tables.agreement import agreement
+    from meristem.tables.evaluation import onnx_agreement
 
     if importlib.util.find_spec("onnx") is None:
         _print_error("No model.onnx: onnx is not installed (pip install 'meristem-nn[onnx]').")
         return {}
     data = model.onnx_bytes()
-    model.facts["onnx"] = agreement(data, model, split.test_table, split.test_rows, model.evaluation.outputs)
+    model.facts["onnx"] = onnx_agreement(data, model, split.test_table, split.test_rows, model.evaluation.outputs)
     if model.facts["onnx"] is None:
         _print_error("model.onnx was not compared with the model: onnxruntime is not installed (pip install onnxruntime).")
     return {"model.onnx": data}

@@ -51,9 +51,9 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Predict all rows, then write them."""
     from meristem.persistence import load
-    from meristem.tables.coding import absent, differences
-    from meristem.tables.model import TableModel
+    from meristem.tables.encoding import absent, differences
     from meristem.tables.reading import read_table
+    from meristem.tables.table_model import TableModel
 
     model = load(args.model)
     if not isinstance(model, TableModel):

@@ -37,7 +37,7 @@ from meristem.estimators.shipping import Shipping
 from meristem.estimators.training import Rows, data_of, resumed, to_go_on_from, transformed
 from meristem.estimators.watching import watchers
 from meristem.inputs import Inputs, Preprocessor
-from meristem.inputs.statistics import n_numbers
+from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends
 from meristem.paths.result import Path

@@ -27,7 +27,7 @@ from meristem.estimators.parameters import seed_of
 from meristem.estimators.settings import PATIENCE, PATIENT
 from meristem.estimators.training import Rows, data_of, transformed
 from meristem.inputs import Inputs
-from meristem.inputs.statistics import n_numbers
+from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends
 from meristem.paths.constants import constant_losses

@@ -32,7 +32,7 @@ from meristem.export.precision import needs_double
 from meristem.export.scale import Scale, Scaling
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
-from meristem.inputs.field import CATEGORY, UNSEEN, Field
+from meristem.inputs.schema import CATEGORY, UNSEEN, Field
 from meristem.layers.ops.numpy import NUMPY
 from meristem.layers.ops.onnx import Graph, float32
 from meristem.nn import Network

@@ -1,4 +1,4 @@
-"""What a model reads: a person's columns, and the numbers that a network is given; inputs.py says how they hang together."""
+"""From a table's columns to the inputs of a network; inputs.py shows both steps."""
 
 from meristem.inputs.inputs import Inputs as Inputs
 from meristem.inputs.preprocessor import Preprocessor as Preprocessor

@@ -1,16 +1,10 @@
-"""What a model reads, defined once: from a person's columns to the numbers that its network is given, and back to names.
+"""What a model reads, defined once: from a table's columns to the numbers that its network is given.
 
     columns ──schema──▶ features ──preprocessor──▶ inputs
     a value each        numbers, 0 and 1           float32, gaps filled, standardized, limited
 
-    inputs(x) → float32 [n, n_inputs]          x are features; of plain numbers these are the columns themselves
-    inputs.trace(ops, values)                  the whole of it in NumPy, ONNX or PyTorch, from a value [N, 1] for each column
-    inputs.read_columns(gates)                 which columns a network with these input gates reads
-
-An estimator has one without a schema: its columns are the numbers of X. A table's model has one with a schema and the very same
-preprocessor. Both steps are formulas over shared operations (compact/ops), so what is predicted, saved, exported and reported
-cannot disagree. An image would be another first step, codes that are given as such a schema without texts.
-Imports schema and preprocessor; estimators, tables, files, exports and reports import it.
+An estimator has no schema: its columns are the numbers of X. A table's model has a schema and the same preprocessor. Both steps
+are formulas over shared operations (layers/ops), so that predictions, files, exports and reports cannot disagree.
 """
 
 from collections.abc import Sequence
@@ -28,7 +22,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """See the module's header.
+    """Schema and preprocessor together.
 
     >>> inputs = Inputs(Preprocessor.of(np.array([[1.0], [3.0], [np.nan]])), names=("size",))
     >>> inputs.column_names, inputs.n_inputs, inputs(np.array([[2.0]])).tolist()[0][0]
@@ -41,7 +35,7 @@ class Inputs:
 
     @property
     def n_inputs(self) -> int:
-        """How many numbers the network is given."""
+        """How many inputs the network has."""
         return self.preprocessor.n_inputs
 
     @property
@@ -56,31 +50,31 @@ class Inputs:
 
     @property
     def column_names(self) -> list[str]:
-        """What a person calls the columns."""
+        """Names of the columns."""
         if self.schema is not None:
             return self.schema.names
         return [f"column {place}" for place in range(self.n_features)] if self.names is None else [*self.names]
 
     @property
     def groups(self) -> list[np.ndarray]:
-        """The features of each column."""
+        """The indices of each column's features."""
         return [*np.arange(self.n_features)[:, None]] if self.schema is None else self.schema.groups
 
     def __call__(self, x: Any) -> np.ndarray:
-        """Inputs [n, n_inputs] of features, dense or sparse."""
+        """Return the inputs [n, n_inputs], float32, of features, dense or sparse."""
         return self.preprocessor(x)
 
     def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
-        """After more rows of a stream."""
+        """Return the inputs after more rows of a stream."""
         return replace(self, preprocessor=self.preprocessor.with_more(x, weight))
 
     def trace(self, ops: InputOps[V], values: Sequence[V]) -> V:
-        """Inputs [N, n_inputs], float32, from a value [N, 1] for each column."""
+        """Return inputs [N, n_inputs], float32, from a value [N, 1] for each column."""
         x = ops.concat(values) if self.schema is None else self.schema.trace(ops, values)
         return self.preprocessor.trace(ops, x)
 
     def read_features(self, gates: np.ndarray | None) -> np.ndarray:
-        """Which features [n_features] a network reads whose inputs have these gates [n_inputs]; None: all are open."""
+        """Return which features [n_features] a network with these input gates [n_inputs] reads; None: all are open."""
         is_read = np.zeros(self.n_features, bool)
         is_open = np.ones(self.n_inputs, bool) if gates is None else np.asarray(gates) > 0
         is_read[self.preprocessor.feature_of_input[is_open]] = True

@@ -1,38 +1,40 @@
-"""What features become before a network reads them, learned from the training rows: gaps, scale, limit.
+"""Turn features into the inputs of a network, by statistics of the training rows: fill gaps, standardize, limit.
 
     x⁺ = [x, its gaps filled; 1 where there was a gap]      an indicator for each feature that had gaps in training
     z  = (x⁺ − mean) / scale
-    inputs = c + LIMIT · tanh((z − c) / LIMIT),  c = z cut off at ±LIMIT
+    inputs = c + LIMIT · tanh((z − c) / LIMIT),  c = z clipped to ±LIMIT
 
-    Preprocessor.of(x) → p;  p(x) → float32 [n, n_inputs];  p.trace(ops, x) → the same formula in any set of operations
-
-The formula is `trace`, written once: NumPy, ONNX graphs and PyTorch modules run it (compact/ops). A gap is NaN; the mean fills
-it. Mean and deviation are those of usual values (statistics.py), inputs are exact up to four standard deviations and
-never beyond eight. Features of any size from 1e-150 to 1e150 become the same inputs as scaled by hand; what single precision
-cannot hold is an error that names the column. Sparse matrices are made dense a block of rows at a time; with `selected` only
-those features are inputs: nothing could be learned of the others, which were 0 in every training row.
-Imports NumPy, Scaling, sparse and the operations; estimators, files, exports and reports hold one in their Inputs.
+The formula is `trace`, written once: NumPy, ONNX graphs and PyTorch modules run it (layers/ops). A gap is NaN, filled by the
+mean. Mean and variance are those of values within thirty interquartile ranges of the median, so that an outlier moves neither;
+inputs are exact up to four standard deviations and never beyond eight. Features may have any size from 1e-150 to 1e150; what
+single precision cannot hold is an error that names the column. With `selected` only those features are inputs (the others were
+0 in every training row).
 """
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from meristem.inputs.statistics import columns_with_gaps, usual_statistics
 from meristem.layers.ops.base import InputOps
 from meristem.layers.ops.numpy import NUMPY
-from meristem.sparse import Scattered, is_sparse, rows_at_once
-from meristem.targets.scaling import Scaling, blocks, row_of
+from meristem.sparse import Scattered, is_sparse, occurring, rows_at_once, weight_of_entries
+from meristem.targets.scaling import Scaling, blocks, row_of, unit_of
+from meristem.weighted_quantiles import weighted_quantiles
 
 LIMIT = 4.0  # standard deviations
 FAR = 1.75  # times the limit; twice is never reached
+FENCE = 30.0  # interquartile ranges
+SPREADS = ((0.25, 0.75), (0.05, 0.95))  # the second where the first are equal: most of a column is one value
+RARE = 0.99 * SPREADS[1][0]  # the share of rows
+SAMPLE = 20_000  # rows that quantiles are computed from
 DIVIDE = "divide the column by a power of ten, or leave standardize=True."
 V = TypeVar("V")
 
 
 class TooLargeError(ValueError):
-    """Numbers of a feature cannot be squared; `feature` is its place."""
+    """The numbers of a feature are too large to be squared; `feature` is its index."""
 
     def __init__(self, feature: int, names: Any = None):
         self.feature = feature
@@ -42,7 +44,7 @@ class TooLargeError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Preprocessor:
-    """See the module's header.
+    """Statistics of the training rows, and the module's formula.
 
     >>> x = np.array([[1.0, 5.0], [3.0, np.nan]])
     >>> Preprocessor.of(x)(x).tolist()
@@ -51,7 +53,7 @@ class Preprocessor:
 
     scaling: Scaling  # of all inputs
     fill: np.ndarray  # [features], or [selected]
-    gaps: np.ndarray  # places in `fill` of the features that had gaps, ascending
+    gaps: np.ndarray  # indices into `fill` of the features that had gaps, ascending
     limit: float = LIMIT  # ∞: none
     selected: np.ndarray | None = None  # the features that are inputs, ascending; None: all
     width: int = 0  # how many features there are, where only some are inputs
@@ -80,9 +82,9 @@ class Preprocessor:
         selected: np.ndarray | None = None,
         names: Any = None,
     ) -> Self:
-        """Learn from dense or sparse rows; those of weight 0 do not count. Without `standardize` gaps alone are filled.
+        """Learn from dense or sparse rows; those of weight 0 do not count. Without `standardize` gaps are filled, no more.
 
-        Raises ValueError where a feature's numbers are too large to be squared; `names` are what it is called by then.
+        Raises TooLargeError where a feature's numbers are too large to be squared; `names` are those of the features.
         """
         if selected is not None:
             return replace(cls.of(x[:, selected], weight, standardize=standardize), selected=selected, width=x.shape[1])
@@ -95,7 +97,7 @@ class Preprocessor:
         return cls(learned, fill, gaps) if standardize else cls(Scaling.none(len(learned.mean)), fill, gaps, np.inf)
 
     def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
-        """As if learned from all rows so far and these, but for how far out is an outlier."""
+        """Return the preprocessor of all rows so far and these; outliers are judged by these alone."""
         if not self.scaling.total:
             return self
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
@@ -103,7 +105,7 @@ class Preprocessor:
         return replace(self, scaling=scaling, fill=scaling.mean[: len(self.fill)])
 
     def trace(self, ops: InputOps[V], x: V) -> V:
-        """The module's formula in a set of operations: features [N, n_features] → inputs [N, n_inputs], float32."""
+        """Apply the module's formula in a set of operations: features [N, n_features] → inputs [N, n_inputs], float32."""
         x = x if self.selected is None else ops.pick(self.selected.tolist(), x)
         filled = ops.fill(self.fill, x)
         if len(self.gaps):
@@ -112,7 +114,7 @@ class Preprocessor:
         return ops.single(ops.limit(self.limit, z) if np.isfinite(self.limit) else z)
 
     def __call__(self, x: Any) -> np.ndarray:
-        """Inputs [n, n_inputs] of dense or sparse rows, float32."""
+        """Return the inputs [n, n_inputs] of dense or sparse rows, float32."""
         if is_sparse(x):
             return self.scattered(x)[np.arange(x.shape[0])]
         out = np.empty((x.shape[0], self.n_inputs), np.float32)
@@ -124,7 +126,7 @@ class Preprocessor:
         return out
 
     def scattered(self, x: Any) -> Scattered:
-        """The inputs of sparse rows, none of which is dense before it is asked for."""
+        """Return the inputs of sparse rows; rows are made dense when they are indexed."""
         x = self._select(x)
         if not x.has_canonical_format:
             x = x.copy()
@@ -144,7 +146,7 @@ class Preprocessor:
         return Scattered(base, np.searchsorted(row, np.arange(x.shape[0] + 1)), column, value)
 
     def _scaled(self, x: np.ndarray, inputs: Any = slice(None)) -> np.ndarray:
-        """The end of `trace` for single values of some inputs: of a sparse table there are no rows to trace."""
+        """Apply the end of `trace` to single values of some inputs."""
         z = NUMPY.standardize(self.scaling.mean[inputs], self.scaling.scale[inputs], x)
         return NUMPY.single(NUMPY.limit(self.limit, z) if np.isfinite(self.limit) else z)
 
@@ -156,7 +158,7 @@ class Preprocessor:
         return ValueError(f"X holds a number in row {row}, column {column} that single precision cannot hold; {DIVIDE}")
 
     def typical(self, inputs: np.ndarray | Scattered) -> np.ndarray:
-        """Which rows [n] of inputs hold no outlier: others say little of new rows, and are not held out.
+        """Return which rows [n] of inputs hold no outlier; others are not held out for validation.
 
         >>> p = Preprocessor.of(np.append(np.random.default_rng(0).standard_normal(99), 1e9)[:, None])
         >>> p.typical(p(np.array([[0.0], [5.0], [1e9]]))).tolist()
@@ -167,7 +169,7 @@ class Preprocessor:
         return np.concatenate([(np.abs(part) < FAR * self.limit).all(1) for part in parts])
 
     def pack(self) -> dict[str, np.ndarray]:
-        """As arrays, for a file."""
+        """Return arrays for a file."""
         own = {"fill": self.fill, "gaps": self.gaps.astype(float), "limit": np.array([self.limit])}
         if self.selected is not None:
             own |= {"kept": self.selected.astype(float), "width": np.array([float(self.width)])}
@@ -175,24 +177,99 @@ class Preprocessor:
 
     @classmethod
     def unpack(cls, arrays: dict[str, np.ndarray]) -> Self:
-        """What `pack` wrote, or a Scaling's, in the files of the past; ValueError where it does not hold together.
-
-        >>> Preprocessor.unpack(Scaling.of(np.eye(2)).pack()).limit
-        inf
-        """
+        """Return what `pack` wrote, or in old files a Scaling did; ValueError where the arrays do not fit together."""
         scaling = Scaling.unpack(arrays)
         if "fill" not in arrays:
             return cls(scaling, scaling.mean, np.zeros(0, int), np.inf)
         fill, gaps, limit = (row_of(arrays, name) for name in ("fill", "gaps", "limit"))
-        is_whole = len(limit) == 1 and limit[0] > 0 and len(fill) + len(gaps) == len(scaling.mean)
-        if not is_whole or not np.isin(gaps, np.arange(len(fill))).all() or not (np.diff(gaps) > 0).all():
-            raise ValueError("its columns do not hold together.")
+        is_valid = len(limit) == 1 and limit[0] > 0 and len(fill) + len(gaps) == len(scaling.mean)
+        if not is_valid or not np.isin(gaps, np.arange(len(fill))).all() or not (np.diff(gaps) > 0).all():
+            raise ValueError("its columns are inconsistent.")
         if not np.isfinite(fill).all():
-            raise ValueError("its columns have gaps that are filled with no finite number.")
+            raise ValueError("its columns have gaps that are filled with a number that is not finite.")
         if "kept" not in arrays:
             return cls(scaling, fill, gaps.astype(int), float(limit[0]))
         selected, width = row_of(arrays, "kept"), row_of(arrays, "width")
-        is_whole = len(width) == 1 and 0 < width[0] < 2**31 and width[0] == int(width[0]) and len(selected) == len(fill) > 0
-        if not is_whole or not np.isin(selected, np.arange(width[0])).all() or not (np.diff(selected) > 0).all():
+        is_valid = len(width) == 1 and 0 < width[0] < 2**31 and width[0] == int(width[0]) and len(selected) == len(fill) > 0
+        if not is_valid or not np.isin(selected, np.arange(width[0])).all() or not (np.diff(selected) > 0).all():
             raise ValueError("its columns are none of those that X has.")
         return cls(scaling, fill, gaps.astype(int), float(limit[0]), selected.astype(int), int(width[0]))
+
+
+def n_numbers(x: Any, weight: np.ndarray | None = None) -> int:
+    """Return how many columns have more than two different values.
+
+    >>> n_numbers(np.array([[0, 1.5, 3], [1, 2.5, 3], [1, 0.5, 3]]))
+    1
+    """
+    x = x if weight is None else x[np.flatnonzero(weight > 0)]
+    x = x[:, occurring(x, np.ones(x.shape[0], bool))] if is_sparse(x) else x
+    low, high, more = np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf), np.zeros(x.shape[1], bool)
+    for _, block in blocks(x):
+        low, high = np.fmin(low, np.fmin.reduce(block)), np.fmax(high, np.fmax.reduce(block))
+    for _, block in blocks(x):
+        more |= ((block != low) & (block != high) & ~np.isnan(block)).any(0)
+    return int(more.sum())
+
+
+def columns_with_gaps(x: Any, counts: np.ndarray) -> np.ndarray:
+    """Return the columns, ascending, with a NaN in a row that counts."""
+    if is_sparse(x):
+        return np.unique(x.indices[np.repeat(counts, np.diff(x.indptr)) & np.isnan(x.data)]).astype(int)
+    has_gap = np.zeros(x.shape[1], bool)
+    for rows, block in blocks(x):
+        has_gap |= np.isnan(block[counts[rows]]).any(0)
+    return np.flatnonzero(has_gap)
+
+
+def usual_statistics(x: Any, weight: np.ndarray, gaps: np.ndarray) -> Scaling:
+    """Return mean and variance of the usual values of each column, then of the indicators of the columns `gaps`."""
+    if is_sparse(x) and len(used := np.union1d(occurring(x, weight > 0), gaps)) < x.shape[1]:
+        part = usual_statistics(x[:, used], weight, np.searchsorted(used, gaps))
+        mean, variance = np.zeros((2, x.shape[1] + len(gaps)))
+        at = np.concatenate([used, x.shape[1] + np.arange(len(gaps))])
+        mean[at], variance[at] = part.mean, part.variance
+        return Scaling(part.total, mean, variance)
+    low, high = _fence(x, weight)
+    n, total = x.shape[1], weight.sum()
+    counted, mean, missing, size = np.zeros(n), np.zeros(n), np.zeros(len(gaps)), np.zeros(n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows, block in blocks(x):
+            is_usual = (low <= block) & (block <= high) & (weight[rows] > 0)[:, None]  # NaN is not
+            usual = np.where(is_usual, block, 0)
+            counted += weight[rows] @ is_usual
+            missing += weight[rows] @ np.isnan(block[:, gaps])
+            mean += weight[rows] @ usual
+            size = np.maximum(size, np.abs(usual).max(0, initial=0))
+        counted = np.where(counted > 0, counted, 1)
+        mean, variance, unit = mean / counted, np.zeros(n), unit_of(size)
+        for rows, block in blocks(x):
+            is_usual = (low <= block) & (block <= high) & (weight[rows] > 0)[:, None]
+            variance += weight[rows] @ (np.where(is_usual, block - mean, 0) / unit) ** 2
+        share, variance = missing / total, variance / counted * unit**2
+    return Scaling(float(total), np.append(mean, share), np.append(variance, share * (1 - share)))
+
+
+def _fence(x: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lowest and the highest usual value of each column."""
+    rows = np.flatnonzero(weight > 0)
+    rows = rows[:: max(1, len(rows) // SAMPLE)]
+    low, high, x = np.full(x.shape[1], -np.inf), np.full(x.shape[1], np.inf), x[rows]
+    columns = np.arange(x.shape[1])
+    if is_sparse(x):  # where nearly all are 0, so are all quantiles, and there is no fence
+        columns = np.flatnonzero(weight_of_entries(x, weight[rows]) >= RARE * weight[rows].sum())
+    step = max(1, SAMPLE * 100 // max(1, len(rows)))  # columns at a time
+    for begin in range(0, len(columns), step):
+        part = columns[begin : begin + step]
+        block = x[:, part]
+        block = np.asarray(block.toarray() if hasattr(block, "toarray") else block, float)
+        counted = np.where(np.isnan(block), 0, weight[rows][:, None])
+        median, *others = weighted_quantiles(block, counted, [0.5, *itertools.chain(*SPREADS)])
+        spread = np.zeros(block.shape[1])
+        with np.errstate(over="ignore"):  # then there is no fence
+            for below, above in zip(others[::2], others[1::2], strict=True):
+                spread = np.where(spread > 0, spread, above - below)
+            is_fenced = spread > 0
+            low[part] = np.where(is_fenced, median - FENCE * spread, -np.inf)
+            high[part] = np.where(is_fenced, median + FENCE * spread, np.inf)
+    return low, high

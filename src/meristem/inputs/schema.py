@@ -1,28 +1,153 @@
-"""The columns that a model reads, in order, and those that it does not, with the reason.
+"""The columns that a model reads, and the features that each becomes; plain data, learned from the training rows.
 
-    schema.features → names of all features;  schema.trace(ops, values) → features [N, features] from a value for each column
-    schema.groups → for each column, the places of its features
+    number      one feature: its value, NaN where it is missing
+    date        one feature: days since 1970-01-01, NaN where it is missing
+    category    a feature of 0 and 1 for each frequent text, most frequent first; "(other)" for all rarer ones, "(missing)"
+                where some rows had none. With two kinds of row only the rarer has a feature
 
-Tables are read by it (tables/coding.py), files store it, ONNX graphs and PyTorch modules have an input for each of its columns,
-reports name what it names. Imports field; Inputs holds one.
+    schema.features → names;  schema.trace(ops, values) → features [N, features] from a value [N, 1] for each column
+
+The value of a category is its code: the index in `field.texts`, UNSEEN or MISSING. An unseen category counts as "(other)", or
+has all features 0 where there is no such feature; so has a missing one. Texts are compared exactly, but for one space on either
+side: `normalized(raw) == text` exactly where `raw in spellings(text)`, a finite table that an ONNX graph can hold.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from meristem.inputs.field import CATEGORY, Field, text_of
+from meristem.check import many, short
 from meristem.layers.ops.base import InputOps
 
+NUMBER, DATE, CATEGORY = "number", "date", "category"
+MISSING, UNSEEN = -1, -2  # codes: the last two places of an array that is indexed by code
+MOST_TEXTS = 1000  # different texts of a column of categories
+TOO_MANY_TEXTS = f"more than {MOST_TEXTS:,} categories"  # why a column of more is dropped
+OTHERS, GAP = "(other)", "(missing)"
+MOST_SPACES = 64  # a blank cell of a fixed width is missing
+MISSING_TEXTS = frozenset(
+    ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NAN", "NaT", "null", "NULL", "Null", "None", "?"]
+)
 V = TypeVar("V")
+
+
+def normalized(raw: str) -> str:
+    """Return the text of a category, without the space on either side if there is no more than one.
+
+    >>> [normalized(raw) for raw in ("gold ", " gold", "gold  ", "   ", "very good")]
+    ['gold', 'gold', 'gold  ', '', 'very good']
+    """
+    text = raw.strip(" ")
+    if not text:
+        return "" if len(raw) <= MOST_SPACES else raw
+    return text if text == raw.removeprefix(" ").removesuffix(" ") else raw
+
+
+def spellings(text: str) -> list[str]:
+    """Return all raw texts that are normalized to this one.
+
+    >>> spellings("gold"), spellings("gold  ")
+    (['gold', ' gold', 'gold ', ' gold '], ['gold  '])
+    """
+    if not text:
+        return [" " * n for n in range(MOST_SPACES + 1)]
+    if normalized(text) != text:
+        return []
+    return [text] if text != text.strip(" ") else [text, f" {text}", f"{text} ", f" {text} "]
+
+
+def is_missing(raw: str) -> bool:
+    """Return whether a text stands for no value."""
+    return normalized(raw) in MISSING_TEXTS
+
+
+MISSING_SPELLINGS = [raw for text in sorted(MISSING_TEXTS) for raw in spellings(text)]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column and its features; `why` says in words what it was taken for. Its names are those of the file format."""
+
+    name: str
+    kind: str = NUMBER
+    why: str = ""
+    categories: tuple[str, ...] = ()  # those with a feature of their own
+    rare: tuple[str, ...] = ()  # those that share one
+    has_missing: bool = False  # whether rows without a category have a feature
+    silent: str | None = None  # the category without a feature, where there are two kinds of row
+
+    @cached_property
+    def features(self) -> list[str]:
+        """Names of its features."""
+        if self.kind != CATEGORY:
+            return [self.name if self.kind == NUMBER else f"{self.name} (days)"]
+        further = [OTHERS] * bool(self.rare) + [GAP] * self.has_missing
+        return [f"{self.name}={text}" for text in [*self.categories, *further]]
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """All categories of the training rows, by code."""
+        return (*self.categories, *self.rare, *(() if self.silent is None else (self.silent,)))
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The feature of each code, [texts + 2], −1 for none; the last two are those of UNSEEN and MISSING."""
+        places = np.full(len(self.texts) + 2, -1)
+        places[: len(self.categories)] = np.arange(len(self.categories))
+        if self.rare:
+            places[len(self.categories) : len(self.categories) + len(self.rare)] = places[UNSEEN] = len(self.categories)
+        if self.has_missing:
+            places[MISSING] = len(self.features) - 1
+        return places
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """The code of every raw text that has one; all others are UNSEEN."""
+        codes = dict.fromkeys(MISSING_SPELLINGS, MISSING)
+        return codes | {raw: code for code, text in enumerate(self.texts) for raw in spellings(text)}
+
+    def trace(self, ops: InputOps[V], value: V) -> V:
+        """Return its features [N, features] from its value [N, 1]: a number, days, or a code."""
+        return value if self.kind != CATEGORY else ops.one_hot(self.places, len(self.features), value)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"categories": [*self.categories], "rare": [*self.rare]}
+
+    @classmethod
+    def of_json(cls, entry: dict[str, Any]) -> Self:
+        """Return what `as_json` gave; raise ValueError where it is something else."""
+        silent, has_missing = entry["silent"], entry["has_missing"]
+        if not isinstance(entry["categories"], list) or not isinstance(entry["rare"], list):
+            raise ValueError(f"its column {short(entry['name'])} has categories that are no list.")
+        if (n := len(entry["categories"]) + len(entry["rare"])) > MOST_TEXTS:
+            raise ValueError(f"its column {short(entry['name'])} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
+        field = cls(
+            _text(entry["name"]),
+            _text(entry["kind"]),
+            _text(entry["why"]),
+            tuple(map(_text, entry["categories"])),
+            tuple(map(_text, entry["rare"])),
+            has_missing is True,
+            None if silent is None else _text(silent),
+        )
+        is_sound = bool(field.name) and field.kind in (NUMBER, DATE, CATEGORY) and type(has_missing) is bool
+        if not is_sound or not field.features or len(set(field.texts)) < len(field.texts):
+            raise ValueError(f"its column {short(field.name)} is inconsistent.")
+        return field
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"its schema holds {short(value)} where a text should be.")
+    return value
 
 
 @dataclass(frozen=True)
 class Schema:
-    """See the module's header."""
+    """The columns that a model reads, in order, and those that were dropped."""
 
     fields: tuple[Field, ...]
     dropped: tuple[tuple[str, str], ...] = ()  # (column, why)
@@ -39,17 +164,17 @@ class Schema:
 
     @property
     def texts(self) -> dict[str, Sequence[str]]:
-        """The categories of each column that has some: a reader keeps their codes."""
+        """Column → categories, of the columns of categories."""
         return {field.name: field.texts for field in self.fields if field.kind == CATEGORY}
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
-        """The places of each column's features among all."""
+        """The indices of each column's features."""
         ends = np.cumsum([len(field.features) for field in self.fields])
         return np.split(np.arange(ends[-1]), ends[:-1])
 
     def trace(self, ops: InputOps[V], values: Sequence[V]) -> V:
-        """All features [N, features] from a value [N, 1] for each column: a number, days, or a code."""
+        """Return all features [N, features] from a value [N, 1] for each column: a number, days, or a code."""
         parts = []
         for place, (field, value) in enumerate(zip(self.fields, values, strict=True)):
             with ops.named(f"column_{place}"):
@@ -57,32 +182,28 @@ class Schema:
         return ops.concat(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """Made of JSON's values."""
         return {"columns": [field.as_json() for field in self.fields], "dropped": [[name, why] for name, why in self.dropped]}
 
     @classmethod
     def of_json(cls, entry: Any) -> Self:
-        """What `as_json` gave; ValueError where it is something else.
+        """Return what `as_json` gave; raise ValueError where it is something else.
 
         >>> schema = Schema((Field("size"), Field("color", CATEGORY, categories=("red",), silent="blue")), (("id", "unique"),))
         >>> Schema.of_json(schema.as_json()) == schema, schema.features
         (True, ['size', 'color=red'])
         """
-        schema = cls(
-            tuple(map(Field.of_json, entry["columns"])), tuple((text_of(name), text_of(why)) for name, why in entry["dropped"])
-        )
+        dropped = tuple((_text(name), _text(why)) for name, why in entry["dropped"])
+        schema = cls(tuple(map(Field.of_json, entry["columns"])), dropped)
         if not schema.fields or len(set(schema.names)) < len(schema.fields):
             raise ValueError("its schema has no columns, or two of a name.")
         return schema
 
 
 def inputs_in_words(n_features: int, n_gaps: int) -> str:
-    """How many inputs a network is given, in words: the features of the columns, and an indicator for each with gaps.
+    """Return how many inputs a network has, in words: the features, and an indicator for each feature with gaps.
 
     >>> inputs_in_words(14, 3), inputs_in_words(1, 0)
     ('14 inputs and 3 marks of missing values, 17 in all', '1 input')
     """
-    own = f"{n_features:,} input{'s' * (n_features != 1)}"
-    if not n_gaps:
-        return own
-    return f"{own} and {n_gaps:,} mark{'s' * (n_gaps != 1)} of missing values, {n_features + n_gaps:,} in all"
+    marks = f" and {many(n_gaps, 'mark')} of missing values, {n_features + n_gaps:,} in all" if n_gaps else ""
+    return many(n_features, "input") + marks

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from meristem.check import many
-from meristem.inputs.field import TOO_MANY_TEXTS
+from meristem.inputs.schema import TOO_MANY_TEXTS
 from meristem.report.evidence import Evidence
 from meristem.report.judge import CLASS, NUMBER
 from meristem.report.numbers import count, figure, listed, rate, share

@@ -10,8 +10,7 @@ evidence; sections imports it.
 from typing import Any
 
 from meristem.check import many
-from meristem.inputs.field import CATEGORY, DATE, NUMBER
-from meristem.inputs.schema import Schema
+from meristem.inputs.schema import CATEGORY, DATE, NUMBER, Schema
 from meristem.report.evidence import Evidence
 from meristem.report.section import Section
 
@@ -85,7 +84,7 @@ SIZE = (
 def onnx_code(schema: Schema, reading: dict[str, Any], task: str) -> str:
     """Return a program that reads a file like the table that a model was made from, and asks model.onnx of its rows.
 
-    >>> from meristem.inputs.field import Field
+    >>> from meristem.inputs.schema import Field
     >>> code = onnx_code(Schema((Field("size"),)), {"format": "csv", "sep": ";", "encoding": "utf-8"}, "number")
     >>> print(code.splitlines()[6])
     new = pandas.read_csv("new.csv", sep=";", dtype=str, keep_default_na=False)

@@ -1,9 +1,8 @@
-"""The rows that a model is judged by, and what its network says of them: computed once, for score, exports and report.
+"""A model on rows of a table: what its network predicts, computed once for score, exports and report; and its ONNX file.
 
-    Evaluation.of(model, table, rows, values, baselines) → Evaluation
-
-The outputs are those of all rows, unless they are very many; features and answers those of the rows a report looks at.
-Imports coding; fitting and the model import it.
+An ONNX file agrees with the model where probabilities do to 1e-5, numbers to 1e-5 of their standard deviation (further out than
+ten of them, of a tenth of the distance), and labels wherever the two likeliest classes differ by more than that. onnxruntime is
+imported here alone.
 """
 
 from dataclasses import dataclass
@@ -11,30 +10,33 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.tables.coding import feature_blocks
-from meristem.tables.table import Table
+from meristem.tables.encoding import BLOCK, feature_blocks, feeds
+from meristem.tables.table_columns import Table
+from meristem.tables.target import CLASS
 
-MOST_ROWS, MOST_NUMBERS = 20_000, 20_000_000  # rows, and rows × features, that a report looks at
+MOST_ROWS, MOST_NUMBERS = 20_000, 20_000_000  # rows, and rows × features, in a report
 MOST_OUTPUTS = 2**25  # numbers that are held
+TOLERANCE = 1e-5
+FAR = 10.0  # standard deviations, beyond which single precision has fewer digits than the tolerance
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """See the module's header."""
+    """Outputs of all rows, unless they are very many; features and targets of the sample that a report shows."""
 
-    outputs: np.ndarray | None  # [rows, n_out], of all rows; None: they are too many to hold
-    sample: np.ndarray  # places among the rows of those that a report looks at, ascending
-    X: np.ndarray  # their features
-    y: np.ndarray  # their answers: places of classes (negative: none of them), or numbers
-    sample_outputs: np.ndarray  # what the network says of them
-    baselines: dict[str, np.ndarray]  # what baselines say of them, by name
-    predicted: np.ndarray  # [rows]: places of classes, or numbers (of several quantiles the median), of all rows
+    outputs: np.ndarray | None  # [rows, n_out], of all rows; None: too many to hold
+    sample: np.ndarray  # indices among the rows, ascending
+    X: np.ndarray  # features of the sample
+    y: np.ndarray  # targets of the sample: indices of classes (negative: none of them), or numbers
+    sample_outputs: np.ndarray
+    baselines: dict[str, np.ndarray]  # name → predictions of the sample
+    predicted: np.ndarray  # [rows]: indices of classes, or numbers (of several quantiles the median), of all rows
 
     @classmethod
     def of(
         cls, model: Any, table: Table, rows: np.ndarray, values: np.ndarray, baselines: dict[str, np.ndarray] | None = None
     ) -> Self:
-        """Of some rows of a table; `values` are the answers of the whole table, `baselines` speak of these rows."""
+        """Evaluate some rows of a table; `values` are the targets of all its rows, `baselines` predictions of `rows`."""
         schema, seed = model.inputs.schema, int(model.facts["seed"])
         n, most = len(rows), min(MOST_ROWS, max(100, MOST_NUMBERS // len(schema.features)))
         sample = np.arange(n) if n <= most else np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
@@ -57,3 +59,47 @@ class Evaluation:
             {name: predictions[sample] for name, predictions in (baselines or {}).items()},
             np.concatenate(predicted),
         )
+
+
+def onnx_agreement(
+    data: bytes, model: Any, table: Table, rows: np.ndarray, outputs: np.ndarray | None = None
+) -> dict[str, Any] | None:
+    """Return the largest difference between an ONNX file and its model on some rows; None without onnxruntime.
+
+    Raises ValueError where they do not agree. `outputs` are the network's on these rows, if they are known.
+    """
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    session, version = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]), onnxruntime.__version__
+    if outputs is None:
+        outputs = np.concatenate([model.outputs(block) for block in feature_blocks(model.schema, table, rows)])
+    furthest = 0.0
+    for begin in range(0, len(rows), BLOCK):
+        some = slice(begin, begin + BLOCK)
+        distance = _distance(model, session.run(None, feeds(model.schema, table, rows[some])), outputs[some])
+        furthest = max(furthest, distance if np.isfinite(distance) else np.inf)
+    if furthest > TOLERANCE:
+        what = f"the ONNX graph differs from the model by {furthest:.2g} in onnxruntime {version}"
+        raise ValueError(f"{what}; try another version of it.")
+    return {"onnxruntime": version, "rows": len(rows), "furthest": furthest}
+
+
+def _distance(model: Any, predictions: list[np.ndarray], outputs: np.ndarray) -> float:
+    """Return how far predictions of a graph are from those that the model makes of its outputs; 1 where a label differs."""
+    targets = model.estimator._targets_
+    if model.task == CLASS:
+        expected = targets.probabilities(outputs)
+        distance = float(np.abs(predictions[-1] - expected).max(initial=0))
+        top = np.sort(expected, 1)[:, -2:]
+        is_certain = np.ones(len(top), bool) if top.shape[1] < 2 else top[:, 1] - top[:, 0] > 2 * TOLERANCE
+        labels = np.asarray(predictions[0]).astype(model.classes.dtype)
+        return max(distance, float(((labels != model.classes[expected.argmax(1)]) & is_certain).any()))
+    expected = targets.decode(outputs)
+    if targets.link == "identity":
+        mean, scale = targets.scaling.mean, targets.scaling.scale
+        unit = np.maximum(scale, np.abs(expected.reshape(-1, len(mean)) - mean) / FAR).reshape(expected.shape)
+    else:
+        unit = np.maximum(np.abs(expected), np.finfo(float).tiny)
+    return float((np.abs(predictions[0] - expected) / unit).max(initial=0))

@@ -1,12 +1,10 @@
-"""A model from a table: columns and target are understood, a part is held out, the price is found, and all of it is said.
+"""Fit a model to a table: read and split it, search the penalty, score the model on the test rows, and record the facts.
 
-    fit_table("people.csv", target="income") → TableModel;  model.facts: what was used, found, and how good it is
+    fit_table("people.csv", target="income") → TableModel;  model.facts: what was used, and how good the model is
 
-Baselines and search use at most 50,000 rows, fewer where there are many inputs, drawn from the seed; the encoding is learned
-from all training rows (split.py), and the score is that of all rows that were held out. With `seconds` the whole takes
-so long at most, within a tenth: an eighth is the baselines', while a first program is compiled and tried, and what the end
-needs is kept; a time that is too short for a network is refused (pace.py).
-Imports the estimators; commands import it.
+Baselines and search use at most 50,000 rows, fewer where there are many inputs, drawn from the seed; the schema is learned from
+all training rows, and the score is that of all test rows. With `seconds` the whole takes so long at most, within a tenth: an
+eighth of it goes to the baselines, while a first program is compiled and timed (time_limit.py).
 """
 
 import os
@@ -23,28 +21,25 @@ import numpy as np
 
 import meristem
 from meristem.check import check_number, check_size, many, short, unknown
-from meristem.inputs.field import NUMBER
 from meristem.inputs.preprocessor import TooLargeError
+from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
 from meristem.report.scoring import in_words, scored
-from meristem.tables.answers import answers
-from meristem.tables.coding import feature_blocks, features
+from meristem.tables.encoding import feature_blocks, features
 from meristem.tables.evaluation import Evaluation
-from meristem.tables.limit import Limit
-from meristem.tables.model import MEDIAN, TableModel
-from meristem.tables.pace import Trying, paced
-from meristem.tables.reading import tabled
+from meristem.tables.reading import as_table
 from meristem.tables.split import TableSplit
-from meristem.tables.table import Table
-from meristem.tables.target import CLASS
+from meristem.tables.table_columns import Table
+from meristem.tables.table_model import MEDIAN, TableModel
+from meristem.tables.target import CLASS, target_values
+from meristem.tables.time_limit import BackgroundTiming, Limit, fit_into
 
-MOST_ROWS, MOST_NUMBERS = 50_000, 50_000_000  # that are searched with; rows × inputs
-NUMBERS_PER_SECOND, LEAST_USED = 50_000, 1000  # with a limit: what scaling, baselines and a trial go through several times
+MOST_ROWS, MOST_NUMBERS = 50_000, 50_000_000  # of the search; rows × inputs
+NUMBERS_PER_SECOND, LEAST_USED = 50_000, 1000  # with a limit: scaling, baselines and timing pass over them several times
 BODIES = ["tunnel", "budding"]
-BESIDE = 0.125  # of the time: for baselines
-FEW_EPOCHS = 20  # with fewer a network has hardly begun
+BASELINE_SHARE = 0.125  # of the time
+FEW_EPOCHS = 20  # with fewer a network is hardly trained
 LEAST_BYTES, COPIES = 2**21, 8  # of the files of a fit; of a network's numbers in a run: weights, best, last, moments, average
-Say = Callable[[str], None]
 
 
 def fit_table(
@@ -61,14 +56,14 @@ def fit_table(
     verbose: bool = False,
     **options: Any,
 ) -> TableModel:
-    """A model that predicts the column `target` from the others.
+    """Return a model that predicts the column `target` from the others.
 
     table          a frame, a dictionary of lists, or the path of a file (CSV, gzipped CSV, Parquet; "-": standard input)
-    task           "class" or "number"; None: as the data are
+    task           "class" or "number"; None: chosen from the data
     body           "tunnel" or "budding"
-    budget, rule   the most parameters of the model; which price is taken ("min", "1se"): see the CV estimators
+    budget, rule   the most parameters of the model; how the penalty is chosen ("min", "1se"): see the CV estimators
     test           the share of rows that is held out, or a table of its own
-    seconds        a limit on the whole
+    seconds        a time limit for everything
     options        further parameters of the CV estimator
 
     >>> x = np.linspace(0, 1, 60)
@@ -78,20 +73,20 @@ def fit_table(
     ('number', ['constant', 'linear', 'mlp'], True)
     """
     begun = time.monotonic()
-    how = options | {"body": body, "budget": budget, "rule": rule, "seconds": seconds, "random_state": random_state}
-    check_options(test=test, **how)
-    split = TableSplit.of(tabled(table), target=target, task=task, test=test, seed=random_state)
-    return fit_planned(plan_fit(split, verbose=verbose, **how), begun=begun)
+    options |= {"body": body, "budget": budget, "rule": rule, "seconds": seconds, "random_state": random_state}
+    check_options(test=test, **options)
+    split = TableSplit.of(as_table(table), target=target, task=task, test=test, seed=random_state)
+    return fit_planned(plan_fit(split, verbose=verbose, **options), begun=begun)
 
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """A table that was found fit to be learned from, and how: nothing is computed or written before there is one."""
+    """A split table and the search that is to be fitted; all errors of table and options are raised before there is one."""
 
     split: TableSplit
     estimator: Any  # a CV estimator, not fitted
-    search: Any  # what it will do with the rows (estimators/paths.py)
-    X: np.ndarray  # features of the rows that are searched with
+    search: Any  # its search over the rows (estimators/paths.py)
+    X: np.ndarray  # features of the rows of the search
     y: np.ndarray
     body: str
     seconds: float | None
@@ -103,7 +98,7 @@ class FitPlan:
 
     @property
     def n_bytes(self) -> int:
-        """What the files of the fit take, roughly: checkpoints and the model, of networks with their optimizer's memory."""
+        """The approximate size of the files of the fit: checkpoints with the optimizer's state, and the model."""
         numbers = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(self.search.begun_network, eqx.is_array)))
         return LEAST_BYTES + 4 * COPIES * numbers * (len(self.search.folds) + 1)
 
@@ -111,7 +106,7 @@ class FitPlan:
 def plan_fit(
     split: TableSplit, *, body: str, seconds: float | None, random_state: int, verbose: bool = False, **options: Any
 ) -> FitPlan:
-    """Encode the rows and plan the search; ValueError of one line where the table, an option or the budget does not fit."""
+    """Encode the rows and plan the search; raise ValueError where the table, an option or the budget does not fit."""
     estimator = _estimator(body, split.target.task, options | {"random_state": random_state, "verbose": verbose})
     used = _used(split, seconds, random_state)
     X, y = features(split.schema, split.table, used), split.target.values[used]
@@ -119,39 +114,38 @@ def plan_fit(
         search = estimator._planned(X, y)
     except TooLargeError as error:
         name = split.schema.features[error.feature]
-        raise ValueError(
-            f"{split.table.source}: column {short(name)} holds numbers whose squares no float holds; divide it by 1e150."
-        ) from None
+        what = f"{split.table.source}: column {short(name)} holds numbers whose squares no float holds"
+        raise ValueError(f"{what}; divide it by 1e150.") from None
     return FitPlan(split, estimator, search, X, y, body, seconds, random_state)
 
 
 def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
-    """The model of a plan; `begun`: when the time began that is limited, as `time.monotonic` has it."""
-    say: Say = (lambda line: print(line, file=sys.stderr, flush=True)) if plan.verbose else (lambda line: None)
+    """Return the fitted model of a plan; `begun` is when a time limit began, a time of `time.monotonic`."""
+    say: Callable[[str], None] = _print_line if plan.verbose else lambda line: None
     split, estimator, X, y, seconds, seed = plan.split, plan.estimator, plan.X, plan.y, plan.seconds, plan.seed
     schema, target, test_table, test_rows = split.schema, split.target, split.test_table, split.test_rows
     read = time.monotonic()
     for line in split.words():
         say(line)
     labels, places = np.unique(y, return_inverse=True) if target.task == CLASS else (None, y)
-    values = answers(test_table, target.name, target.task, labels)[0]
+    values = target_values(test_table, target.name, target.task, labels)[0]
     limit = None if seconds is None else Limit(seconds, begun)
     scores, predicted, rows, deadline = {}, {}, np.arange(len(y)), None
     with warnings.catch_warnings():  # those of two threads, which set and reset them
-        trying = None if limit is None else Trying(estimator, X, y, limit, seed=seed)
-        share = None if limit is None else BESIDE * max(0.0, limit.end - time.monotonic())
+        timing = None if limit is None else BackgroundTiming(estimator, X, y, limit, seed=seed)
+        share = None if limit is None else BASELINE_SHARE * max(0.0, limit.end - time.monotonic())
         for name, predict, lacks in baselines(target.task, X, places, seconds=share, seed=seed):
             predicted[name] = np.concatenate([predict(block) for block in feature_blocks(schema, test_table, test_rows)])
             scores[name] = scored(target.task, values[test_rows], predicted[name], seed) | ({"lacks": lacks} if lacks else {})
             say(f"{name}: {in_words(scores[name])}{lacks and f', in the time there was ({lacks})'}")
         compared = time.monotonic()
-        if trying is not None and limit is not None:
-            rows, deadline = paced(estimator, X, y, trying.result(), limit, held=len(test_rows), seed=seed)
+        if timing is not None and limit is not None:
+            rows, deadline = fit_into(estimator, X, y, timing.result(), limit, n_test=len(test_rows), seed=seed)
     if limit is None:
         estimator.fit_search(plan.search)
     else:
         estimator.fit(X[rows], y[rows])
-    estimator.callbacks = None  # they have been told, and no file holds them
+    estimator.callbacks = None  # no file holds them
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}
     model = TableModel(schema, estimator, target.name, target.task, facts)
@@ -168,16 +162,20 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         "all": round(time.monotonic() - begun, 3),
     }
     say(f"found: {in_words(facts['score'])}, {facts['n_parameters']:,} parameters")
-    for line in _cut_short(facts, int(estimator.n_iter_), len(y)):
+    for line in _too_short(facts, int(estimator.n_iter_), len(y)):
         say(line)
     return model
 
 
-def _cut_short(facts: dict[str, Any], epochs: int, drawn: int) -> list[str]:
-    """What a limit of time took from the search, if it was much.
+def _print_line(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _too_short(facts: dict[str, Any], epochs: int, drawn: int) -> list[str]:
+    """Return a line where a time limit left too few epochs or rows.
 
     >>> facts = {"seconds": {"limit": 20.0, "ended_the_search": True}, "rows": {"searched_with": 2000}}
-    >>> _cut_short(facts, 3, 8000)
+    >>> _too_short(facts, 3, 8000)
     ['seconds=20 left time for 3 epochs and 2,000 of 8,000 rows: the model is likely poor; give more.']
     """
     limit, rows = facts["seconds"]["limit"], facts["rows"]["searched_with"]
@@ -187,12 +185,7 @@ def _cut_short(facts: dict[str, Any], epochs: int, drawn: int) -> list[str]:
 
 
 def check_options(*, test: Any = 0.2, body: str = BODIES[0], seconds: float | None = None, **options: Any) -> None:
-    """Raise ValueError, of one line, where `fit_table` would because of an option, before it looks at a table.
-
-    >>> check_options(body="tunel")
-    Traceback (most recent call last):
-    ValueError: body='tunel' is not known. Did you mean 'tunnel'? Choose one of: tunnel, budding.
-    """
+    """Raise ValueError where `fit_table` would because of an option, before a table is read."""
     if body not in BODIES:
         raise unknown("body", body, BODIES)
     if seconds is not None:
@@ -207,14 +200,14 @@ def check_options(*, test: Any = 0.2, body: str = BODIES[0], seconds: float | No
 
 
 def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
-    """The CV estimator of a body and a task, not fitted; raises ValueError where it cannot be told so."""
+    """Return the CV estimator of a body and a task, not fitted; raise ValueError where an option does not fit."""
     from meristem import estimators
     from meristem.estimators.parameters import check_parameters
 
     kinds = {name: getattr(estimators, f"{body.capitalize()}{name}CV") for name in ("Classifier", "Regressor")}
     parameters = {name: kind().get_params() for name, kind in kinds.items()}
     for name in options:
-        if not any(name in own for own in parameters.values()):
+        if not any(name in names for names in parameters.values()):
             raise unknown("option", name, sorted(parameters["Classifier"] | parameters["Regressor"]))
     which = "Classifier" if task == CLASS else "Regressor"
     model = kinds[which](**{name: value for name, value in options.items() if name in parameters[which]})
@@ -223,26 +216,26 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
 
 
 def _used(split: TableSplit, seconds: float | None, seed: int) -> np.ndarray:
-    """The rows that are searched with: all to learn from, or as many as can be, drawn from a seed."""
+    """Return the rows of the search: all training rows, or a sample drawn from the seed."""
     numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
     rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
     return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
 def _source(table: Table) -> dict[str, Any]:
-    """Where a table came from."""
+    """Return the facts of where a table came from."""
     return {"table": table.source.strip("'\""), "sha256": table.digest}
 
 
 def _reading(split: TableSplit) -> dict[str, Any]:
-    """How the table was read, so that others can read one like it."""
+    """Return the facts of how the table was read."""
     table, numbers = split.table, [column.name for column in split.schema.fields if column.kind == NUMBER]
     commas = [name for name in numbers if table[name].has_commas]
     return {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas}
 
 
 def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, used: int, body: str) -> dict[str, Any]:
-    """What is known of a model but for its score and its time; made of JSON's values."""
+    """Return the facts of a model but for its score and its time; made of JSON values."""
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
     names = ["penalty", "l2", "dropout", "loss", "error", "n_parameters"]
     return {
@@ -263,7 +256,7 @@ def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, u
         },
         "columns": {column.name: column.why for column in split.schema.fields},
         "dropped": dict(split.schema.dropped),
-        "doubts": split.doubts(),
+        "doubts": split.table_warnings(),
         "inputs": len(split.schema.features),
         "marks_of_missing_values": len(estimator._inputs_.gaps),
         "body": body,

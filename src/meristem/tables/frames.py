@@ -1,15 +1,12 @@
-"""Tables and columns from what lies in memory: frames of pandas, polars and pyarrow, dictionaries of lists and arrays.
+"""Tables and columns from memory: frames of pandas, polars and pyarrow, dictionaries of lists and arrays.
 
-    table_of(frame, known_texts) → Table            column_of("age", values, known_texts) → Column
-
-What pandas marks as missing (NA, NaN, NaT, None) is missing in any type. Numbers and dates go by their type: nullable and
+What pandas marks as missing (NA, NaN, NaT, None) is missing in any type. Numbers and dates are read by their type: nullable and
 PyArrow-backed ones, with or without a time zone, in any unit. Lists and object columns are numbers or booleans where all of
-their values are, else texts, as a CSV file would hold them; categories are what they hold. Frames with `__arrow_c_stream__`
-(polars, pyarrow) are read as a Parquet file is (batches.py). Anything else, such as lists, intervals, periods or complex
-numbers, is a ValueError that names the column and its type. pandas and polars are not imported. reading imports it.
+their values are, else texts as in a CSV file; categories are what they hold. Frames with `__arrow_c_stream__` (polars, pyarrow)
+are read as a Parquet file is. Any other type, such as lists, intervals, periods or complex numbers, is a ValueError that names
+the column and the type. pandas and polars are not imported.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -19,29 +16,22 @@ import numpy as np
 
 from meristem.check import short
 from meristem.tables.arrow import pyarrow_for
-from meristem.tables.batches import add_array, builder_of, columns_of_batches
-from meristem.tables.column import Column
-from meristem.tables.gathering import CodedBlock, Gatherer, TextBlock
 from meristem.tables.scalars import DAY, EXACT
-from meristem.tables.table import KnownTexts, Table, check_names
-from meristem.tables.typed import WANTED, typed_column
+from meristem.tables.table_columns import Column, KnownTexts, Table, check_names, is_unicode
+from meristem.tables.text_column import TextColumnBuilder
+from meristem.tables.typed_column import ALLOWED, ArrowColumnBuilder, columns_of_batches, typed_column
 
 SOURCE = "the frame"
-BLOCK = 8192  # rows whose texts are gathered at a time
+BLOCK = 8192  # rows whose texts are added at a time
 READABLE = (
     *(str, bytes, bool, int, float, Decimal, datetime, date, timedelta, type(None)),
     *(np.bool_, np.integer, np.floating, np.datetime64, np.timedelta64),
 )
-SURROGATE = re.compile("[\ud800-\udfff]")
 GAPS = {"NoneType", "NAType", "NaTType"}
 
 
 def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
-    """Return a frame, or a dictionary of lists, as a table; a Table as it is. Texts of `known_texts` keep their codes.
-
-    >>> table_of({"size": [1.5, 2.5], "color": ["red", None]})["color"].n_missing
-    1
-    """
+    """Return a frame, or a dictionary of lists, as a table; a Table as it is. Texts of `known_texts` keep their codes."""
     if isinstance(frame, Table):
         return frame
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
@@ -57,9 +47,8 @@ def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
         raise _no_table(frame)
     lengths = {column.rows for column in columns.values()}
     if len(lengths) != 1:
-        raise ValueError(
-            f"{SOURCE} has columns of {' and '.join(map(str, sorted(lengths)))} rows; they must be as many in each."
-        )
+        counts = " and ".join(map(str, sorted(lengths)))
+        raise ValueError(f"{SOURCE} has columns of {counts} rows; all columns must have the same number.")
     (rows,) = lengths
     if not rows:
         raise ValueError(f"{SOURCE} has no rows; give some.")
@@ -67,7 +56,7 @@ def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
 
 
 def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) -> Column:
-    """Return the column of an array, a list or a series; raise ValueError where it holds something else than the header says.
+    """Return the column of an array, a list or a series; raise ValueError where its type cannot be learned from.
 
     >>> column_of("size", np.array([1.5, np.nan])).n_missing, column_of("is_red", [True, False]).texts
     (1, ('False', 'True'))
@@ -87,18 +76,18 @@ def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) 
 
 
 def _is_arrow(values: Any) -> bool:
-    """Whether this gives itself as Arrow's, and is not of pandas, which has types that Arrow has not."""
+    """Return whether this exports Arrow data; pandas is excluded, which has types that Arrow has not."""
     is_pandas = hasattr(values, "iloc") or type(values).__module__.partition(".")[0] == "pandas"
     return not is_pandas and (hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"))
 
 
 def _columns_of_arrow(frame: Any, known_texts: KnownTexts | None) -> dict[str, Column]:
-    """Of a frame of Arrow's; a single array is no table."""
+    """Return the columns of a frame that exports Arrow data; a single array is no table."""
     pyarrow = pyarrow_for("frames of Arrow")
     schema = getattr(frame, "schema", None)
-    for name, dtype in schema.items() if isinstance(schema, Mapping) else ():  # of polars
+    for name, dtype in schema.items() if isinstance(schema, Mapping) else ():  # polars
         if str(dtype).startswith(("Object", "Int128", "UInt128")):
-            raise ValueError(f"{SOURCE}: column {name!r} has the type {dtype}; {WANTED}")
+            raise ValueError(f"{SOURCE}: column {name!r} has the type {dtype}; {ALLOWED}")
     try:
         reader = pyarrow.RecordBatchReader.from_stream(frame)
     except (TypeError, pyarrow.ArrowException) as error:
@@ -114,17 +103,17 @@ def _no_table(frame: Any) -> ValueError:
 
 
 def _column_of_arrow(name: str, values: Any, known_texts: Sequence[str] | None) -> Column:
-    """Of Arrow's arrays, a series of polars, or one of pandas that holds such an array."""
-    pyarrow = pyarrow_for("frames of Arrow")
-    array = pyarrow.chunked_array(values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__())
-    builder = builder_of(SOURCE, name, array.type, known_texts)
+    """Return the column of an Arrow array, a series of polars, or a PyArrow-backed series of pandas."""
+    array = getattr(values, "array", values)
+    array = pyarrow_for("frames of Arrow").chunked_array(values if _is_arrow(values) else array.__arrow_array__())
+    builder = ArrowColumnBuilder(SOURCE, name, array.type, known_texts)
     for chunk in array.chunks:
-        add_array(SOURCE, builder, chunk)
+        builder.add(chunk)
     return builder.column()
 
 
 def _column_of_pandas(name: str, values: Any, dtype: Any, known_texts: Sequence[str] | None) -> Column:
-    """Of the types that pandas has beside NumPy's."""
+    """Return the column of a type that pandas has beside those of NumPy."""
     kind = type(dtype).__name__
     if kind == "CategoricalDtype":
         places = np.asarray(getattr(values, "cat", values).codes).astype(np.int64)
@@ -139,48 +128,51 @@ def _column_of_pandas(name: str, values: Any, dtype: Any, known_texts: Sequence[
         missing = np.asarray(values.isna())
         full = values.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
         return typed_column(name, full, missing if missing.any() else None)
-    raise ValueError(f"Column {name!r} has the type {dtype}; {WANTED}.")
+    raise ValueError(f"Column {name!r} has the type {dtype}; {ALLOWED}.")
 
 
 def _column_of_categories(name: str, categories: Any, places: np.ndarray, known_texts: Sequence[str] | None) -> Column:
-    """Of places in an index of categories, −1 where missing."""
-    own = getattr(categories, "dtype", None)
-    if isinstance(own, np.dtype) and own.kind in "biufmM":
+    """Return the column of indices into a list of categories, −1 where missing."""
+    dtype = getattr(categories, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
         values, missing = np.asarray(categories), places < 0
         return typed_column(name, values[np.maximum(places, 0)] if len(values) else np.full(len(places), np.nan), missing)
     objects = np.asarray(categories, dtype=object).tolist()
     _check_types(name, set(map(type, objects)))
     texts = _texts_of(name, objects)
     _check_texts(name, texts)
-    gatherer = Gatherer(name, known_texts)
-    gatherer.add(CodedBlock(texts, places))
-    return gatherer.column()
+    used = np.unique(places[places >= 0])  # categories without a row are left out
+    renumbered = np.full(len(texts) + 1, -1)
+    renumbered[used] = np.arange(len(used))
+    builder = TextColumnBuilder(name, known_texts)
+    builder.add_categories([texts[place] for place in used], renumbered[places])
+    return builder.column()
 
 
 def _column_of_objects(name: str, values: list[Any], known_texts: Sequence[str] | None) -> Column:
-    """Of Python's objects: numbers or booleans where all are, else texts."""
+    """Return the column of Python objects: numbers or booleans where all are, else texts."""
     kinds = set(map(type, values))
     _check_types(name, kinds)
     if not any(issubclass(kind, str | bytes | Decimal) for kind in kinds):
         column = _column_of_numbers(name, values)
         if column is not None:
             return column
-    gatherer, texts = Gatherer(name, known_texts), values if kinds == {str} else _texts_of(name, values)
+    builder, texts = TextColumnBuilder(name, known_texts), values if kinds == {str} else _texts_of(name, values)
     for begin in range(0, len(texts), BLOCK):
         block = texts[begin : begin + BLOCK]
         _check_texts(name, block, begin)
-        gatherer.add(TextBlock(block))
-    return gatherer.column()
+        builder.add(block)
+    return builder.column()
 
 
 def _check_types(name: str, kinds: set[type]) -> None:
     for kind in sorted(kinds, key=lambda kind: kind.__name__):
         if not issubclass(kind, READABLE) and kind.__name__ not in GAPS:
-            raise ValueError(f"Column {name!r} holds values of the type {kind.__name__}; {WANTED}.")
+            raise ValueError(f"Column {name!r} holds values of the type {kind.__name__}; {ALLOWED}.")
 
 
 def _column_of_numbers(name: str, values: list[Any]) -> Column | None:
-    """The column where all values are booleans, or all numbers that an array holds exactly; None of any other."""
+    """Return the column where all values are booleans, or numbers that an array holds exactly; else None."""
     gaps = np.array([type(value).__name__ in GAPS or (isinstance(value, float) and value != value) for value in values], bool)
     present = [value for value, is_gap in zip(values, gaps.tolist(), strict=True) if not is_gap]
     kinds = set(map(type, present))
@@ -209,7 +201,7 @@ def _column_of_numbers(name: str, values: list[Any]) -> Column | None:
 
 
 def _texts_of(name: str, values: list[Any]) -> list[str]:
-    """Values as a CSV file would hold them; bytes are texts where all of them are UTF-8."""
+    """Return values as a CSV file would hold them; bytes must be UTF-8."""
     try:
         return [value if type(value) is str else _text_of(value) for value in values]
     except UnicodeDecodeError as error:
@@ -229,11 +221,7 @@ def _text_of(value: Any) -> str:
 
 
 def _check_texts(name: str, texts: list[str], begin: int = 0) -> None:
-    """Raise ValueError where a text holds half of a character, as bytes do that were decoded with `surrogateescape`."""
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError as error:
-        row, text = next(
-            (row, text) for row, text in enumerate(texts, begin) if any("\ud800" <= char <= "\udfff" for char in text)
-        )
-        raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is no Unicode text; mend it.") from error
+    """Raise ValueError where a text is not Unicode; `begin` is the row of the first."""
+    if not is_unicode("".join(texts)):
+        row, text = next((row, text) for row, text in enumerate(texts, begin) if not is_unicode(text))
+        raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is not Unicode text; correct it.")

@@ -1,33 +1,36 @@
-"""A table from a file, as named columns: CSV, gzipped CSV, Parquet, or `-` for CSV on standard input.
+"""Read a table from a file: CSV, gzipped CSV, Parquet, or `-` for CSV on standard input.
 
-    read_table("people.csv") → Table;  table["age"] → Column
-    tabled(path or frame) → Table;  table_of(frame) → Table, of a frame or a dictionary of lists (frames.py)
+    read_table("people.csv") → Table;  table["age"] → Column;  as_table(path or frame) → Table
 
-What a file is, its first bytes say, not its name: separated.py reads texts, parquet.py the other. A million rows of fifty
-columns take half a gigabyte. What is wrong with it is a ValueError of one line that names the file, the line and the column; so
-is a file that changes while it is read. Encoding and fitting import it.
+The format is recognized by the first bytes, not by the name. A million rows of fifty columns take half a gigabyte. Whatever is
+wrong is a ValueError of one line that names the file, the line and the column; so is a file that changes while it is read.
 """
 
 import gzip
+import hashlib
 import io
+import os
+import stat
 import sys
 import zlib
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from meristem.check import short
+from meristem.check import cut, short
 from meristem.files.atomic_write import PATHS
-from meristem.tables.bytestream import is_utf8
+from meristem.memory import memory
+from meristem.tables.arrow import pyarrow_for
+from meristem.tables.csv_reader import is_utf8, read_csv
 from meristem.tables.frames import table_of as table_of
-from meristem.tables.parquet import read_parquet
-from meristem.tables.separated import read_separated
-from meristem.tables.table import KnownTexts, Table
-from meristem.tables.unchanged import unchanged
+from meristem.tables.table_columns import KnownTexts, Table, check_names
+from meristem.tables.typed_column import columns_of_batches
 
 STDIN, FORBIDDEN = "-", '"\r\n\0'
+PARQUET_ROWS = 8192  # that are read at a time
+UNREADABLE = (ValueError, TypeError, OSError, OverflowError, MemoryError, KeyError)  # what pyarrow raises beside its own errors
 
 
 def read_table(
@@ -37,10 +40,12 @@ def read_table(
     keep: Sequence[str] = (),
     encoding: str | None = None,
 ) -> Table:
-    """Return all of a file; the columns of `known_texts` are read as categories, however many others there are of them.
+    """Return the table of a file.
 
-    `sep`: what separates the columns of a CSV file; None: as its header is. `keep`: columns whose texts are held, too, each
-    a name or several with commas between them. `encoding`: of a CSV file, any that Python has a codec for; None: UTF-8.
+    known_texts    column → categories that keep their codes, however many other texts the column has
+    sep            what separates the columns of a CSV file; None: as its header is
+    keep           columns whose raw texts are held, too; each entry a name, or several with commas
+    encoding       of a CSV file, any that Python has; None: UTF-8
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -49,34 +54,34 @@ def read_table(
     >>> table.rows, table["name"].texts, table["age"].as_numbers().tolist()
     (2, ('Ada', 'Grace'), [36.0, nan])
     """
-    name = "standard input" if str(path) == STDIN else repr(str(path))
+    is_stdin = str(path) == STDIN
+    name = "standard input" if is_stdin else repr(str(path))
     if sep is not None and (len(sep) != 1 or sep in FORBIDDEN):
         raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
     if encoding is not None:
         is_utf8(encoding)  # raises where there is no such encoding
-    if str(path) == STDIN and sys.stdin is None:  # as Python has it where it was closed before it began
-        raise ValueError(
-            f"{name} is closed; give the path of a table in place of '-', or a table there: meristem … - < table.csv"
-        )
+    if is_stdin and sys.stdin is None:  # as Python has it where it was closed before it began
+        remedy = "give the path of a table in place of '-', or a table there: meristem … - < table.csv"
+        raise ValueError(f"{name} is closed; {remedy}")
     with ExitStack() as stack:
         try:
-            if str(path) == STDIN:
+            if is_stdin:
                 stream = sys.stdin.buffer
             else:
-                stream = stack.enter_context(_opened(path))
-                stack.enter_context(unchanged(stream, name))
+                stream = stack.enter_context(_open(path))
+                stack.enter_context(refuse_changes(stream, name))
             stream = cast(io.BufferedReader, stream if hasattr(stream, "peek") else io.BufferedReader(cast(Any, stream)))
             head = stream.peek(16)[:16]
             if head[:4] == b"PAR1":
-                if str(path) == STDIN:
+                if is_stdin:
                     raise ValueError(f"{name} is a Parquet file, which cannot be read from there; give its path.")
-                return read_parquet(stream, name, known_texts, keep)
+                return _read_parquet(stream, name, known_texts, keep)
             is_packed = head[:2] == b"\x1f\x8b"
             if is_packed:
                 stream = io.BufferedReader(cast(Any, stack.enter_context(gzip.GzipFile(fileobj=stream))))
                 head = stream.peek(16)[:16]
             _check_head(name, head, encoding)
-            table = read_separated(stream, name, known_texts, sep, keep, encoding)
+            table = read_csv(stream, name, known_texts, sep, keep, encoding)
             return replace(table, format="csv.gz") if is_packed else table
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{name} is damaged: it cannot be unpacked ({error}); use a copy.") from error
@@ -86,14 +91,14 @@ def read_table(
             raise ValueError(f"{name} cannot be read ({error.strerror or error}).") from error
 
 
-def tabled(source: Any, known_texts: KnownTexts | None = None, sep: str | None = None, encoding: str | None = None) -> Table:
+def as_table(source: Any, known_texts: KnownTexts | None = None, sep: str | None = None, encoding: str | None = None) -> Table:
     """Return the table of a path or a frame; texts of `known_texts` keep their codes."""
     if isinstance(source, str | Path):
         return read_table(source, known_texts, sep, encoding=encoding)
     return table_of(source, known_texts)
 
 
-def _opened(path: PATHS) -> BinaryIO:
+def _open(path: PATHS) -> BinaryIO:
     place = Path(path)
     if not place.exists():
         raise ValueError(f"{str(path)!r} does not exist; check the path.")
@@ -103,7 +108,7 @@ def _opened(path: PATHS) -> BinaryIO:
 
 
 def _check_head(name: str, head: bytes, encoding: str | None) -> None:
-    """Raise ValueError where the first bytes are those of something else than a text."""
+    """Raise ValueError where the first bytes are not those of a text."""
     if not head:
         raise ValueError(f"{name} is empty; give a table with a header and rows.")
     if head[8:9] == b"{" and b"\0" in head[:8]:
@@ -112,3 +117,61 @@ def _check_head(name: str, head: bytes, encoding: str | None) -> None:
         raise ValueError(f"{name} is a zip archive or a workbook; save the table as CSV.")
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") and encoding is None:
         raise ValueError(f"{name} is encoded in UTF-16; give --encoding utf-16, or save it as UTF-8.")
+
+
+@contextmanager
+def refuse_changes(file: BinaryIO, name: str) -> Iterator[None]:
+    """Raise ValueError where a file has changed at the end of the block, or was not read to its end.
+
+    Pipes and devices are not checked: they have no size.
+    """
+    before = os.fstat(file.fileno())
+    changed = ValueError(f"{name} changed while it was read; wait until it is written, or give a copy.")
+
+    def has_changed() -> bool:
+        now = os.fstat(file.fileno())
+        return (before.st_size, before.st_mtime_ns) != (now.st_size, now.st_mtime_ns)
+
+    is_plain = stat.S_ISREG(before.st_mode)
+    try:
+        yield
+    except Exception as error:
+        if is_plain and has_changed():
+            raise changed from error
+        raise
+    if is_plain and (file.tell() != before.st_size or has_changed()):
+        raise changed
+
+
+def _read_parquet(stream: BinaryIO, name: str, known_texts: KnownTexts | None, keep: Sequence[str]) -> Table:
+    """Return the table of an open Parquet file, which is left at its end; it is read once for the digest and once for rows."""
+    pyarrow, digest, n_bytes = pyarrow_for("Parquet files"), hashlib.sha256(), 0
+    while data := stream.read(2**20):
+        digest.update(data)
+        n_bytes += len(data)
+    stream.seek(0)
+    try:
+        with pyarrow.parquet.ParquetFile(stream) as file:
+            names, rows = [str(field) for field in file.schema_arrow.names], int(file.metadata.num_rows)
+            check_names(name, names)
+            if not rows:
+                raise ValueError(f"{name} has columns and no rows; give some.")
+            _check_memory(name, rows, len(names))
+            columns, texts = columns_of_batches(file.schema_arrow, file.iter_batches(PARQUET_ROWS), name, known_texts, keep)
+            if {column.rows for column in columns.values()} != {rows}:
+                raise ValueError("columns of other lengths than it says")
+    except (*UNREADABLE, pyarrow.ArrowException) as error:
+        if type(error) is ValueError and (name in str(error) or str(error).startswith("keep=")):
+            raise
+        why = cut((str(error).splitlines() or [type(error).__name__])[0], 100)
+        raise ValueError(f"{name} is a Parquet file that cannot be read ({why}); use a copy.") from error
+    stream.seek(n_bytes)
+    return Table(columns, rows, name, digest.hexdigest(), texts, format="parquet")
+
+
+def _check_memory(name: str, rows: int, columns: int) -> None:
+    """Raise ValueError where a table is larger than memory: a few bytes of Parquet can stand for any number of rows."""
+    available, needed = memory(), 8 * rows * columns
+    if available is not None and needed > available:
+        what = f"{rows:,} rows of {columns:,} columns need {needed / 1e9:,.0f} GB of memory, of {available / 1e9:,.0f} GB"
+        raise ValueError(f"{name}: {what}; give fewer.")

@@ -1,11 +1,9 @@
-"""What of a table is used for what: its target, the rows to learn from and those held out, and the schema of its columns.
+"""Split a table into training and test rows, with its target and the schema of its columns, before anything is computed.
 
-    TableSplit.of(table, target="price", task=None, test=0.2, seed=0) → TableSplit;  .words() → what there is to say of it
+    TableSplit.of(table, target="price", task=None, test=0.2, seed=0) → TableSplit;  .words() → lines for the user
 
-Rows without a target are left out. Of the rest `test` is a share that is held out, or a table of its own, which is read by the
-schema: categories keep their codes whatever else it holds. Of classes as much of each is held out; a row that is alone of its
-class is learned from. What is wrong with a table is found here, before anything is computed or written. Imports learning, the
-target and written; fitting and commands import it.
+Rows without a target are left out. `test` is the share of the rest that is held out, or a table of its own. Classes are
+stratified; the only row of a class is a training row. Errors in a table are raised here.
 """
 
 from dataclasses import dataclass, field
@@ -14,23 +12,20 @@ from typing import Any, Self
 import numpy as np
 
 from meristem.check import cut, short
-from meristem.inputs.field import CATEGORY, NUMBER
-from meristem.inputs.schema import Schema, inputs_in_words
-from meristem.tables.answers import check_test_target
-from meristem.tables.coding import column_values, differences
-from meristem.tables.learning import learn_schema
-from meristem.tables.reading import tabled
+from meristem.inputs.schema import CATEGORY, NUMBER, Schema, inputs_in_words
+from meristem.tables.column_kinds import misread_as
+from meristem.tables.encoding import column_values, differences, learn_schema
+from meristem.tables.reading import as_table
 from meristem.tables.scalars import number_of
-from meristem.tables.table import Table
-from meristem.tables.target import CLASS, MOST_NAMED, Target
-from meristem.tables.written import mistaken_of
+from meristem.tables.table_columns import Table
+from meristem.tables.target import CLASS, MOST_NAMED, Target, check_test_target
 
-LEAST_ROWS = 10  # on each side of a split
+LEAST_ROWS = 10  # with a target
 
 
 @dataclass(frozen=True, eq=False)
 class TableSplit:
-    """A table, and what it is used for."""
+    """A table with its target, its training and test rows, and its schema."""
 
     table: Table
     target: Target
@@ -50,22 +45,22 @@ class TableSplit:
         seed: int = 0,
         reading: dict[str, Any] | None = None,
     ) -> Self:
-        """See the module's header; `reading` are options of `read_table` for a test file. Raises ValueError of one line.
+        """Return the split of a table; `reading` are options of `read_table` for a test file. Raises ValueError of one line.
 
-        >>> from meristem.tables.reading import table_of
+        >>> from meristem.tables.frames import table_of
         >>> table = table_of({"x": np.arange(20), "side": ["left"] * 10 + ["right"] * 10})
         >>> TableSplit.of(table, target="side").words()[0]
         'the frame: 20 rows; 16 to learn from, 4 held out'
         """
         column = Target.of(table, target, task)
         if isinstance(test, bool) or not isinstance(test, int | float | np.number):
-            schema = learn_schema(table, column.rows, without=[target])
-            labels = np.unique(column.values[column.rows]) if column.task == CLASS else None
+            schema, labels = learn_schema(table, column.rows, without=[target]), column.classes
             classes = {} if labels is None else {target: [str(label) for label in labels.tolist()]}
-            other = tabled(test, schema.texts | classes, **reading or {})
-            return cls(table, column, column.rows, other, check_test_target(other, target, column.task, labels), schema)
-        train, held_out = split_rows(table, column, float(test), seed)
-        return cls(table, column, train, table, held_out, learn_schema(table, train, without=[target]))
+            test_table = as_table(test, schema.texts | classes, **reading or {})
+            test_rows = check_test_target(test_table, target, column.task, labels)
+            return cls(table, column, column.rows, test_table, test_rows, schema)
+        train_rows, test_rows = split_rows(table, column, float(test), seed)
+        return cls(table, column, train_rows, table, test_rows, learn_schema(table, train_rows, without=[target]))
 
     @property
     def has_test_table(self) -> bool:
@@ -74,56 +69,80 @@ class TableSplit:
 
     @property
     def n_gaps(self) -> int:
-        """How many inputs the estimator will add, that tell of gaps: one for each number or date that is missing in a row."""
+        """How many indicators of gaps the estimator will add: one for each number or date with a missing training row."""
         values = zip(self.schema.fields, column_values(self.schema, self.table, self.train_rows), strict=True)
         return sum(bool(np.isnan(value).any()) for column, value in values if column.kind != CATEGORY)
 
     def words(self) -> list[str]:
-        """What was understood of a table, for a person."""
+        """Return lines for the user: rows, target, columns, what was dropped, and warnings."""
         target, table = self.target, self.table
         without = f", {target.n_dropped:,} without a target are dropped" if target.n_dropped else ""
         kinds = [column.kind for column in self.schema.fields]
-        seen = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        columns = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         offer = " (--task number, or task='number', to predict it as a number)" * target.why.endswith("different whole numbers")
         n_test = f"{len(self.test_rows):,}"
         tested = f"{n_test} of {self.test_table.source} to test on" if self.has_test_table else f"{n_test} held out"
         return [
             f"{table.source}: {table.rows:,} rows{without}; {len(self.train_rows):,} to learn from, {tested}",
             f"target {target.name!r}: {target.why}{offer}",
-            f"columns: {seen}; {inputs_in_words(len(self.schema.features), self.n_gaps)}",
+            f"columns: {columns}; {inputs_in_words(len(self.schema.features), self.n_gaps)}",
             *(f"dropped column {name!r}: {why}" for name, why in self.schema.dropped),
-            *self._commas(),
+            *self._decimal_commas(),
             *(f"{self.test_table.source}: {line}" for line in self.test_differences()),
-            *(f"doubtful: {line}" for line in self.doubts()),
+            *(f"warning: {line}" for line in self.table_warnings()),
         ]
 
     def test_differences(self) -> list[str]:
-        """What of a test table is unlike the table that is learned from: unseen categories, columns that are not there."""
+        """Return how a test table differs from the training table: unseen categories, absent columns."""
         return differences(self.schema, self.test_table) if self.has_test_table else []
 
-    def _commas(self) -> list[str]:
-        """Columns whose numbers are written with decimal commas."""
-        used = [self.target.name, *(column.name for column in self.schema.fields if column.kind == NUMBER)]
-        names = [name for name in self.table.columns if name in used and self.table[name].has_commas]
-        return [f"decimal commas are read as points in {cut(', '.join(map(repr, names)), MOST_NAMED)}"] if names else []
+    def table_warnings(self) -> list[str]:
+        """Return what is likely a mistake in the table, though it can be learned from; a line each.
 
-    def doubts(self) -> list[str]:
-        """What of a table is likely a mistake, though it can be learned from; a line each.
-
-        >>> from meristem.tables.reading import table_of
+        >>> from meristem.tables.frames import table_of
         >>> table = table_of({"5.1": np.arange(20) % 7, "rich": ["Yes"] * 10 + ["yes"] * 5 + ["no"] * 4 + ["?!"]})
-        >>> for line in TableSplit.of(table, target="rich").doubts():
+        >>> for line in TableSplit.of(table, target="rich").table_warnings():
         ...     print(line)
         classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two
         class '?!' has one row: nothing can be learned of it
         """
-        lines = []
-        numbers = [name for name in self.table.columns if not np.isnan(number_of(name))]
-        if 2 * len(numbers) > len(self.table.columns):
+        lines, names = [], list(self.table.columns)
+        numbers = [name for name in names if not np.isnan(number_of(name))]
+        if 2 * len(numbers) > len(names):
             lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
-        lines += self._mistaken() + self._counting()
+        return lines + self._misread_columns() + self._row_counters() + self._class_warnings()
+
+    def _decimal_commas(self) -> list[str]:
+        names = [self.target.name, *(column.name for column in self.schema.fields if column.kind == NUMBER)]
+        commas = [name for name in self.table.columns if name in names and self.table[name].has_commas]
+        return [f"decimal commas are read as points in {cut(', '.join(map(repr, commas)), MOST_NAMED)}"] if commas else []
+
+    def _misread_columns(self) -> list[str]:
+        """Report columns that look like numbers or dates and are read as texts."""
+        read_as = {name: "dropped" for name, _ in self.schema.dropped}
+        read_as |= {column.name: "read as categories" for column in self.schema.fields if column.kind == CATEGORY}
+        read_as |= {self.target.name: "read as classes"} if self.target.task == CLASS else {}
+        lines = []
+        for name in [name for name in self.table.columns if name in read_as]:
+            if (misread := misread_as(self.table[name])) is not None:
+                lines.append(f"column {short(name)} {misread.words()}: it is {read_as[name]}; {misread.remedy}")
+        return lines
+
+    def _row_counters(self) -> list[str]:
+        """Report columns that count the rows one by one: an index, or an order."""
+        lines = []
+        for name in [column.name for column in self.schema.fields if column.kind == NUMBER]:
+            values = self.table[name].as_numbers()
+            if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):
+                what = f"column {short(name)} counts the rows, from {values[0]:.0f} on"
+                lines.append(f"{what}: if it is only an index, remove it from the table")
+        return lines
+
+    def _class_warnings(self) -> list[str]:
+        """Report classes that differ in case or spaces alone, and classes of one row."""
         if self.target.task != CLASS:
-            return lines
+            return []
+        lines: list[str] = []
         labels, counts = np.unique(self.target.values[self.target.rows], return_counts=True)
         alike: dict[str, list[str]] = {}
         for label in labels.tolist():
@@ -137,53 +156,33 @@ class TableSplit:
             lines.append(f"{len(once):,} classes have one row each, such as {once[0]!r}: nothing can be learned of them")
         return lines
 
-    def _mistaken(self) -> list[str]:
-        """Columns that look like numbers or dates and are read as texts."""
-        found = {name: "dropped" for name, _ in self.schema.dropped}
-        found |= {column.name: "read as categories" for column in self.schema.fields if column.kind == CATEGORY}
-        found |= {self.target.name: "read as classes"} if self.target.task == CLASS else {}
-        lines = []
-        for name in [name for name in self.table.columns if name in found]:
-            if (mistaken := mistaken_of(self.table[name])) is not None:
-                lines.append(f"column {short(name)} {mistaken.words()}: it is {found[name]}; {mistaken.remedy}")
-        return lines
-
-    def _counting(self) -> list[str]:
-        """Numbers that count the rows, one by one: they are names of rows, or their order."""
-        lines = []
-        for name in [column.name for column in self.schema.fields if column.kind == NUMBER]:
-            values = self.table[name].as_numbers()
-            if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):
-                count = f"column {short(name)} counts the rows, from {values[0]:.0f} on"
-                lines.append(f"{count}: if it is but their number, remove it from the table")
-        return lines
-
 
 def split_rows(table: Table, target: Target, test: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to learn from and those held out, ascending."""
+    """Return training and test rows, ascending."""
     from sklearn.model_selection import train_test_split
 
-    n = len(target.rows)
-    if round(n * float(test)) < 2 or n < LEAST_ROWS:
+    n, rows = len(target.rows), target.rows
+    n_test = round(n * test)
+    if n_test < 2 or n < LEAST_ROWS:
         raise ValueError(f"{table.source} has {n} rows with a target, of which test={test} holds out too few; give more rows.")
-    n_held, alone, rows, strata = round(n * float(test)), target.rows[:0], target.rows, None
+    alone, strata = rows[:0], None
     if target.task == CLASS:
         _, place, counts = np.unique(target.values[rows], return_inverse=True, return_counts=True)
         is_alone, n_classes = counts[place] == 1, int((counts > 1).sum())
-        if n_classes <= min(n_held, n - int(is_alone.sum()) - n_held):
+        if n_classes <= min(n_test, n - int(is_alone.sum()) - n_test):
             alone, rows, strata = rows[is_alone], rows[~is_alone], target.values[rows[~is_alone]]
-    train, rest = train_test_split(rows, test_size=n_held, random_state=seed, stratify=strata)
+    train, rest = train_test_split(rows, test_size=n_test, random_state=seed, stratify=strata)
     train = np.concatenate([train, alone])
     if target.task == CLASS and len(np.unique(target.values[train])) < 2:
         raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
     return np.sort(train), np.sort(rest)
 
 
-def held_out_again(facts: dict[str, Any], target: str, task: str, table: Table) -> np.ndarray | None:
-    """The rows of the file that a model with these facts was made from which were held out then; None of any other table."""
+def original_test_rows(facts: dict[str, Any], target: str, task: str, table: Table) -> np.ndarray | None:
+    """Return the rows that were held out when a model with these facts was made from this file; None for any other table."""
     counts = facts["rows"]
     is_same = table.digest is not None and table.digest == facts.get("table_sha256") and table.rows == counts["all"]
-    if not is_same or counts["train"] + counts["test"] + counts["without_target"] != counts["all"]:  # it was tested on another
+    if not is_same or counts["train"] + counts["test"] + counts["without_target"] != counts["all"]:  # it had a test table
         return None
     column = Target.of(table, target, task)
     return split_rows(table, column, counts["test"] / len(column.rows), int(facts["seed"]))[1]

@@ -1,11 +1,10 @@
-"""What of a table is to be predicted: a class or a number, in the table's own labels.
+"""The column to be predicted: a class or a number for each row, in the table's own labels.
 
     Target.of(table, "species", None) → task "class", values ['setosa', …], the rows that have one, and why
 
-Texts are classes. Numbers are classes where there are two of them, or few whole ones (at most 20, ten rows each on average);
-else numbers. `task` says otherwise. Labels stay as the table has them: whole numbers, booleans and texts of frames; of files
-texts, or numbers where every text is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
-Imports column, kinds and written.
+Texts are classes. Numbers are classes where there are two different ones, or few whole ones (at most 20, with ten rows each on
+average); else numbers. `task` overrides it. Labels stay as the table has them: integers, booleans and texts of frames; of files
+texts, or integers where each is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
 """
 
 from dataclasses import dataclass, field
@@ -13,20 +12,21 @@ from typing import Self
 
 import numpy as np
 
-from meristem.check import short, unknown
-from meristem.inputs.field import DATE, MISSING, MOST_TEXTS, NUMBER
-from meristem.tables.column import Column
-from meristem.tables.kinds import kind_of
-from meristem.tables.table import Table
-from meristem.tables.written import Mistaken, mistaken_of
+from meristem.check import many, short, unknown
+from meristem.inputs.schema import DATE, MISSING, MOST_TEXTS, NUMBER
+from meristem.tables.column_kinds import kind_of, misread_as
+from meristem.tables.scalars import is_canonical
+from meristem.tables.table_columns import Column, Table
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]
 LARGEST = 1e150
 MOST_WHOLE, ROWS_EACH = 20, 10  # different whole numbers that are classes, and rows of each on average
-MOST_SHARE = 0.5  # classes beside rows: with more, nearly every row is a class of its own
-MARKS = "|, ;\t:"  # what may separate columns
+MOST_SHARE = 0.5  # classes per row: with more, nearly every row is a class of its own
+SEPARATORS = "|, ;\t:"
 MOST_NAMED = 300  # characters of names of columns
+LEAST_TEST_ROWS = 2
+AS_REQUESTED = "as requested"
 DAYS = "make numbers of them first, such as days from a day"
 
 
@@ -44,96 +44,97 @@ class Target:
     def n_dropped(self) -> int:
         return len(self.values) - len(self.rows)
 
+    @property
+    def classes(self) -> np.ndarray | None:
+        """The different labels, ascending; None of numbers."""
+        return np.unique(self.values[self.rows]) if self.task == CLASS else None
+
     @classmethod
     def of(cls, table: Table, name: str, task: str | None) -> Self:
-        """See the module's header; raises ValueError where there is nothing to predict.
+        """Return the target in a column; raise ValueError where there is nothing to predict.
 
-        >>> from meristem.tables.reading import table_of
+        >>> from meristem.tables.frames import table_of
         >>> Target.of(table_of({"size": [1, 2, 3], "color": ["red", "blue", None]}), "color", None).why
         '2 classes: it holds texts'
         """
         if task not in (None, *TASKS):
             raise unknown("task", task, TASKS)
         if name not in table:
-            raise _not_there(table, name)
-        column = table[name]
+            raise _no_such_column(table, name)
+        column, where = table[name], f"{table.source}: column {name!r}"
         if column.n_missing == column.rows:
-            raise ValueError(f"{table.source}: column {name!r} is missing in every row; choose another target.")
+            raise ValueError(f"{where} is missing in every row; choose another target.")
         if kind_of(column).kind == DATE:
-            raise ValueError(f"{table.source}: column {name!r} holds dates; {DAYS}.")
-        return cls(name, *_read(table.source, column, task))
+            raise ValueError(f"{where} holds dates; {DAYS}.")
+        numbers, is_numeric = column.as_numbers(), _is_numeric(column)
+        if not is_numeric:
+            _check_texts(column, where, task)
+        codes = column.codes if column.codes is not None else np.zeros(0)
+        rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(codes != MISSING)
+        exact = column.exact if column.codes is None else None  # beyond 2**53, too
+        values = (numbers if exact is None else exact) if is_numeric else codes
+        different = np.unique(values[rows])
+        n_different = max(len(different), _n_exact(column, rows))
+        if n_different < 2:
+            value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
+            raise ValueError(f"{where} is {value} in every row that has one; there is nothing to predict.")
+        why = AS_REQUESTED
+        if task is None:
+            task, why = _task_of(different, n_different, len(rows)) if is_numeric else (CLASS, "it holds texts")
+        if task == NUMBER:
+            if abs(largest := max(different[[0, -1]].astype(float), key=abs)) > LARGEST:
+                raise ValueError(f"{where} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
+            return cls(name, task, "numbers" if why == NUMBER else f"numbers, {why}", numbers, rows)
+        if is_numeric and len(different) > MOST_TEXTS:
+            raise ValueError(f"{where} holds {len(different):,} different numbers; task='number' predicts them.")
+        labels = _labels(column)
+        n = len(np.unique(labels[rows]))
+        if n > max(MOST_WHOLE, MOST_SHARE * len(rows)):
+            what = f"has {n:,} different values in {len(rows):,} rows: no classes to learn"
+            instead = f"{what}; --task number, or task='number', if it is a quantity" if is_numeric else _remedy(column, what)
+            raise ValueError(f"target {name!r} {instead}.")
+        return cls(name, task, f"{n} classes{', ' if why == AS_REQUESTED else ': '}{why}", labels, rows)
 
 
-def _read(source: str, column: Column, task: str | None) -> tuple[str, str, np.ndarray, np.ndarray]:
-    """The task, why, the values, and the rows that have one."""
-    numbers, is_numeric, name = column.as_numbers(), kind_of(column).kind == NUMBER or _all_numbers(column), column.name
-    if task == NUMBER and not is_numeric:
-        if (mistaken := mistaken_of(column)) is not None:
-            raise ValueError(f"task={task!r}: column {name!r} {mistaken.words()}; {_remedy(mistaken)}.")
-        such = short(column.example or column.texts[0])
-        raise ValueError(f"task={task!r}, but column {name!r} holds texts, such as {such}; leave task out for classes.")
-    if not is_numeric and column.codes is None:
-        raise ValueError(f"{source}: column {name!r} {_no_classes(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
-    rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(_codes(column) != MISSING)
-    whole = column.own if is_numeric and column.codes is None and column.own is not None else numbers  # exact beyond 2**53, too
-    different = np.unique(whole[rows]) if is_numeric else np.unique(_codes(column)[rows])
-    n_different = max(len(different), _n_exact(column, rows))
-    if n_different < 2:
-        value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
-        raise ValueError(f"{source}: column {name!r} is {value} in every row that has one; there is nothing to predict.")
-    if task is None and is_numeric:
-        task, why = _task_of(different, n_different, len(rows))
-    elif task is None:
-        task, why = CLASS, "it holds texts"
-    else:
-        why = "as was asked for"
+def _check_texts(column: Column, where: str, task: str | None) -> None:
+    """Raise ValueError where a column of texts is no target: a number is requested, or there are too many texts."""
     if task == NUMBER:
-        if abs(largest := max(different[[0, -1]].astype(float), key=abs)) > LARGEST:
-            raise ValueError(f"{source}: column {name!r} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
-        return task, "numbers" if why == NUMBER else f"numbers, {why}", numbers, rows
-    if is_numeric and len(different) > MOST_TEXTS:
-        raise ValueError(f"{source}: column {name!r} holds {len(different):,} different numbers; task='number' predicts them.")
-    mark = ", " if why == "as was asked for" else ": "
-    labels = _labels(column)
-    n = len(np.unique(labels[rows]))
-    if n > max(MOST_WHOLE, MOST_SHARE * len(rows)):
-        much = f"has {n:,} different values in {len(rows):,} rows: no classes to learn"
-        instead = f"{much}; --task number, or task='number', if it is a quantity" if is_numeric else _no_classes(column, much)
-        raise ValueError(f"target {name!r} {instead}.")
-    return task, f"{n} classes{mark}{why}", labels, rows
+        such = short(column.example or column.texts[0])
+        texts = f"holds texts, such as {such}; leave task out for classes"
+        if (misread := misread_as(column)) is None:
+            raise ValueError(f"task={task!r}, but column {column.name!r} {texts}.")
+        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, misread.words())}.")
+    if column.codes is None:
+        raise ValueError(f"{where} {_remedy(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
 
 
-def _no_classes(column: Column, why: str) -> str:
-    """Why a column of texts has no classes, and what to do: it may be one of numbers that are written in another way."""
-    mistaken = mistaken_of(column)
-    return f"{why}; choose another target" if mistaken is None else f"{mistaken.words()}; {_remedy(mistaken)}"
+def _remedy(column: Column, why: str) -> str:
+    """Return why a column of texts cannot be predicted, and what to do: it may hold numbers in another notation."""
+    misread = misread_as(column)
+    if misread is None:
+        return f"{why}; choose another target"
+    return f"{misread.words()}; {misread.remedy if misread.kind == NUMBER else DAYS}"
 
 
-def _remedy(mistaken: Mistaken) -> str:
-    return mistaken.remedy if mistaken.kind == NUMBER else DAYS
-
-
-def _not_there(table: Table, name: str) -> ValueError:
-    """What is wrong where a table has no such column: a single one that holds a mark may be many, with another separator."""
+def _no_such_column(table: Table, name: str) -> ValueError:
+    """Return the error of a target that is no column; a single column with a separator in its name may be several."""
     if len(table.columns) == 1:
         (only,) = table.columns
-        mark = max(MARKS, key=only.count)
-        if mark in only:
-            return ValueError(
-                f"target={short(name)} is not known: {table.source} has one column, {short(only)}; if {mark!r} separates its "
-                f"columns, give --sep {mark!r}."
-            )
+        sep = max(SEPARATORS, key=only.count)
+        if sep in only:
+            what = f"target={short(name)} is not known: {table.source} has one column, {short(only)}"
+            return ValueError(f"{what}; if {sep!r} separates its columns, give --sep {sep!r}.")
     return unknown("target", name, list(table.columns), most=MOST_NAMED)
 
 
 def _n_exact(column: Column, rows: np.ndarray) -> int:
-    """How many different whole numbers there are; a float cannot tell 2**53 and the next one apart."""
-    exact = column.own if column.own is not None else column.codes
+    """Return how many different integers or texts there are; float64 merges integers beyond 2**53."""
+    exact = column.exact if column.exact is not None else column.codes
     return 0 if exact is None else len(np.unique(exact[rows]))
 
 
 def _task_of(different: np.ndarray, n_different: int, rows: int) -> tuple[str, str]:
-    """Of numbers, of which floats tell `different` apart."""
+    """Return task and reason of a column of numbers."""
     if n_different == 2:
         return CLASS, "it holds 2 different numbers"
     is_few = len(different) <= min(MOST_WHOLE, rows // ROWS_EACH)
@@ -142,20 +143,16 @@ def _task_of(different: np.ndarray, n_different: int, rows: int) -> tuple[str, s
     return NUMBER, NUMBER
 
 
-def _all_numbers(column: Column) -> bool:
-    """Also where all rows are alike, of which kinds say nothing."""
-    return int((~np.isnan(column.as_numbers())).sum()) == column.rows - column.n_missing
-
-
-def _codes(column: Column) -> np.ndarray:
-    assert column.codes is not None
-    return column.codes
+def _is_numeric(column: Column) -> bool:
+    """Return whether a column holds numbers; one that is constant has no kind."""
+    n_numbers = int((~np.isnan(column.as_numbers())).sum())
+    return kind_of(column).kind == NUMBER or n_numbers == column.rows - column.n_missing
 
 
 def _labels(column: Column) -> np.ndarray:
-    """As the table has them; what stands where there is none does not matter. Numbers that no integer holds are texts."""
-    if column.own is not None:
-        return column.own
+    """Return the label of each row, anything where it is missing; numbers that no integer holds are texts."""
+    if column.exact is not None:
+        return column.exact
     if column.codes is None:
         numbers = np.nan_to_num(column.as_numbers())
         if (numbers == np.round(numbers)).all() and (np.abs(numbers) < 2**63).all():
@@ -164,18 +161,51 @@ def _labels(column: Column) -> np.ndarray:
     if any("\0" in text for text in column.texts):
         raise ValueError(f"target {column.name!r} has a class with a NUL character, which labels cannot hold; rename it.")
     labels = np.array(column.texts)
-    if all(len(text) <= 18 and _is_written_as(int, text) for text in column.texts):
+    if all(len(text) <= 18 and is_canonical(text, int) for text in column.texts):
         labels = np.array([int(text) for text in column.texts])
     return labels[np.maximum(column.codes, 0)]
 
 
-def _is_written_as(kind: type, text: str) -> bool:
-    """Whether this is how Python writes such a number: then it can be written again as it was.
+def target_values(table: Table, name: str, task: str, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the target of each row of a table, and the rows that have one; raise ValueError where none does.
 
-    >>> [_is_written_as(int, text) for text in ("7", "07", "7.0", "seven")]
-    [True, False, False, False]
+    A class is its index among `classes`, UNSEEN or MISSING; a number is NaN where it is missing.
     """
-    try:
-        return repr(kind(text)) == text
-    except ValueError:
-        return False
+    if name not in table:
+        raise ValueError(f"{table.source} has no column {name!r}, which was to be predicted; give a table that has.")
+    if task == CLASS:
+        values = table[name].as_codes([str(label) for label in ([] if classes is None else classes.tolist())])
+        rows = np.flatnonzero(values != MISSING)
+    else:
+        values = table[name].as_numbers()
+        rows = np.flatnonzero(~np.isnan(values))
+    if not len(rows):
+        raise ValueError(f"{table.source}: column {name!r} is missing in every row; there is nothing to compare with.")
+    return values, rows
+
+
+def check_test_target(table: Table, name: str, task: str, classes: np.ndarray | None = None) -> np.ndarray:
+    """Return the rows of a test table that have a target; raise ValueError where some cannot be compared."""
+    source = f"test: {table.source}"
+    if name not in table:
+        raise ValueError(f"{source} has no column {name!r}; the target must be in it, too.")
+    column, where = table[name], f"{source}: column {name!r}"
+    if column.n_missing == column.rows:
+        raise ValueError(f"{where} is missing in every row.")
+    values, rows = target_values(table, name, CLASS, classes)
+    if len(rows) < LEAST_TEST_ROWS:
+        raise ValueError(f"{source} has {many(len(rows), 'row')} with a target; give at least {LEAST_TEST_ROWS}.")
+    if task == CLASS:
+        if classes is not None and not (values[rows] >= 0).any():
+            such = ", ".join(repr(str(label)) for label in classes[:3].tolist())
+            raise ValueError(f"{source}: no row of column {name!r} is of a class that is learned, such as {such}.")
+        return rows
+    numbers = column.as_numbers()
+    if (largest := np.nanmax(np.abs(numbers), initial=0)) > LARGEST:
+        raise ValueError(f"{where} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
+    if len(stray := rows[np.isnan(numbers[rows])]):
+        text = column.texts[column.codes[stray[0]]] if column.codes is not None else column.example
+        others = f" (and {many(len(stray) - 1, 'more row')})" if len(stray) > 1 else ""
+        what = f"holds {short(text)} in row {stray[0] + 1}{others}, which is no number"
+        raise ValueError(f"{where} {what}; correct it, or leave the cell empty.")
+    return rows

@@ -1,10 +1,6 @@
-"""A table's model: what it reads and the estimator that found its price, as one thing that takes frames.
+"""The model of a table: the schema of its columns and a fitted estimator, as one object that takes frames.
 
-    model.predict(frame)  model.predict_proba(frame)  model.score(frame)  model.doubts(frame)
-    model.save(path)  model.to_onnx(path)  model.to_torch(), of model.codes(frame)  model.report(path)
-
-A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not know are ignored; what of the
-others is unlike those it was made from, `doubts` says. Imports coding and report; fitting, table_file and commands import it.
+A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not have are ignored.
 """
 
 import json
@@ -21,22 +17,22 @@ from meristem.estimators.repr import size_card
 from meristem.files import save
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
-from meristem.inputs.field import CATEGORY
+from meristem.inputs.schema import CATEGORY
 from meristem.report.scoring import in_words, scored
-from meristem.tables.answers import answers
-from meristem.tables.coding import absent, codes, differences, feature_blocks
+from meristem.tables.encoding import absent, codes, differences, feature_blocks
 from meristem.tables.evaluation import Evaluation
-from meristem.tables.reading import tabled
-from meristem.tables.table import Table
-from meristem.tables.target import CLASS
+from meristem.tables.reading import as_table
+from meristem.tables.split import original_test_rows
+from meristem.tables.table_columns import Table
+from meristem.tables.target import CLASS, target_values
 
-NAMED = 12  # columns that a notebook is told of
+NAMED = 12  # columns that a notebook names
 MEDIAN = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableModel:
-    """Made by `fit_table`; `facts` is what summary.json says: what was used, held out, found, and how good it is.
+    """The result of `fit_table`; `facts` is the content of summary.json: what was used, and how good the model is.
 
     >>> from meristem import fit_table
     >>> x = np.arange(40)
@@ -51,16 +47,16 @@ class TableModel:
     target: str
     task: str
     facts: dict[str, Any] = field(repr=False)
-    evaluation: Evaluation | None = field(default=None, repr=False)  # of rows that were held out; no file has it
+    evaluation: Evaluation | None = field(default=None, repr=False)  # of the test rows; not saved
 
     @property
     def inputs(self) -> Inputs:
-        """What it reads: the schema of its columns, and the preprocessor of its estimator."""
+        """The schema of its columns, and the preprocessor of its estimator."""
         return Inputs(self.estimator._inputs_.preprocessor, self.schema)
 
     @property
     def classes(self) -> np.ndarray:
-        """The labels of a class, in the order of `predict_proba`'s columns."""
+        """The labels, in the order of `predict_proba`'s columns."""
         if self.task != CLASS:
             raise ValueError(f"The target {self.target!r} is a number; it has no classes.")
         labels: np.ndarray = self.estimator.classes_
@@ -68,7 +64,7 @@ class TableModel:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The quantiles that are predicted, in the order of `predict`'s columns; none of other losses."""
+        """The predicted quantiles, in the order of `predict`'s columns; empty for other losses."""
         return tuple(getattr(self.estimator._targets_, "levels", ()))
 
     def __repr__(self) -> str:
@@ -76,63 +72,65 @@ class TableModel:
         return f"<TableModel: {self.target!r} from {columns}, {size}, {in_words(self.facts['score'])}>"
 
     def table(self, frame: Any, **reading: Any) -> Table:
-        """A frame or a file as this model reads it; `reading` are options of `read_table`."""
+        """Return a frame or a file as this model reads it; `reading` are options of `read_table`."""
         classes = {self.target: [str(label) for label in self.classes.tolist()]} if self.task == CLASS else {}
-        return tabled(frame, self.schema.texts | classes, **reading)
+        return as_table(frame, self.schema.texts | classes, **reading)
 
-    def doubts(self, frame: Any) -> list[str]:
-        """What of a table is unlike the one that was learned from, a line each."""
+    def table_warnings(self, frame: Any) -> list[str]:
+        """Return how a table differs from the training table, a line each."""
         return differences(self.schema, self.table(frame))
 
+    doubts = table_warnings  # its earlier name
+
     def predict(self, frame: Any) -> np.ndarray:
-        """The label or the number of each row, of several quantiles a column each; UserWarnings say what is unlike."""
+        """Return the label or the number of each row, of several quantiles a column each; warns as `table_warnings` does."""
         return self._by_blocks(self._warned(frame), self.estimator.predict)
 
     def predict_proba(self, frame: Any) -> np.ndarray:
-        """The probability of each class, [rows, classes]."""
-        _ = self.classes  # a number has none, and says so
+        """Return the probability of each class, [rows, classes]."""
+        _ = self.classes  # raises ValueError for a number
         return self._by_blocks(self._warned(frame), self.estimator.predict_proba)
 
     def score(self, frame: Any) -> float:
-        """The share of labels that are right, or R² of numbers, over the rows that have a target."""
+        """Return the accuracy of labels, or R² of numbers, over the rows that have a target."""
         table = self.table(frame)
-        values, rows = self.answers(table)
+        values, rows = self._targets(table)
         predicted = self._by_blocks(table, lambda x: self.point_predictions(self.outputs(x)), rows)
         return float(self.scored(values[rows], predicted)["value"])
 
-    def scored(self, answers: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
-        """The same with its limits, of `point_predictions`."""
-        return scored(self.task, answers, predicted, int(self.facts["seed"]))
+    def scored(self, values: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+        """Return the score of `point_predictions` with its confidence interval."""
+        return scored(self.task, values, predicted, int(self.facts["seed"]))
 
-    def answers(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """The target of each row, as the place of its class (negative: none of them) or as a number; the rows that have one."""
-        return answers(table, self.target, self.task, self.classes if self.task == CLASS else None)
+    def _targets(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return the target of each row, as `target_values` does, and the rows that have one."""
+        return target_values(table, self.target, self.task, self.classes if self.task == CLASS else None)
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
-        """What the network says of rows of features, [n, n_out]."""
+        """Return the network's outputs [n, n_out] for rows of features."""
         outputs: np.ndarray = self.estimator._predictor_.outputs(self.estimator._inputs_(x))
         return outputs
 
     def point_predictions(self, outputs: np.ndarray) -> np.ndarray:
-        """One value [n] of each row from its outputs: the place of its class, or a number, of several quantiles the median."""
+        """Return one value [n] per row of outputs: the index of its class, or a number, of several quantiles the median."""
         decoded: np.ndarray = self.estimator._targets_.decode(outputs)
         if self.task == CLASS:
             return np.searchsorted(self.classes, decoded)
         return decoded[:, self.levels.index(MEDIAN)] if decoded.ndim == 2 else decoded
 
     def codes(self, frame: Any) -> np.ndarray:
-        """What the module of `to_torch` takes, [rows, columns]: numbers, days since 1970-01-01, and codes of categories.
+        """Return what the module of `to_torch` takes, [rows, columns]: numbers, days since 1970-01-01, codes of categories.
 
-        A code is the place among the categories of the column's field (`model.schema`); −1 is missing, −2 unseen.
+        A code is an index into the `texts` of the column's field (`model.schema`); −1 is missing, −2 unseen.
         """
         return codes(self.schema, self._warned(frame))
 
     def save(self, path: PATHS) -> None:
-        """Write the whole of it to a file; `meristem.load(path)` gives it back."""
+        """Write the model to a file, which `meristem.load(path)` reads."""
         save(path, self)
 
     def to_onnx(self, path: PATHS) -> Path:
-        """Write it as an ONNX file that takes raw columns, an input for each, [N, 1].
+        """Write an ONNX file that takes raw columns, an input for each, [N, 1].
 
         Numbers are double, dates are days since 1970-01-01, categories are string; what is missing is NaN or the empty text.
         Outputs are `label` [N] and `probabilities` [N, classes], or `predictions` [N]. docs/first-fit.md shows it in
@@ -142,7 +140,7 @@ class TableModel:
         return Path(path)
 
     def onnx_bytes(self) -> bytes:
-        """The content of that file; the same model gives the same bytes."""
+        """Return the content of that file; the same model gives the same bytes."""
         from meristem.export.endings import Values
         from meristem.export.estimator import ending_of
         from meristem.export.onnx import onnx_bytes
@@ -155,47 +153,42 @@ class TableModel:
         return onnx_bytes(self.estimator.compact(), scaling=self.inputs, ending=ending, metadata=metadata)
 
     def to_torch(self) -> Any:
-        """A plain `torch.nn.Module` that takes `codes(frame)` as a tensor: probabilities, or numbers."""
+        """Return a `torch.nn.Module` that takes `codes(frame)` as a tensor, and returns probabilities or numbers."""
         from meristem.export.estimator import ending_of
         from meristem.export.torch import to_torch
 
         return to_torch(self.estimator.compact(), scaling=self.inputs, ending=ending_of(self.estimator._targets_))
 
     def report(self, path: PATHS, frame: Any = None, *, seconds: float = 3.0) -> Path:
-        """Write a page that says how good it is, what it is beside simpler models, and what it became (docs/report.md).
+        """Write an HTML report: how good the model is, beside baselines, and what it is made of (docs/report.md).
 
-        It is judged by the rows that `fit_table` held out; a model that comes from a file knows them no more. With `frame`, by
-        the rows of that table; of the very file that it was made from, by those that were held out. `seconds`: for finding out
-        how much each column matters.
+        It uses the rows that `fit_table` held out, which a model from a file no longer has. With `frame` it uses the rows of
+        that table; if that is the training file, those that were held out. `seconds` limits the time for feature importance.
         """
         from meristem.report import write_table_report
 
         return write_table_report(path, self, frame, seconds=seconds)
 
     def evaluated(self, frame: Any) -> tuple[Evaluation, bool, list[str]]:
-        """Rows of a table with a target, whether they are those that were held out, and what is doubtful about them."""
-        from meristem.tables.split import held_out_again
-
+        """Evaluate the rows of a table that have a target; return whether they are the held-out rows, and warnings, too."""
         table = self.table(frame)
-        rows = held_out_again(self.facts, self.target, self.task, table)
-        values, with_target = self.answers(table)
+        rows = original_test_rows(self.facts, self.target, self.task, table)
+        values, with_target = self._targets(table)
         lines, counts = differences(self.schema, table), self.facts["rows"]
         if rows is None and table.digest is None and table.rows == counts["all"]:
-            lines.append(
-                "the table has as many rows as the one it was made from: if it is that, most of them were learned from"
-            )
+            lines.append("the table has as many rows as the training table: if it is the same, most were learned from")
         elif rows is None and table.digest is not None and table.digest == self.facts.get("table_sha256"):
-            lines.append("these are the rows that it learned from: on others it will be worse")
+            lines.append("these rows were learned from: on others the model will be worse")
         return Evaluation.of(self, table, with_target if rows is None else rows, values), rows is not None, lines
 
     def _repr_html_(self) -> str:
-        """In a notebook: what is predicted from what, and the size and structure of its networks."""
+        """Return a card for notebooks: target and columns, size and structure of the networks."""
         names = self.schema.names
         columns = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
         return size_card(self.estimator, title=f"{self.target} ({self.task}) from {columns}")
 
     def _warned(self, frame: Any) -> Table:
-        """The table, after a warning of what of it is unlike the one that was learned from."""
+        """Return the table, after a UserWarning for each difference from the training table."""
         table = self.table(frame)
         lines = differences(self.schema, table)
         if names := absent(self.schema, table):
@@ -207,9 +200,9 @@ class TableModel:
         return table
 
     def _by_blocks(
-        self, table: Table, answer: Callable[[np.ndarray], np.ndarray], rows: np.ndarray | None = None
+        self, table: Table, predict: Callable[[np.ndarray], np.ndarray], rows: np.ndarray | None = None
     ) -> np.ndarray:
-        """What is said of the features of some rows, a block at a time."""
+        """Return the predictions for some rows, made a block at a time."""
         absent(self.schema, table)  # a table with none of the columns is an error
         rows = np.arange(table.rows) if rows is None else rows
-        return np.concatenate([answer(block) for block in feature_blocks(self.schema, table, rows)])
+        return np.concatenate([predict(block) for block in feature_blocks(self.schema, table, rows)])

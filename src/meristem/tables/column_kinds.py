@@ -1,0 +1,118 @@
+"""What a column is: numbers, dates, categories, or dropped; decided from its values, in this order.
+
+1. No value, or the same in every row: dropped. 2. Numbers in at least 99 % of the rows that have a value: numbers, the others
+count as missing; the same for dates. 3. At most 1,000 different texts: categories. 4. Otherwise, as names and order numbers:
+dropped.
+
+`misread_as` finds columns of numbers or dates in a notation that is read as texts: $8,622.04, 19.0 %, 25.07.2012, 7/2/2021.
+They are reported and not parsed: whether 1,234 is a thousand and whether 7/2 is in July is ambiguous.
+"""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from meristem.check import many, short
+from meristem.inputs.schema import CATEGORY, DATE, NUMBER, TOO_MANY_TEXTS
+from meristem.tables.scalars import days_of, number_of
+from meristem.tables.table_columns import Column
+
+DROPPED = "dropped"  # beside the kinds of a field
+STRAYS = 0.01  # the share of the values that may be something else than the rest
+MOST = 0.8  # the share of the rows that must look like numbers or dates
+SIGN, UNIT = r"[-+−(]?", r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)?"
+DIGITS = r"(?:\d{1,3}(?:[,.'’\s]\d{3})+|\d+)(?:[.,]\d+)?"
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+NUMBER_NOTATION = re.compile(rf"{SIGN}\s?{UNIT}\s?{SIGN}{DIGITS}\s?{UNIT}\)?")
+DATE_NOTATION = re.compile(
+    r"(?:\d{1,2}([./-])\d{1,2}\1\d{4}|\d\d([./-])\d\d\2\d\d|\d{1,2}/\d{1,2}/\d\d|\d{4}([./-])\d{1,2}\3\d{1,2}"
+    rf"|\d{{1,2}}[. -]+{MONTH}[., -]+\d{{2,4}}|{MONTH}[. -]+\d{{1,2}},?[ -]+\d{{4}})(?:,?[ T]+\d.*)?",
+    re.IGNORECASE,
+)
+REMEDIES = {
+    NUMBER: "write plain numbers, such as 8622.04, and leave a cell empty where there is none",
+    DATE: "write dates as 2012-07-25, and leave a cell empty where there is none",
+}
+
+
+class Kind(NamedTuple):
+    """One of number, date, category and dropped; and why, in words."""
+
+    kind: str
+    why: str
+
+
+def kind_of(column: Column) -> Kind:
+    """Return what a column is (see the module's header).
+
+    >>> from meristem.tables.frames import column_of
+    >>> kind_of(column_of("color", ["red", "blue", "red", ""]))
+    Kind(kind='category', why='2 categories, 1 missing')
+    """
+    n_missing, n_blank = column.n_missing, column.n_blank
+    if n_missing == column.rows:
+        return Kind(DROPPED, "missing in every row")
+    if column.is_constant():
+        return Kind(DROPPED, f"the same in every row: {_first_value(column)}")
+    n_values, n_gaps = column.rows - n_missing - n_blank, n_missing + n_blank
+    for kind, values, words in ((NUMBER, column.as_numbers(), "numbers"), (DATE, column.as_days(), "dates, as days")):
+        n = int((~np.isnan(values)).sum())
+        n_texts = n_values - n
+        if n and n_texts <= STRAYS * n_values:
+            strays = f"{_stray(column, values)!r} and {n_texts - 1} more texts are read as missing" if n_texts else ""
+            gaps = f"{n_gaps:,} missing" if n_gaps else ""
+            comma = ", " if kind == NUMBER and not strays else "; "
+            return Kind(kind, comma.join(part for part in (words, strays, gaps) if part))
+    if column.codes is None:
+        return Kind(DROPPED, TOO_MANY_TEXTS)
+    n = len(np.unique(column.codes[column.codes >= 0]))
+    return Kind(CATEGORY, many(n, "category", "categories") + (f", {n_missing:,} missing" if n_missing else ""))
+
+
+def _first_value(column: Column) -> str:
+    if column.codes is not None:
+        return repr(column.texts[int(column.codes[0])])
+    return f"{(column.as_numbers() if column.numbers is not None else column.as_days())[0]:g}"
+
+
+def _stray(column: Column, values: np.ndarray) -> str | None:
+    """Return a text among values of another kind."""
+    if column.codes is None:
+        return column.example
+    codes = column.codes[np.isnan(values) & (column.codes >= 0)]
+    return next((column.texts[code] for code in dict.fromkeys(codes.tolist()) if column.texts[code].strip()), None)
+
+
+class Misread(NamedTuple):
+    """What a column was meant to be, number or date, and one of its texts that cannot be read as such."""
+
+    kind: str
+    example: str
+
+    def words(self) -> str:
+        return f"looks like {self.kind}s, but {short(self.example)} cannot be read as one"
+
+    @property
+    def remedy(self) -> str:
+        return REMEDIES[self.kind]
+
+
+def misread_as(column: Column) -> Misread | None:
+    """Return what a column of texts was likely meant to be; of one without codes, its first texts decide.
+
+    >>> from meristem.tables.frames import column_of
+    >>> misread_as(column_of("price", ["$8,622.04", "$12.50", "", "7"])).words()
+    "looks like numbers, but '$8,622.04' cannot be read as one"
+    >>> misread_as(column_of("seat", ["12A", "3C", "7"])) is None
+    True
+    """
+    if len(column.texts) < 2 or kind_of(column).kind in (NUMBER, DATE):
+        return None
+    rows = np.arange(len(column.texts)) if column.codes is None else column.codes[column.codes >= 0]
+    for kind, parse, notation in ((NUMBER, number_of, NUMBER_NOTATION), (DATE, days_of, DATE_NOTATION)):
+        is_read = np.array([not np.isnan(parse(text)) for text in column.texts])
+        is_like = is_read | [notation.fullmatch(text.strip()) is not None for text in column.texts]
+        if is_like[rows].mean() >= MOST:
+            return Misread(kind, column.example or column.texts[int(np.argmin(is_read))])
+    return None

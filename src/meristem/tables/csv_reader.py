@@ -1,0 +1,261 @@
+"""CSV files: a header of different names, and as many fields in each row; parsed by pyarrow, a block of rows at a time.
+
+The file is UTF-8 (a byte-order mark is allowed) or in the encoding that is given; fields are separated by commas, semicolons or
+tabs, whichever the header has, or by `sep`. Errors are a ValueError of one line that names the file and the line. By hand,
+because pyarrow cannot do it:
+
+    the header                          its names and separator are needed before columns have types
+    where rows end (ByteStream.rows)    a block is whole rows, so that memory is bounded and lines are counted: pyarrow's own
+                                        stream fails on a row that is longer than its block, and names no line
+    rows that pyarrow refuses, or       by Python's csv module, strictly: it says what is wrong, and in which line. pyarrow
+    accepts though they are wrong       accepts an open quote at the end, a quote that is closed within a field, a carriage
+                                        return as a line's end, a field of any length
+    a separator beyond ASCII            by the csv module, too: pyarrow's is one byte
+"""
+
+import codecs
+import csv
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from meristem.check import many, short
+from meristem.tables.arrow import csv_arrays, pyarrow_for
+from meristem.tables.table_columns import KnownTexts, Table, check_names, texts_to_keep
+from meristem.tables.text_column import TextColumnBuilder
+
+BLOCK = 8192  # rows that the csv module reads at a time
+LEAST_BYTES, MOST_BYTES, BYTES_PER_COLUMN = 2**20, 128 * 2**20, 2**14  # of a block: of wide tables some 2,000 rows, too
+DELIMITERS = ",;\t"
+UNDEFINED_IN_CP1252 = set(b"\x81\x8d\x8f\x90\x9d")
+LONGEST_LINE = 16 * 2**20  # bytes, and characters of a row
+READ = 2**20  # bytes at a time
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+QUOTE, NEWLINE = b'"\n'
+ADVICE = {  # what the csv module says → what is wrong, and what to do
+    "unexpected end of data": "a quote is opened before here and never closed; close it.",
+    "field larger than": "a field is longer than {limit:,} characters; is a quote before here never closed?",
+    "expected after": "a quote is closed within a field; write a quote inside of quotes twice.",
+    "new-line character": "a carriage return stands inside the line; save the file with usual ends of lines.",
+}
+
+
+def read_csv(
+    file: io.BufferedReader,
+    name: str,
+    known_texts: KnownTexts | None,
+    sep: str | None,
+    keep: Sequence[str],
+    encoding: str | None = None,
+) -> Table:
+    """Return the table of an open file, which errors call `name`; for the rest see `read_table`."""
+    pyarrow = pyarrow_for("CSV files")
+    stream = ByteStream(file, name, encoding)
+    first = stream.text_line()
+    delimiter = sep or max(DELIMITERS, key=first.count)  # of equals the first
+    names = [field.strip() for field in CsvRows(stream, delimiter, first).next() or []]
+    check_names(name, names)
+    texts = texts_to_keep(keep, names)
+    builders = [TextColumnBuilder(column, (known_texts or {}).get(column), commas=delimiter != ",") for column in names]
+    size = min(MOST_BYTES, max(LEAST_BYTES, BYTES_PER_COLUMN * len(names)))
+    while True:
+        data = stream.rows(size, delimiter.encode()) if delimiter.isascii() else None
+        if data == b"":
+            break
+        blocks = None if data is None else csv_arrays(data, len(names), delimiter, is_null_missing=not texts)
+        if blocks is None:
+            if data is not None:
+                stream.put_back(data)
+            rows = _rows_by_csv_module(stream, names, delimiter)
+            if not rows:
+                break
+            blocks = [*map(list, zip(*rows, strict=True))]
+        data = None  # it may be large, and is not needed any more
+        for builder, block in zip(builders, blocks, strict=True):
+            builder.add(block)
+            if builder.name in texts:
+                texts[builder.name] += block if isinstance(block, list) else block.to_pylist()
+    pyarrow.default_memory_pool().release_unused()
+    if not builders[0].rows:
+        raise ValueError(f"{name} has a header and no rows; give some.")
+    columns = {builder.name: builder.column() for builder in builders}
+    return Table(columns, builders[0].rows, name, stream.digest.hexdigest(), texts, delimiter, encoding or "utf-8", "csv")
+
+
+def _rows_by_csv_module(stream: "ByteStream", names: list[str], delimiter: str) -> list[list[str]]:
+    """Return some rows, as many fields in each as there are names; empty lines are no rows."""
+    reader = CsvRows(stream, delimiter)
+    block: list[list[str]] = []
+    while len(block) < BLOCK and (row := reader.next()) is not None:
+        if row and len(row) != len(names):
+            is_short = len(row) < len(names)
+            which = f"column {short(names[len(row)])} and what follows is not there" if is_short else "there are too many"
+            what = f"{many(len(row), 'field')} where the header has {len(names)} columns: {which}"
+            raise ValueError(f"{stream.name}, line {stream.line} has {what}; correct the line, or put quotes around commas.")
+        if row:
+            block.append(row)
+    return block
+
+
+class CsvRows:
+    """Rows of a stream by the csv module, which takes no line more than it needs; `first` is a line that was read before."""
+
+    def __init__(self, stream: "ByteStream", delimiter: str, first: str = ""):
+        self._stream, self._length = stream, 0
+        self._reader = csv.reader(self._lines(first), delimiter=delimiter, strict=True)
+
+    def next(self) -> list[str] | None:
+        """Return the fields of a row, [] of an empty line, None at the end; raise ValueError with the line."""
+        self._length = 0
+        try:
+            return next(self._reader, None)
+        except csv.Error as error:
+            advice = next((advice for said, advice in ADVICE.items() if said in str(error)), f"{error}.")
+            advice = advice.replace("{limit:,}", f"{csv.field_size_limit():,}")
+            raise ValueError(f"{self._stream.name}, line {max(1, self._stream.line)}: {advice}") from error
+
+    def _lines(self, line: str) -> Iterator[str]:
+        line = line or self._stream.text_line()
+        while line:
+            self._length += len(line)
+            if self._length > LONGEST_LINE:
+                where, size = f"{self._stream.name}, line {self._stream.line}", LONGEST_LINE >> 20
+                raise ValueError(f"{where}: a row is longer than {size} MiB; is a quote before here never closed?")
+            yield line
+            line = self._stream.text_line()
+
+
+class ByteStream:
+    """The bytes of a CSV file as UTF-8, in lines or in whole rows; `line` counts lines, `digest` is the SHA-256 of the file.
+
+    Quotes are regular where each opens at the start of a field or closes at its end: then a line end ends a row exactly where
+    the number of quotes before it is even. Raises ValueError for a NUL byte, a byte that the encoding does not have, and a
+    line that is too long to hold.
+
+    >>> stream = ByteStream(io.BufferedReader(io.BytesIO(b'a,b\\n1,"x\\ny"\\n2')), "'x.csv'")
+    >>> stream.readline(), stream.rows(100, b","), stream.line
+    (b'a,b\\n', b'1,"x\\ny"\\n2', 4)
+    """
+
+    def __init__(self, file: io.BufferedReader, name: str, encoding: str | None = None):
+        self.name, self.line, self.digest = name, 0, hashlib.sha256()
+        self._file, self._pending, self._begin, self._is_first, self._is_over = file, b"", 0, True, False
+        self._encoding = encoding
+        self._decoder = None if encoding is None or is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
+
+    def readline(self) -> bytes:
+        """Return a line with its end, b"" at the end of the file."""
+        searched = self._begin
+        while (end := self._pending.find(b"\n", searched) + 1) == 0:
+            if self._is_over or len(self._pending) - self._begin > LONGEST_LINE:
+                end = len(self._pending)
+                break
+            searched = len(self._pending) - self._begin
+            self._read(READ)
+        if end - self._begin > LONGEST_LINE:
+            where = f"{self.name}, line {self.line + 1}"
+            raise ValueError(f"{where} is longer than {LONGEST_LINE >> 20} MiB; that is no line of a table.")
+        line, self._begin = self._pending[self._begin : end], end
+        self.line += bool(line)
+        return line
+
+    def text_line(self) -> str:
+        """Return a line as text; where it is not UTF-8, ValueError with a guess of the encoding."""
+        line = self.readline()
+        try:
+            return line.decode()
+        except UnicodeDecodeError as error:
+            what = f"holds the byte 0x{line[error.start]:02x} at place {error.start + 1}, which is not UTF-8"
+            guess = "latin-1" if set(line) & UNDEFINED_IN_CP1252 else "cp1252"
+            remedy = f"give --encoding {guess} (a guess), or save it as UTF-8"
+            raise ValueError(f"{self.name}, line {self.line} {what}; {remedy}.") from error
+
+    def rows(self, size: int, delimiter: bytes) -> bytes | None:
+        """Return whole rows of about `size` bytes, b"" at the end of the file; None where quotes or line ends are irregular."""
+        while not self._is_over and (n := len(self._pending) - self._begin) < size:
+            self._read(size - n)
+        while True:
+            data = self._pending[self._begin :]
+            end = _end_of_rows(data, delimiter, is_over=self._is_over)
+            if end is None or (not end and len(data) > LONGEST_LINE):
+                return None
+            if end or not data:
+                break
+            self._read(size)
+        rest, data = data[end:], data[:end]
+        if data.startswith(BYTE_ORDER_MARK) or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+            return None
+        self._pending, self._begin = rest, 0
+        self.line += data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+        return data
+
+    def put_back(self, data: bytes) -> None:
+        """Undo the last call of `rows`, which returned these bytes."""
+        self._pending, self._begin = data + self._pending[self._begin :], 0
+        self.line -= data.count(b"\n") + (not data.endswith(b"\n"))
+
+    def _read(self, size: int) -> None:
+        """Read more of the file, and drop from `_pending` what was returned before."""
+        raw = self._file.read(size)
+        self.digest.update(raw)
+        pending = self._pending[self._begin :]
+        data = raw if self._decoder is None else self._decoded(raw, pending)
+        data = data.removeprefix(BYTE_ORDER_MARK) if self._is_first else data
+        self._pending, self._begin, self._is_first, self._is_over = pending + data, 0, False, not raw
+        if (index := self._pending.find(b"\0", len(pending))) >= 0:
+            line, place = self._place(self._pending[:index])
+            raise ValueError(f"{self.name}, line {line} holds a NUL byte at place {place}; is it a CSV file?")
+
+    def _decoded(self, raw: bytes, pending: bytes) -> bytes:
+        """Return bytes of another encoding, which follow the pending ones, as UTF-8."""
+        assert self._decoder is not None
+        encoding = short(self._encoding)
+        try:
+            return self._decoder.decode(raw, final=not raw).encode()
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start] if error.start < len(error.object) else 0
+            before = error.object[: error.start].decode(self._encoding or "", "ignore").encode(errors="ignore")
+            line, place = self._place(pending + before)
+            what = f"line {line} holds the byte 0x{byte:02x} at place {place}, which is not {encoding}"
+            raise ValueError(f"{self.name}, {what}; give another --encoding.") from error
+        except UnicodeError as error:
+            raise ValueError(f"{self.name} cannot be read as {encoding}; give another --encoding.") from error
+
+    def _place(self, before: bytes) -> tuple[int, int]:
+        """Return line, and place in it, of what follows these pending bytes; both count from 1."""
+        return self.line + before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
+
+
+def is_utf8(encoding: str) -> bool:
+    """Return whether an encoding is UTF-8 by another name; raise ValueError where Python has none of this name."""
+    try:
+        name = codecs.lookup(encoding).name
+        "a".encode(encoding)
+    except (LookupError, ValueError, TypeError):
+        what = f"encoding={short(encoding)} is not known"
+        raise ValueError(f"{what}; give one of Python's, such as utf-8, utf-16, cp1252 or shift_jis.") from None
+    return name in ("utf-8", "utf-8-sig")
+
+
+def _end_of_rows(data: bytes, delimiter: bytes, *, is_over: bool) -> int | None:
+    """Return how many bytes are whole rows; None where a quote is not at the start or the end of a field.
+
+    >>> _end_of_rows(b'1,"a""b"\\n2,"c\\n', b",", is_over=False), _end_of_rows(b'1,5" pipe\\n', b",", is_over=False)
+    (9, None)
+    """
+    if b'"' not in data:
+        return len(data) if is_over else data.rfind(b"\n") + 1
+    array = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(array == QUOTE)
+    opening, closing = quotes[::2], quotes[1::2]
+    opening, closing = opening[opening > 0], closing[closing + 1 < len(array)]
+    neighbors = np.frombuffer(delimiter + b'"\n\r', np.uint8)
+    if not (np.isin(array[opening - 1], neighbors).all() and np.isin(array[closing + 1], neighbors).all()):
+        return None
+    if is_over:
+        return len(data) if len(quotes) % 2 == 0 else None
+    newlines = np.flatnonzero(array == NEWLINE)
+    ends = newlines[np.searchsorted(quotes, newlines) % 2 == 0]
+    return int(ends[-1]) + 1 if len(ends) else 0

@@ -1,0 +1,164 @@
+"""Learn the schema of a table, and read tables by it: as features, or as the raw values that an exported model takes.
+
+A category that occurs once, or in fewer than one in a thousand rows, shares the feature "(other)". A column that the table does
+not have is missing in every row; one that the schema does not have is ignored.
+"""
+
+import json
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from meristem.check import many
+from meristem.inputs.schema import CATEGORY, MISSING, NUMBER, UNSEEN, Field, Schema
+from meristem.layers.ops.numpy import NUMPY
+from meristem.tables.column_kinds import DROPPED, kind_of
+from meristem.tables.table_columns import Column, Table
+
+RARE = 0.001  # of the rows
+MOST_CHARACTERS = 50_000_000  # of all categories as JSON: the header of a model file has at most 100 MB
+BLOCK = 65_536  # rows that are encoded at a time
+
+
+def learn_schema(table: Table, rows: np.ndarray, *, without: Collection[str] = ()) -> Schema:
+    """Return the schema of some rows of a table, of all columns but `without`; ValueError where no column is left.
+
+    >>> from meristem.tables.frames import table_of
+    >>> table = table_of({"size": [1, 2, 3, 4, 5], "color": ["red", "red", "red", "blue", "blue"], "id": [7] * 5})
+    >>> schema = learn_schema(table, np.arange(5))
+    >>> schema.features, schema.dropped
+    (['size', 'color=blue'], (('id', 'the same in every row: 7'),))
+    """
+    fields = [_learn_field(column, rows) for name, column in table.columns.items() if name not in without]
+    used = tuple(field for field in fields if field.kind != DROPPED)
+    if not used:
+        reasons = "; ".join(f"{field.name!r}: {field.why}" for field in fields[:3]) + " …" * (len(fields) > 3)
+        raise ValueError(f"{table.source} has no column to learn from; {reasons or 'there is no other.'}")
+    sizes = {field.name: sum(len(json.dumps(text)) for text in field.texts) for field in used}
+    if sum(sizes.values()) > MOST_CHARACTERS:
+        name = max(sizes, key=lambda name: sizes[name])
+        what = f"the categories of column {name!r} have {sizes[name]:,} characters in all, more than a model file holds"
+        raise ValueError(f"{table.source}: {what}; shorten them, or leave the column out.")
+    return Schema(used, tuple((field.name, field.why) for field in fields if field.kind == DROPPED))
+
+
+def _learn_field(column: Column, rows: np.ndarray) -> Field:
+    kind = kind_of(column)
+    if kind.kind != CATEGORY:
+        return Field(column.name, kind.kind, kind.why)
+    assert column.codes is not None
+    codes = column.codes[rows]
+    counts = np.bincount(codes[codes >= 0], minlength=len(column.texts))
+    count_of = {text: n for text, n in zip(column.texts, counts.tolist(), strict=True) if n}
+    n_missing, least = int((codes == MISSING).sum()), max(2, RARE * len(rows))
+    by_count = sorted(count_of, key=lambda text: (-count_of[text], text))
+    frequent = [text for text in by_count if count_of[text] >= least]
+    rare = by_count[len(frequent) :]
+    n_kinds = len(frequent) + bool(rare) + bool(n_missing)
+    if n_kinds < 2:
+        why = "every category occurs once" if rare else "the same in every row that is learned from"
+        return Field(column.name, DROPPED, why)
+    silent = None
+    if frequent and n_kinds == 2:
+        silent, frequent = frequent[0], frequent[1:]
+    return Field(column.name, CATEGORY, kind.why, tuple(frequent), tuple(rare), n_missing > 0, silent)
+
+
+def column_values(schema: Schema, table: Table, rows: np.ndarray | None = None) -> list[np.ndarray]:
+    """Return the value [n, 1] of each column of the schema: a number, days, or a code."""
+    rows = np.arange(table.rows) if rows is None else rows
+    return [_values(field, table.columns.get(field.name), rows)[:, None] for field in schema.fields]
+
+
+def features(schema: Schema, table: Table, rows: np.ndarray | None = None) -> np.ndarray:
+    """Return the features [n, features], float64, that estimators take as X."""
+    return schema.trace(NUMPY, column_values(schema, table, rows))
+
+
+def feature_blocks(schema: Schema, table: Table, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the features a block of rows at a time."""
+    for begin in range(0, len(rows), BLOCK):
+        yield features(schema, table, rows[begin : begin + BLOCK])
+
+
+def codes(schema: Schema, table: Table) -> np.ndarray:
+    """Return float64 [n, columns], which a PyTorch module takes: numbers, days, codes (−1 missing, −2 unseen)."""
+    return np.concatenate(column_values(schema, table), axis=1)
+
+
+def feeds(schema: Schema, table: Table, rows: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """Return column → array [n, 1], which an ONNX runtime takes: numbers, days, and categories as texts.
+
+    >>> from meristem.tables.frames import table_of
+    >>> schema = learn_schema(table_of({"size": [1, 2, 3], "color": ["red", "blue", "red"]}), np.arange(3))
+    >>> raw = feeds(schema, table_of({"color": ["red", "", "pink"]}))
+    >>> raw["size"].ravel().tolist(), raw["color"].ravel().tolist()
+    ([nan, nan, nan], ['red', '', 'pink'])
+    """
+    rows = np.arange(table.rows) if rows is None else rows
+    return {
+        field.name: (_texts if field.kind == CATEGORY else _values)(field, table.columns.get(field.name), rows)[:, None]
+        for field in schema.fields
+    }
+
+
+def absent(schema: Schema, table: Table) -> list[str]:
+    """Return the columns of the schema that a table does not have; raise ValueError where it has none of them."""
+    names = [name for name in schema.names if name not in table]
+    if len(names) == len(schema.fields):
+        listed = ", ".join(map(repr, names[:5])) + " …" * (len(names) > 5)
+        raise ValueError(f"{table.source} has none of the model's columns: {listed}; give another table.")
+    return names
+
+
+def differences(schema: Schema, table: Table) -> list[str]:
+    """Return how a table differs from the training table, a line each.
+
+    >>> from meristem.tables.frames import table_of
+    >>> schema = learn_schema(table_of({"size": [1, 2, 3], "color": ["red", "blue", "red"]}), np.arange(3))
+    >>> differences(schema, table_of({"color": ["red", "pink"], "name": ["Ada", "Grace"]}))
+    ["column 'size' is not there: missing in every row", "column 'color': 1 row of unseen categories, such as 'pink'"]
+    """
+    lines = [f"column {name!r} is not there: missing in every row" for name in absent(schema, table)]
+    for field in schema.fields:
+        if field.name in table and (words := _difference(field, table[field.name])):
+            lines.append(f"column {field.name!r}: {words}")
+    return lines
+
+
+def _values(field: Field, column: Column | None, rows: np.ndarray) -> np.ndarray:
+    """Return the value [n] of some rows of a column, which may be absent."""
+    if field.kind == CATEGORY:
+        return np.full(len(rows), float(MISSING)) if column is None else column.as_codes(field.texts)[rows].astype(float)
+    if column is None:
+        return np.full(len(rows), np.nan)
+    return (column.as_numbers() if field.kind == NUMBER else column.as_days())[rows]
+
+
+def _texts(field: Field, column: Column | None, rows: np.ndarray) -> np.ndarray:
+    """Return the text [n] of some rows of a column of categories, which may be absent."""
+    if column is None:
+        return np.full(len(rows), "", object)
+    unseen = "(none of them)"
+    while unseen in field.codes:
+        unseen += "_"
+    if column.codes is not None:
+        return np.array([*column.texts, unseen, ""], object)[column.codes[rows]]
+    return np.array([*field.texts, unseen, ""], object)[column.as_codes(field.texts)[rows]]
+
+
+def _difference(field: Field, column: Column) -> str:
+    if field.kind == CATEGORY:
+        if column.codes is not None and all(text in field.codes for text in column.texts):
+            return ""
+        n = int((column.as_codes(field.texts) == UNSEEN).sum())
+        text = next((text for text in column.texts if text not in field.codes), None)
+        such = f", such as {text!r}" if text is not None else ""
+        return f"{many(n, 'row')} of unseen categories{such}" if n else ""
+    typed = column.numbers if field.kind == NUMBER else column.days
+    is_typed = column.codes is None and column.is_text is None and (column.numbers is None or column.days is None)
+    if is_typed and typed is not None:
+        return ""
+    values = column.as_numbers() if field.kind == NUMBER else column.as_days()
+    n = int(np.isnan(values).sum()) - column.n_missing - column.n_blank
+    return f"{many(n, 'row')} with something else than a {field.kind}, read as missing" if n else ""

@@ -1,0 +1,215 @@
+"""Fit a search into a time limit: measure one fold, then choose settings, folds and rows by what it took.
+
+By default an estimator searches some ten settings in five folds, each of which takes about a third of the most epochs. Where
+that is too long, first l2 and dropout are not searched, then fewer penalties and folds, at last fewer rows. Other numbers of
+rows and folds need another compiled program: where there is no time for it, the measured ones are used. `Deadline` ends the
+search in any case: networks stay as they are then, and those still compiling are left out (paths/training.py).
+"""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from meristem.estimators.paths import Search, Table
+from meristem.tables.evaluation import MOST_ROWS
+from meristem.train.population import cores
+from meristem.train.state import EpochInfo
+from meristem.train.watching import Watcher
+
+END, FILES = 0.03, 2.0  # share of the time, and seconds for the files
+SLACK = 0.1  # share of the time by which a limit may be exceeded
+SAMPLE = 0.03  # seconds of computing that show how busy a machine is
+L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
+TIMED_ROWS = 2000  # rows that an epoch is measured with; all, where there are no more than twice as many
+FOLDS, MOST_COMPILING = 5, 2  # folds of a measurement; another program is compiled where this multiple of its time is left
+ALL_PASSES, SAMPLE_PASSES = 2.5, 2.0  # predictions of all test rows, for score and graph; of those in a report
+LEAST = 0.5  # seconds that an epoch of each fold takes at least
+SHARE = 1 / 3  # of the most epochs that a training takes on average
+STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
+
+
+@dataclass(frozen=True)
+class Limit:
+    """So many seconds from `begun` on, a time of `time.monotonic`."""
+
+    seconds: float
+    begun: float
+
+    @property
+    def end(self) -> float:
+        return self.begun + self.seconds
+
+
+class Deadline(Watcher):
+    """Ends a training at a time, and records whether it did."""
+
+    def __init__(self, at: float):
+        self.at, self.has_ended = at, False
+
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        return self.over()
+
+    def over(self) -> bool:
+        is_over = time.monotonic() > self.at
+        self.has_ended |= is_over
+        return is_over
+
+
+class _EpochTimes(Watcher):
+    """When each epoch was over."""
+
+    def __init__(self) -> None:
+        self.times = [time.monotonic()]
+
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        self.times.append(time.monotonic())
+        return False
+
+
+def reserve(seconds: float, predicting: float, epoch: float = 0.0, *, slowdown: float = 1.0) -> float:
+    """Return the seconds before the end at which a search must stop: for predictions, the running epoch, and files.
+
+    Files take `slowdown` times as long as on an idle machine. No more than half of the time is reserved.
+
+    >>> reserve(100.0, 12.0, 0.5), reserve(100.0, 12.0, 0.5, slowdown=2.0), reserve(4.0, 3.0)
+    (17.5, 19.5, 2.0)
+    """
+    return min(END * seconds + slowdown * FILES + predicting + epoch, seconds / 2)
+
+
+def measure_slowdown() -> float:
+    """Return how many times as long as on an idle core a thread takes at the moment, at least 1."""
+    begun, own = time.monotonic(), time.thread_time()
+    while (computed := time.thread_time() - own) < SAMPLE:
+        pass
+    return max(1.0, (time.monotonic() - begun) / computed)
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What is searched: settings in all, penalties among them, folds, and the share of the rows."""
+
+    settings: int
+    penalties: int
+    folds: int
+    rows: float = 1.0
+
+
+def plan_search(seconds: float, training: float, *, is_open: bool = True) -> SearchPlan:
+    """Return the largest plan that takes so long, where `training` is what all epochs of one training take at most.
+
+    `is_open`: whether penalties are searched.
+
+    >>> plan_search(100.0, 5.0), plan_search(100.0, 50.0).settings, plan_search(100.0, 300.0).rows
+    (SearchPlan(settings=10, penalties=5, folds=5, rows=1.0), 3, 0.5)
+    """
+    for settings, penalties, folds in STEPS:
+        plan = SearchPlan(settings if is_open else max(1, settings // penalties), penalties, folds)
+        takes = plan.settings * plan.folds * SHARE * training
+        if takes <= seconds:
+            return plan
+    return replace(plan, rows=seconds / takes)
+
+
+def plan_with_compiling(left: float, compiling: float, training: float, share: float, *, is_open: bool) -> SearchPlan:
+    """Return the plan after compiling another program; where there is no time for it, one with the measured share of rows.
+
+    >>> plan_with_compiling(100.0, 3.0, 5.0, 0.25, is_open=True).settings
+    10
+    >>> plan_with_compiling(5.0, 3.0, 5.0, 0.25, is_open=True)
+    SearchPlan(settings=1, penalties=1, folds=5, rows=0.25)
+    """
+    if left >= MOST_COMPILING * compiling:
+        return plan_search(left - compiling, training, is_open=is_open)
+    fits = [n for n in (5, 3) if n * FOLDS * SHARE * training * share <= left]
+    n = fits[0] if fits and is_open else 1
+    return SearchPlan(n, n, FOLDS, rows=share)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds that were measured, and the number of rows they were measured with."""
+
+    epoch: float  # of one network over all rows
+    compiling: float
+    row: float  # prediction of a row by as many networks as there are folds
+    rows: int
+
+
+class BackgroundTiming:
+    """A measurement in a thread, beside other work, while a program is compiled."""
+
+    def __init__(self, estimator: Any, X: np.ndarray, y: np.ndarray, limit: Limit, *, seed: int):
+        self.limit, pool = limit, ThreadPoolExecutor(1)
+        self.future = pool.submit(_timing, estimator, X, y, seed)
+        pool.shutdown(wait=False)
+
+    def result(self) -> Timing:
+        """Return the measurement; raise ValueError where it takes so long that the limit would be exceeded."""
+        seconds = self.limit.seconds
+        latest = self.limit.end + SLACK * seconds - reserve(seconds, 0.0) - LEAST
+        try:
+            return self.future.result(timeout=max(0.0, latest - time.monotonic()))
+        except TimeoutError:
+            raise ValueError(
+                f"seconds={seconds:g} is too short: to compile a network takes longer here and now (5 to 15 s on an idle "
+                f"machine, and less the second time); give at least {max(20, round(2 * seconds))}."
+            ) from None
+
+
+def _timing(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing:
+    """Train one fold for a few epochs."""
+    times, few = _EpochTimes(), _shuffled(y, seed)[: len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS]
+    n_held_out = max(1, len(few) // FOLDS)
+    fold = (np.arange(n_held_out, len(few)), np.arange(n_held_out))
+    options = {"penalties": [1e-3], "l2s": [L2 / len(y)], "input_dropouts": [0.0], "halving": False, "max_epochs": 4}
+    options |= {"verbose": False, "cv": [fold], "callbacks": times}
+    model = type(estimator)(**estimator.get_params() | options).fit(X[few], y[few])
+    first, *others = np.diff(times.times).tolist()
+    epoch, begun = min(others, default=first), time.monotonic()
+    model.predict(X[few])
+    return Timing(epoch * len(y) / len(few), first - epoch, FOLDS * (time.monotonic() - begun) / len(few), len(few))
+
+
+def _shuffled(y: np.ndarray, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).permutation(len(y))
+
+
+def fit_into(
+    estimator: Any, X: np.ndarray, y: np.ndarray, timing: Timing, limit: Limit, *, n_test: int, seed: int
+) -> tuple[np.ndarray, Deadline]:
+    """Set the estimator's parameters for a search that ends in time; return the rows to use, and what ends the search."""
+    parameters, slowdown = estimator.get_params(), measure_slowdown()
+    predicting = timing.row * (ALL_PASSES * n_test + SAMPLE_PASSES * min(n_test, MOST_ROWS))
+    left = max(0.1, limit.end - reserve(limit.seconds, predicting, slowdown=slowdown) - time.monotonic())
+    is_open = isinstance(parameters["penalties"], str) and parameters["budget"] is None
+    training = estimator._epochs(len(y)) * timing.epoch / cores()
+    plan = plan_with_compiling(left, timing.compiling, training, timing.rows / len(y), is_open=is_open)
+    rows = np.sort(_shuffled(y, seed)[: max(LEAST_ROWS, round(len(y) * plan.rows))])
+    epoch = timing.epoch * len(rows) / len(y)
+    deadline = Deadline(limit.end - reserve(limit.seconds, predicting, epoch, slowdown=slowdown))
+    callbacks = parameters["callbacks"] if isinstance(parameters["callbacks"], list) else [parameters["callbacks"]]
+    callbacks = [*(callback for callback in callbacks if callback is not None), deadline]
+    estimator.set_params(**options_of(plan, estimator, X[rows], y[rows], is_open=is_open), callbacks=callbacks)
+    return rows, deadline
+
+
+def options_of(plan: SearchPlan, estimator: Any, X: np.ndarray, y: np.ndarray, *, is_open: bool) -> dict[str, Any]:
+    """Return the parameters to change; of those that the user set, only `cv` is."""
+    parameters = estimator.get_params()
+    options: dict[str, Any] = {}
+    if plan.settings <= plan.penalties:
+        if isinstance(parameters["l2s"], str):
+            options["l2s"] = [L2 / len(y)]
+        if isinstance(parameters["input_dropouts"], str):
+            options["input_dropouts"] = [0.0]
+    if is_open and plan.penalties < STEPS[0][1]:
+        plain = estimator._plain(price=parameters["price"])
+        grid = Search(plain, Table.of(plain, X, y), []).penalties("auto")
+        options["penalties"] = grid[::2] if plan.penalties > 1 else [grid[len(grid) // 2]]
+    if isinstance(parameters["cv"], int):
+        options["cv"] = min(parameters["cv"], plan.folds)
+    return options
