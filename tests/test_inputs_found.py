@@ -362,7 +362,7 @@ def test_numbers_that_cannot_be_judged_or_told_apart_are_refused():
     x = RNG(0).normal(size=60)
     with pytest.raises(ValueError, match=r"test: the frame: column 'y' holds 1e\+200, whose square no float holds"):
         meristem.fit_table({"x": x, "y": x}, target="y", test={"x": x, "y": 1e200 + x}, **QUICK)
-    with pytest.raises(ValueError, match=r"y varies by .* about 1, less than a float tells apart"):
+    with pytest.raises(ValueError, match=r"y varies by .* about 1, less than float precision"):
         meristem.TunnelRegressor(**PLAIN).fit(x[:, None], 1 + 1e-13 * x)
 
 
