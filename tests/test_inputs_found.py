@@ -193,7 +193,7 @@ def test_quantiles_of_a_table(tmp_path):
 def test_a_date_in_a_frame_of_an_estimator_is_named():
     frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0], "when": pandas.to_datetime(["2020-01-01"] * 3)})
     for columns in (["size", "when"], ["when"]):
-        with pytest.raises(ValueError, match=r"^X holds the type datetime64\[.*\] in column 'when', .*fit_table"):
+        with pytest.raises(ValueError, match=r"^X has type datetime64\[.*\] in column 'when', .*fit_table"):
             meristem.TunnelClassifier(**PLAIN).fit(frame[columns], [0, 1, 0])
 
 

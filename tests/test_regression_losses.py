@@ -102,7 +102,7 @@ def test_quantiles_of_several_targets_stand_target_by_target():
 def test_a_score_needs_a_median():
     X, y, _ = waves(50)
     model = tunnel_regressor(loss="quantile", quantiles=(0.1, 0.9), max_epochs=2).fit(X, y)
-    with pytest.raises(ValueError, match=r"^score is of the median, and quantiles=\(0.1, 0.9\) have none; add 0.5, or use .*$"):
+    with pytest.raises(ValueError, match=r"^score .*quantiles=\(0.1, 0.9\); add 0.5, or use .*$"):
         model.score(X, y)
     alone = tunnel_regressor(loss="quantile", quantiles=(0.9,), max_epochs=2).fit(X, y)
     assert alone.predict(X).shape == (50,) and np.isfinite(alone.score(X, y))

@@ -90,7 +90,7 @@ class FitPlan:
 
     split: TableSplit
     estimator: Any  # a CV estimator, not fitted
-    search: Any  # what it will do with the rows (estimators/paths.py)
+    search: Any  # what it will do with the rows (estimators/search.py)
     X: np.ndarray  # features of the rows that are searched with
     y: np.ndarray
     body: str

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.estimators.paths import Search, Table
+from meristem.estimators.search import EncodedTable, Search
 from meristem.tables.evaluation import MOST_ROWS
 from meristem.tables.limit import SLACK, Deadline, Limit, ending, slowness
 from meristem.train.population import cores
@@ -172,7 +172,7 @@ def options_of(plan: Plan, estimator: Any, X: np.ndarray, y: np.ndarray, *, is_o
             options["input_dropouts"] = [0.0]
     if is_open and plan.penalties < STEPS[0][1]:
         plain = estimator._plain(price=given["price"])
-        tried = Search(plain, Table.of(plain, X, y), []).penalties("auto")
+        tried = Search(plain, EncodedTable.of(plain, X, y), []).penalties("auto")
         options["penalties"] = tried[::2] if plan.penalties > 1 else [tried[len(tried) // 2]]
     if isinstance(given["cv"], int):
         options["cv"] = min(given["cv"], plan.folds)

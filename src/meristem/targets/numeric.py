@@ -1,11 +1,11 @@
 """Numeric targets: numbers, counts and quantiles, in one column or several.
 
-    Numbers      y = z · scale + mean, where the network predicts z. Mean and scale are the mean and standard deviation for the
-                 squared error; for losses that are robust to outliers they are the median and the interquartile range
-    Counts       y = e^(z + m), m the logarithm of the mean rate. The network is trained on y divided by its mean: the Poisson
-                 loss of y / e^m at z is that of y at z + m, divided by the mean, plus a constant. Outputs of 0 are the mean
-                 rate, and a penalty means the same in any unit of y
-    Quantiles    an output for each level of each column of y, column by column, levels in the order of the parameter
+Numbers      y = z · scale + mean, where the network predicts z. Mean and scale are the mean and standard deviation for the
+squared error; for losses that are robust to outliers they are the median and the interquartile range
+Counts       y = e^(z + m), m the logarithm of the mean rate. The network is trained on y divided by its mean: the Poisson
+loss of y / e^m at z is that of y at z + m, divided by the mean, plus a constant. Outputs of 0 are the mean
+rate, and a penalty means the same in any unit of y
+Quantiles    an output for each level of each column of y, column by column, levels in the order of the parameter
 """
 
 from dataclasses import asdict, dataclass, replace
