@@ -184,7 +184,7 @@ def test_the_path_of_an_estimator():
     plain = meristem.TunnelClassifier(max_width=8, depth=2, max_epochs=4, random_state=0)
     path = meristem.path(plain, (X, y), penalties=[1e-3, 1e-1], cv=2)
     assert len(path.networks) == 4 and path.networks[0].embed.weight.shape == (8, 4)
-    with pytest.raises(ValueError, match="are a pair"):
+    with pytest.raises(ValueError, match="data must be a pair"):
         meristem.path(plain, X, penalties=[1e-3])
 
 

@@ -161,7 +161,7 @@ BAD = [
     ("activation", 3, "must be a name, such as 'relu'"),
     ("max_epochs", 0, "an integer of at least 1"),
     ("patience", None, "an integer of at least 1"),
-    ("early_stopping", "yes", "True, False or 'auto'"),
+    ("early_stopping", "yes", "True or False or 'auto'"),
     ("validation_fraction", 1, "a number above 0 and below 1"),
     ("standardize", None, "True or False"),
     ("warm_start", "no", "True or False"),

@@ -136,7 +136,7 @@ def test_a_warm_start_cannot_change_the_network(name, value):
     X, y = iris()
     model = tunnel(max_epochs=20, warm_start=True).fit(X, y)
     before = model.predict_proba(X)
-    with pytest.raises(ValueError, match=f"^{name}={value!r}, but the network that is to learn more was made with"):
+    with pytest.raises(ValueError, match=f"^{name}={value!r}, but .* was made with"):
         model.set_params(**{name: value}).fit(X, y)
     assert (model.predict_proba(X) == before).all()  # what fails changes nothing
 
@@ -145,7 +145,7 @@ def test_a_warm_start_cannot_change_the_network(name, value):
 def test_a_warm_start_cannot_change_the_loss():
     X, y = iris()
     model = tunnel_regressor(max_epochs=2, warm_start=True, loss="huber").fit(X, y)
-    with pytest.raises(ValueError, match=r"^loss='poisson', but the network that is to learn more was made with 'huber'"):
+    with pytest.raises(ValueError, match=r"^loss='poisson', but .* was made with 'huber'"):
         model.set_params(loss="poisson").fit(X, y)
     with pytest.raises(ValueError, match=r"^quantiles=\(0.9,\), but .* was made with \(0.5,\)"):
         tunnel_regressor(max_epochs=2, loss="quantile").fit(X, y).set_params(quantiles=(0.9,)).partial_fit(X, y)

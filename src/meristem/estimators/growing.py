@@ -176,9 +176,8 @@ class Growing(TrainingSettings):
             return self._new_state(targets, inputs, seed)
         stored, options = self.network_.body.options(), self._network_options()
         stored["width"] = "auto" if stored["learn_width"] else stored["width"]
-        unchanged: dict[str, Any] = {
-            name: (options[name], stored[name]) for name in ("width", "depth", "activation") if name in options
-        }
+        names = [name for name in ("width", "depth", "activation") if name in options]
+        unchanged: dict[str, Any] = {name: (options[name], stored[name]) for name in names}
         objective = self._targets_.objective
         if hasattr(self, "loss"):
             unchanged["loss"] = (self.loss, objective.name)
@@ -186,10 +185,8 @@ class Growing(TrainingSettings):
             unchanged["quantiles"] = (tuple(map(float, getattr(self, "quantiles", ()))), objective.levels)
         for name, (now, before) in unchanged.items():
             if now != before:
-                raise ValueError(
-                    f"{name}={now!r}, but the network to continue with was made with {before!r}; "
-                    "set it back, or start afresh: clone(estimator).fit(X, y)."
-                )
+                advice = "set it back, or start afresh: clone(estimator).fit(X, y)."
+                raise ValueError(f"{name}={now!r}, but the network to continue with was made with {before!r}; {advice}")
         return continued(self._state_)
 
     def _train(

@@ -252,6 +252,6 @@ PARAMETERS = {
     "scoring": Parameter(
         (raising("str, function", "a name such as 'roc_auc'", _check_scoring, explains=True), NONE),
         "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
-        "estimator, X and y: higher is better). None: the held-out loss. How long each network is trained always depends on the loss.",
+        "estimator, X and y: higher is better). None: the held-out loss. The length of training always depends on the loss.",
     ),
 }
