@@ -155,7 +155,7 @@ def _search(member: Any) -> Any:
     said |= {"hard_size": np.zeros(4, int), "epochs": np.ones(count, int), "finished": np.ones(count, bool)}
     path = PenaltyPath(members.columns | said, (), np.zeros((count, 2), np.float32), 1.5)
     model = meristem.TunnelClassifierCV(depth=2, penalties=[1e-3, 1e-2], cv=2, width=4)
-    model._keep(path, path.best(), [member, copy.copy(member)])
+    model._store(path, path.best(), [member, copy.copy(member)])
     return model
 
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from filing import RECIPE, create
 from meristem import TunnelClassifier, TunnelClassifierCV, fit, save
 from meristem.data.spirals import two_spirals
-from meristem.estimators import kept
+from meristem.estimators import fit_context
 from meristem.folders.checkpoints import Checkpoints
 from meristem.train.saving import Saver
 
@@ -100,7 +100,7 @@ def test_saving_takes_a_small_share_of_the_time_and_says_what_went_wrong():
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", [TunnelClassifier, TunnelClassifierCV])
 def test_an_estimator_goes_on(kind, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(kept, "SECONDS", 0.0)
+    monkeypatch.setattr(fit_context, "SECONDS", 0.0)
     X, y = load_iris(return_X_y=True)
     small = {"width": 3, "depth": 2, "max_epochs": 6, "random_state": 0}
     small |= {"cv": 2, "penalties": [1e-3], "l2s": [1e-4]} if kind is TunnelClassifierCV else {"input_dropout": 0.0, "l2": 1e-4}

@@ -150,7 +150,7 @@ def test_what_is_tried_by_itself_is_found_from_the_data():
     [
         ({"rule": "best"}, "rule='best' is not known"),
         ({"refit": "two"}, "refit='two' is not known"),
-        ({"penalties": "some"}, "penalties='some' must be a list of numbers, or 'auto'"),
+        ({"penalties": "some"}, "penalties='some' must be a list of numbers .*'auto'"),
         ({"l2s": []}, r"l2s=\[\] must be a list"),
         ({"cv": 1}, "cv=1 must be at least 2"),
         ({"cv": 0.5}, "cv=0.5 must be a number of folds"),
@@ -184,7 +184,7 @@ def test_the_path_of_an_estimator():
     plain = meristem.TunnelClassifier(max_width=8, depth=2, max_epochs=4, random_state=0)
     path = meristem.path(plain, (X, y), penalties=[1e-3, 1e-1], cv=2)
     assert len(path.networks) == 4 and path.networks[0].embed.weight.shape == (8, 4)
-    with pytest.raises(ValueError, match="are a pair"):
+    with pytest.raises(ValueError, match="data must be a pair"):
         meristem.path(plain, X, penalties=[1e-3])
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import meristem
 from meristem.commands.main import parser
-from meristem.estimators import settings
+from meristem.estimators import base
 from soak import FACTOR
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +30,7 @@ def short_trainings(monkeypatch):
     """Examples at the estimators' defaults end sooner than a person's would; in a soak they do not."""
     if FACTOR == 1:
         for name, value in {"EPOCHS": 60, "STEPS": 600, "PATIENCE_STEPS": 100}.items():
-            monkeypatch.setattr(settings, name, value)
+            monkeypatch.setattr(base, name, value)
 
 
 @pytest.mark.usefixtures("short_trainings")

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import meristem
 from estimating import CLASSIFIERS, REGRESSORS, iris
-from meristem.estimators.attributes import attributes_of
+from meristem.estimators.documentation import attributes_of
 from meristem.estimators.parameters import PARAMETERS, parameters_of
 
 PAGE = (Path(__file__).parent.parent / "docs" / "estimators.md").read_text()
@@ -34,7 +34,7 @@ def test_help_explains_every_parameter_with_its_default(kind):
     for name, default in kind().get_params().items():
         words, text = said[name]
         assert words == f"{PARAMETERS[name].kind}, default={default!r}" and text == PARAMETERS[name].text
-    price = "penalty : float or 'auto'" if kind in PLAIN else "penalties : list of float, or 'auto'"
+    price = "penalty : float or 'auto'" if kind in PLAIN else "penalties : list of float or 'auto'"
     assert f"\n |  {price}, default='auto'\n" in pydoc.render_doc(kind, renderer=pydoc.plaintext)
 
 

@@ -8,8 +8,8 @@ from sklearn.linear_model import Ridge
 
 from estimating import SMALL, split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
+from meristem.estimators.padding import Rows
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
-from meristem.estimators.training import Rows
 from meristem.targets import Classes
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # an epoch or two
@@ -30,7 +30,7 @@ def noisy(rows, features, share, seed=0):
 
 def prior(model):
     """Of all rows alike, by what was seen of them."""
-    return model._prior(model.n_samples_seen_, model._targets_, model.predictability_, are_alike=True)
+    return model._defaults.l2(model.n_samples_seen_, model._targets_, model.predictability_, equal_weights=True)
 
 
 def test_left_out_rows_are_predicted_from_all_others():
@@ -105,11 +105,11 @@ def test_classes_of_which_little_can_be_told_are_held_more_firmly():
         models = [make(**SMALL, **size, max_epochs=1).fit(x, classes) for classes in (clear, coin)]
         assert [prior(model) for model in models] == [pytest.approx(5e-5), pytest.approx(firm / 400)]
         assert [model.penalty_ for model in models] == [1e-3, 1e-3]
-    tunnel = TunnelClassifier(**SMALL, depth=2)
-    told = [tunnel._firmness(share) for share in (0.0, 0.2, 0.4, 0.9)]
-    assert told == [10, pytest.approx(4), pytest.approx(1.5), 1], "noise beside what is told"
-    weighted = tunnel._prior(400, models[0]._targets_, 0.2, are_alike=False)
-    assert weighted == pytest.approx(1 / 400), "a quick model counts all rows alike"
+    l2, targets = TunnelClassifier._defaults.l2, models[0]._targets_
+    strengths = [400 * l2(400, targets, share, equal_weights=True) for share in (0.0, 0.2, 0.4, 0.5)]
+    assert strengths == [pytest.approx(10), pytest.approx(4), pytest.approx(1.5), pytest.approx(1)], "noise / signal"
+    weighted = l2(400, targets, 0.2, equal_weights=False)
+    assert weighted == pytest.approx(1 / 400), "the predictability counts all rows alike"
 
 
 def test_rare_counts_are_held_more_firmly():

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from estimating import CLASSIFIERS, REGRESSORS, programs
-from meristem.estimators.buckets import bucket
+from meristem.estimators.padding import padded_size
 
 RNG = np.random.default_rng(0)
 
@@ -44,8 +44,8 @@ def test_neighboring_shapes_share_their_programs(model):
 
 @pytest.mark.parametrize("least", [8, 32, 256])
 def test_sizes_are_few_and_little_is_filled_up(least):
-    sizes = [bucket(n, least) for n in range(1, 200 * least)]
+    sizes = [padded_size(n, least) for n in range(1, 200 * least)]
     assert all(size >= n for n, size in enumerate(sizes, 1)) and sizes == sorted(sizes)
     assert sizes[0] == least and len(set(sizes)) < 26
     assert all(size <= 1.25 * n for n, size in enumerate(sizes, 1) if n > 8 * least)
-    assert all(bucket(size, least) == size for size in set(sizes))
+    assert all(padded_size(size, least) == size for size in set(sizes))

@@ -136,7 +136,7 @@ def test_a_warm_start_cannot_change_the_network(name, value):
     X, y = iris()
     model = tunnel(max_epochs=20, warm_start=True).fit(X, y)
     before = model.predict_proba(X)
-    with pytest.raises(ValueError, match=f"^{name}={value!r}, but the network that is to learn more was made with"):
+    with pytest.raises(ValueError, match=f"^{name}={value!r}, but .* was made with"):
         model.set_params(**{name: value}).fit(X, y)
     assert (model.predict_proba(X) == before).all()  # what fails changes nothing
 
@@ -145,7 +145,7 @@ def test_a_warm_start_cannot_change_the_network(name, value):
 def test_a_warm_start_cannot_change_the_loss():
     X, y = iris()
     model = tunnel_regressor(max_epochs=2, warm_start=True, loss="huber").fit(X, y)
-    with pytest.raises(ValueError, match=r"^loss='poisson', but the network that is to learn more was made with 'huber'"):
+    with pytest.raises(ValueError, match=r"^loss='poisson', but .* was made with 'huber'"):
         model.set_params(loss="poisson").fit(X, y)
     with pytest.raises(ValueError, match=r"^quantiles=\(0.9,\), but .* was made with \(0.5,\)"):
         tunnel_regressor(max_epochs=2, loss="quantile").fit(X, y).set_params(quantiles=(0.9,)).partial_fit(X, y)
@@ -203,7 +203,7 @@ def test_a_stream_of_single_rows_finds_its_scale():
 
 def test_the_first_part_of_a_stream_says_which_classes_come():
     X, y = iris()
-    with pytest.raises(ValueError, match="the first partial_fit must be told all classes"):
+    with pytest.raises(ValueError, match="^classes=None: "):
         tunnel().partial_fit(X, y)
     model = tunnel().partial_fit(X[:50], y[:50], classes=[2, 1, 0]).partial_fit(X[50:], y[50:])
     assert model.classes_.tolist() == [0, 1, 2] and model.predict_proba(X).shape == (150, 3)

@@ -214,7 +214,7 @@ def test_what_headers_must_be(forge, file):
     refused("classes", ("parameters", "width"), "wide", "width='wide'")
     refused("classes", ("parameters", "penalty"), -1, "penalty=-1")
     refused("classes", ("parameters", "standardize"), "yes", "standardize='yes'")
-    refused("classes", ("parameters", "class_weight"), {"sets": [1]}, "not as it is written")
+    refused("classes", ("parameters", "class_weight"), {"sets": [1]}, "parameter")
     refused("classes", ("parameters", "device"), 3, "device=3")
     refused("classes", ("learned", "n_iter_"), 2.5, "n_iter_=2.5")
     refused("classes", ("estimator",), "BuddingClassifier", "parameter of BuddingClassifier='depth'")

@@ -279,7 +279,7 @@ def test_a_forged_header_is_refused(fitted, tmp_path):
         ({"parameters": whole.header["parameters"] | {"widht": 3}}, "Did you mean 'width'"),
         ({"learned": whole.header["learned"] | {"n_features_in_": 77}}, "do not fit together"),
         ({"learned": whole.header["learned"] | {"n_iter_": "many"}}, "must be a number"),
-        ({"targets": {}}, "what y means"),
+        ({"targets": {}}, "its targets"),
         ({"targets": {"kind": "numbers"}}, "cannot be loaded"),
         ({"parameters": []}, "cannot be loaded"),
         ({"learned": 3}, "cannot be loaded"),

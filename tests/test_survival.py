@@ -21,9 +21,9 @@ STUDIES = {
 ESTIMATOR = """
 from sklearn.datasets import load_iris
 from meristem import TunnelClassifierCV, save
-from meristem.estimators import kept
+from meristem.estimators import fit_context
 
-kept.SECONDS = 0.0  # as often as a small share of the time allows
+fit_context.SECONDS = 0.0  # as often as a small share of the time allows
 small = {"width": 4, "depth": 2, "max_epochs": 150, "cv": 2, "penalties": [1e-4, 1e-3, 1e-2], "random_state": 0}
 model = TunnelClassifierCV(**small, checkpoint_dir=".", resume=True).fit(*load_iris(return_X_y=True))
 save("model.safetensors", model)

@@ -24,7 +24,7 @@ from sklearn.datasets import load_iris
 from commanding import meristem_here
 from killing import SECONDS, start, wait_for
 from meristem import TunnelClassifier, TunnelClassifierCV
-from meristem.estimators import kept
+from meristem.estimators import fit_context
 from meristem.watch import server
 from meristem.watch.formatting import clean
 from meristem.watch.json_diff import changes
@@ -433,7 +433,7 @@ class StopError(Exception):
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", [TunnelClassifier, TunnelClassifierCV])
 def test_a_fit_of_an_estimator_is_followed_and_its_lines_are_the_same_however_often_interrupted(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "SECONDS", 0.0)
+    monkeypatch.setattr(fit_context, "SECONDS", 0.0)
     X, y = load_iris(return_X_y=True)
     small = {"width": 3, "depth": 2, "max_epochs": 6, "random_state": 0}
     small |= {"cv": 2, "penalties": [1e-3], "l2s": [1e-4], "refit": "one"} if kind is TunnelClassifierCV else {"l2": 1e-4}
@@ -456,7 +456,9 @@ def test_a_fit_of_an_estimator_is_followed_and_its_lines_are_the_same_however_of
     called = {one["name"] for group in state["groups"] for one in group["members"]}
     assert called == ({"λ 0.001, fold 0", "λ 0.001, fold 1", None} if kind is TunnelClassifierCV else {None})
     assert names == (
-        {"search", "replay"} if kind is TunnelClassifierCV else {"train", *(n for n in names if "look" in n or "replay" in n)}
+        {"search", "replay"}
+        if kind is TunnelClassifierCV
+        else {"train", *(n for n in names if "dropout" in n or "replay" in n)}
     )
 
 

@@ -38,7 +38,7 @@ def test_a_search_transforms_its_table_once_and_compacts_each_network_once():
         lambda: model.fit(x, (x[:, 0] > 0).astype(int)),
         transformed=("inputs/preprocessor.py", "__call__"),
         learned=("inputs/statistics.py", "usual_statistics"),
-        paths=("estimators/paths.py", "path"),
+        paths=("estimators/search.py", "path"),
     )
     assert found["transformed"] == 1 and found["learned"] == 1
     assert found["paths"] <= 5, "once for each part of the search, not for each setting of it"

@@ -1,7 +1,6 @@
 """scikit-learn estimators whose networks find their own size."""
 
 from meristem.estimators import search_file as search_file  # registers the files of a search
-from meristem.estimators.advice import GrowthWarning as GrowthWarning
 from meristem.estimators.classifiers import (
     BuddingClassifier as BuddingClassifier,
     HighwayClassifier as HighwayClassifier,
@@ -13,6 +12,7 @@ from meristem.estimators.cv import (
     TunnelClassifierCV as TunnelClassifierCV,
     TunnelRegressorCV as TunnelRegressorCV,
 )
+from meristem.estimators.fit_warnings import GrowthWarning as GrowthWarning
 from meristem.estimators.regressors import (
     BuddingRegressor as BuddingRegressor,
     HighwayRegressor as HighwayRegressor,

@@ -1,14 +1,12 @@
-"""Estimators that find their price: penalty, l2 and dropout by cross-validation, as one population; in the manner of LassoCV.
+"""Estimators that choose penalty, l2 and dropout by cross-validation, as LassoCV does.
 
     TunnelClassifierCV().fit(X, y)       penalty_, penalty_min_, penalty_1se_, l2_, input_dropout_, cv_results_, path_
 
-The model that is kept is a *bag*: the networks of the folds at the setting that was chosen, whose outputs (logits, or numbers
-in the units that were learned) are averaged; or with refit="one" a single network for all rows, trained as long as they were
-(train/replay.py), or where a watcher says that it is over the best of the folds. Either is one model: one `predict`, one file,
-one ONNX graph, one torch module, and `n_parameters_` counts all of it.
-
-What a bag says is said by a plain estimator whose compact network is the bag (compact/layers.py); each network of it is a plain
-estimator, too (`estimators_`).
+The final model is a *bag*: the networks of the folds at the chosen setting, whose outputs (logits, or standardized numbers) are
+averaged; or with refit="one" a single network, trained on all rows as long as those of the folds (train/replay.py), or the
+best of the folds if a watcher ended the search. Either is one model: one `predict`, one file, one ONNX graph, one torch module,
+and `n_parameters_` counts all of it. A bag predicts through an estimator whose compact network is the bag; each of its networks
+is an estimator, too (`estimators_`).
 """
 
 import copy
@@ -24,21 +22,15 @@ from sklearn.utils.validation import check_is_fitted
 from meristem.cache import keep_programs
 from meristem.check import many
 from meristem.compact import CompactNetwork
-from meristem.estimators.base import Growing
+from meristem.estimators.base import Estimator, HasClassWeight, HasDepth, HasLoss, HasMaxLeaves
 from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
-from meristem.estimators.course import SHARE
-from meristem.estimators.device import on
-from meristem.estimators.docstrings import documented
 from meristem.estimators.estimator_file import registered
-from meristem.estimators.kept import keeping
+from meristem.estimators.fit_context import checkpointing, on_device, watchers
+from meristem.estimators.growing import Growing
 from meristem.estimators.parameters import check_parameters
-from meristem.estimators.paths import Search, Table, fitted
 from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
-from meristem.estimators.repr import Shown
-from meristem.estimators.searching import all_of, in_parts
-from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Settings
-from meristem.estimators.shipping import Shipping
-from meristem.estimators.watching import watchers
+from meristem.estimators.search import EncodedTable, Search, fitted
+from meristem.estimators.search_strategies import every_combination, one_by_one
 from meristem.layers.layer import Bag
 from meristem.paths.result import Path, Point
 from meristem.paths.training import least_loss
@@ -48,12 +40,12 @@ from meristem.train.run import Run, within_budget
 from meristem.train.settle import smallest
 from meristem.train.watching import Everyone
 
-USUAL = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # that are tried where none are given
+AUTO_VALUES = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # how many values "auto" tries
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CrossValidated(Shown, Shipping, Settings):
-    """An estimator whose network finds its own size, at a price that is found from the data."""
+class CrossValidated(Estimator):
+    """An estimator that chooses its penalty by cross-validation."""
 
     penalties: Any = "auto"
     l2s: Any = "auto"
@@ -64,122 +56,106 @@ class CrossValidated(Shown, Shipping, Settings):
     halving: bool = True
     scoring: Any = None
 
-    _plain: ClassVar[type[Growing]]
+    _plain: ClassVar[type[Growing]]  # the estimator of one network
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Search, choose, and keep the model of what was chosen."""
+        """Search, choose a setting, and store its model."""
         check_parameters(self)
         return self.fit_search(self._planned(X, y, sample_weight))
 
     def fit_search(self, search: Search) -> Self:
-        """Fit by a search that was planned."""
-        path, chosen, kept, temperature = self._searched(search)
+        """Fit by a planned search."""
+        path, chosen, runs, temperature = self._searched(search)
         plain = search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        self._keep(path, chosen, [fitted(plain, search.table, run, temperature) for run in kept])
+        self._store(path, chosen, [fitted(plain, search.table, run, temperature) for run in runs])
         return self
 
     def _planned(self, X: Any, y: Any, sample_weight: Any = None) -> Search:
-        """The search before it begins; ValueError where no networks for this table are within the budget."""
-        plain = self._plain(**{one.name: getattr(self, one.name) for one in fields(Settings) + self._own_fields()})
-        table = Table.of(plain, X, y, sample_weight)
+        """Return the search before it starts; raise ValueError where no network for this table is within the budget."""
+        own = {field.name for field in fields(self)}
+        plain = self._plain(**{field.name: getattr(self, field.name) for field in fields(self._plain) if field.name in own})
+        table = EncodedTable.of(plain, X, y, sample_weight)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
         networks = len(folds) if self.refit == "bag" else 1
         budget = None if self.budget is None else float(int(self.budget) // networks)
         search = Search(plain, table, folds, budget=budget, scoring=self.scoring)
-        with on(self.device):
-            _check_shared(search, networks, self.budget)
+        with on_device(self.device):
+            _check_budget(search, networks, self.budget)
         return search
 
     def _searched(self, search: Search) -> tuple[Path, Point, list[Run], float]:
-        """What was tried, what was chosen, the runs whose networks are kept, and how sure they should be."""
+        """Return what was tried, the chosen setting, the runs of the final networks, and the temperature of their logits."""
         keep_programs()
-        table, folds = search.table, search.folds
-        name, objective = type(self).__name__, table.targets.objective
-        measure = error_measure(objective.error_name, is_share=objective.error_is_share)
-        usual = self._usual_settings() * len(folds) * usual_epochs(self._epochs(len(table.rows.y), SHARE))
-        watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
-        with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say) as told:
-            search = replace(search, watcher=Everyone([*watch.watchers, told]))
-            tried = {
+        table, folds, name = search.table, search.folds, type(self).__name__
+        epochs = self._expected_settings() * len(folds) * expected_epochs(search.max_epochs)
+        watched = watchers(name, epochs, table.targets.objective, callbacks=self.callbacks, verbose=self.verbose)
+        with (
+            on_device(self.device),
+            watched as (watch, say),
+            checkpointing(self, table.seed, table.rows._asdict(), say) as epoch_log,
+        ):
+            search = replace(search, watcher=Everyone([*watch.watchers, epoch_log]))
+            lists = {
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),
                 "dropouts": search.dropouts(self.input_dropouts),
                 "rates": [float(self.learning_rate)],
             }
-            path, runs = in_parts(search, **tried) if self.halving else all_of(search, **tried)
+            path, runs = (one_by_one if self.halving else every_combination)(search, **lists)
             chosen = path.best() if self.rule == "min" else path.within_one_se()
+            measure = error_measure(table.targets.objective.error_name, is_share=table.targets.objective.error_is_share)
             say(
                 f"{name}: {many(len(path.points), 'setting')} in {many(len(folds), 'fold')}, {path.seconds:.0f} s; "
                 f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
-                f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters a network"
+                f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters per network"
             )
-            taken = path.stand_ins(chosen) if self.refit == "bag" else chosen.members  # one network has this price and no other
-            good = [runs[m] for m in taken if runs[m].best_epoch]  # others diverged at once
-            of_folds = [within_budget(run, search.prepared) for run in good]  # those that were ended before they settled
-            if not of_folds:
+            members = path.stand_ins(chosen) if self.refit == "bag" else chosen.members
+            finite = [runs[m] for m in members if runs[m].best_epoch]  # others diverged in their first epoch
+            fold_runs = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
+            if not fold_runs:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
-            temperature = float(np.exp(np.mean([np.log(run.temperature) for run in of_folds])))
-            kept = of_folds if self.refit == "bag" else [_one_of(of_folds, search)]
-        return path, chosen, kept, temperature
+            temperature = float(np.exp(np.mean([np.log(run.temperature) for run in fold_runs])))
+            final = fold_runs if self.refit == "bag" else [_single_run(fold_runs, search)]
+        return path, chosen, final, temperature
 
-    def _usual_settings(self) -> int:
-        """How many are tried, as far as that can be told before there are any."""
-        usual = USUAL | ({} if self.budget is None else {"penalties": 1})
-        given = {name: getattr(self, name) for name in usual}
-        n = {name: usual[name] if isinstance(values, str) else len(values) for name, values in given.items()}
-        return sum(n.values()) - len(n) + 1 if self.halving else math.prod(n.values())
+    def _expected_settings(self) -> int:
+        """Return how many settings the search tries, for the progress display."""
+        counts = AUTO_VALUES | ({} if self.budget is None else {"penalties": 1})
+        lists = {name: getattr(self, name) for name in counts}
+        counts |= {name: len(values) for name, values in lists.items() if not isinstance(values, str)}
+        return sum(counts.values()) - len(counts) + 1 if self.halving else math.prod(counts.values())
 
-    def _own_fields(self) -> tuple[Any, ...]:
-        """Parameters of the plain estimator besides those that all share."""
-        shared, mine = {one.name for one in fields(Settings)}, {one.name for one in fields(self)}
-        return tuple(one for one in fields(self._plain) if one.name in mine - shared)
-
-    def _keep(self, path: Path, chosen: Point, members: list[Growing]) -> None:
-        """Everything that ends in an underscore."""
+    def _store(self, path: Path, chosen: Point, members: list[Growing]) -> None:
+        """Set all fitted attributes."""
         self.path_, self.estimators_ = path, members
         self.penalty_, self.l2_, self.input_dropout_ = chosen.penalty, chosen.l2, chosen.dropout
         self.penalty_min_, self.penalty_1se_ = path.best().penalty, path.within_one_se().penalty
         self.cv_results_ = cv_results(path)
-        self._model_ = _as_one(members)
+        self.n_iter_ = max(member.n_iter_ for member in members)
+        self._model_ = model = copy.copy(members[0])
+        if len(members) > 1:
+            model._compact_ = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
+            model._predictor_.layers(np.float64)  # cast now, not in every predict
+        self._compact_, self._predictor_, self.n_parameters_ = model._compact_, model._predictor_, model.n_parameters_
+        self._targets_, self._inputs_ = model._targets_, model._inputs_
         for name in ("n_features_in_", "feature_names_in_", "classes_"):
-            if hasattr(members[0], name):
-                setattr(self, name, getattr(members[0], name))
-
-    # What it says is what the bag says ----------------------------------------------------------------------------------------
-
-    @property
-    def _compact_(self) -> CompactNetwork:
-        return self._model_._compact_
-
-    @property
-    def _predictor_(self) -> Any:
-        return self._model_._predictor_
-
-    @property
-    def _targets_(self) -> Any:
-        return self._model_._targets_
-
-    @property
-    def _inputs_(self) -> Any:
-        return self._model_._inputs_
-
-    @property
-    def n_parameters_(self) -> int:
-        return self._compact_.n_parameters
-
-    @property
-    def n_iter_(self) -> int:
-        return max(one.n_iter_ for one in self.estimators_)
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
 
     def compact(self) -> CompactNetwork:
-        """The networks of the bag as one, with nothing in it but what lives; it takes standardized features."""
+        """Return the networks of the bag as one, without closed gates; it takes standardized features."""
         check_is_fitted(self)
         return jax.device_put(self._compact_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """As the plain estimator says it."""
+        """Return the prediction of the estimator with the averaged network."""
         check_is_fitted(self)
         return self._model_.predict(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of the estimator with the averaged network: accuracy of a classifier, R² of a regressor."""
+        check_is_fitted(self)
+        return self._model_.score(X, y, sample_weight)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model_")
@@ -192,17 +168,17 @@ class CrossValidated(Shown, Shipping, Settings):
         return tags
 
 
-def usual_epochs(most: int) -> int:
-    """How many epochs a training takes on average, of so many at most: some leave early, others have learned enough.
+def expected_epochs(most: int) -> int:
+    """Return how many epochs a training takes on average, given the most: some members stop early.
 
-    >>> usual_epochs(300), usual_epochs(9)
+    >>> expected_epochs(300), expected_epochs(9)
     (60, 9)
     """
     return min(most, max(60, most // 5))
 
 
-def _check_shared(search: Search, networks: int, budget: Any) -> None:
-    """Raise ValueError, in the terms of who gave a budget, where it is too little for all networks that share it."""
+def _check_budget(search: Search, networks: int, budget: Any) -> None:
+    """Raise ValueError where the budget is too small for the networks that share it."""
     if search.budget is None:
         return
     if networks == 1:
@@ -213,25 +189,16 @@ def _check_shared(search: Search, networks: int, budget: Any) -> None:
         raise ValueError(f"budget={budget} is shared by {networks} networks and below the least, {least}; give at least that.")
 
 
-def _one_of(of_folds: list[Run], search: Search) -> Run:
-    """A network trained on all rows as those of the folds were; where the time for it is over, the best of these."""
-    one = None if search.watcher.over() else search.on_all_rows(of_folds)
-    return min(of_folds, key=least_loss) if one is None or search.watcher.over() else one
-
-
-def _as_one(members: list[Growing]) -> Growing:
-    """A plain estimator that says the mean of what all say."""
-    one = copy.copy(members[0])
-    if len(members) > 1:
-        one._compact_ = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
-        one._predictor_.layers(np.float64)
-    return one
+def _single_run(fold_runs: list[Run], search: Search) -> Run:
+    """Return a run on all rows with the schedule of the folds; the best of the folds where there is no time for it."""
+    run = None if search.watcher.over() else search.on_all_rows(fold_runs)
+    return min(fold_runs, key=least_loss) if run is None or search.watcher.over() else run
 
 
 def cv_results(path: Path) -> dict[str, Any]:
-    """A row for each setting, in the manner of GridSearchCV; more is better: of no `scoring`, losses with their sign turned.
+    """Return a row for each setting, as GridSearchCV does; without `scoring`, scores are negated losses.
 
-    Settings that left early rank behind those that were trained to their end (`finished`): their scores are not comparable.
+    Settings that stopped early rank behind those that were trained to their end: their scores are not comparable.
     """
     points = path.points
     is_finished = np.array([point.is_finished for point in points])
@@ -250,7 +217,7 @@ def cv_results(path: Path) -> dict[str, Any]:
 
 
 def _ranks(scores: np.ndarray, is_finished: np.ndarray) -> np.ndarray:
-    """1 is the best of the finished; ties share.
+    """Return ranks from 1, the best of the finished; ties share a rank.
 
     >>> _ranks(np.array([0.5, 0.9, 0.7]), np.array([True, False, True])).tolist()
     [2, 3, 1]
@@ -260,104 +227,56 @@ def _ranks(scores: np.ndarray, is_finished: np.ndarray) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ClassifierCV(ClassifierMixin, ClassWeight, CrossValidated):
+class ClassifierCV(ClassifierMixin, HasClassWeight, CrossValidated):
     """What the classifiers share."""
 
+    score = CrossValidated.score
+
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class, or of each label."""
+        """Return the probability of each class, or of each label."""
         check_is_fitted(self)
         return self._model_.predict_proba(X)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Logits: one per row for two classes, else one per class or label."""
+        """Return logits: one per row for two classes, else one per class or label."""
         check_is_fitted(self)
         return self._model_.decision_function(X)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows, by their weight, whose class is predicted; of labels, of rows with all of them."""
-        check_is_fitted(self)
-        return self._model_.score(X, y, sample_weight)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RegressorCV(RegressorMixin, Loss, CrossValidated):
+class RegressorCV(RegressorMixin, HasLoss, CrossValidated):
     """What the regressors share."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the prediction, whatever the loss; of several quantiles that of the median, if it is among them."""
-        check_is_fitted(self)
-        return self._model_.score(X, y, sample_weight)
+    score = CrossValidated.score
 
 
 @registered
-@documented
-@dataclass(eq=False, repr=False, kw_only=True)
-class TunnelClassifierCV(Depth, ClassifierCV):
-    """A classifier whose units open one by one, at a price found by cross-validation.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> small = {"max_width": 8, "depth": 2, "learning_rate": 0.01, "max_epochs": 60}     # for this example to be quick
-    >>> model = TunnelClassifierCV(penalties=[1e-3, 1e-2], cv=2, random_state=0, **small).fit(X, y)
-    >>> model.score(X, y) > 0.9, len(model.estimators_)
-    (True, 2)
-    """
+class TunnelClassifierCV(HasDepth, ClassifierCV):
+    """A classifier whose units open one by one, at a penalty chosen by cross-validation."""
 
     _plain = TunnelClassifier
+    _example = "penalties=[1e-3, 1e-2], cv=2, max_width=8, depth=2, learning_rate=0.01, max_epochs=60"
 
 
 @registered
-@documented
-@dataclass(eq=False, repr=False, kw_only=True)
-class BuddingClassifierCV(Leaves, ClassifierCV):
-    """A classifier whose layers become two, at a price found by cross-validation.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> small = {"max_width": 8, "max_leaves": 2, "learning_rate": 0.01, "max_epochs": 60}
-    >>> model = BuddingClassifierCV(penalties=[1e-3, 1e-2], cv=2, random_state=0, **small).fit(X, y)
-    >>> model.score(X, y) > 0.9
-    True
-    """
+class BuddingClassifierCV(HasMaxLeaves, ClassifierCV):
+    """A classifier whose layers split in two, at a penalty chosen by cross-validation."""
 
     _plain = BuddingClassifier
+    _example = "penalties=[1e-3, 1e-2], cv=2, max_width=8, max_leaves=2, learning_rate=0.01, max_epochs=60"
 
 
 @registered
-@documented
-@dataclass(eq=False, repr=False, kw_only=True)
-class TunnelRegressorCV(Depth, RegressorCV):
-    """A regressor whose units open one by one, at a price found by cross-validation.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_friedman1
-    >>> X, y = make_friedman1(200, random_state=0)
-    >>> model = TunnelRegressorCV(penalties=[1e-3], cv=2, max_width=16, depth=2, max_epochs=60, random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.7
-    True
-    """
+class TunnelRegressorCV(HasDepth, RegressorCV):
+    """A regressor whose units open one by one, at a penalty chosen by cross-validation."""
 
     _plain = TunnelRegressor
+    _example = "penalties=[1e-3], cv=2, max_width=16, depth=2, max_epochs=60"
 
 
 @registered
-@documented
-@dataclass(eq=False, repr=False, kw_only=True)
-class BuddingRegressorCV(Leaves, RegressorCV):
-    """A regressor whose layers become two, at a price found by cross-validation.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_friedman1
-    >>> X, y = make_friedman1(200, random_state=0)
-    >>> model = BuddingRegressorCV(penalties=[1e-3], cv=2, max_width=16, max_leaves=2, max_epochs=60, random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.7
-    True
-    """
+class BuddingRegressorCV(HasMaxLeaves, RegressorCV):
+    """A regressor whose layers split in two, at a penalty chosen by cross-validation."""
 
     _plain = BuddingRegressor
+    _example = "penalties=[1e-3], cv=2, max_width=16, max_leaves=2, max_epochs=60"

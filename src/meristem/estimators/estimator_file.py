@@ -1,17 +1,16 @@
-"""The file of a fitted estimator: parameters, what was learned, and the whole training state, so that training can go on.
+"""The file of a fitted estimator: parameters, fitted attributes, and the training state, so that training can continue.
 
     header   {"estimator": "TunnelClassifier", "parameters": {…}, "learned": {…}, "feature_names": null,
               "network": {…}, "state": {…}, "targets": {…}}       see files/network_file.py, files/run_file.py, targets
     arrays   network.…, state.…, targets.…, scaling.…, history.NAME
 
-Parameters keep their value, numbers of NumPy as numbers. Callbacks and random generators are not kept: they come back as None,
-and `save` warns of it. What else has no plain form is refused, with what to do. A subclass that adds nothing comes back as the
-class of which it is one; others are refused. A class registers itself with `@registered`. classifiers, regressors, cv and
-search_file import it.
+NumPy numbers are saved as numbers. Callbacks and random generators are not saved: they are None after loading, and `save` warns
+of it. Other values without a JSON form are refused. A subclass that adds nothing is loaded as its base class; other subclasses
+are refused. A class is registered with `@registered`.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -19,9 +18,10 @@ from sklearn.base import ClassifierMixin
 from meristem.check import cut, many, unknown
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
-from meristem.estimators.base import HISTORY, Growing
-from meristem.estimators.parameters import parameters_of
-from meristem.estimators.settings import Settings
+from meristem.estimators.base import Estimator
+from meristem.estimators.documentation import docstring_of
+from meristem.estimators.growing import HISTORY, Growing
+from meristem.estimators.parameters import check_parameter, parameters_of
 from meristem.files import FileKind, register
 from meristem.files.named_arrays import Arrays, is_finite, on_device, with_prefix, without_prefix
 from meristem.files.network_file import fill_network, pack_network, shapes
@@ -29,83 +29,42 @@ from meristem.files.run_file import fill_state, pack_state, state_on_device
 from meristem.inputs import Inputs, Preprocessor
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 
-E = TypeVar("E", bound=Settings)
-ESTIMATORS: dict[str, type[Settings]] = {}  # those that files may name
+E = TypeVar("E", bound=Estimator)
+ESTIMATORS: dict[str, type[Estimator]] = {}  # those that files may name
 ENTRIES = ["estimator", "parameters", "learned", "feature_names", "network", "state", "targets"]
-LEARNED = ["n_features_in_", "n_iter_", "best_epoch_", "soft_size_", "hard_size_", "n_live_units_"]
-LATER = ["n_samples_seen_", "predictability_", "input_dropout_", "penalty_", "n_parameters_"]  # not in the first files
+# Fitted attribute → the minimum of an integer, None for a float; LATER ones are not in the first files.
+LEARNED = {"n_features_in_": 1, "n_iter_": 1, "best_epoch_": 0, "soft_size_": None, "hard_size_": 0, "n_live_units_": 0}
+LATER = {"n_samples_seen_": 0, "predictability_": None, "input_dropout_": None, "penalty_": None, "n_parameters_": 0}
 PARTS = ["network", "state", "targets", "scaling", "history"]
-EDGE = 4.0  # standard deviations
-ARRAYS = ["|b", "<i", "<u", "|i", "|u", "<f", "<U", "O"]
-# What Python itself notes of a class.
+EXTREME = 4.0  # standard deviations
+ARRAY_TYPES = ["|b", "<i", "<u", "|i", "|u", "<f", "<U", "O"]
+# Set by Python on every class.
 BOOKKEEPING = {
-    "__module__",
-    "__qualname__",
-    "__doc__",
-    "__firstlineno__",
-    "__static_attributes__",
-    "__annotations__",
-    "__annotate_func__",
-    "__abstractmethods__",
-    "__parameters__",
-    "_abc_impl",
+    *("__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__", "__annotations__"),
+    *("__annotate_func__", "__abstractmethods__", "__parameters__", "_abc_impl"),
 }
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 def registered(kind: type[E]) -> type[E]:
-    """Let files name a class of estimators: what is saved of it comes back as one."""
+    """Make an estimator of a class: a dataclass, documented, whose instances can be saved and loaded."""
+    kind = dataclass(eq=False, repr=False, kw_only=True)(kind)
+    kind.__doc__ = docstring_of(kind)
     ESTIMATORS[kind.__name__] = kind
     return kind
 
 
-def _whole(least: int) -> Callable[[str, Any], None]:
-    def check(name: str, value: Any) -> None:
-        if type(value) is not int or not least <= value < 2**53:
-            raise ValueError(f"{name}={cut(repr(value), 40)} must be a number, whole and of at least {least}.")
-
-    return check
-
-
-def _share(name: str, value: Any) -> None:
-    if type(value) not in (int, float) or not -np.inf < value < np.inf:
-        raise ValueError(f"{name}={cut(repr(value), 40)} must be a number.")
-
-
-LEARNS: dict[str, Callable[[str, Any], None]] = {
-    "n_features_in_": _whole(1),
-    "n_iter_": _whole(1),
-    "best_epoch_": _whole(0),
-    "soft_size_": _share,
-    "hard_size_": _whole(0),
-    "n_live_units_": _whole(0),
-    "n_samples_seen_": _whole(0),
-    "predictability_": _share,
-    "input_dropout_": _share,
-    "penalty_": _share,
-    "n_parameters_": _whole(0),
-}
-
-
 def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
-    """A fitted estimator's header, made of JSON's values, and its arrays.
-
-    >>> from sklearn.datasets import load_iris
-    >>> from meristem.estimators import TunnelClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = TunnelClassifier(width=16, depth=2, random_state=0).partial_fit(X, y, classes=[0, 1, 2])
-    >>> same = unpack(*pack(model))
-    >>> bool((same.predict_proba(X) == model.predict_proba(X)).all())
-    True
-    """
+    """Return the JSON header and the arrays of a fitted estimator."""
     kind = registered_base(estimator)
     if getattr(estimator, "_state_", None) is None:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: it has not been fitted.")
-    check_says_numbers(estimator)
+    check_predictions(estimator)
     parts: dict[str, Arrays] = {"scaling": estimator._inputs_.preprocessor.pack(), "history": estimator.history_}
     header = {
         "estimator": kind.__name__,
         "parameters": packed_parameters(estimator, kind),
-        "learned": {name: getattr(estimator, name) for name in LEARNED + LATER if hasattr(estimator, name)},
+        "learned": {name: getattr(estimator, name) for name in LEARNED | LATER if hasattr(estimator, name)},
         "feature_names": getattr(estimator, "feature_names_in_", np.array([])).tolist() or None,
     }
     header["network"], parts["network"] = pack_network(estimator.network_)
@@ -115,24 +74,24 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
 
 
 def unpack(header: Any, arrays: Arrays) -> Growing:
-    """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
-    estimator = checked(header, arrays)
+    """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
+    estimator = check(header, arrays)
     estimator.network_ = on_device(shapes(header["network"]), estimator.network_)
     estimator._state_ = state_on_device(header["state"], estimator._state_)
     estimator._compact_ = as_numpy(compact(estimator.network_))
-    check_says_numbers(estimator)
+    check_predictions(estimator)
     return estimator
 
 
-def checked(header: Any, arrays: Arrays) -> Growing:
-    """The estimator with arrays of the host, if its parts fit together; ValueError of one line else. It cannot predict yet."""
+def check(header: Any, arrays: Arrays) -> Growing:
+    """Return the estimator with host arrays, which cannot predict yet; raise ValueError where its parts do not fit."""
     if not isinstance(header, dict) or set(header) != set(ENTRIES) or not isinstance(header["learned"], dict):
-        raise ValueError("it does not hold what an estimator is made of.")
+        raise ValueError("it does not have the entries of an estimator.")
     if set(header["learned"]) - set(LATER) != set(LEARNED):
-        raise ValueError("it does not hold what an estimator has learned.")
-    off = [name for name in arrays if name.partition(".")[0] not in PARTS]
-    if off:
-        raise ValueError(f"it has unknown arrays: {off[:3]}.")
+        raise ValueError("it does not have the fitted attributes of an estimator.")
+    unexpected = [name for name in arrays if name.partition(".")[0] not in PARTS]
+    if unexpected:
+        raise ValueError(f"it has unknown arrays: {unexpected[:3]}.")
     estimator = unfitted(header, Growing)
     estimator.network_ = fill_network(header["network"], without_prefix("network", arrays))
     estimator._state_ = fill_state(header["state"], without_prefix("state", arrays))
@@ -141,8 +100,8 @@ def checked(header: Any, arrays: Arrays) -> Growing:
     estimator.history_ = without_prefix("history", arrays)
     learned = {"n_samples_seen_": round(preprocessor.scaling.total)} | header["learned"]
     for name, value in learned.items():
-        LEARNS[name](name, value)
-        if name != "n_parameters_":  # for whoever reads the header; the estimator counts its compact network
+        _check_learned(name, value)
+        if name != "n_parameters_":  # only for readers of the header: the estimator counts its compact network
             setattr(estimator, name, value)
     names = header["feature_names"]
     _check_parts(estimator, header, preprocessor)
@@ -155,79 +114,83 @@ def checked(header: Any, arrays: Arrays) -> Growing:
     return estimator
 
 
+def _check_learned(name: str, value: Any) -> None:
+    """Raise ValueError unless a fitted attribute is a number, and an integer of at least its minimum."""
+    least = (LEARNED | LATER)[name]
+    if least is None and (type(value) not in (int, float) or not -np.inf < value < np.inf):
+        raise ValueError(f"{name}={cut(repr(value), 40)} must be a number.")
+    if least is not None and (type(value) is not int or not least <= value < 2**53):
+        raise ValueError(f"{name}={cut(repr(value), 40)} must be a number, an integer of at least {least}.")
+
+
 def registered_base(estimator: E) -> type[E]:
-    """The class that it comes back as: its own, or that of which it is a subclass that adds nothing but a name."""
+    """Return the class that a file names: the estimator's own, or the one that its own adds nothing to but a name."""
     own = type(estimator)
     base = next((kind for kind in own.__mro__ if ESTIMATORS.get(kind.__name__) is kind), None)
     if base is None:
         raise ValueError(f"A {own.__name__} cannot be saved; give one of {', '.join(ESTIMATORS)}.")
     between = own.__mro__[: own.__mro__.index(base)]
-    added = [name for kind in between for name in vars(kind) if name not in BOOKKEEPING and not _is_request(name)]
+    names = [name for kind in between for name in vars(kind) if name not in BOOKKEEPING]
+    added = [name for name in names if not (name.startswith("set_") and name.endswith("_request"))]  # those are scikit-learn's
     others = [kind for kind in own.__mro__ if kind not in base.__mro__ and kind not in between]
     if added or others:
         what = repr(added[0]) if added else f"the base {others[0].__name__}"
         raise ValueError(
-            f"A {own.__name__} cannot be saved: it adds {what} to {base.__name__}, which no file holds; make it a plain one "
-            f"first, with all that it has learned: model.__class__ = meristem.{base.__name__}."
+            f"A {own.__name__} cannot be saved: it adds {what} to {base.__name__}, which no file holds; change its class: "
+            f"model.__class__ = meristem.{base.__name__}."
         )
     return base
 
 
-def _is_request(name: str) -> bool:
-    """Whether scikit-learn gives every subclass a method of that name."""
-    return name.startswith("set_") and name.endswith("_request")
-
-
 def unfitted(header: Any, base: type[E]) -> E:
-    """An estimator of a registered subclass of `base` that is not fitted, with the parameters of the header."""
+    """Return an unfitted estimator of a registered subclass of `base`, with the parameters of the header."""
     kinds = {name: kind for name, kind in ESTIMATORS.items() if issubclass(kind, base)}
     if not isinstance(header["estimator"], str) or header["estimator"] not in kinds:
         raise unknown("estimator", cut(str(header["estimator"]), 40), list(kinds))
     kind = kinds[header["estimator"]]
-    given, known = header["parameters"], parameters_of(kind)
-    if not isinstance(given, dict):
-        raise ValueError("its parameters cannot be loaded: they are no dictionary.")
-    for name in given:
-        if name not in known:
-            raise unknown(f"parameter of {header['estimator']}", cut(name, 40), list(known))
-    estimator = kind(**{name: unplain(value) for name, value in given.items()})
-    for name, (parameter, _) in known.items():
-        if name == "device":  # the file may come from a machine that has another
-            if not isinstance(estimator.device, str | None):
-                raise ValueError(f"device={estimator.device!r} must be a name, or None.")
-        else:
-            parameter.check(name, getattr(estimator, name))
+    values, names = header["parameters"], list(parameters_of(kind))
+    if not isinstance(values, dict):
+        raise ValueError("its parameters cannot be loaded: they are not a dictionary.")
+    for name in values:
+        if name not in names:
+            raise unknown(f"parameter of {header['estimator']}", cut(name, 40), names)
+    estimator = kind(**{name: from_json(value) for name, value in values.items()})
+    for name in names:
+        if name != "device":
+            check_parameter(name, getattr(estimator, name))
+        elif not isinstance(estimator.device, str | None):  # the file may come from a machine with other devices
+            raise ValueError(f"device={estimator.device!r} must be a name, or None.")
     return estimator
 
 
-def check_says_numbers(estimator: Growing) -> None:
-    """Raise ValueError unless it says finite numbers to rows in the middle, at the edges and without any number."""
+def check_predictions(estimator: Growing) -> None:
+    """Raise ValueError unless predictions are finite for the mean row, extreme rows, and a row of missing values."""
     columns = estimator._inputs_.preprocessor
     mean, scale = columns.scaling.mean[: len(columns.fill)], columns.scaling.scale[: len(columns.fill)]
     rows = np.zeros((4, columns.n_features))
     at = slice(None) if columns.selected is None else columns.selected
-    rows[:, at] = columns.fill, mean - EDGE * scale, mean + EDGE * scale, np.full(len(mean), np.nan)
+    rows[:, at] = columns.fill, mean - EXTREME * scale, mean + EXTREME * scale, np.full(len(mean), np.nan)
     with np.errstate(all="ignore"):
         outputs = estimator._predictor_.outputs(columns(rows))
         decoded = estimator._targets_.decode(outputs)
-        is_fine = is_finite(outputs) and (decoded.dtype.kind != "f" or is_finite(decoded))
-    if not is_fine:
-        raise ValueError("what it predicts is not finite: its weights, or its scaling, are too large.")
+        is_valid = is_finite(outputs) and (decoded.dtype.kind != "f" or is_finite(decoded))
+    if not is_valid:
+        raise ValueError("its predictions are not finite: its weights, or its scaling, are too large.")
 
 
 def _check_parts(estimator: Growing, header: dict[str, Any], columns: Preprocessor) -> None:
-    """Raise ValueError unless the parts are those of one estimator."""
+    """Raise ValueError unless the parts belong to one estimator."""
     names, targets = header["feature_names"], estimator._targets_
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise ValueError("its feature_names are no texts.")
+        raise ValueError("its feature_names are not strings.")
     last = header["state"]["network"]
     for name in {"body", *estimator.network_.body.options()} - {"capacity"}:
         if header["network"].get(name) != last.get(name):
-            raise ValueError(f"its network and the one to go on from differ in {name}.")
+            raise ValueError(f"its network and that of its training state differ in {name}.")
     if header["network"]["body"] != estimator._body or header["network"]["members"] or last["members"]:
         raise ValueError(f"a {type(estimator).__name__} has one network, a {estimator._body} one.")
     if not isinstance(targets, Classes | Labels if isinstance(estimator, ClassifierMixin) else Numbers):
-        raise ValueError(f"a {type(estimator).__name__} does not learn {targets.kind}.")
+        raise ValueError(f"a {type(estimator).__name__} has no targets of kind {targets.kind}.")
     n_out, n_in = header["network"]["n_out"], header["network"]["n_in"]
     fits = [
         columns.n_features == estimator.n_features_in_ and columns.n_inputs == n_in <= last["n_in"],
@@ -240,59 +203,55 @@ def _check_parts(estimator: Growing, header: dict[str, Any], columns: Preprocess
 
 
 def _check_history(estimator: Growing) -> None:
-    """Raise ValueError unless there is a row for each epoch; measures may be anything, those of one that diverged NaN."""
+    """Raise ValueError unless there is a row for each epoch; values may be NaN where a training diverged."""
     history, epochs = estimator.history_, estimator.n_iter_
-    is_whole = set(history) == {*HISTORY, "rate"} and all(
+    is_complete = set(history) == {*HISTORY, "rate"} and all(
         values.shape[:1] == (epochs,) and values.ndim == 1 + (name == "layer_sizes") and values.dtype.kind in "if"
         for name, values in history.items()
     )
-    if not is_whole or not 0 <= estimator.best_epoch_ <= epochs:
+    if not is_complete or not 0 <= estimator.best_epoch_ <= epochs:
         raise ValueError(f"its history is not that of {many(epochs, 'epoch')}.")
 
 
 def packed_parameters(estimator: E, kind: type[E]) -> dict[str, Any]:
-    """The parameters as JSON has them; what has no such form is refused, but for what is only of use while it learns."""
-    found = {}
+    """Return the parameters as JSON; raise ValueError for a value that has no such form."""
+    packed = {}
     for name in parameters_of(kind):
         value = getattr(estimator, name)
         try:
-            found[name] = None if is_passing(name, value) else plain(value)
+            packed[name] = None if is_transient(name, value) else to_json(value)
         except ValueError as error:
             raise ValueError(
-                f"This {type(estimator).__name__} cannot be saved: its {name} holds a {error}, which no file does; give it "
-                f"another value first: model.set_params({name}=…)."
+                f"This {type(estimator).__name__} cannot be saved: its {name} holds a {error}, which no file holds; change "
+                f"it first: model.set_params({name}=…)."
             ) from None
-    return found
+    return packed
 
 
-def not_kept(estimator: Settings) -> list[str]:
-    """The parameters of an estimator that no file holds."""
-    return [name for name in vars(estimator) if is_passing(name, getattr(estimator, name))]
+def not_kept(estimator: Estimator) -> list[str]:
+    """Return the parameters of an estimator that are not saved."""
+    return [name for name in vars(estimator) if is_transient(name, getattr(estimator, name))]
 
 
-def is_passing(name: str, value: Any) -> bool:
-    """Whether a parameter is of use only while it learns: `save` warns that it is not kept.
-
-    >>> is_passing("callbacks", print), is_passing("random_state", np.random.RandomState(0)), is_passing("random_state", 0)
-    (True, True, False)
-    """
+def is_transient(name: str, value: Any) -> bool:
+    """Return whether a parameter only matters during training: callbacks and random generators."""
     return (name == "callbacks" and value is not None) or isinstance(value, np.random.RandomState | np.random.Generator)
 
 
-def plain(value: Any) -> Any:
-    """A parameter as JSON has it; a dictionary as its pairs, because its keys may be numbers. ValueError with what has no form.
+def to_json(value: Any) -> Any:
+    """Return a parameter as JSON, a dictionary as pairs, whose keys may be numbers; raise ValueError with a type that has none.
 
-    >>> plain({"a": (1, float("inf"))})
+    >>> to_json({"a": (1, float("inf"))})
     {'pairs': [['a', {'tuple': [1, {'float': 'inf'}]}]]}
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO":
-        return {"array": plain(value.tolist()), "type": value.dtype.str if value.dtype.kind != "O" else "O"}
+        return {"array": to_json(value.tolist()), "type": value.dtype.str if value.dtype.kind != "O" else "O"}
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) is dict:
-        return {"pairs": [[plain(key), plain(entry)] for key, entry in value.items()]}
+        return {"pairs": [[to_json(key), to_json(entry)] for key, entry in value.items()]}
     if type(value) in (tuple, list):
-        entries = [plain(entry) for entry in value]
+        entries = [to_json(entry) for entry in value]
         return {"tuple": entries} if isinstance(value, tuple) else entries
     if isinstance(value, float) and not np.isfinite(value):
         return {"float": repr(float(value))}
@@ -303,34 +262,34 @@ def plain(value: Any) -> Any:
     raise ValueError(type(value).__name__)
 
 
-def unplain(value: Any) -> Any:
-    """What `plain` made JSON of.
+def from_json(value: Any) -> Any:
+    """Return what `to_json` converted.
 
-    >>> unplain(plain({"a": (1, [None, float("-inf")])}))
+    >>> from_json(to_json({"a": (1, [None, float("-inf")])}))
     {'a': (1, [None, -inf])}
     """
     if isinstance(value, list):
-        return [unplain(entry) for entry in value]
+        return [from_json(entry) for entry in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {"tuple"}:
-        return tuple(map(unplain, value["tuple"]))
+        return tuple(map(from_json, value["tuple"]))
     if set(value) == {"pairs"}:
-        return {unplain(key): unplain(entry) for key, entry in value["pairs"]}
+        return {from_json(key): from_json(entry) for key, entry in value["pairs"]}
     if set(value) == {"float"} and value["float"] in ("inf", "-inf", "nan"):
         return float(value["float"])
-    if set(value) == {"array", "type"} and str(value["type"])[:2] in ARRAYS:
-        return np.array(unplain(value["array"]), dtype=value["type"])
-    raise ValueError(f"a parameter is not as it is written: {cut(str(value), 60)}.")
+    if set(value) == {"array", "type"} and str(value["type"])[:2] in ARRAY_TYPES:
+        return np.array(from_json(value["array"]), dtype=value["type"])
+    raise ValueError(f"a parameter has an unknown form: {cut(str(value), 60)}.")
 
 
 register(
     FileKind(
         "estimator",
-        holds=lambda thing: isinstance(thing, Growing) and hasattr(thing, "network_"),
+        holds=lambda model: isinstance(model, Growing) and hasattr(model, "network_"),
         pack=pack,
         unpack=unpack,
-        check=checked,
+        check=check,
         not_kept=not_kept,
     )
 )

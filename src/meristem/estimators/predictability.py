@@ -69,6 +69,6 @@ def _left_out(kernel: np.ndarray, y: np.ndarray) -> float:
     inside, squares = vectors.T @ y, vectors**2
     shares = []
     for inverse in 1 / (np.maximum(values, 0) + ALPHAS[:, None]):
-        off = vectors @ (inverse[:, None] * inside) / (squares @ inverse)[:, None]
-        shares.append(1 - ((off**2).mean(0) / y.var(0)).mean())
+        errors = vectors @ (inverse[:, None] * inside) / (squares @ inverse)[:, None]
+        shares.append(1 - ((errors**2).mean(0) / y.var(0)).mean())
     return float(max(shares))

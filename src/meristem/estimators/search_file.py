@@ -1,11 +1,10 @@
-"""The file of an estimator that found its price: what was chosen, the table of the search, and every network of the bag.
+"""The file of a cross-validated estimator: the chosen setting, the table of the search, and every network of the bag.
 
     header   {"estimator": "TunnelClassifierCV", "parameters": {…}, "chosen": {"penalty": …, "l2": …, "dropout": …},
               "seconds": 12.3, "members": [the header of each plain estimator]}                       see estimator_file.py
     arrays   table.NAME [members of the search], layer_sizes, member_0.…, member_1.…
 
-The networks of the search that are not in the bag are not kept: a path that comes from a file has its table alone. The package
-imports it, so that the kind is registered; tables/table_file.py does too.
+Networks of the search that are not in the bag are not saved: a loaded path has only its table.
 """
 
 from typing import Any
@@ -24,7 +23,7 @@ TABLE = {*COLUMNS, "loss", "error", "n_parameters", "soft_size", "hard_size", "e
 
 
 def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
-    """A fitted estimator's header, made of JSON's values, and its arrays."""
+    """Return the JSON header and the arrays of a fitted estimator."""
     kind = estimator_file.registered_base(model)
     packed = [estimator_file.pack(member) for member in model.estimators_]
     header = {
@@ -41,52 +40,52 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
 
 
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
-    """The estimator, which predicts the same to the bit; raises ValueError of one line where its parts do not fit together."""
-    model, path, chosen, packed = checked(header, arrays)
+    """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
+    model, path, chosen, packed = check(header, arrays)
     members = [estimator_file.unpack(*parts) for parts in packed]
-    with np.errstate(invalid="ignore"):  # the loss of one that diverged is no number
-        model._keep(path, chosen, members)
+    with np.errstate(invalid="ignore"):  # the loss of a diverged member is NaN
+        model._store(path, chosen, members)
     return model
 
 
-def checked(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[tuple[Any, Arrays]]]:
-    """The estimator before it is fitted, its path, the point that was chosen, and the header and arrays of each network."""
+def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[tuple[Any, Arrays]]]:
+    """Return the unfitted estimator, its path, the chosen point, and the header and arrays of each network."""
     if not isinstance(header, dict) or set(header) != set(ENTRIES):
-        raise ValueError("it does not hold what a search is made of.")
+        raise ValueError("it does not have the entries of a search.")
     model = estimator_file.unfitted(header, CrossValidated)
     if not isinstance(header["members"], list) or not header["members"]:
         raise ValueError("its bag is empty.")
     packed = [(head, without_prefix(f"member_{number}", arrays)) for number, head in enumerate(header["members"])]
-    members = [estimator_file.checked(*parts) for parts in packed]
+    members = [estimator_file.check(*parts) for parts in packed]
     if any(type(member) is not model._plain for member in members):
-        raise ValueError(f"its bag holds others than {model._plain.__name__}.")
-    if any(_said(head) != _said(header["members"][0]) for head in header["members"]):
-        raise ValueError("the networks of its bag do not say the same kind of thing.")
+        raise ValueError(f"its bag has other estimators than {model._plain.__name__}.")
+    if any(_signature(head) != _signature(header["members"][0]) for head in header["members"]):
+        raise ValueError("the networks of its bag differ in inputs or targets.")
     path = _path(without_prefix("table", arrays), arrays.get("layer_sizes"), header["seconds"])
     chosen = header["chosen"]
     if not isinstance(chosen, dict) or set(chosen) != set(KNOBS) - {"learning_rate"}:
-        raise ValueError("it does not say what was chosen.")
+        raise ValueError("it has no chosen setting.")
     with np.errstate(invalid="ignore"):
         tried = path.points
     points = [point for point in tried if all(point.knobs[name] == value for name, value in chosen.items())]
     if not points:
-        raise ValueError("what was chosen is none of what was tried.")
+        raise ValueError("its chosen setting is not in its table.")
     return model, path, points[0], packed
 
 
-def _said(head: dict[str, Any]) -> tuple[Any, ...]:
-    """What the networks of a bag have in common."""
+def _signature(head: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what all networks of a bag share."""
     return head["targets"], head["feature_names"], head["network"]["n_in"], head["network"]["n_out"]
 
 
 def _path(table: Arrays, layers: Any, seconds: Any) -> Path:
     lengths = {column.shape for column in table.values()}
-    is_whole = TABLE <= set(table) <= TABLE | {"score"} and len(lengths) == 1 and len(next(iter(lengths))) == 1
-    if not is_whole or not len(table["loss"]) or type(seconds) is not float:
+    is_complete = TABLE <= set(table) <= TABLE | {"score"} and len(lengths) == 1 and len(next(iter(lengths))) == 1
+    if not is_complete or not len(table["loss"]) or type(seconds) is not float:
         raise ValueError("its table of the search has other columns, or columns of several lengths.")
     for name, column in table.items():
         if column.dtype.kind not in ("b" if name == "finished" else "if") or (name in COLUMNS and not is_finite(column)):
-            raise ValueError(f"the column {name!r} of its table holds something else.")
+            raise ValueError(f"the column {name!r} of its table has another type or is not finite.")
     if layers is None or layers.ndim != 2 or len(layers) != len(table["loss"]) or layers.dtype.kind != "f":
         raise ValueError("its sizes by layer are not those of its table.")
     return Path(table, (), layers, seconds)
@@ -95,10 +94,10 @@ def _path(table: Arrays, layers: Any, seconds: Any) -> Path:
 register(
     FileKind(
         "search",
-        holds=lambda thing: isinstance(thing, CrossValidated) and hasattr(thing, "estimators_"),
+        holds=lambda model: isinstance(model, CrossValidated) and hasattr(model, "estimators_"),
         pack=pack,
         unpack=unpack,
-        check=checked,
+        check=check,
         not_kept=estimator_file.not_kept,
     )
 )

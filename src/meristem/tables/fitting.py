@@ -85,7 +85,7 @@ class FitPlan:
 
     split: TableSplit
     estimator: Any  # a CV estimator, not fitted
-    search: Any  # its search over the rows (estimators/paths.py)
+    search: Any  # its search over the rows (estimators/search.py)
     X: np.ndarray  # features of the rows of the search
     y: np.ndarray
     body: str

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from meristem.check import cut, many
-from meristem.estimators.repr import size_card
+from meristem.estimators.size_card import size_card
 from meristem.files import save
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema

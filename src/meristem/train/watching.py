@@ -3,7 +3,7 @@
     begin(settings)                        before members are trained, where they differ: {3: {"penalty": 0.003, "fold": 2}, …}
     epoch(member, info) → True to stop     after each epoch of each member; `info` is its EpochInfo, on the host
     pulse(member, share)                   within long epochs: the share of the steps that is done
-    part(name) → Watcher                   who looks on at a part of a fit that trains more than once: "look", "train", "replay"
+    part(name) → Watcher                   who looks on at a part of a fit that trains more than once: "train", "replay"
     over() → True                          asked before more is begun that can be left out: nothing further should be
 
 A plain function does, too: `f(info)`, or `f(member, info)` where there are many. Calls may come from several threads.

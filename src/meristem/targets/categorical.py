@@ -1,4 +1,8 @@
-"""One of several classes of any type: two share one logit z, the second class where z > 0; more have a logit each."""
+"""Classes and labels: one of several classes per row, or any number of labels per row.
+
+Two classes share one logit z, the second class where z > 0; more classes have a logit each. A label has a logit z and the
+probability 1 / (1 + e^−z).
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -6,13 +10,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from meristem.targets.base import Targets
-from meristem.targets.labels import sigmoid
-from meristem.train.objectives import Binary, Multiclass, Objective
+from meristem.train.objectives import Binary, Multiclass, Multilabel, Objective
 
 
 @dataclass(frozen=True)
 class Classes(Targets):
-    """y [n], each one of `classes`, which are ascending."""
+    """y [n], each one of `classes`, which are ascending and of any type.
+
+    >>> Classes(np.array(["ash", "oak"])).encode(np.array(["oak", "ash"])).tolist()
+    [1, 0]
+    """
 
     classes: np.ndarray
 
@@ -31,23 +38,19 @@ class Classes(Targets):
         return len(self.classes) <= 2
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Indices of classes.
-
-        >>> Classes(np.array(["ash", "oak"])).encode(np.array(["oak", "ash"])).tolist()
-        [1, 0]
-        """
+        """Return the index of each row's class."""
         if y.ndim != 1:
             raise ValueError(f"y has shape {y.shape}; it must be [samples], one of {len(self.classes)} classes each.")
-        known = np.isin(y, self.classes)
-        if not known.all():
+        is_class = np.isin(y, self.classes)
+        if not is_class.all():
             raise ValueError(
-                f"y holds {y[~known][0]!r}, which is not among the classes {self.classes.tolist()}; "
+                f"y holds {y[~is_class][0]!r}, which is not among the classes {self.classes.tolist()}; "
                 "they are those of the first fit, or of the first partial_fit(…, classes=…)."
             )
         return np.searchsorted(self.classes, y)
 
     def columns(self, encoded: np.ndarray) -> np.ndarray:
-        """A column of zeros and ones for each class that is there."""
+        """Return an indicator column for each class that occurs."""
         return (encoded[:, None] == np.unique(encoded)).astype(float)
 
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
@@ -62,15 +65,15 @@ class Classes(Targets):
     def decision(self, outputs: np.ndarray) -> np.ndarray:
         return outputs[:, 0] if self._share_one_logit else outputs
 
-    def unsure(self, outputs: np.ndarray, within: float) -> np.ndarray:
-        """The rows [n] whose class another output, at most so much away, might change.
+    def unsure(self, outputs: np.ndarray, margin: float) -> np.ndarray:
+        """Return the rows [n] whose class may change if outputs change by at most `margin`.
 
         >>> Classes(np.arange(3)).unsure(np.array([[0.0, 1.0, 1.1], [0.0, 1.0, 5.0]]), 0.1).tolist()
         [True, False]
         """
         if self._share_one_logit:
-            return np.abs(outputs[:, 0]) <= within
-        return (outputs >= outputs.max(1, keepdims=True) - 2 * within).sum(1) > 1
+            return np.abs(outputs[:, 0]) <= margin
+        return (outputs >= outputs.max(1, keepdims=True) - 2 * margin).sum(1) > 1
 
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
@@ -78,11 +81,7 @@ class Classes(Targets):
         return self.classes[(outputs[:, 0] > 0).astype(int) if self._share_one_logit else outputs.argmax(1)]
 
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Numbers as an array, texts in the header.
-
-        >>> Classes(np.array(["ash", "oak"])).pack()[0]["names"]
-        ['ash', 'oak']
-        """
+        """Return numeric classes as an array, texts in the header."""
         if self.classes.dtype.kind in "biuf":
             return {"kind": self.kind}, {"classes": self.classes}
         names = self.classes.tolist()
@@ -100,7 +99,69 @@ class Classes(Targets):
         else:
             classes = arrays["classes"]
         if classes.ndim != 1 or not len(classes) or classes.dtype.kind not in "biufUO":
-            raise ValueError("its classes are no row of numbers or texts.")
+            raise ValueError("its classes are not a vector of numbers or texts.")
         if not (classes[1:] > classes[:-1]).all() or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
             raise ValueError("its classes are not ascending.")
         return cls(classes)
+
+
+@dataclass(frozen=True)
+class Labels(Targets):
+    """y [n, count] of 0 and 1.
+
+    >>> Labels(2).decode(np.array([[-1.0, 2.0]])).tolist()
+    [[0, 1]]
+    """
+
+    count: int
+
+    kind: ClassVar[str] = "labels"
+
+    @property
+    def objective(self) -> Objective:
+        return Multilabel()
+
+    @property
+    def n_out(self) -> int:
+        return self.count
+
+    @property
+    def classes(self) -> np.ndarray:
+        return np.arange(self.count)
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        if y.ndim != 2 or y.shape[1] != self.count:
+            raise ValueError(f"y has shape {y.shape}; it must be [samples, {self.count}], a column of 0 and 1 per label.")
+        return y.astype(np.float32)
+
+    def probabilities(self, outputs: np.ndarray) -> np.ndarray:
+        return sigmoid(outputs)
+
+    def decision(self, outputs: np.ndarray) -> np.ndarray:
+        return outputs
+
+    def unsure(self, outputs: np.ndarray, margin: float) -> np.ndarray:
+        """Return the rows [n] of which a label may change if outputs change by at most `margin`."""
+        return (np.abs(outputs) <= margin).any(1)
+
+    def decode(self, outputs: np.ndarray) -> np.ndarray:
+        return (outputs > 0).astype(int)
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"kind": self.kind, "count": self.count}, {}
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        count = header["count"]
+        if type(count) is not int or not 1 <= count < 2**31:
+            raise ValueError("its number of labels is not a positive integer.")
+        return cls(count)
+
+
+def sigmoid(z: np.ndarray) -> np.ndarray:
+    """Return 1 / (1 + e^−z) without overflow.
+
+    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return 0.5 * (1 + np.tanh(0.5 * z.astype(float)))

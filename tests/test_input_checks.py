@@ -51,9 +51,9 @@ def but(value, row=3):
         (but(np.nan), "sample_weight holds nan in row 3; every weight must be a finite number"),
         (but(-1), r"sample_weight holds -1.0 in row 3; every weight"),
         (but(np.inf), "sample_weight holds inf in row 3; every weight"),
-        (["a"] * 40, "sample_weight holds 'a' in row 0, which is no number"),
-        ([None] * 40, "sample_weight holds None in row 0, which is no number"),
-        (np.ones(40) * 1j, "sample_weight holds 1j in row 0, which is no number"),
+        (["a"] * 40, "sample_weight holds 'a' in row 0, which is not a number"),
+        ([None] * 40, "sample_weight holds None in row 0, which is not a number"),
+        (np.ones(40) * 1j, "sample_weight holds 1j in row 0, which is not a number"),
         (np.ones(39), r"sample_weight has shape \(39,\)"),
         (np.ones((40, 2)), r"sample_weight has shape \(40, 2\)"),
         (np.zeros(40), "sample_weight is 0 for every row"),
@@ -93,8 +93,8 @@ CLASSES = [
     (but(np.inf), "[yY] .*inf"),
 ]
 NUMBERS = [
-    ([1, "a", None] * 13 + [1], "y holds 'a' in row 1, which is no number"),
-    ([1.5, None] * 20, "y holds None in row 1, which is no number"),
+    ([1, "a", None] * 13 + [1], "y holds 'a' in row 1, which is not a number"),
+    ([1.5, None] * 20, "y holds None in row 1, which is not a number"),
     (np.ones(39), "y has 39 rows but X has 40"),
     (but(np.nan), "[yY] .*(nan|NaN)"),
     (but(np.inf), "[yY] .*inf"),

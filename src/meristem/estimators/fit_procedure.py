@@ -1,0 +1,166 @@
+"""The steps of a fit, from encoded rows to a trained run.
+
+    choose_dropout   where dropout may help or harm, or a quick model predicts nothing from the inputs, short trainings with
+                     held-out rows decide: with dropout or without; and a strong l2 if a network predicts nothing either
+    train            from the initial or stored state
+    restart          from another seed with a higher learning rate, where the targets are predictable and little was learned
+    replay           where held-out rows determined how long to train, all rows are trained as long (train/replay.py)
+
+Heuristics compare the training with the predictability of the targets (predictability.py) and the error of the best constant
+prediction.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from meristem.estimators.base import PATIENCE
+from meristem.estimators.fit_warnings import GrowthWarning
+from meristem.estimators.padding import Rows
+from meristem.inputs import Inputs
+from meristem.paths.folds import Fold, in_fold
+from meristem.paths.training import least_loss
+from meristem.targets import Targets
+from meristem.train.knobs import Knobs
+from meristem.train.loop import DivergedError, fit
+from meristem.train.recipe import Recipe
+from meristem.train.replay import on_all_rows
+from meristem.train.run import Run, of_state
+from meristem.train.samples import Prepared
+from meristem.train.state import TrainState
+from meristem.train.watching import Everyone
+
+STEPS_SHARE = 1 / 3  # of the usual steps and patience, where held-out rows determine when to stop
+UNPREDICTABLE = 0.02  # 21 tables with shuffled classes all have less predictability, 27 with their own more than twice that
+STRONG_L2 = 30.0  # / rows, so that a network does not memorize noise
+LEARNED = 0.5  # of the predictability, at least
+PREDICTABLE = 0.2
+TRIALS = 3
+RESTART_FACTOR = 3.0  # of learning rate and patience; the difficult spirals succeed in 6 of 6 cases, in place of 1
+
+
+def is_chance(error: float, constant: float, rows: int) -> bool:
+    """Return whether the error on held-out rows is not below that of a constant by two standard errors.
+
+    >>> is_chance(0.4, 0.5, 40), is_chance(0.1, 0.5, 40)
+    (True, False)
+    """
+    return not error < constant - 2 * np.sqrt(constant * max(1 - constant, 0.0) / rows)
+
+
+def learned_too_little(predictability: float, error: float, constant: float) -> bool:
+    """Return whether the training error is large although the targets are predictable.
+
+    A tunnel starts linear, and some trainings end before anything opens.
+
+    >>> [learned_too_little(*case) for case in ((0.99, 0.35, 0.5), (0.99, 0.01, 0.5), (0.1, 0.5, 0.5))]
+    [True, False, False]
+    """
+    return predictability > PREDICTABLE and error > (1 - LEARNED * predictability) * constant > 0
+
+
+@dataclass(frozen=True, eq=False)
+class FitProcedure:
+    """The data and settings of a fit."""
+
+    estimator: Any
+    rows: Rows
+    targets: Targets
+    inputs: Inputs
+    z: Any  # the network inputs of all rows
+    prepared: Prepared
+    recipe: Recipe
+    knobs: Knobs
+    dropouts: tuple[Any, ...]  # to choose from: numbers, or None
+    fold: Fold | None  # training and held-out rows, for a replay
+    least_passes: int  # over the rows, of patience
+    predictability: float | None  # None: not computed
+    seed: int
+    epochs: int
+    watch: Everyone
+
+    def run(self, state: TrainState, *, is_first: bool) -> tuple[Run, Run]:
+        """Return the run of the final network, and the one that determined how long to train, which may be the same.
+
+        `is_first`: the network has not been trained before, so its settings may be chosen and its training restarted.
+        """
+        knobs = self._choose_dropout(state) if is_first else self.knobs
+        run = self._train(state, knobs, "train")
+        for number in range(1, TRIALS):
+            if not is_first or not self._is_complete(run) or not self._learned_too_little(run):
+                break
+            other = self.estimator._new_state(self.targets, self.inputs, (self.seed + number) % 2**32)
+            run = min(run, self._train(other, self._restart_knobs(knobs), f"restart-{number}"), key=self._training_error)
+        if self.fold is None or not run.best_epoch or not self._is_complete(run):
+            return run, run
+        start = self.estimator._new_state(self.targets, self.inputs, self.seed)
+        n, watch = len(self.rows.y), self.watch.part("replay")
+        replayed = on_all_rows([run], start, self.prepared, n, run.knobs.budget, watch)
+        return run if replayed.diverged else replayed, run
+
+    def _train(self, state: TrainState, knobs: Knobs, part: str) -> Run:
+        """Return a complete run; one that diverged after a good epoch ends there, with a warning."""
+        if self.fold is not None:
+            knobs = self._fold_knobs(self.fold, knobs)
+        begun = of_state(state, self.recipe, knobs, max_capacity=self.estimator._max_capacity)
+        try:
+            return fit(begun, self.prepared, max_epochs=self.epochs, watch=self.watch.part(part))
+        except DivergedError as error:
+            if not error.run.best_epoch:
+                raise
+            warnings.warn(str(error), GrowthWarning, stacklevel=5)
+            return error.run
+
+    def _fold_knobs(self, fold: Fold, knobs: Knobs) -> Knobs:
+        """Return the knobs of a training on some of the rows, with less patience."""
+        n = len(self.rows.y)
+        share = self.estimator._patience(n, STEPS_SHARE, self.least_passes) / self.estimator._patience(n)
+        patience = np.round(share * np.asarray(knobs.patience))
+        return in_fold(knobs._replace(patience=patience), fold, len(self.prepared.data.x))
+
+    def _restart_knobs(self, knobs: Knobs) -> Knobs:
+        patience = RESTART_FACTOR * self.estimator._patience(len(self.rows.y))
+        return knobs._replace(learning_rate=RESTART_FACTOR * knobs.learning_rate, patience=patience)
+
+    def _choose_dropout(self, state: TrainState) -> Knobs:
+        """Return the knobs with the dropout of the least held-out loss, and with a strong l2 where nothing is predictable."""
+        is_unpredictable = self._is_unpredictable
+        if self.prepared.data.dev_x is not None or not (is_unpredictable or len(self.dropouts) > 1):
+            return self.knobs
+        fold = self.estimator._fold(self.rows, self.inputs, self.z, self.seed)
+        trials = [] if fold is None else [self._trial(state, fold, number) for number in range(len(self.dropouts))]
+        best = min(trials, key=least_loss, default=None)
+        knobs = self.knobs if best is None else self.knobs._replace(dropout=best.knobs.dropout)
+        if not is_unpredictable or (best is not None and fold is not None and not self._is_chance(best, fold[1])):
+            return knobs
+        return knobs._replace(l2=STRONG_L2 / len(self.rows.y))
+
+    @property
+    def _is_unpredictable(self) -> bool:
+        is_nothing = self.predictability is not None and self.predictability < UNPREDICTABLE
+        return bool(is_nothing and self.rows.have_equal_weights and self.targets.objective.error_is_share)
+
+    def _trial(self, state: TrainState, fold: Fold, number: int) -> Run:
+        """Return a short training with the dropout of this number."""
+        recipe = self.estimator._recipe(self.targets, has_dev=True, work=0, is_patient=self.least_passes > PATIENCE)
+        short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(len(self.rows.y), STEPS_SHARE))
+        return short._train(state, self.knobs._replace(dropout=self.dropouts[number]), f"dropout-{number + 1}")
+
+    def _is_chance(self, run: Run, test_rows: np.ndarray) -> bool:
+        constant = self.targets.objective.constant_error(self.rows.y[test_rows], self.rows.weight[test_rows])
+        return is_chance(float(run.history["dev_error"][int(run.best_epoch) - 1]), constant, len(test_rows))
+
+    def _is_complete(self, run: Run) -> bool:
+        """Return whether a run ended by itself: it was not interrupted and did not diverge."""
+        return bool(not run.diverged and (run.stopped or run.epochs >= self.epochs))
+
+    def _learned_too_little(self, run: Run) -> bool:
+        if self.predictability is None or self.prepared.data.dev_x is not None:
+            return False
+        constant = self.targets.objective.constant_error(self.rows.y, self.rows.weight)
+        return learned_too_little(self.predictability, self._training_error(run), constant)
+
+    def _training_error(self, run: Run) -> float:
+        return float(np.nanmin(run.history["error"], initial=np.inf))

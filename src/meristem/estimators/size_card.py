@@ -1,0 +1,49 @@
+"""The size and structure of a fitted estimator in a notebook, below scikit-learn's diagram.
+
+It says nothing about accuracy, which needs rows that were not trained on. Reports draw the same networks.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from meristem.nn.network import Network
+from meristem.nn.structure import Nodes
+from meristem.nn.trunk import trunk_of
+from meristem.show.card import card, networks_of
+from meristem.show.nodes import nodes_of
+from meristem.show.stages import stages_of
+
+
+def size_card(estimator: Any, *, title: str = "") -> str:
+    """Return the size and structure of a fitted estimator, or of all networks that it averages, as HTML."""
+    members = getattr(estimator, "estimators_", [estimator])
+    facts = {"parameters": f"{estimator.n_parameters_:,}"}
+    if len(members) == 1:
+        facts |= _network_facts(members[0])
+    else:
+        facts |= {"networks, averaged": str(len(members)), "penalty, by cross-validation": f"{estimator.penalty_:.2g}"}
+    return card(facts, networks_of(members), title=title)
+
+
+def _network_facts(estimator: Any) -> dict[str, str]:
+    """Return name → count of what a network has."""
+    network: Network = estimator.network_
+    n_features, n_selected = estimator.n_features_in_, len(estimator.selected_features_)
+    trunk, width = trunk_of(network.body), network.width
+    n_open = width if trunk is None else int(np.asarray(trunk.is_open).sum())
+    facts = {_plural("feature", n_features): _of(n_selected, n_features), "wide": _of(n_open, width)}
+    structure = stages_of(network)[0].structure
+    if isinstance(structure, Nodes):
+        levels = 1 + max(node.depth for node in nodes_of(structure))
+        layers = {_plural("layer", structure.n_leaves): str(structure.n_leaves)}
+        return facts | layers | ({"levels of the tree": str(levels)} if levels > 1 else {})
+    return facts | {"units, layer by layer": " · ".join(str(int((row > 0).sum())) for row in structure.values)}
+
+
+def _of(some: int, every: int) -> str:
+    return str(every) if some == every else f"{some} of {every}"
+
+
+def _plural(noun: str, n: int) -> str:
+    return noun if n == 1 else f"{noun}s"

@@ -1,0 +1,105 @@
+"""From the parameters of an estimator, and from its rows, to the settings of a training: recipe, knobs, initial state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from meristem.estimators.base import HELD_OUT_LINGER, Estimator
+from meristem.estimators.defaults import ClassifierDefaults, RegressorDefaults
+from meristem.estimators.padding import Rows, initial_state, shared_objective
+from meristem.estimators.predictability import predictability
+from meristem.inputs import Inputs
+from meristem.inputs.preprocessor import n_numbers
+from meristem.targets import Targets
+from meristem.train.knobs import Knobs
+from meristem.train.recipe import Recipe
+from meristem.train.state import TrainState
+
+FOLLOW_FROM = 10**9  # multiply-adds per epoch on a CPU, from which compiling a program for the open units is worth its time
+B2 = 0.95  # of Adam: steps on tables are few and noisy, so an average over 20 of them is better than one over 1000
+LINGER = 3.0  # where no rows are held out, only the penalty makes the network small, which takes longer
+FIRST_LEAVES = 4  # the initial capacity of a tree
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrainingSettings(Estimator):
+    """The settings of one training; a value per class says which body it has and what "auto" means."""
+
+    penalty: float | str = "auto"
+    l2: float | str = "auto"
+    input_dropout: float | str = "auto"
+    early_stopping: bool | str = "auto"
+    validation_fraction: float = 0.2
+    warm_start: bool = False
+
+    _body: ClassVar[str]
+    _defaults: ClassVar[ClassifierDefaults | RegressorDefaults]
+
+    @property
+    def _max_capacity(self) -> int:
+        """The most leaves of a tree; 1 for stacks."""
+        return int(getattr(self, "max_leaves", 1))
+
+    def _network_options(self) -> dict[str, Any]:
+        """Return the options of `Network.create`."""
+        is_learned = isinstance(self.width, str)
+        width = {"width": "auto", "max_width": int(self.max_width)} if is_learned else {"width": int(self.width)}
+        depth = {"depth": int(self.depth)} if hasattr(self, "depth") else {"capacity": min(FIRST_LEAVES, self._max_capacity)}
+        return {**width, **depth, "activation": self.activation, "feature_gates": bool(self.feature_gates)}
+
+    def _recipe(self, targets: Targets, *, has_dev: bool, work: int, is_patient: bool = False) -> Recipe:
+        return Recipe(
+            objective=shared_objective(targets.objective),
+            batch_size=int(self.batch_size),
+            depth_decay=float(self.depth_decay),
+            b2=B2,
+            watch="loss",
+            select="loss" if has_dev else "cost",
+            price=str(self.price),
+            settle=bool(self.settle),
+            follow=bool(self.settle) and work >= FOLLOW_FROM,
+            calibrate=has_dev and targets.objective.outputs_are_logits,
+            linger=HELD_OUT_LINGER if is_patient else 1.0 if has_dev else LINGER,
+        )
+
+    def _knobs(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> Knobs:
+        if self.budget is not None and (self.price == "units" or not self.settle):
+            raise ValueError(
+                f"budget={self.budget!r} limits parameters or multiply-adds by settling: it needs price='parameters' or "
+                "'multiply-adds', and settle=True."
+            )
+        dropout = facts["input_dropout_"] if isinstance(self.input_dropout, str) else float(self.input_dropout)
+        return Knobs(
+            learning_rate=float(self.learning_rate),
+            penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
+            l2=self._l2(facts, rows, targets),
+            dropout=dropout or None,
+            budget=None if self.budget is None else float(self.budget),
+            patience=float(self._patience(facts["n_samples_seen_"])),
+        )
+
+    def _l2(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> float:
+        if not isinstance(self.l2, str):
+            return float(self.l2)
+        n, share = facts["n_samples_seen_"], facts["predictability_"]
+        return self._defaults.l2(n, targets, share, equal_weights=rows.have_equal_weights)
+
+    def _facts(self, rows: Rows, targets: Targets, stored: Mapping[str, Any], *, is_stream: bool) -> dict[str, Any]:
+        """Return fitted attributes that are computed from the rows before training, or stored by an earlier one."""
+        before = stored.get("n_samples_seen_", 0) if is_stream else 0
+        facts: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
+        needs_predictability = self._defaults.penalty_needs_predictability and isinstance(self.penalty, str)
+        if needs_predictability or isinstance(self.l2, str):
+            weight, name = rows.weight * targets.typical(rows.y), "predictability_"
+            facts[name] = stored[name] if name in stored else predictability(rows.x, rows.y, weight, targets.columns)
+        if isinstance(self.input_dropout, str):
+            name = "input_dropout_"
+            facts[name] = stored[name] if name in stored else self._defaults.dropout(n_numbers(rows.x, rows.weight))
+        if isinstance(self.penalty, str):
+            facts["penalty_"] = self._defaults.penalty(targets, facts.get("predictability_", 1.0))
+        return facts
+
+    def _new_state(self, targets: Targets, inputs: Inputs, seed: int) -> TrainState:
+        """Return the state of a network that has not been trained."""
+        n_in, n_out = inputs.n_inputs, targets.n_out
+        return initial_state(self._body, n_in, n_out, targets.objective, seed, **self._network_options())

@@ -1,0 +1,255 @@
+"""Numeric targets: numbers, counts and quantiles, in one column or several.
+
+Numbers      y = z · scale + mean, where the network predicts z. Mean and scale are the mean and standard deviation for the
+squared error; for losses that are robust to outliers they are the median and the interquartile range
+Counts       y = e^(z + m), m the logarithm of the mean rate. The network is trained on y divided by its mean: the Poisson
+loss of y / e^m at z is that of y at z + m, divided by the mean, plus a constant. Outputs of 0 are the mean
+rate, and a penalty means the same in any unit of y
+Quantiles    an output for each level of each column of y, column by column, levels in the order of the parameter
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from meristem.targets.base import Targets
+from meristem.targets.scaling import LEAST_VARIANCE, ROUNDING, Scaling
+from meristem.train.objectives import OBJECTIVES, Objective, Poisson, Quantile, SquaredError
+
+SQUARED_ERROR, POISSON = SquaredError(), Poisson()
+OUTLYING = 3.0  # standard deviations
+LARGEST = 700.0  # the exponent of a number that a float still holds
+
+
+@dataclass(frozen=True)
+class Numbers(Targets):
+    """y [n], or [n, columns] unless `is_flat`; decoded as link⁻¹(z · scale + mean).
+
+    >>> y = np.array([1.0, 3.0])
+    >>> numbers = Numbers.of(y, np.ones(2), standardize=True)
+    >>> numbers.encode(y).tolist(), numbers.decode(np.array([[0.5]])).tolist()
+    ([[-1.0], [1.0]], [2.5])
+    """
+
+    scaling: Scaling  # of the outputs
+    is_flat: bool
+    objective: Objective = SQUARED_ERROR
+
+    kind: ClassVar[str] = "numbers"
+    link: ClassVar[str] = "identity"
+
+    @classmethod
+    def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = SQUARED_ERROR) -> Self:
+        """Return the encoding of these training targets."""
+        columns = y.reshape(len(y), -1)
+        unscaled = cls(Scaling.none(columns.shape[1]), y.ndim == 1, objective)
+        if not standardize:
+            return unscaled
+        return replace(unscaled, scaling=_check_scaling(unscaled._scaling_of(columns, weight), columns, weight))
+
+    def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
+        columns = self._as_columns(y)
+        scaling = self.scaling.merged(self._scaling_of(columns, weight))
+        return replace(self, scaling=_check_scaling(scaling, columns, weight))
+
+    @property
+    def n_out(self) -> int:
+        return len(self.scaling.mean)
+
+    @property
+    def relative_variance(self) -> float:
+        """The variance of the encoded y; 1 where it is standardized."""
+        return 1.0
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        columns = self._as_columns(y)
+        return self._check_finite(self.scaling(columns), columns)
+
+    def typical(self, encoded: np.ndarray) -> np.ndarray:
+        return super().typical(encoded) if self._is_squared_error else (np.abs(encoded) <= OUTLYING).all(1)
+
+    def decode(self, outputs: np.ndarray) -> np.ndarray:
+        y = self.scaling.inverse(outputs.astype(float))
+        return y[:, 0] if self.is_flat else y
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header: dict[str, Any] = {"kind": self.kind, "is_flat": self.is_flat}
+        if not self._is_squared_error:  # the first files name no objective: theirs is the squared error
+            options = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.objective).items()}
+            header["objective"] = {"name": self.objective.name, **options}
+        return header, self.scaling.pack()
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        entry = header.get("objective", {"name": SQUARED_ERROR.name})
+        objective = OBJECTIVES.get(str(entry.get("name"))) if isinstance(entry, dict) else None
+        if objective is None or objective.target_kind != cls.kind:
+            raise ValueError(f"its {cls.kind} do not belong to such an objective.")
+        options = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items() if name != "name"}
+        numbers = cls(Scaling.unpack(arrays), header["is_flat"], objective(**options))
+        if type(numbers.is_flat) is not bool or not numbers.n_out or (numbers.is_flat and numbers.n_out > 1):
+            raise ValueError(f"its {cls.kind} are one column or several, as is_flat says.")
+        return numbers
+
+    def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
+        """Return the scaling of these rows alone."""
+        return (Scaling.of if self._is_squared_error else Scaling.robust)(columns, weight)
+
+    @property
+    def _is_squared_error(self) -> bool:
+        return self.objective == SQUARED_ERROR
+
+    def _as_columns(self, y: np.ndarray) -> np.ndarray:
+        """Return y as [n, columns]; raise ValueError unless it has as many columns as in the first fit."""
+        columns = y.reshape(len(y), -1)
+        if columns.shape[1] != self.n_out:
+            raise ValueError(f"y has {columns.shape[1]} columns; it must have {self.n_out}, as in the first fit.")
+        return columns
+
+    def _check_finite(self, encoded: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the encoded targets; raise ValueError where single precision cannot hold them."""
+        if not np.isfinite(encoded).all():
+            advice = "remove it, or clip it" if self.scaling.total > 0 else "divide y, or leave standardize=True"
+            raise ValueError(f"y holds {_largest(columns):.3g}, which is out of the range of single precision; {advice}.")
+        return encoded
+
+
+@dataclass(frozen=True)
+class Counts(Numbers):
+    """Counts or rates: y [n] or [n, columns], none below 0, with a log link.
+
+    >>> y = np.array([1.0, 3.0])
+    >>> counts = Counts.of(y, np.ones(2), standardize=True)
+    >>> counts.encode(y).tolist(), counts.decode(np.zeros((1, 1))).tolist()
+    ([[0.5], [1.5]], [2.0])
+    """
+
+    relative_variance: float = 1.0  # of y / mean in the first rows; 1 / mean for pure Poisson noise, large for rare events
+
+    kind: ClassVar[str] = "counts"
+    link: ClassVar[str] = "log"
+
+    @classmethod
+    def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = POISSON) -> Self:
+        counts = super().of(y, weight, standardize=standardize, objective=objective)
+        columns, total = counts._as_columns(y), weight.sum()
+        rate = weight @ columns / total
+        variance = weight @ (columns / np.where(rate > 0, rate, 1) - 1) ** 2 / total
+        return replace(counts, relative_variance=float(variance.mean()))
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        columns = self._as_columns(y)
+        with np.errstate(over="ignore"):
+            encoded = (columns / np.exp(self.scaling.mean)).astype(np.float32)
+        return self._check_finite(encoded, columns)
+
+    def typical(self, encoded: np.ndarray) -> np.ndarray:
+        return np.ones(len(encoded), bool)
+
+    def decode(self, outputs: np.ndarray) -> np.ndarray:
+        return np.exp(np.minimum(super().decode(outputs), LARGEST))
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header, arrays = super().pack()
+        return header | {"relative_variance": self.relative_variance}, arrays
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        counts, variance = super().unpack(header, arrays), header["relative_variance"]
+        if type(variance) is not float or not 0 <= variance < np.inf or np.abs(counts.scaling.mean).max() > LARGEST:
+            raise ValueError("the mean or variance of its counts is out of range.")
+        return replace(counts, relative_variance=variance)
+
+    def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
+        self._check_rates(columns)
+        total = float(weight.sum())
+        return _log_scaling(total, weight @ columns / total)
+
+    def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
+        if not self.scaling.total:
+            return self
+        more = self._scaling_of(self._as_columns(y), weight)
+        total = self.scaling.total + more.total
+        rate = (self.scaling.total * np.exp(self.scaling.mean) + more.total * np.exp(more.mean)) / total
+        return replace(self, scaling=_log_scaling(total, rate))
+
+    def _as_columns(self, y: np.ndarray) -> np.ndarray:
+        columns = super()._as_columns(y)
+        self._check_rates(columns)
+        return columns
+
+    def _check_rates(self, columns: np.ndarray) -> None:
+        if (columns < 0).any():
+            least, loss = columns[columns < 0][0], self.objective.name
+            raise ValueError(f"y holds {least:g}; loss={loss!r} needs counts or rates, none below 0.")
+
+
+@dataclass(frozen=True)
+class Quantiles(Numbers):
+    """y [n] or [n, columns]; decoded [n, columns · levels], or [n] for one column and one level.
+
+    >>> y = np.array([1.0, 3.0])
+    >>> quantiles = Quantiles.of(y, np.ones(2), standardize=False, objective=Quantile((0.1, 0.9)))
+    >>> quantiles.encode(y).tolist()
+    [[1.0, 1.0], [3.0, 3.0]]
+    """
+
+    kind: ClassVar[str] = "quantiles"
+
+    @classmethod
+    def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = Quantile()) -> Self:
+        assert isinstance(objective, Quantile)
+        column, levels = super().of(y, weight, standardize=standardize, objective=objective), len(objective.levels)
+        mean, variance = (np.repeat(values, levels) for values in (column.scaling.mean, column.scaling.variance))
+        scaling = Scaling(column.scaling.total, mean, variance)
+        return replace(column, scaling=scaling, is_flat=column.is_flat and levels == 1)
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        quantiles = super().unpack(header, arrays)
+        if quantiles.n_out % len(quantiles.levels):
+            raise ValueError("its quantiles are not one for each level of each column.")
+        return quantiles
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        assert isinstance(self.objective, Quantile)
+        return tuple(self.objective.levels)
+
+    def columns(self, encoded: np.ndarray) -> np.ndarray:
+        return encoded[:, :: len(self.levels)]
+
+    def _as_columns(self, y: np.ndarray) -> np.ndarray:
+        columns, expected = y.reshape(len(y), -1), self.n_out // len(self.levels)
+        if columns.shape[1] != expected:
+            raise ValueError(f"y has {columns.shape[1]} columns; it must have {expected}, as in the first fit.")
+        return np.repeat(columns, len(self.levels), 1)
+
+
+def _log_scaling(total: float, rate: np.ndarray) -> Scaling:
+    """Return the scaling z + log rate; a column of zeros counts as if half an event had occurred."""
+    return Scaling(total, np.log(np.where(rate > 0, rate, 0.5 / total)), np.ones(len(rate)))
+
+
+def _check_scaling(scaling: Scaling, columns: np.ndarray, weight: np.ndarray) -> Scaling:
+    """Return the scaling; raise ValueError where the variance of y is too large or too small for a float."""
+    columns = columns[weight > 0]
+    if len(scaling.too_large):
+        raise ValueError(f"y holds {_largest(columns):.3g}, whose square no float holds; divide y by a power of ten.")
+    varies, is_normal = (columns != columns[:1]).any(0), scaling.variance >= LEAST_VARIANCE
+    lost = np.flatnonzero(varies & is_normal & (np.sqrt(scaling.variance) <= ROUNDING * np.abs(scaling.mean)))
+    if len(lost):
+        raise ValueError(
+            f"y varies by {np.ptp(columns[:, lost[0]]):.3g} about {scaling.mean[lost[0]]:.6g}, less than float precision; "
+            "subtract its mean first."
+        )
+    tiny = np.flatnonzero(varies & ~is_normal)
+    if len(tiny):
+        spread = np.ptp(columns[:, tiny[0]])
+        raise ValueError(f"y varies by {spread:.3g}, whose square no float holds; multiply y by a power of ten.")
+    return scaling
+
+
+def _largest(columns: np.ndarray) -> float:
+    return float(columns.ravel()[np.abs(columns).argmax()])
