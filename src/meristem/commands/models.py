@@ -16,8 +16,8 @@ from meristem.check import many
 from meristem.commands.parsing import add_command
 from meristem.compact import compact, n_parameters
 from meristem.nn import Network
-from meristem.pictures.png import check_place, write_png
-from meristem.pictures.sheet import require_matplotlib
+from meristem.pictures.figure_style import require_matplotlib
+from meristem.pictures.png import check_png_path, write_png
 from meristem.show.describe import describe
 from meristem.show.settings import price_of
 from meristem.show.table import print_table
@@ -207,7 +207,7 @@ def _picture(model: Path, given: Path) -> Path:
     """Where the picture goes: the file that is given, or one of the model's name in the folder that is given."""
     require_matplotlib()
     name = f"{model.stem if model.suffix != '.png' else model.name}.png"
-    return check_place("--png", given / name if given.is_dir() else given)
+    return check_png_path("--png", given / name if given.is_dir() else given)
 
 
 def _draw_structure(model: Any, path: Path) -> None:

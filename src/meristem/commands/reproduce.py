@@ -14,16 +14,14 @@ from typing import Any
 from meristem.commands.ending import ends_with
 from meristem.commands.parsing import Parser, add_command
 from meristem.experiments import STUDIES, summary
-from meristem.experiments.columns import table
-from meristem.experiments.kept import Kept, described, group_name
-from meristem.experiments.option import Option, flag, option_of
-from meristem.experiments.options import Options
-from meristem.experiments.runs import at_once, device
-from meristem.experiments.study import Study, run as run_study, usual_epochs
+from meristem.experiments.options import Option, Options, flag, option_of
+from meristem.experiments.result_table import table
+from meristem.experiments.study import Study, expected_epochs, run as run_study
+from meristem.experiments.study_checkpoints import StudyCheckpoints, group_name, study_config
+from meristem.experiments.study_training import train_directly
 from meristem.folders.folder import RunFolder
-from meristem.pictures.studies import drawn, have_matplotlib
-from meristem.pictures.studies.drawing import OTHERS as PICTURES
-from meristem.pictures.studies.files import checked
+from meristem.pictures.studies import draw_study, have_matplotlib
+from meristem.pictures.studies.study_figures import FIGURES, validate_study
 from meristem.show.progress import Progress
 from meristem.show.table import print_table
 from meristem.train.saving import SECONDS
@@ -66,7 +64,7 @@ def _options(study: Study[Any]) -> list[tuple[Field[Any], Option]]:
 
 
 def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Option) -> None:
-    text = f"{option.help} (default: {option.usual})" if option.usual else option.help
+    text = f"{option.help} (default: {option.default_text})" if option.default_text else option.help
     how: dict[str, Any] = {"dest": field.name, "help": text.replace("%", "%%")}
     if option.read is None:
         how |= {"action": "store_true"}
@@ -74,7 +72,7 @@ def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Opti
         how |= {"type": option.read, "metavar": option.metavar, "nargs": "+" if option.takes_many else None}
     is_required = field.default is MISSING
     parser.add_argument(flag(field.name), **how, **({"required": True} if is_required else {"default": field.default}))
-    for spelling in option.older:
+    for spelling in option.old_spellings:
         parser.add_argument(spelling, **how | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
 
@@ -84,27 +82,27 @@ def run(args: argparse.Namespace) -> int:
     given = {field.name: getattr(args, field.name) for field, _ in _options(study)}
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
     every = check_seconds(args.checkpoint_every)
-    study.before()
+    study.setup()
     out = summary.check_out(args.out)
     seeds = "1 seed" if options.seeds == 1 else f"{options.seeds} seeds"
     begin = time.perf_counter()
     with Progress() as progress, ends_with(progress.close), RunFolder.take(out) as folder:
-        progress.say(f"{args.study} on {device()}, {seeds}")
+        progress.say(f"{args.study} on {summary.device()}, {seeds}")
         plan = study.plan(options)
-        tasks = [options.sized(task) for task in plan.tasks]
-        about = described(options, tasks)
-        may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *PICTURES))]
+        tasks = [options.resized(task) for task in plan.tasks]
+        about = study_config(options, tasks)
+        may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *FIGURES))]
         for line in folder.begin(about, summary.command(), resume=args.resume, may_write=may_write):
             progress.say(line)
         if args.resume and folder.is_finished:
             return 0
-        folder.plan({group_name(*which): epochs for which, epochs in usual_epochs(options, tasks).items()})
+        folder.plan({group_name(*which): epochs for which, epochs in expected_epochs(options, tasks).items()})
         kept = _kept(folder, every, progress)
         with ends_with(lambda: _last_words(folder, kept)):
-            result = run_study(study, options, plan, progress, at_once if kept is None else kept.train)
+            result = run_study(study, options, plan, progress, train_directly if kept is None else kept.train)
             paper = study.paper_of(plan)
             head = summary.header(study.name, plan.title, paper, time.perf_counter() - begin, result.runs, folder.command)
-            head |= plan.known | {"pictures": study.pictures_of(plan).as_json()} | result.more
+            head |= plan.summary_fields | {"pictures": study.pictures_of(plan).as_json()} | result.extra
             files = {"history.npz": summary.history_bytes(result.history)}
             if any(one["best_epoch"] for one in result.runs):
                 files |= _drawn(head, result.history, out)
@@ -136,28 +134,28 @@ def check_seconds(value: float) -> float:
     return value
 
 
-def _kept(folder: RunFolder, every: float, progress: Progress) -> Kept | None:
+def _kept(folder: RunFolder, every: float, progress: Progress) -> StudyCheckpoints | None:
     """What keeps the trainings; None, which is said, where files of runs cannot be written."""
     try:
         import safetensors  # noqa: F401
     except ImportError:
         progress.say("No checkpoints: safetensors is not installed (pip install 'meristem-nn[cli]').")
         return None
-    return Kept(folder, folder.checkpoints(seconds=every, say=progress.say))
+    return StudyCheckpoints(folder, folder.checkpoints(seconds=every, say=progress.say))
 
 
-def _last_words(folder: RunFolder, kept: Kept | None) -> str:
+def _last_words(folder: RunFolder, kept: StudyCheckpoints | None) -> str:
     """When the process is told to end: a last checkpoint, and the command that goes on."""
     if kept is None:
         return "no results were written"
-    kept.now()
+    kept.save_now()
     return f"go on with: {folder.command.removesuffix(' --resume')} --resume"
 
 
 def _drawn(head: dict[str, Any], history: dict[str, Any], out: Path) -> dict[str, bytes]:
     """The figures, as the files that are about to be written give them."""
     if have_matplotlib():
-        return drawn(checked(json.loads(json.dumps(head)), history, out))
+        return draw_study(validate_study(json.loads(json.dumps(head)), history, out))
     print(
         "Figures skipped: matplotlib is not installed (pip install 'meristem-nn[cli]', then: meristem figures DIR).",
         file=sys.stderr,
