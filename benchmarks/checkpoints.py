@@ -15,9 +15,9 @@ from pathlib import Path
 
 from meristem.cache import keep_programs
 from meristem.cpu import fuse_small_loops
-from meristem.experiments.kept import Kept, described
-from meristem.experiments.runs import at_once
 from meristem.experiments.study import run
+from meristem.experiments.study_checkpoints import StudyCheckpoints, study_config
+from meristem.experiments.study_training import train_directly
 from meristem.experiments.two_spirals import STUDY, SpiralsOptions
 from meristem.folders.run_folder import RunFolder
 from meristem.show.progress import Progress
@@ -27,9 +27,9 @@ def measured(options: SpiralsOptions, every: float | None) -> dict[str, float]:
     """Seconds of a study, and those that checkpoints took; `every` of None: nothing is kept."""
     plan = STUDY.plan(options)
     with tempfile.TemporaryDirectory() as place, RunFolder.take(Path(place)) as folder:
-        folder.begin(described(options, plan.tasks), "benchmark", resume=False)
+        folder.begin(study_config(options, plan.tasks), "benchmark", resume=False)
         checkpoints = folder.checkpoints(seconds=every or 0.0)
-        keep = at_once if every is None else Kept(folder, checkpoints).train
+        keep = train_directly if every is None else StudyCheckpoints(folder, checkpoints).train
         begin = time.perf_counter()
         run(STUDY, options, plan, Progress(live=False), keep)
         return {"seconds": time.perf_counter() - begin, "spent": checkpoints.spent}

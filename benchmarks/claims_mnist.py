@@ -6,8 +6,8 @@ One function per claim of the paper; each prints what the files in results/ say,
 import numpy as np
 
 from claims import Study
-from meristem.experiments.columns import table
 from meristem.experiments.mnist import STUDY
+from meristem.experiments.result_table import table
 from meristem.show.table import print_table
 
 TASKS = ["two", "ten"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 
 from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, PENALTY, load
-from meristem.experiments.runs import Trials, train
+from meristem.experiments.study_training import Trials, train
 from meristem.show.progress import Progress
 
 

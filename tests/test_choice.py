@@ -2,7 +2,7 @@
 
 import pytest
 
-from meristem.experiments.choice import chosen_setting
+from meristem.experiments.setting_selection import select_setting
 from meristem.show.measure import ERROR, MACRO_F1, Measure
 
 
@@ -16,7 +16,7 @@ def runs(figures: dict[float, tuple[list[float], float]], name: str = "dev_error
 
 
 def kept(figures: dict[float, tuple[list[float], float]], choose: str, measure: Measure = ERROR) -> float:
-    chosen, tried = chosen_setting(runs(figures, f"dev_{measure.name}"), measure, choose)
+    chosen, tried = select_setting(runs(figures, f"dev_{measure.name}"), measure, choose)
     (penalty,) = {one["penalty"] for one, _ in chosen}
     assert [one["penalty"] for one in tried if one["chosen"]] == [penalty] and len(tried) == len(figures)
     assert len(chosen) == len(figures[penalty][0]), "every seed of it"
@@ -55,5 +55,5 @@ def test_a_run_that_never_got_a_figure_is_not_kept():
     trained = runs({0.01: ([0.02], 100.0)})
     lost = {**trained[0][0], "penalty": 0.1, "dev_error": None, "soft_size": 1.0}
     for choose in ("best", "smallest"):
-        chosen, _ = chosen_setting([(lost, None), *trained], ERROR, choose)
+        chosen, _ = select_setting([(lost, None), *trained], ERROR, choose)
         assert chosen[0][0]["penalty"] == 0.01

@@ -15,7 +15,7 @@ from commanding import Done, meristem, meristem_each, meristem_here
 from meristem import Data, Recipe, fit, load, save
 from meristem.compact import n_parameters
 from meristem.data.spirals import two_spirals
-from meristem.experiments.models import MODELS
+from meristem.experiments.study_training import MODELS
 from meristem.experiments.two_spirals import SpiralsOptions
 from meristem.nn import Network
 from meristem.train.loop import seed_keys
@@ -24,13 +24,13 @@ STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--tasks", "easy", "-
 WITHOUT_EXTRAS = "import sys; sys.modules.update(matplotlib=None, rich=None, safetensors=None, onnx=None)"
 MISTAKES = {
     "--seeds many": "--seeds: invalid int value: 'many'",
-    "--seeds 0": "--seeds=0 must be at least 1",
+    "--seeds 0": "--seeds=0 must be an integer of at least 1",
     "--models tunel": "Did you mean 'tunnel'",
     "--models ,": "--models is empty",
     "--tasks medum": "Did you mean 'medium'",
-    "--penalty -1": "--penalty=-1.0 must be a finite number of at least 0",
+    "--penalty -1": "--penalty=-1.0 must be a number of at least 0",
     "--penalty nan": "--penalty=nan",
-    "--rate 0.003,0": "--rate=0.0 must be a finite number above 0",
+    "--rate 0.003,0": "--rate=0.0 must be a number above 0",
     "--rate ,": "--rate is empty",
     "--choose small": "Did you mean 'smallest'",
     "--max-epochs 0": "--max-epochs=0",
@@ -254,7 +254,7 @@ def test_a_path_of_penalties_is_one_population_and_a_picture(tmp_path):
     assert all(one["n_parameters"] > 0 and one["train_error"] >= 0 for one in path)
     assert (tmp_path / "frontier.png").stat().st_size > 5000
     for wrong, said in (
-        (["--penalties", "1"], "--penalties=1 must be at least 2"),
+        (["--penalties", "1"], "--penalties=1 must be an integer of at least 2"),
         (["--penalties", "3", "--penalty", "0.1,1"], "give a single --penalty"),
         (["--penalties", "3", "--budget", "90"], "finds its own; give one"),
     ):

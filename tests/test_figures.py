@@ -16,11 +16,11 @@ from meristem import Data, Recipe, fit
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.pictures import studies as figures
-from meristem.pictures.sheet import colors_of
-from meristem.pictures.studies import SolvingPictures, files
-from meristem.pictures.studies.catalog import CATALOG
-from meristem.pictures.studies.records import StudyFiles, middle
-from meristem.pictures.studies.training import rate_changes
+from meristem.pictures.figure_style import model_colors
+from meristem.pictures.studies import SolvingPictures
+from meristem.pictures.studies.study_figures import CATALOG, load_study
+from meristem.pictures.studies.study_results import StudyResults
+from meristem.pictures.studies.training_curves import rate_changes
 
 pytestmark = pytest.mark.skipif(
     not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem-nn[cli]')"
@@ -132,7 +132,7 @@ def test_four_tasks_the_penalized_highway_and_no_discriminants(tmp_path: Path, s
                     arrays[f"highway-penalized/{key}"] = history[f"highway/{source}/{run['seed']}/{field}"]
     paths = figures.draw(write(tmp_path, (summary | {"runs": runs}, arrays)))
     assert [path.name for path in paths] == ["data.png", "highway-penalized.png", "sizes.png"]
-    assert files.load(tmp_path).tasks == ["easy", "medium", "difficult", "classic"]
+    assert load_study(tmp_path).tasks == ["easy", "medium", "difficult", "classic"]
 
 
 def labels(axis: Any) -> list[str]:
@@ -156,7 +156,7 @@ def test_every_axis_of_a_single_seed_can_be_read(study: Study, size: int, epoch:
     model = MODELS[(size + epoch) % 3]
     (run,) = [run for run in summary["runs"] if (run["model"], run["task"], run["seed"]) == (model, "easy", 0)]
     one = run | {"soft_size": SINGLE["size"][size], "zero_error_epoch": SINGLE["epoch"][epoch]}
-    here = StudyFiles(CATALOG["two-spirals"], [one], {}, history)
+    here = StudyResults(CATALOG["two-spirals"], [one], {}, history)
     figure = here.pictures.drawings(here)["sizes"](here)
     figure.draw_without_rendering()
     assert len(figure.axes) == 2
@@ -174,7 +174,7 @@ def test_a_model_that_nobody_knows_has_a_picture_and_a_color_of_its_own(tmp_path
     arrays = {name.replace("tunnel", "wide-stack").replace("budding", "shrub"): array for name, array in history.items()}
     paths = figures.draw(write(tmp_path, (summary | {"runs": runs}, arrays)))
     assert [path.stem for path in paths] == ["data", "highway", "wide-stack", "shrub", "discriminants", "sizes"]
-    here = files.load(tmp_path)
+    here = load_study(tmp_path)
     assert len({str(color) for color in here.colors.values()}) == 3 and here.colors["highway"] == "#E69F00"
     drawings = here.pictures.drawings(here)
     assert drawings["wide-stack"](here).get_suptitle() == "Wide stack network on two spirals"
@@ -189,7 +189,7 @@ def test_a_model_that_nobody_knows_has_a_picture_and_a_color_of_its_own(tmp_path
 
 def test_many_unknown_models_have_different_colors() -> None:
     for count in (2, 4, 5, 12):
-        colors = colors_of(["tunnel", *(f"model {i}" for i in range(count))])
+        colors = model_colors(["tunnel", *(f"model {i}" for i in range(count))])
         assert len({str(color) for color in colors.values()}) == count + 1
 
 
@@ -199,7 +199,7 @@ def test_rates_that_were_tried_are_shown_by_the_training_error_from_zero_on(tmp_
     tried = [one | {"dev_error": 0.0}, one | {"dev_error": 0.0, "learning_rate": 0.001, "soft_size": 2.5, "chosen": False}]
     write(tmp_path, (summary | {"tried": tried}, history), lambda run: (run["model"], run["task"]) == ("tunnel", "easy"))
     assert figures.draw(tmp_path)[-1].stem == "tried"
-    here = files.load(tmp_path)
+    here = load_study(tmp_path)
     dots, sizes = here.pictures.drawings(here)["tried"](here).axes
     assert dots.get_xlabel() == "training error" and [text.get_text() for text in sizes.texts[1:]] == ["4.0", "2.5"]
     low, high = dots.get_xlim()
@@ -215,7 +215,7 @@ def test_a_study_that_nobody_knows_says_what_is_drawn_of_it(tmp_path: Path, stud
         tmp_path, (summary | {"experiment": "mine", "pictures": OWN.as_json()}, history), lambda run: run["model"] == "tunnel"
     )
     assert [path.stem for path in figures.draw(tmp_path)] == ["data", "tunnel", "discriminants", "sizes"]
-    here = files.load(tmp_path)
+    here = load_study(tmp_path)
     assert here.pictures == OWN and here.tasks == ["difficult", "easy"]
     figure = here.pictures.drawings(here)["tunnel"](here)
     assert figure.get_suptitle() == "Tunnel network on my spirals" and figure.axes[0].get_title() == "the hard one"
@@ -234,7 +234,7 @@ def test_data_that_are_no_points_in_the_plane_are_not_drawn(tmp_path: Path, stud
 )
 def test_pictures_that_are_not_known_are_named_in_one_line(tmp_path: Path, study: Study, named: Any) -> None:
     summary_of(pictures=named)(write(tmp_path, study))
-    with pytest.raises(ValueError, match="asks for pictures that are not known") as caught:
+    with pytest.raises(ValueError, match="'pictures'") as caught:
         figures.draw(tmp_path)
     assert "\n" not in str(caught.value) and "StudyPictures.as_json()" in str(caught.value)
 
@@ -254,17 +254,17 @@ def test_redrawing_gives_the_same_pictures_and_leaves_matplotlib_as_it_was(tmp_p
 
 def test_the_middle_seed_is_the_lower_median_and_never_is_last() -> None:
     runs = [{"seed": seed, "zero_error_epoch": epoch} for seed, epoch in enumerate([None, 30, 10, None])]
-    rank = CATALOG["two-spirals"].rank
-    assert middle(runs, rank)["seed"] == 1
-    assert middle(runs[:1], rank)["seed"] == 0
-    assert middle(runs[:3], rank)["seed"] == 1
-    assert middle([runs[0], runs[3], runs[1]], rank)["seed"] == 0
+    median_run = StudyResults(CATALOG["two-spirals"], runs, {}, {}).median_run
+    assert median_run(runs)["seed"] == 1
+    assert median_run(runs[:1])["seed"] == 0
+    assert median_run(runs[:3])["seed"] == 1
+    assert median_run([runs[0], runs[3], runs[1]])["seed"] == 0
 
 
 def test_a_cut_of_the_rate_lies_between_two_epochs(study: Study) -> None:
     run = study[0]["runs"][0]
     arrays = {"tunnel/easy/0/stage": np.asarray([0, 0, 1, 1, 2])}
-    assert rate_changes(StudyFiles(CATALOG["two-spirals"], [run], {}, arrays), run).tolist() == [2.5, 4.5]
+    assert rate_changes(StudyResults(CATALOG["two-spirals"], [run], {}, arrays), run).tolist() == [2.5, 4.5]
 
 
 def test_importing_the_package_does_not_import_matplotlib() -> None:
@@ -304,7 +304,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a JSON list": (lambda out: (out / "summary.json").write_text("[]"), "summary.json is not a JSON object"),
     "no experiment": (lambda out: (out / "summary.json").write_text("{}"), "summary.json lacks 'experiment' and 1 more"),
-    "no runs": (summary_of(runs=[]), "summary.json holds no runs"),
+    "no runs": (summary_of(runs=[]), "summary.json holds no 'runs'"),
     "a run without a seed": (
         summary_of(runs=[{"model": "tunnel", "task": "easy", "zero_error_epoch": 1, "soft_size": 1.0}]),
         r"summary.json lacks 'runs\[0\].seed'",

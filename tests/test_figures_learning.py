@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from meristem import Data, Recipe
-from meristem.experiments.runs import Result, Task, Trials, train
+from meristem.experiments.study_training import Result, Task, Trials, train
 from meristem.pictures import studies as figures
 from meristem.pictures.png import MARK
-from meristem.pictures.studies import LearningPictures, files
-from meristem.pictures.studies.catalog import CATALOG
-from meristem.pictures.studies.records import Run, StudyFiles
+from meristem.pictures.studies import LearningPictures
+from meristem.pictures.studies.study_figures import CATALOG, load_study
+from meristem.pictures.studies.study_results import Run, StudyResults
 from meristem.show.measure import Measure
 from meristem.show.progress import Progress
 from test_figures import Study, labels, size_of, summary_of, without, write
@@ -55,7 +55,7 @@ def trained(experiment: str) -> Study:
     for model in MODELS[experiment]:
         for name, noise in zip(TASKS[experiment], (0.8, 0.2), strict=True):
             data, test = problem(experiment, noise)
-            task = Task(name, data, 3, recipe, width=6, depth=3, usual_epochs=EPOCHS, test=test)
+            task = Task(name, data, 3, recipe, width=6, depth=3, expected_epochs=EPOCHS, test=test)
             result.add(train(model, task, Trials((0.01,), (1e-3,), SEEDS, max_epochs=EPOCHS), Progress()))
     return {"experiment": experiment, "runs": result.runs, "paper": PAPER[experiment]}, result.history
 
@@ -75,9 +75,9 @@ def study(request: pytest.FixtureRequest) -> Study:
     return request.getfixturevalue(request.param)
 
 
-def loaded(study: Study) -> StudyFiles:
+def loaded(study: Study) -> StudyResults:
     summary, arrays = study
-    return StudyFiles(CATALOG[summary["experiment"]], summary["runs"], summary["paper"], arrays)
+    return StudyResults(CATALOG[summary["experiment"]], summary["runs"], summary["paper"], arrays)
 
 
 DRAWN: dict[tuple[int, str], tuple[Study, Any]] = {}
@@ -101,7 +101,7 @@ def columns(study: Study, model: str) -> dict[str, list[Any]]:
 
 def drawn_run(study: Study, model: str, task: str) -> Run:
     here = loaded(study)
-    return here.middle(here.of(model, task))
+    return here.median_run(here.runs_of(model, task))
 
 
 def marks(ax: Any, marker: Any, color: str | None = None) -> list[tuple[float, float]]:
@@ -224,7 +224,7 @@ def test_the_overview_has_every_seed_the_mean_and_the_paper(study: Study) -> Non
     assert len(panels) == len(titles)
     assert sorted(y for ax in panels for _, y in marks(ax, "o")) == sorted(run[field] for run in summary["runs"])
     bars = sorted(line.get_ydata()[0] for ax in panels for line in ax.lines if line.get_linewidth() == 3)
-    means = [statistics.fmean(run[field] for run in here.of(m, t)) for m in here.models for t in here.tasks]
+    means = [statistics.fmean(run[field] for run in here.runs_of(m, t)) for m in here.models for t in here.tasks]
     np.testing.assert_allclose(bars, sorted(means))
     assert [y for ax in panels for _, y in marks(ax, "D")] == [one[field] for one in summary["paper"].values() if field in one]
     (units,) = (ax for ax in figure.axes if ax.get_title() == "Final soft size, in units")
@@ -257,7 +257,7 @@ def test_far_off_first_epochs_leave_through_the_top(mnist: Study) -> None:
 def test_the_middle_seed_is_the_lower_median_of_the_validation_measure() -> None:
     for name, field in (("mnist", "dev_error"), ("mirflickr", "dev_macro_f1"), ("tagging", "dev_macro_f1")):
         runs = [{"seed": seed, field: value} for seed, value in enumerate([0.4, 0.1, None, 0.2])]
-        middle = StudyFiles(CATALOG[name], runs, {}, {}).middle
+        middle = StudyResults(CATALOG[name], runs, {}, {}).median_run
         assert middle(runs)["seed"] == 3
         assert middle(runs[:2])["seed"] == 1
         assert middle(runs[2:3])["seed"] == 2
@@ -317,10 +317,10 @@ def test_a_study_of_ones_own_gives_its_pictures_with_its_files(tmp_path: Path, t
     """No name of it is known here, and its measure is one of its own."""
     summary, history = tagging
     hamming = Measure("error", "Hamming distance", digits=2)
-    own = LearningPictures("my photographs", {"birds": "photographs of birds"}, (hamming,), ("dev",), apart=True)
+    own = LearningPictures("my photographs", {"birds": "photographs of birds"}, (hamming,), ("dev",), panel_per_task=True)
     write(tmp_path, (summary | {"experiment": "mine", "pictures": own.as_json(), "paper": {}}, history))
     assert [path.stem for path in figures.draw(tmp_path)] == ["tunnel", "sizes"]
-    here = files.load(tmp_path)
+    here = load_study(tmp_path)
     assert here.pictures == own and here.tasks == ["birds", "scene"]
     figure = here.pictures.drawings(here)["tunnel"](here)
     assert figure.get_suptitle() == "Tunnel network on my photographs"
@@ -363,7 +363,7 @@ def run_without(name: str) -> Callable[[Path], None]:
 
 BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "no history": ("mnist", lambda out: (out / "history.npz").unlink(), "history.npz is missing"),
-    "no runs": ("tagging", summary_of(runs=[]), "summary.json holds no runs"),
+    "no runs": ("tagging", summary_of(runs=[]), "summary.json holds no 'runs'"),
     "no best epoch": ("mnist", run_without("best_epoch"), r"summary.json lacks 'runs\[0\].best_epoch'"),
     "no test error": ("mnist", run_without("test_error"), r"summary.json lacks 'runs\[0\].test_error'"),
     "no macro-F1": ("tagging", run_without("dev_macro_f1"), r"summary.json lacks 'runs\[0\].dev_macro_f1'"),
@@ -377,6 +377,6 @@ def test_bad_files_are_named_in_one_line_with_advice(tmp_path: Path, name: str, 
     experiment, spoil, message = BAD[name]
     spoil(write(tmp_path, request.getfixturevalue(experiment)))
     with pytest.raises(ValueError, match=message) as caught:
-        files.load(tmp_path)
+        load_study(tmp_path)
     assert "\n" not in str(caught.value)
     assert f"run `meristem reproduce {experiment} --out {tmp_path}` first" in str(caught.value)

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from meristem import Recipe
-from meristem.experiments.runs import Result, Task, Trials, train_model
+from meristem.experiments.study_training import Result, Task, Trials, train_model
 from meristem.pictures import studies as figures
-from meristem.pictures.sheet import COLORS
-from meristem.pictures.studies import files
-from meristem.pictures.studies.catalog import CATALOG
-from meristem.pictures.studies.records import StudyFiles
+from meristem.pictures.figure_style import COLORS
+from meristem.pictures.studies.study_figures import CATALOG, load_study
+from meristem.pictures.studies.study_results import StudyResults
 from meristem.show.progress import Progress
 from test_figures import Study, summary_of, write
 from test_figures_learning import RECIPES, problem
@@ -30,16 +29,16 @@ def study() -> Study:
     tasks = []
     for name, noise in (("scene", 0.8), ("birds", 0.2)):
         data, test = problem("tagging", noise)
-        tasks.append(Task(name, data, 3, recipe, width=6, depth=3, usual_epochs=6, test=test))
+        tasks.append(Task(name, data, 3, recipe, width=6, depth=3, expected_epochs=6, test=test))
     trials, result = Trials(RATES, PENALTIES, seeds=2, max_epochs=6), Result()
     for model in ("tunnel", "highway"):
         result.join(train_model(model, tasks, trials, Progress()))
-    return {"experiment": "tagging", "runs": result.runs, "paper": {}, **result.more}, result.history
+    return {"experiment": "tagging", "runs": result.runs, "paper": {}, **result.extra}, result.history
 
 
 def picture(study: Study) -> Any:
     summary, arrays = study
-    here = StudyFiles(CATALOG["tagging"], summary["runs"], {}, arrays, summary["tried"])
+    here = StudyResults(CATALOG["tagging"], summary["runs"], {}, arrays, summary["tried"])
     return here.pictures.drawings(here)["tried"](here)
 
 
@@ -147,12 +146,12 @@ def test_files_of_before_are_drawn_as_they_are(study: Study) -> None:
 @pytest.mark.parametrize(
     ("tried", "says"),
     [
-        ({"best": 3}, "holds no list of settings that were tried"),
+        ({"best": 3}, "has 'tried' that are not a list"),
         ([{"model": "tunnel"}], r"lacks 'tried\[0\].task' and 3 more"),
     ],
 )
 def test_a_bad_list_of_settings_is_named_in_one_line(tmp_path: Path, study: Study, tried: Any, says: str) -> None:
     summary_of(tried=tried)(write(tmp_path, study))
     with pytest.raises(ValueError, match=says) as caught:
-        files.load(tmp_path)
+        load_study(tmp_path)
     assert "\n" not in str(caught.value)

@@ -130,7 +130,7 @@ def test_figures_are_those_of_the_run(out, tmp_path):
     assert ownership.is_finished(out, json.loads((out / "summary.json").read_text())["run"])
     (out / "tunnel.png").write_bytes(b"mine")
     (out / "highway.png").write_bytes(b"mine, too")
-    refused(meristem_here("figures", out), "tunnel.png", "no picture of meristem's")
+    refused(meristem_here("figures", out), "tunnel.png", "not a figure drawn by meristem")
     (out / "tunnel.png").unlink()
     assert meristem_here("figures", out).returncode == 0 and (out / "highway.png").read_bytes() == b"mine, too"
     with np.load(out / "history.npz") as history:
@@ -175,7 +175,7 @@ def test_a_picture_never_takes_the_place_of_a_model(tmp_path):
     before = model.read_bytes()
     done = meristem_here("show", model)
     assert done.returncode == 0 and list(tmp_path.iterdir()) == [model], "nothing is drawn that nobody asked for"
-    refused(meristem_here("show", model, "--png", model), "no picture of meristem's")
+    refused(meristem_here("show", model, "--png", model), "--png=", "not a figure drawn by meristem")
     refused(meristem_here("export", model, "--onnx", model), "no ONNX file of meristem's")
     assert model.read_bytes() == before
     (tmp_path / "folder").mkdir()

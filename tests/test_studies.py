@@ -13,12 +13,10 @@ from commanding import Done, meristem_here
 from meristem.commands.main import parser
 from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
-from meristem.experiments.columns import mean, parameters, table
-from meristem.experiments.models import MODELS
-from meristem.experiments.option import option_of
-from meristem.experiments.options import Options, penalties_option, rates_option
-from meristem.experiments.runs import Task, Trials, train
+from meristem.experiments.options import Options, option_of, penalties_option, rates_option
+from meristem.experiments.result_table import mean_column, parameter_columns, table
 from meristem.experiments.study import Plan, Study, run as run_study
+from meristem.experiments.study_training import MODELS, Task, Trials, train
 from meristem.pictures.studies import LearningPictures, have_matplotlib
 from meristem.show.progress import Progress
 from meristem.train.recipe import Recipe
@@ -31,21 +29,21 @@ MISTAKES = {
     "mnist --task tne": "Did you mean 'ten'",
     "mnist --task ,": "--task is empty",
     "mnist --rate ,": "--rate is empty",
-    "mnist --rate 0.001,0": "--rate=0.0 must be a finite number above 0",
+    "mnist --rate 0.001,0": "--rate=0.0 must be a number above 0",
     "mnist --rate fast": "--rate: 'fast' must be a number, or several with commas",
-    "mnist --penalty -1": "--penalty=-1.0 must be a finite number of at least 0",
+    "mnist --penalty -1": "--penalty=-1.0 must be a number of at least 0",
     "mnist --choose small": "Did you mean 'smallest'",
     "mnist --data nowhere": "holds no mnist files",
     "mnist --models tunel": "Did you mean 'tunnel'",
-    "mirflickr --split 6": "--split=6 must be one of 1, 2, 3, 4, 5",
+    "mirflickr --split 6": "--split=6 is not known. Choose one of: 1, 2, 3, 4, 5",
     "mirflickr --features tag": "Did you mean 'tags'",
     "mirflickr --features tags --task 38 --data nowhere": "choose 24 or 10",
     "mirflickr --data nowhere": "flickr_data.tar.gz",
     "tagging": "--data",
-    "tagging --data x.npz --input-dropout 0.5,1": "--input-dropout=1.0 must be a finite number of at least 0",
+    "tagging --data x.npz --input-dropout 0.5,1": "--input-dropout=1.0 must be a number of at least 0",
     "tagging --data x.npz --standardize number": "Did you mean 'numbers'",
     "tagging --data x.npz --standardise number": "--standardize='number' is not known. Did you mean 'numbers'",
-    "tagging --data x.npz --split -1": "--split=-1 must be at least 0",
+    "tagging --data x.npz --split -1": "--split=-1 must be an integer of at least 0",
     "mnist --tasks tne": "--task='tne' is not known. Did you mean 'ten'",
     "tagging --data nowhere.npz": "nowhere.npz",
     "tagging --data a/x.npz b/x.npz": "two files of the same name",
@@ -152,7 +150,7 @@ def test_every_option_is_explained_and_columns_know_the_papers_values(study):
     given = {field.name: option for field in fields(study.options) if (option := option_of(field))}
     assert {"models", "seeds", "max_epochs", "rate", "penalty", "choose"} <= set(given)
     assert all(option.help for option in given.values())
-    assert all(option.usual for option in given.values() if option.read is not None and not option.takes_many)
+    assert all(option.default_text for option in given.values() if option.read is not None and not option.takes_many)
     if study.paper:
         assert {column.paper for column in study.columns if column.paper} <= {
             name for values in study.paper.values() for name in values
@@ -174,9 +172,9 @@ def test_old_records_keep_their_column_of_parameters(name):
 class OwnOptions(Options):
     """With rates of its own."""
 
-    usual_rates: ClassVar[dict[str, float]] = dict.fromkeys(MODELS, 0.01)
+    default_rates: ClassVar[dict[str, float]] = dict.fromkeys(MODELS, 0.01)
 
-    rate: tuple[float, ...] | None = rates_option(usual_rates)
+    rate: tuple[float, ...] | None = rates_option(default_rates)
     penalty: tuple[float, ...] = penalties_option(1e-3)
 
 
@@ -193,9 +191,9 @@ OWN = Study(
     example="--width 3",
     options=OwnOptions,
     plan=own_plan,
-    columns=(mean("test error", "test_error", 2), *parameters(mean)),
+    columns=(mean_column("test error", "test_error", 2), *parameter_columns(mean_column)),
     averages="mean ± sd",
-    line=lambda runs: f"{runs[0]['task']}: {len(runs)} run",
+    summary_line=lambda runs: f"{runs[0]['task']}: {len(runs)} run",
     pictures=LearningPictures("arcs", {"arcs": "two arcs"}),
 )
 
@@ -218,13 +216,13 @@ def test_a_study_of_ones_own_is_one_record(tmp_path, monkeypatch, capsys):
     drawn = {"tunnel.png", "sizes.png", "tried.png"} if have_matplotlib() else set()
     assert {path.name for path in tmp_path.glob("*.png")} == drawn
     parsed = commands.parse_args(["reproduce", "arcs", "--width", "0"])
-    with pytest.raises(ValueError, match="--width=0 must be at least 1"):
+    with pytest.raises(ValueError, match="--width=0 must be an integer of at least 1"):
         parsed.run(parsed)
 
 
 def test_options_of_a_study_are_checked_where_they_are_made():
-    with pytest.raises(ValueError, match="--width=0 must be at least 1"):
+    with pytest.raises(ValueError, match="--width=0 must be an integer of at least 1"):
         replace(OwnOptions(), width=0)
-    with pytest.raises(ValueError, match="--rate=-1 must be a finite number above 0"):
+    with pytest.raises(ValueError, match="--rate=-1 must be a number above 0"):
         OwnOptions(rate=(-1,))
     assert OwnOptions(models=["tunnel", "tunnel"]).models == ("tunnel",)

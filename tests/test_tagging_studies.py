@@ -10,8 +10,8 @@ import miniature
 from commanding import Done, meristem_here
 from meristem.experiments import mirflickr, tagging
 from meristem.experiments.options import Options
-from meristem.experiments.runs import Result
 from meristem.experiments.study import Study, run as run_study
+from meristem.experiments.study_training import Result
 from meristem.show.progress import Progress
 
 SMALL = ["--width", "30", "--depth", "3"]  # what is tested is the way through the study
@@ -124,7 +124,7 @@ def test_of_several_ways_to_prepare_the_inputs_each_model_keeps_one(tmp_path):
         depth=3,
     )
     result = carry_out(mirflickr.STUDY, options)
-    tried = result.more["tried"]
+    tried = result.extra["tried"]
     ways = [("numbers", 0.0), ("numbers", 0.9), ("all", 0.0), ("all", 0.9)]
     assert [(one["standardized"], one["input_dropout"]) for one in tried] == ways
     assert len({one["dev_macro_f1"] for one in tried}) == 4, "four ways, four outcomes"

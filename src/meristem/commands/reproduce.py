@@ -15,16 +15,14 @@ from meristem.check import many
 from meristem.commands.parsing import Parser, add_command
 from meristem.commands.shutdown import on_shutdown
 from meristem.experiments import STUDIES, summary
-from meristem.experiments.columns import table
-from meristem.experiments.kept import Kept, described, group_name
-from meristem.experiments.option import Option, flag, option_of
-from meristem.experiments.options import Options
-from meristem.experiments.runs import at_once, device
-from meristem.experiments.study import Study, run as run_study, usual_epochs
+from meristem.experiments.options import Option, Options, flag, option_of
+from meristem.experiments.result_table import table
+from meristem.experiments.study import Study, expected_epochs, run as run_study
+from meristem.experiments.study_checkpoints import StudyCheckpoints, group_name, study_config
+from meristem.experiments.study_training import train_directly
 from meristem.folders.run_folder import RunFolder
-from meristem.pictures.studies import draw, drawn, have_matplotlib
-from meristem.pictures.studies.drawing import OTHERS as PICTURES
-from meristem.pictures.studies.files import checked
+from meristem.pictures.studies import draw, draw_study, have_matplotlib
+from meristem.pictures.studies.study_figures import FIGURES, validate_study
 from meristem.show.progress import Progress
 from meristem.show.table import print_table
 from meristem.train.saving import SECONDS
@@ -78,7 +76,7 @@ def _options(study: Study[Any]) -> list[tuple[Field[Any], Option]]:
 
 
 def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Option) -> None:
-    text = f"{option.help} (default: {option.usual})" if option.usual else option.help
+    text = f"{option.help} (default: {option.default_text})" if option.default_text else option.help
     settings: dict[str, Any] = {"dest": field.name, "help": text.replace("%", "%%")}
     if option.read is None:
         settings |= {"action": "store_true"}
@@ -86,7 +84,7 @@ def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Opti
         settings |= {"type": option.read, "metavar": option.metavar, "nargs": "+" if option.takes_many else None}
     is_required = field.default is MISSING
     parser.add_argument(flag(field.name), **settings, **({"required": True} if is_required else {"default": field.default}))
-    for spelling in option.older:
+    for spelling in option.old_spellings:
         parser.add_argument(spelling, **settings | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
 
@@ -97,27 +95,27 @@ def run(args: argparse.Namespace) -> int:
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
     if not 0 <= args.checkpoint_every < float("inf"):
         raise ValueError(f"--checkpoint-every={args.checkpoint_every:g} must be a finite number of seconds of at least 0.")
-    study.before()
+    study.setup()
     out = summary.check_out(args.out)
     seeds = many(options.seeds, "seed")
     begin = time.perf_counter()
     with Progress() as progress, on_shutdown(progress.close), RunFolder.take(out) as folder:
-        progress.say(f"{args.study} on {device()}, {seeds}")
+        progress.say(f"{args.study} on {summary.device()}, {seeds}")
         plan = study.plan(options)
-        tasks = [options.sized(task) for task in plan.tasks]
-        record = described(options, tasks)
-        may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *PICTURES))]
+        tasks = [options.resized(task) for task in plan.tasks]
+        record = study_config(options, tasks)
+        may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *FIGURES))]
         for line in folder.begin(record, summary.command(), resume=args.resume, may_write=may_write):
             progress.say(line)
         if args.resume and folder.is_finished:
             return 0
-        folder.plan({group_name(*which): epochs for which, epochs in usual_epochs(options, tasks).items()})
+        folder.plan({group_name(*which): epochs for which, epochs in expected_epochs(options, tasks).items()})
         checkpoints = _checkpoints(folder, args.checkpoint_every, progress)
         with on_shutdown(lambda: _last_call(folder, checkpoints)):
-            result = run_study(study, options, plan, progress, at_once if checkpoints is None else checkpoints.train)
+            result = run_study(study, options, plan, progress, train_directly if checkpoints is None else checkpoints.train)
             paper = study.paper_of(plan)
             head = summary.header(study.name, plan.title, paper, time.perf_counter() - begin, result.runs, folder.command)
-            head |= plan.known | {"pictures": study.pictures_of(plan).as_json()} | result.more
+            head |= plan.summary_fields | {"pictures": study.pictures_of(plan).as_json()} | result.extra
             files = {"history.npz": summary.history_bytes(result.history)}
             if any(record["best_epoch"] for record in result.runs):
                 files |= _figures(head, result.history, out)
@@ -147,28 +145,28 @@ def _failures(runs: list[summary.Record]) -> int:
     return DIVERGED
 
 
-def _checkpoints(folder: RunFolder, seconds: float, progress: Progress) -> Kept | None:
+def _checkpoints(folder: RunFolder, seconds: float, progress: Progress) -> StudyCheckpoints | None:
     """Return what checkpoints the trainings; None, which is reported, without safetensors."""
     try:
         import safetensors  # noqa: F401
     except ImportError:
         progress.say("No checkpoints: safetensors is not installed (pip install 'meristem-nn[cli]').")
         return None
-    return Kept(folder, folder.checkpoints(seconds=seconds, say=progress.say))
+    return StudyCheckpoints(folder, folder.checkpoints(seconds=seconds, say=progress.say))
 
 
-def _last_call(folder: RunFolder, checkpoints: Kept | None) -> str:
+def _last_call(folder: RunFolder, checkpoints: StudyCheckpoints | None) -> str:
     """Save a last checkpoint and return how to continue."""
     if checkpoints is None:
         return "no results were written"
-    checkpoints.now()
+    checkpoints.save_now()
     return f"continue with: {folder.command.removesuffix(' --resume')} --resume"
 
 
 def _figures(head: dict[str, Any], history: dict[str, Any], out: Path) -> dict[str, bytes]:
     """Return the figures of the results; {}, which is reported, without matplotlib."""
     if have_matplotlib():
-        return drawn(checked(json.loads(json.dumps(head)), history, out))
+        return draw_study(validate_study(json.loads(json.dumps(head)), history, out))
     install = "pip install 'meristem-nn[cli]', then: meristem figures DIR"
     print(f"Figures skipped: matplotlib is not installed ({install}).", file=sys.stderr)
     return {}

@@ -16,8 +16,8 @@ from meristem.check import many
 from meristem.commands.parsing import add_command
 from meristem.compact import compact, n_parameters
 from meristem.nn import Network
-from meristem.pictures.png import check_place, write_png
-from meristem.pictures.sheet import require_matplotlib
+from meristem.pictures.figure_style import require_matplotlib
+from meristem.pictures.png import check_png_path, write_png
 from meristem.show.describe import describe
 from meristem.show.settings import price_of
 from meristem.show.table import print_table
@@ -198,4 +198,4 @@ def _png_path(model: Path, png: Path) -> Path:
     """Return the file to draw into; in a folder, it is named as the model."""
     require_matplotlib()
     name = f"{model.stem if model.suffix != '.png' else model.name}.png"
-    return check_place("--png", png / name if png.is_dir() else png)
+    return check_png_path("--png", png / name if png.is_dir() else png)

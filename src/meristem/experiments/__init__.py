@@ -1,4 +1,4 @@
-"""The studies, one file each: every file of this folder that has a `STUDY` (see study.py) is one."""
+"""The studies: every module of this package that has a `STUDY` (see study.py) is one."""
 
 from importlib import import_module
 from pkgutil import iter_modules

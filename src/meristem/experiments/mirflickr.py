@@ -1,8 +1,7 @@
 """The paper's study on MIRFLICKR: photographs with 38 labels, and the ten that these collapse to.
 
 The settings are those of `tagging`. The paper's features are 3,857 numbers of each image (`features="images"`, from the
-released archive); without it, the users' tags (`"tags"`, 24 or 10 labels) are the same photographs seen through words, and
-the paper's values, which are of the images, do not stand beside them.
+released archive). The users' tags of the same photographs (`"tags"`, 24 or 10 labels) are not compared with the paper's values.
 """
 
 from dataclasses import dataclass
@@ -11,12 +10,12 @@ from pathlib import Path
 
 from meristem.data.mirflickr import FEATURES, SPLITS, TASKS, mirflickr
 from meristem.experiments import tagging
-from meristem.experiments.columns import Papers
-from meristem.experiments.option import folder_option, name_option, names_option, one_of_option
+from meristem.experiments.options import choice_option, folder_option, names_option
+from meristem.experiments.result_table import PaperValues
 from meristem.experiments.study import Plan, Study
-from meristem.pictures.studies.catalog import CATALOG
+from meristem.pictures.studies.study_figures import CATALOG
 
-PAPER: Papers = {
+PAPER: PaperValues = {
     "highway/10": {"train_macro_f1": 0.9895, "dev_macro_f1": 0.5556, "train_error": 0.0448, "dev_error": 1.685},
     "tunnel/10": {"train_macro_f1": 0.9715, "dev_macro_f1": 0.5686},
     "budding/10": {"train_macro_f1": 0.9975, "dev_macro_f1": 0.5545},
@@ -24,33 +23,30 @@ PAPER: Papers = {
     "tunnel/38": {"train_macro_f1": 0.9570, "dev_macro_f1": 0.4391},
     "budding/38": {"train_macro_f1": 0.9956, "dev_macro_f1": 0.4339},
 }
-USUAL_TASKS = {"images": ("10", "38"), "tags": ("10", "24")}
+DEFAULT_TASKS = {"images": ("10", "38"), "tags": ("10", "24")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MirflickrOptions(tagging.LabelOptions):
-    """What to run; `data` is the folder of the archive or of the tags' file, None: where they are usually found."""
+    """Options of this study."""
 
-    features: str = name_option("images", FEATURES, "images, the paper's, or tags")
+    features: str = choice_option("images", FEATURES, "images, the paper's, or tags")
     task: tuple[str, ...] | None = names_option(
         None,
         TASKS,
         "how many labels, with commas, of 38, 24 and 10",
-        usual="10,38 for images, 10,24 for tags",
-        older=("--tasks",),
+        default_text="10,38 for images, 10,24 for tags",
+        old_spellings=("--tasks",),
     )
-    split: int = one_of_option(1, SPLITS, "which split", metavar="1…5")
+    split: int = choice_option(1, SPLITS, "which split", metavar="1…5")
     data: Path | None = folder_option("the unpacked archive, or the tags' file")  # noqa: RUF009
 
 
 def plan(options: MirflickrOptions) -> Plan:
-    """The tasks that are asked for, on one of the splits."""
-    features, split = options.features, options.split
-    each = [
-        options.tasks(task, partial(mirflickr, task, features, options.data, split=split), features=features, split=split)
-        for task in options.task or USUAL_TASKS[features]
-    ]
-    tasks = [task for ways in each for task in ways]
+    features, split, tasks = options.features, options.split, []
+    for task in options.task or DEFAULT_TASKS[features]:
+        load = partial(mirflickr, task, features, options.data, split=split)
+        tasks += options.tasks(task, load, features=features, split=split)
     return Plan(tasks, f"MIRFLICKR, {features}, split {split}", is_papers_data=features == "images")
 
 
@@ -64,7 +60,7 @@ STUDY = Study(
     plan=plan,
     columns=tagging.COLUMNS,
     averages="mean ± sd, macro-F1 in %",
-    line=tagging.line,
+    summary_line=tagging.summary_line,
     pictures=CATALOG["mirflickr"],
     paper=PAPER,
 )

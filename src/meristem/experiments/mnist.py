@@ -1,9 +1,8 @@
-"""The paper's study on MNIST: the ten digits, and 0 versus 1, with one set of hyper-parameters; or on other images like these.
+"""The paper's study on MNIST: the ten digits, and 0 versus 1, with one set of hyper-parameters; or other images in such files.
 
 A hundred units a layer, ten layers (tunnel, highway), Adam at 0.0003, a quarter of the inputs dropped, λ = 0.001 relative to
-the sum over a batch of 32, so λ / 32 on our scale. Schedule and choice of the model by validation error; test figures are
-those of the chosen model. The paper's results stand here at the top; ours are measured beside them. Beside other images of the
-same layout (Fashion-MNIST, KMNIST) they do not stand.
+the sum over a batch of 32, so λ / 32 on our scale. Schedule and best epoch by validation error. The paper's results are shown
+for MNIST only, not for other images in such files (Fashion-MNIST, KMNIST).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +11,20 @@ from pathlib import Path
 from typing import ClassVar
 
 from meristem.data.mnist import FILES, TASKS, Images, read_images, split_images
-from meristem.experiments.columns import Column, Papers, mean, mean_and_sd, parameters, percent, values_of
-from meristem.experiments.models import MODELS
-from meristem.experiments.option import folder_option, names_option
-from meristem.experiments.options import THE_PAPERS, Options, penalties_option, rates_option
-from meristem.experiments.runs import Task
+from meristem.experiments.options import FROM_PAPER, Options, folder_option, names_option, penalties_option, rates_option
+from meristem.experiments.result_table import (
+    Column,
+    PaperValues,
+    mean_and_sd,
+    mean_column,
+    parameter_columns,
+    percent_column,
+    values_of,
+)
 from meristem.experiments.study import Plan, Study
+from meristem.experiments.study_training import MODELS, Task
 from meristem.experiments.summary import Record
-from meristem.pictures.studies.catalog import CATALOG
+from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.recipe import Recipe
 from meristem.train.samples import Data
 
@@ -28,7 +33,7 @@ BATCH = 32
 PENALTY = 0.001 / BATCH
 LEARNING_RATE = 0.0003
 INPUT_DROPOUT = 0.25
-PAPER: Papers = {
+PAPER: PaperValues = {
     "tunnel/ten": {"test_error": 0.0167, "epochs": 175, "peak_first_layer": 30},
     "budding/ten": {"test_error": 0.0184, "epochs": 125, "soft_size": 1.2},
     "highway/ten": {"test_error": 0.0283},
@@ -36,58 +41,55 @@ PAPER: Papers = {
     "budding/two": {"epochs": 40, "soft_size": 1, "hard_size": 1},
     "highway/two": {"test_error": 0.0043},
 }
-# Epochs that a run takes, roughly: for the estimate of the time left, nothing else.
-USUAL_EPOCHS = {"ten": 180, "two": 90}
+EXPECTED_EPOCHS = {"ten": 180, "two": 90}  # to estimate the time left
 
 
 @dataclass(frozen=True, kw_only=True)
 class MnistOptions(Options):
-    """What to run; `data` is the folder with the four files, None: where they are usually found."""
+    """Options of this study."""
 
-    usual_rates: ClassVar[Mapping[str, float]] = dict.fromkeys(MODELS, LEARNING_RATE)
+    default_rates: ClassVar[Mapping[str, float]] = dict.fromkeys(MODELS, LEARNING_RATE)
 
     task: tuple[str, ...] = names_option(
-        ("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma", older=("--tasks",)
+        ("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma", old_spellings=("--tasks",)
     )
     data: Path | None = folder_option("the four IDX files, of MNIST or of other images, gzipped or not")  # noqa: RUF009
-    rate: tuple[float, ...] | None = rates_option(usual_rates, THE_PAPERS)
-    penalty: tuple[float, ...] = penalties_option(PENALTY, THE_PAPERS)
+    rate: tuple[float, ...] | None = rates_option(default_rates, FROM_PAPER)
+    penalty: tuple[float, ...] = penalties_option(PENALTY, FROM_PAPER)
     input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)
 
 
 def plan(options: MnistOptions) -> Plan:
-    """The tasks that are asked for, on what the folder holds."""
     images = read_images(options.data)
     tasks = [task_of(images, name) for name in options.task]
     md5 = {file.removesuffix(".gz"): content for file, content in zip(FILES, images.md5, strict=True)}
-    known = {"data": {"folder": images.folder, "is_mnist": images.is_mnist, "md5": md5}}
+    fields = {"data": {"folder": images.folder, "is_mnist": images.is_mnist, "md5": md5}}
     if images.is_mnist:
-        return Plan(tasks, "MNIST", known=known)
-    title, shown = f"IDX images in {images.folder}", STUDY.pictures.tasks
+        return Plan(tasks, "MNIST", summary_fields=fields)
+    title, labels = f"IDX images in {images.folder}", STUDY.pictures.tasks
     if images.n_classes != 10:
-        shown = shown | {"ten": f"{images.n_classes} classes"}
-    return Plan(tasks, title, is_papers_data=False, pictures=replace(STUDY.pictures, subject=title, tasks=shown), known=known)
+        labels = labels | {"ten": f"{images.n_classes} classes"}
+    pictures = replace(STUDY.pictures, subject=title, tasks=labels)
+    return Plan(tasks, title, is_papers_data=False, pictures=pictures, summary_fields=fields)
 
 
 def load(name: str, folder: Path | None) -> Task:
-    """One of the two tasks, with its data."""
+    """Return one of the two tasks, with its data."""
     return task_of(read_images(folder), name)
 
 
 def task_of(images: Images, name: str) -> Task:
-    """All classes, each with an output, or 0 versus 1, with one."""
+    """Return the task of all classes, an output for each, or of 0 versus 1, with one output."""
     parts = split_images(images, name)
     n_out, objective = (1, "binary") if name == "two" else (images.n_classes, "multiclass")
     recipe = Recipe(objective=objective, batch_size=BATCH, watch="error", select="error")
     data, test = Data(*parts.train, *parts.dev), Data(*parts.test)
-    return Task(name, data, n_out, recipe, WIDTH, DEPTH, USUAL_EPOCHS[name], test)
+    return Task(name, data, n_out, recipe, WIDTH, DEPTH, EXPECTED_EPOCHS[name], test)
 
 
-def line(runs: list[Record]) -> str:
-    """What came out of a model's runs on a task."""
-    first, seconds = runs[0], sum(one["seconds"] for one in runs)
-    error = mean_and_sd([one["test_error"] for one in runs], 2, 100)
-    size = mean_and_sd([one["soft_size"] for one in runs], 1)
+def summary_line(runs: list[Record]) -> str:
+    first, seconds = runs[0], sum(run["seconds"] for run in runs)
+    error, size = mean_and_sd(values_of(runs, "test_error"), 2, 100), mean_and_sd(values_of(runs, "soft_size"), 1)
     return (
         f"{first['model']}, {first['task']}: test error {error} %, soft size {size}, {seconds:.0f} s, "
         f"{first['steps_per_second']:,} steps/s"
@@ -99,10 +101,8 @@ def _first_layer(run: Record) -> float | None:
 
 
 def _soft_size(name: str, key: str, paper: str | None = None) -> Column:
-    """Units in tenths, nodes of a tree, which are few, in hundredths."""
-
     def show(runs: Sequence[Record]) -> str:
-        return mean_and_sd(values_of(runs, key), 1 if runs[0]["layer_sizes"] else 2)
+        return mean_and_sd(values_of(runs, key), 1 if runs[0]["layer_sizes"] else 2)  # a tree has few nodes
 
     return Column(name, show, paper)
 
@@ -117,18 +117,18 @@ STUDY = Study(
     options=MnistOptions,
     plan=plan,
     columns=(
-        percent("test error, %", "test_error", 2, paper="test_error"),
-        percent("validation", "dev_error", 2),
-        percent("training", "train_error", 2),
-        mean("epochs", "epochs", 0, paper="epochs"),
-        mean("first layer's peak", _first_layer, 1, paper="peak_first_layer"),
+        percent_column("test error, %", "test_error", 2, paper="test_error"),
+        percent_column("validation", "dev_error", 2),
+        percent_column("training", "train_error", 2),
+        mean_column("epochs", "epochs", 0, paper="epochs"),
+        mean_column("first layer's peak", _first_layer, 1, paper="peak_first_layer"),
         _soft_size("final soft size", "soft_size", "soft_size"),
         _soft_size("peak", "peak_soft_size"),
-        mean("hard size", "hard_size", 1),
-        *parameters(mean),
+        mean_column("hard size", "hard_size", 1),
+        *parameter_columns(mean_column),
     ),
     averages="mean ± sd",
-    line=line,
+    summary_line=summary_line,
     pictures=CATALOG["mnist"],
     paper=PAPER,
 )

@@ -1,6 +1,6 @@
-"""What a study leaves behind: one record per run, in `summary.json`, and what it was like epoch by epoch, in `history.npz`.
+"""The files of a study: one record per run in `summary.json`, and values by epoch in `history.npz`.
 
-Files are written whole or not at all. The schema is that of DESIGN.md; errors are fractions, a null is "does not apply".
+Errors are fractions; null means "does not apply".
 """
 
 import io
@@ -24,29 +24,20 @@ from meristem.train.run import Run
 
 Record = dict[str, Any]
 HISTORY_FIELDS = [
-    "error",
-    "loss",
-    "macro_f1",
-    "dev_error",
-    "dev_loss",
-    "dev_macro_f1",
-    "layer_sizes",
-    "hard_size",
-    "stage",
-    "waited",
+    *("error", "loss", "macro_f1", "dev_error", "dev_loss", "dev_macro_f1"),
+    *("layer_sizes", "hard_size", "stage", "waited"),
 ]
 
 
-def record(run: Run, test: Measures | None, **known: Any) -> Record:
-    """One run as it goes into summary.json. `known`: model, task, seed, penalty, … Measures are those of the best model.
+def record(run: Run, test: Measures | None, **fields: Any) -> Record:
+    """Return a run as it goes into summary.json, with further `fields`; measures are those of the best epoch.
 
-    An epoch in which the loss turned non-finite says nothing of the network; of a run without any other nothing can be said.
+    Epochs with a non-finite loss are ignored; without any other epoch the values are None.
     """
     best, history = int(run.best_epoch), run.history
-    good = np.isfinite(history["loss"]) & np.isfinite(history["dev_loss"])
-    zero = np.flatnonzero((history["error"] == 0) & good)
-    sizes = history["layer_sizes"][good]
-    trees = history["hard_size"][good]
+    finite = np.isfinite(history["loss"]) & np.isfinite(history["dev_loss"])
+    zero = np.flatnonzero((history["error"] == 0) & finite)
+    sizes, trees = history["layer_sizes"][finite], history["hard_size"][finite]
     is_layered = not run.last.capacity  # a tree has nodes in place of layers of units
     measured = [name for name in ("error", "dev_error", "macro_f1", "dev_macro_f1") if best and name in history]
     at_best = {name: float(history[name][best - 1]) for name in measured}
@@ -54,7 +45,7 @@ def record(run: Run, test: Measures | None, **known: Any) -> Record:
     return {
         "features": None,
         "split": None,
-        **known,
+        **fields,
         "epochs": int(run.epochs),
         "zero_error_epoch": int(zero[0]) + 1 if zero.size else None,
         "best_epoch": best,
@@ -71,34 +62,39 @@ def record(run: Run, test: Measures | None, **known: Any) -> Record:
         "peak_layer_sizes": sizes.max(0).tolist() if is_layered and len(sizes) else None,
         "hard_size": None if is_layered or not len(trees) else int(trees[-1]),
         "peak_hard_size": None if is_layered or not len(trees) else int(trees.max()),
-        "parameters": _trained(run.last) if is_layered else int(run.last.live_parameters()),
+        "parameters": _count_trainable(run.last) if is_layered else int(run.last.live_parameters()),
         "live_parameters": int(run.last.live_parameters()),
         "n_parameters": n_parameters(run.best) if best else None,
         "diverged": bool(run.diverged),
     }
 
 
-def _trained(model: Any) -> int:
-    """All numbers that training moves; of a tree that would count its free places."""
+def _count_trainable(model: Any) -> int:
+    """Return the number of trainable parameters; a tree's unused capacity would be counted too."""
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
 
 
+def device() -> str:
+    """Return the name of the device: 'NVIDIA H200', 'cpu'."""
+    return jax.devices()[0].device_kind
+
+
 def command() -> str:
-    """The one that is running."""
+    """Return the command line of this process."""
     return shlex.join(["meristem", *sys.argv[1:]])
 
 
 def header(
     experiment: str, title: str, paper: Mapping[str, Any], wall_seconds: float, runs: list[Record], command: str
 ) -> Record:
-    """summary.json: what ran, on which data, with what, on what, and the paper's values beside ours."""
+    """Return the content of summary.json, without what is particular to a study."""
     return {
         "experiment": experiment,
         "title": title,
         "meristem": meristem.__version__,
         "jax": jax.__version__,
         "device": jax.default_backend(),
-        "device_name": jax.devices()[0].device_kind,
+        "device_name": device(),
         "command": command,
         "wall_seconds": round(wall_seconds, 1),
         "runs": runs,
@@ -107,7 +103,7 @@ def header(
 
 
 def check_out(out: Path) -> Path:
-    """A folder that can be written to, made if need be; raises ValueError with advice."""
+    """Return a folder that can be written to, created if needed; raise ValueError for any other."""
     if str(out) in ("", "."):
         raise ValueError("--out names no folder of its own; give one, such as out/two-spirals.")
     if out.exists() and not out.is_dir():
@@ -123,7 +119,7 @@ def check_out(out: Path) -> Path:
 
 
 def history_bytes(history: dict[str, np.ndarray]) -> bytes:
-    """history.npz: the same arrays give the same bytes."""
+    """Return the content of history.npz; the same arrays give the same bytes."""
     packed = io.BytesIO()
     np.savez_compressed(packed, **history)  # type: ignore[arg-type]
     return packed.getvalue()

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from meristem.paths.result import Path, Point
-from meristem.pictures.canvas import canvas
-from meristem.pictures.sheet import GREY, INK, Axes, layer_colors
+from meristem.pictures.figure_style import GREY, INK, Axes, canvas, layer_colors
 
 MOST_NAMES = 6  # of layers
 LEFT = "left early (not comparable)"

@@ -173,13 +173,13 @@ class Path:
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Held-out loss, or score, against size: a dot for each setting trained to its end; those of `frontier` are rings."""
-        from meristem.pictures.frontier import draw_frontier
+        from meristem.pictures.frontier_plot import draw_frontier
 
         points, drawn = self.finished, "score" if "score" in self.table else "loss"
         sizes, values, prices = ([getattr(point, name) for point in points] for name in ("n_parameters", drawn, "penalty"))
         places = {point.members: place for place, point in enumerate(points)}
         marked = [places[point.members] for point in self.frontier()]
-        return draw_frontier(sizes, values, marked, named=f"held-out {drawn}", colors=prices, ax=ax)
+        return draw_frontier(sizes, values, marked, ylabel=f"held-out {drawn}", colors=prices, ax=ax)
 
 
 def _paired_error(scores: np.ndarray, of_best: np.ndarray) -> float:

@@ -1,9 +1,6 @@
-"""Pictures: of an estimator (how it grew, what it became, what it learned), and of studies (`studies/`).
+"""Figures of an estimator (its growth, its structure, its decision boundary) and of studies (`studies/`), with matplotlib."""
 
-matplotlib is imported when one is drawn.
-"""
-
-from meristem.pictures.boundary import plot_decision_boundary as plot_decision_boundary
-from meristem.pictures.frontier import plot_frontier as plot_frontier
-from meristem.pictures.growth import plot_growth as plot_growth
-from meristem.pictures.structure import plot_structure as plot_structure
+from meristem.pictures.decision_boundary import plot_decision_boundary as plot_decision_boundary
+from meristem.pictures.frontier_plot import plot_frontier as plot_frontier
+from meristem.pictures.growth_plot import plot_growth as plot_growth
+from meristem.pictures.structure_plot import plot_structure as plot_structure

@@ -1,27 +1,24 @@
-"""A picture as a file: a PNG with a mark that says whose it is, written whole, never over a file that is not such a picture.
-
-matplotlib draws it in memory, so that a disk that is full is found by the one place that writes files. Imports files.
-"""
+"""Figures as PNG files that say whose they are, written whole, and never over a file that meristem did not draw."""
 
 import io
 from pathlib import Path
 from typing import Any
 
 from meristem.files.atomic_write import write_whole
-from meristem.pictures.sheet import Figure
+from meristem.pictures.figure_style import Figure
 
-MARK = b"tEXtSoftware\x00meristem"  # a text chunk, as matplotlib writes it among the first ones
+MARK = b"tEXtSoftware\x00meristem"  # a text chunk, which matplotlib writes among the first
 
 
 def png(figure: Figure, **options: Any) -> bytes:
-    """The bytes of a picture; `options` of matplotlib's savefig."""
+    """Return the bytes of a PNG; `options` are passed to savefig. In memory, so that only `write_whole` meets a full disk."""
     packed = io.BytesIO()
     figure.savefig(packed, format="png", metadata={"Software": "meristem"}, **options)
     return packed.getvalue()
 
 
 def is_picture(path: Path) -> bool:
-    """Whether a file is a picture that `png` made."""
+    """Return whether a file was made by `png`."""
     try:
         with path.open("rb") as file:
             return MARK in file.read(4096)
@@ -29,15 +26,16 @@ def is_picture(path: Path) -> bool:
         return False
 
 
-def check_place(name: str, path: Path) -> Path:
-    """Where a picture may be written; ValueError, naming the option `name`, where something else is."""
+def check_png_path(name: str, path: Path) -> Path:
+    """Return a path to which a figure may be written; raise ValueError, naming the option `name`, for any other."""
     if path.suffix.lower() != ".png":
         raise ValueError(f"{name}={str(path)!r} must be a file that ends in .png, or a folder.")
     if (path.exists() or path.is_symlink()) and not is_picture(path):
-        raise ValueError(f"{str(path)!r} is there and no picture of meristem's; move it away, or give another {name} FILE.png.")
+        raise ValueError(
+            f"{name}={str(path)!r} exists and is not a figure drawn by meristem; move it away, or give another {name} FILE.png."
+        )
     return path
 
 
 def write_png(path: Path, figure: Figure, **options: Any) -> None:
-    """The picture in its place, whole."""
     write_whole(path, png(figure, **options))

@@ -4,7 +4,7 @@
 
 A row is a layer: a cell for each unit, the most open first, then how many are open and the sum of their gates; inputs, trunk
 and outputs are rows, too. In a tree squares are layers, and a circle is where one became two. Stages stand one below the other.
-Imports stages, nodes and shapes; card.py and pictures/structure.py import it.
+Imports stages, nodes and shapes; card.py and pictures/structure_plot.py import it.
 """
 
 import math

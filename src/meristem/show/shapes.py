@@ -3,7 +3,7 @@
     Drawing(350, 80, (Rect(60, 0, 16, 12, "s1"), Text(0, 10, "layer 1")), title="…", details="…", key="…")
 
 Roles are "ink", "muted", "line" (what is closed), "ground" (texts on a color), and the series "s1" … "s7", the last one grey.
-svg.py and pictures/shapes.py render drawings; layout.py makes them. Imports nothing.
+svg.py and pictures/structure_plot.py render drawings; layout.py makes them. Imports nothing.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,6 @@
-"""Pictures of a study, drawn from its two files; matplotlib is imported when one is drawn.
+"""Figures of a study, drawn from its files (`draw`); a study says what is drawn by LearningPictures or SolvingPictures."""
 
-`draw(out)` draws them; a study says what is to be drawn of it by `LearningPictures` or `SolvingPictures`, see `records.py`.
-"""
-
-from meristem.pictures.sheet import have_matplotlib as have_matplotlib
-from meristem.pictures.studies.drawing import draw as draw, drawn as drawn
-from meristem.pictures.studies.learning import LearningPictures as LearningPictures
-from meristem.pictures.studies.solving import SolvingPictures as SolvingPictures
+from meristem.pictures.figure_style import have_matplotlib as have_matplotlib
+from meristem.pictures.studies.study_figures import draw as draw, draw_study as draw_study
+from meristem.pictures.studies.validated_study import LearningPictures as LearningPictures
+from meristem.pictures.studies.zero_error_study import SolvingPictures as SolvingPictures

@@ -1,21 +1,17 @@
-"""Error against size: a dot for each network, and rings, joined by a line, for those on the frontier.
+"""Error against size: a dot for each network, with the Pareto frontier as joined rings.
 
-    plot_frontier(parameters, errors, label=…) → Axes
-    draw_frontier(sizes, values, marked, named="held-out loss", …)      the same of anything, with what is marked given
-
-On the frontier are those that no other beats: none is as small and better, or as good and smaller. paths/result.py imports it.
+A network is on the frontier if no other is as small and better, or as good and smaller.
 """
 
 from typing import Any
 
 import numpy as np
 
-from meristem.pictures.canvas import canvas
-from meristem.pictures.sheet import GREY, INK, Axes
+from meristem.pictures.figure_style import GREY, INK, Axes, canvas
 
 
 def non_dominated(sizes: Any, errors: Any) -> np.ndarray:
-    """Which points no other one beats: none is as small and better, or as good and smaller; by size.
+    """Return the indices of the points on the frontier, by size.
 
     >>> non_dominated([10, 20, 30, 40], [0.3, 0.1, 0.2, 0.05]).tolist()
     [0, 1, 3]
@@ -39,21 +35,22 @@ def plot_frontier(sizes: Any, errors: Any, *, colors: Any = None, label: str = "
     sizes, errors = np.asarray(sizes, float), np.asarray(errors, float)
     if sizes.shape != errors.shape or sizes.ndim != 1 or not len(sizes):
         raise ValueError(f"sizes has shape {sizes.shape} and errors {errors.shape}; give as many of each, at least one.")
-    marked = non_dominated(sizes, errors)
-    return draw_frontier(sizes, 100 * errors, marked, named="error, %", colors=colors, label=label, ax=ax)
+    frontier = non_dominated(sizes, errors)
+    return draw_frontier(sizes, 100 * errors, frontier, ylabel="error, %", colors=colors, label=label, ax=ax)
 
 
 def draw_frontier(
-    sizes: Any, values: Any, marked: Any, *, named: str, colors: Any = None, label: str = "penalty", ax: Any = None
+    sizes: Any, values: Any, frontier: Any, *, ylabel: str, colors: Any = None, label: str = "penalty", ax: Any = None
 ) -> Axes:
-    """`marked`: the places of those on the frontier, by size; `named`: what `values` are."""
+    """Draw any values against sizes, with the points of indices `frontier`, by size, joined; return the Axes."""
     from matplotlib.colors import LogNorm
     from matplotlib.ticker import LogLocator
 
     sizes, values = np.asarray(sizes, float), np.asarray(values, float)
     with canvas("ax", ax, size=(6.4, 4.0)) as (ax,):
-        rings = {"marker": "o", "markersize": 9, "markerfacecolor": "none", "linestyle": "-" if len(marked) > 1 else "none"}
-        ax.plot(sizes[marked], values[marked], color=INK, linewidth=1.4, zorder=1, label="none is better and smaller", **rings)
+        rings = {"marker": "o", "markersize": 9, "markerfacecolor": "none", "linestyle": "-" if len(frontier) > 1 else "none"}
+        rings |= {"color": INK, "linewidth": 1.4, "zorder": 1, "label": "none is better and smaller"}
+        ax.plot(sizes[frontier], values[frontier], **rings)
         if colors is None:
             ax.scatter(sizes, values, s=28, color=GREY, edgecolor="white", zorder=2)
         else:
@@ -62,10 +59,10 @@ def draw_frontier(
             dots = ax.scatter(sizes, values, s=32, c=shades, cmap="viridis", norm=norm, edgecolor="white", zorder=2)
             ax.figure.colorbar(dots, ax=ax, label=label)
         ax.set_xscale("log")
-        for axis in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
-            axis(lambda value, _: f"{value:,.0f}")
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        ax.xaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}")
         ax.xaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
         ax.set_xlabel("parameters")
-        ax.set_ylabel(named)
+        ax.set_ylabel(ylabel)
         ax.legend(frameon=False, loc="best")
     return ax

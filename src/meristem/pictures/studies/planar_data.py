@@ -1,0 +1,75 @@
+"""Two classes of points in the plane, and the decision boundaries that networks learned of them."""
+
+from typing import Any
+
+import numpy as np
+
+from meristem.pictures.figure_style import CLASSES, GREY, Axes, Figure, class_colormap, figure_grid, model_label
+from meristem.pictures.studies.study_results import StudyResults
+
+WHITE = 0.5  # share of white in the shading
+
+
+def draw_data(results: StudyResults) -> Figure:
+    """Draw the tasks side by side, in reading order."""
+    figure, axes = figure_grid(1, len(results.tasks), cell=(2.9, 3.1), sharex=True, sharey=True)
+    for ax, task in zip(axes[0], results.tasks, strict=True):
+        _draw_points(ax, results, task, size=11.0)
+        ax.locator_params(nbins=5, steps=[1, 2, 3, 5, 10])
+        ax.set_title(results.task_label(task))
+        ax.set_xlabel("$x_1$")
+    axes[0, 0].set_ylabel("$x_2$")
+    subject = f"{results.subject[:1].upper()}{results.subject[1:]}"
+    figure.suptitle(subject if len(results.tasks) == 1 else f"{subject}, from easy to hard")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, markerscale=1.6)
+    return figure
+
+
+def draw_discriminants(results: StudyResults) -> Figure:
+    """Draw models × tasks: the probability of class 1, the boundary, the points."""
+    models = results.models_with_discriminant
+    figure, axes = figure_grid(len(models), len(results.tasks), cell=(2.5, 2.55), frame=0.6, sharex=True, sharey=True)
+    shading = None
+    for row, model in zip(axes, models, strict=True):
+        row[0].set_ylabel(model_label(model), fontsize=11.0)
+        for ax, task in zip(row, results.tasks, strict=True):
+            shading = _draw_discriminant(ax, results, model, task) or shading
+    for ax, task in zip(axes[0], results.tasks, strict=True):
+        ax.set_title(results.task_label(task))
+    place = {"shrink": max(0.4, 1 / len(models)), "aspect": 18, "pad": 0.02, "ticks": [0, 0.5, 1]}
+    bar = figure.colorbar(shading, ax=axes.ravel().tolist(), **place)
+    bar.set_label("probability of class 1")
+    bar.outline.set_visible(False)
+    figure.suptitle("What the networks learned")
+    return figure
+
+
+def _draw_discriminant(ax: Axes, results: StudyResults, model: str, task: str) -> Any:
+    """Draw one cell and return its shading, or None if the files have no discriminant."""
+    ax.set(xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    run_and_values = results.discriminant(model, task)
+    if run_and_values is None:
+        return None
+    run, probability = run_and_values
+    limit = float(results.series(run, "discriminant_limit"))
+    edge = limit * (1 + 1 / max(1, len(probability) - 1))  # the values are at the centers of the pixels
+    style = {"cmap": class_colormap(CLASSES, WHITE), "vmin": 0, "vmax": 1, "interpolation": "bilinear", "origin": "lower"}
+    shading = ax.imshow(probability, extent=(-edge, edge, -edge, edge), **style)
+    if probability.min() < 0.5 < probability.max():
+        grid = np.linspace(-limit, limit, len(probability))
+        ax.contour(grid, grid, probability, levels=[0.5], colors="black", linewidths=1.1)
+    _draw_points(ax, results, task, size=7.0)
+    ax.set(xlim=(-limit, limit), ylim=(-limit, limit))
+    ax.set_xlabel(f"seed {run['seed']}", fontsize=8.5, color=GREY, labelpad=3)
+    return shading
+
+
+def _draw_points(ax: Axes, results: StudyResults, task: str, size: float) -> None:
+    x, y = (results.arrays[f"data/{task}/{name}"] for name in ("x", "y"))
+    for label, color in enumerate(CLASSES):
+        points = x[y == label]
+        ax.scatter(points[:, 0], points[:, 1], s=size, color=color, linewidths=0, label=f"class {label}")
+    ax.set_aspect("equal")

@@ -1,0 +1,122 @@
+"""The settings that a study tried before each model kept one: a row per setting, along it what the models reached.
+
+A dot is the mean over seeds of the measure that selects, the line through it one standard deviation to either side; the dot of
+the selected setting is filled. Columns beside it list the mean soft sizes, bold at the selected settings.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from meristem.pictures.curves import format_measure
+from meristem.pictures.figure_style import GREY, Axes, Figure, figure_grid, legend_below, model_label
+from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
+from meristem.show.measure import Measure
+from meristem.show.settings import describe_settings
+
+DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5.5, "markeredgewidth": 1.3}
+ROW_HEIGHT, FRAME = 0.24, 0.75  # inches
+PLOT_WIDTH, COLUMN_WIDTH, MIN_COLUMNS_WIDTH = 6.4, 0.85, 1.0  # inches: the dots, a column of sizes, all of these
+Rows = dict[str, list[Run]]  # a setting in words → the models tried at it
+
+
+def draw_settings(results: StudyResults, measure: Measure, part: str = "validation") -> Figure:
+    """Draw a panel for each task, one below the other."""
+    by_task = {task: [setting for setting in results.settings if setting["task"] == task] for task in results.tasks}
+    panels = {task: _rows(settings) for task, settings in by_task.items() if settings}
+    models = [model for model in results.models if any(setting["model"] == model for setting in results.settings)]
+    has_sizes = any(finite_value(setting, "soft_size") is not None for setting in results.settings)  # early files have none
+    heights = [FRAME + ROW_HEIGHT * len(rows) for rows in panels.values()]
+    widths = [PLOT_WIDTH, max(MIN_COLUMNS_WIDTH, COLUMN_WIDTH * len(models))] if has_sizes else [PLOT_WIDTH]
+    cell = sum(widths) / len(widths), sum(heights) / len(panels)
+    figure, axes = figure_grid(len(panels), len(widths), cell=cell, height_ratios=heights, width_ratios=widths)
+    for row_axes, (task, rows) in zip(axes, panels.items(), strict=True):
+        _draw_dots(row_axes[0], rows, measure, results.colors)
+        row_axes[0].set_title(results.task_label(task))
+        if has_sizes:
+            _write_sizes(row_axes[1], results, rows, models)
+            row_axes[1].set_ylim(row_axes[0].get_ylim())
+    axes[-1, 0].set_xlabel(f"{part} {measure.label}")
+    figure.suptitle(f"Settings tried on {results.subject}")
+    _add_legend(figure, results, models, measure)
+    return figure
+
+
+def _rows(settings: list[Run]) -> Rows:
+    """Return the settings of a task by row, in words for what was varied for a model: a highway has no penalty."""
+    rows: Rows = {}
+    for model in dict.fromkeys(setting["model"] for setting in settings):
+        of_model = [setting for setting in settings if setting["model"] == model]
+        for words, setting in zip(describe_settings(of_model), of_model, strict=True):
+            rows.setdefault(words, []).append(setting)
+    return rows
+
+
+def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -> None:
+    values = []
+    for place, settings in enumerate(rows.values()):
+        for k, setting in enumerate(settings):
+            value, color = finite_value(setting, f"dev_{measure.name}"), colors[setting["model"]]
+            if value is None:
+                continue
+            values.append(value)
+            y = place + 0.2 * (k - (len(settings) - 1) / 2)  # models of a row are drawn above one another
+            sd = setting["sd"] or 0
+            ax.plot([value - sd, value + sd], [y, y], color=color, alpha=0.5, linewidth=2, solid_capstyle="butt")
+            ax.plot(value, y, color=color, markerfacecolor=color if setting["chosen"] else "white", zorder=4, **DOT)
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    _draw_borders(ax, len(rows))
+    ax.grid(axis="x")
+    if ax.get_xlim()[0] < 0 <= min(values, default=0):  # no room below 0 for a measure that is never negative
+        top = max(measure.least_span, 1.05 * ax.dataLim.xmax)
+        ax.set_xlim(-0.025 * top, top)
+    format_measure(measure, ax.xaxis)
+
+
+def _draw_borders(ax: Axes, rows: int) -> None:
+    for border in range(1, rows):
+        ax.axhline(border - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0.5)
+
+
+def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str]) -> None:
+    """Write the mean soft size of each setting, in units or tree nodes, in a column for each model."""
+    ax.set(xlim=(-0.5, len(models) - 0.5), xticks=[], yticks=[])
+    for side in ax.spines.values():
+        side.set_visible(False)
+    _draw_borders(ax, len(rows))
+    heads = [[*model_label(model).split(), "(units)" if results.is_layered(model) else "(nodes)"] for model in models]
+    title = "mean soft size" if len(models) > 1 else "mean\nsoft size"
+    ax.set_title(title, fontsize=9, color=GREY, pad=8 + 10 * max(map(len, heads)))
+    above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom", "fontsize": 8}
+    for column, (model, words) in enumerate(zip(models, heads, strict=True)):
+        color, digits = results.colors[model], 1 if results.is_layered(model) else 2
+        ax.annotate("\n".join(words), (column, -0.6), (0, 3), color=color, **above)
+        for place, settings in enumerate(rows.values()):
+            for setting in settings:
+                if setting["model"] == model and (size := finite_value(setting, "soft_size")) is not None:
+                    style = {"weight": "bold" if setting["chosen"] else "normal", "color": color, "fontsize": 9}
+                    ax.text(column, place, f"{size:.{digits}f}", ha="center", va="center", **style)
+
+
+def _add_legend(figure: Figure, results: StudyResults, models: list[str], measure: Measure) -> None:
+    from matplotlib.lines import Line2D
+
+    rule = "kept: the best" if _are_best_chosen(results.settings, measure) else "kept: the smallest of the best"
+    mean = Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT)
+    colors = {model: results.colors[model] for model in models}
+    legend_below(figure, colors, [mean, Line2D([], [], color=GREY, label=rule, **DOT)])
+
+
+def _are_best_chosen(settings: list[Run], measure: Measure) -> bool:
+    """Return whether every model kept its best setting on each task, the first of ties, rather than a smaller network."""
+    cells: dict[tuple[str, str], list[Run]] = {}
+    for setting in settings:
+        cells.setdefault((setting["model"], setting["task"]), []).append(setting)
+    return all(
+        measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in cell], float)) in (None, place)
+        for cell in cells.values()
+        for place, setting in enumerate(cell)
+        if setting["chosen"]
+    )

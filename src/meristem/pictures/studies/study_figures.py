@@ -1,0 +1,208 @@
+"""The files of a study, read and validated, and the figures drawn from them.
+
+    draw(out): out/summary.json + out/history.npz → tunnel, highway, budding, sizes, tried … .png beside them
+
+Problems with the files are reported in one line before anything is drawn. Runs without a finite epoch are not drawn; of several
+seeds the lower median by the study's measure is. Settings of matplotlib are restored.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meristem.data.spirals import TASKS
+from meristem.files.atomic_write import write_whole
+from meristem.folders import ownership
+from meristem.folders.run_folder import RunFolder
+from meristem.pictures.figure_style import NAMES, STYLE, require_matplotlib
+from meristem.pictures.png import is_picture, png
+from meristem.pictures.studies.study_results import Required, Run, StudyPictures, StudyResults, run_key
+from meristem.pictures.studies.validated_study import LearningPictures
+from meristem.pictures.studies.zero_error_study import SolvingPictures
+from meristem.show.measure import MACRO_F1, WRONG_LABELS
+
+KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures)}
+# The paper's studies by name, for files that do not say what is to be drawn.
+CATALOG: dict[str, StudyPictures] = {
+    "two-spirals": SolvingPictures("two spirals", {task: task for task in TASKS}),
+    # Two classes are so much easier than ten that their errors could not be read on one scale.
+    "mnist": LearningPictures("MNIST", {"two": "two classes (0 or 1)", "ten": "ten classes"}, panel_per_task=True),
+    "mirflickr": LearningPictures(
+        "MIRFLICKR", {n: f"{n} labels" for n in ("10", "24", "38")}, (WRONG_LABELS, MACRO_F1), ("dev", "test")
+    ),
+    "tagging": LearningPictures("multi-label tagging", {}, (WRONG_LABELS, MACRO_F1), ("dev", "test")),
+}
+FIGURES = ("data", "discriminants", "sizes", "tried", "frontier")  # besides those of models
+PATH_VALUES = ("model", "task", "penalty", "n_parameters")
+
+
+def draw(out: Path) -> list[Path]:
+    """Draw every figure of the study in `out` and return the paths of the PNGs, in reading order.
+
+    Figures of an earlier study with the usual names are removed. Raises ValueError if the files are missing or invalid, or if
+    a file that is not a figure has the name of one.
+    """
+    results = load_study(out)
+    if not (out / ownership.OWN).is_dir():  # files that were copied or written by an earlier version: no process uses them
+        return _replace_figures(out, draw_study(results))
+    with RunFolder.take(out):
+        return _replace_figures(out, draw_study(load_study(out)))
+
+
+def draw_study(results: StudyResults) -> dict[str, bytes]:
+    """Return every figure as a PNG by its file name, in reading order."""
+    require_matplotlib()
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        return {f"{name}.png": png(figure(results)) for name, figure in results.pictures.drawings(results).items()}
+
+
+def _replace_figures(out: Path, figures: dict[str, bytes]) -> list[Path]:
+    """Write the figures, remove outdated ones, and update the digests of a summary that has them."""
+    foreign = [name for name in figures if (out / name).exists() and not is_picture(out / name)]
+    if foreign:
+        raise ValueError(f"{str(out / foreign[0])!r} is not a figure drawn by meristem; move it away, then draw again.")
+    for name, data in figures.items():
+        write_whole(out / name, data)
+    usual = [f"{name}.png" for name in (*NAMES, *FIGURES)]
+    stale = [name for name in usual if name not in figures and is_picture(out / name)]
+    for name in stale:
+        (out / name).unlink(missing_ok=True)
+    summary = ownership.read_json(out / ownership.SUMMARY) or {}
+    if isinstance(summary.get("files"), dict):
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in figures.items()}
+        named = {name: digest for name, digest in summary["files"].items() if name not in stale} | digests
+        if named != summary["files"]:
+            ownership.write_summary(out, summary, str(summary.get("run")), named)
+    return [out / name for name in figures]
+
+
+# Reading and validation -----------------------------------------------------------------------------------------------------
+
+
+class _InvalidFileError(Exception):
+    def __init__(self, file: Path, problem: str):
+        super().__init__(f"{file} {problem}")
+
+
+@contextmanager
+def _with_advice(out: Path, experiment: str) -> Iterator[None]:
+    try:
+        yield
+    except _InvalidFileError as error:
+        raise ValueError(f"{error}; run `meristem reproduce {experiment} --out {out}` first.") from error.__cause__
+
+
+def load_study(out: Path) -> StudyResults:
+    """Read summary.json and history.npz and validate them."""
+    summary_file, history_file = out / "summary.json", out / "history.npz"
+    with _with_advice(out, next(iter(CATALOG))):
+        summary = _read_summary(summary_file)
+    _find_pictures(summary_file, summary)  # an unknown experiment is reported before a missing history
+    with _with_advice(out, summary["experiment"]):
+        arrays = _read_history(history_file)
+        digest = summary["files"].get(history_file.name) if isinstance(summary.get("files"), dict) else None
+        if digest is not None and ownership.sha256(history_file) != digest:
+            raise _InvalidFileError(history_file, "is not the one that summary.json was written with")
+    return validate_study(summary, arrays, out)
+
+
+def validate_study(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: Path) -> StudyResults:
+    """Return the results that the files in `out` hold, or will hold, checked against what the study's figures need."""
+    file = out / "summary.json"
+    pictures = _find_pictures(file, summary)
+    required = pictures.required()
+    runs, tried, path = (_not_diverged(summary["runs"]), summary.get("tried") or [], _not_diverged(summary.get("path") or []))
+    if summary["runs"] and not runs:
+        raise ValueError(f"{file} holds no run with a good epoch, all diverged; there is nothing to draw.")
+    with _with_advice(out, summary["experiment"]):
+        if not runs:
+            raise _InvalidFileError(file, "holds no 'runs'")
+        _check_records(file, "runs", runs, required.values, required.nullable)
+        _check_arrays(out / "history.npz", arrays, runs, required)
+        _check_records(file, "tried", tried, (), required.tried)
+        _check_records(file, "path", path, PATH_VALUES)
+        for i, run in enumerate(path):
+            if not all(isinstance(run[name], int | float) for name in ("penalty", "n_parameters")):
+                raise _InvalidFileError(file, f"path[{i}] has a penalty or a size that is no number")
+    return StudyResults(pictures, runs, summary.get("paper") or {}, arrays, tried, path)
+
+
+def _find_pictures(file: Path, summary: dict[str, Any]) -> StudyPictures:
+    """Return what is drawn of the study, by what summary.json says under "pictures", or else by its experiment."""
+    experiment, fields = summary["experiment"], summary.get("pictures")
+    if fields is None and experiment not in list(CATALOG):  # a list, since the name may be unhashable
+        raise ValueError(f"{file} is of the experiment {experiment!r}; figures are drawn for: {', '.join(CATALOG)}.")
+    try:
+        if fields is None:
+            return CATALOG[experiment]
+        return KINDS[fields["kind"]].from_json({name: value for name, value in fields.items() if name != "kind"})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{file} has unknown 'pictures' ({error}); a study writes there what StudyPictures.as_json() returns."
+        ) from error
+
+
+def _read_summary(file: Path) -> dict[str, Any]:
+    _check_exists(file)
+    try:
+        summary = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _InvalidFileError(file, "is not readable JSON") from error
+    if not isinstance(summary, dict):
+        raise _InvalidFileError(file, "is not a JSON object")
+    _check_missing(file, [name for name in ("experiment", "runs") if name not in summary])
+    return summary
+
+
+def _read_history(file: Path) -> dict[str, np.ndarray]:
+    _check_exists(file)
+    try:
+        with file.open("rb") as handle, np.load(handle) as archive:
+            return {name: archive[name] for name in archive.files}
+    except Exception as error:  # zip, zlib, header and pickle errors have no common class
+        raise _InvalidFileError(file, "is not a readable NumPy archive") from error
+
+
+def _not_diverged(runs: Any) -> Any:
+    """Return the runs with a finite epoch; what is not a list of objects is reported later."""
+    if not isinstance(runs, list):
+        return runs
+    return [run for run in runs if not isinstance(run, dict) or run.get("best_epoch") != 0]
+
+
+def _check_records(file: Path, name: str, records: Any, values: tuple[str, ...], nullable: tuple[str, ...] = ()) -> None:
+    """Check that records are a list of objects with these values, of which the nullable ones may be null."""
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise _InvalidFileError(file, f"has {name!r} that are not a list of objects")
+    for i, record in enumerate(records):
+        missing = [key for key in values if record.get(key) is None] + [key for key in nullable if key not in record]
+        _check_missing(file, [f"{name}[{i}].{key}" for key in missing])
+
+
+def _check_arrays(file: Path, arrays: dict[str, np.ndarray], runs: list[Run], required: Required) -> None:
+    ranks = {f"{run_key(run)}/{name}": rank for run in runs for name, rank in required.arrays.items()}
+    ranks |= {f"data/{run['task']}/{name}": rank for run in runs for name, rank in required.points.items()}
+    for name in [name for name in arrays if name.endswith("/discriminant")]:
+        ranks |= {name: 2, f"{name}_limit": 0}
+    _check_missing(file, [name for name in ranks if name not in arrays])
+    for name, rank in ranks.items():
+        if arrays[name].ndim != rank or 0 in arrays[name].shape:
+            raise _InvalidFileError(file, f"holds {name!r} of shape {arrays[name].shape}; it must have {rank} non-empty axes")
+
+
+def _check_exists(file: Path) -> None:
+    if not file.is_file():
+        raise _InvalidFileError(file, "is missing")
+
+
+def _check_missing(file: Path, names: list[str]) -> None:
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        raise _InvalidFileError(file, f"lacks {names[0]!r}{more}")
