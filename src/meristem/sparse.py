@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.train.samples import Lazy
+from meristem.train.training_data import Lazy
 
 DENSE = 2**28  # bytes: what may be dense at once, and trains faster if it is
 AT_ONCE = 2**25  # bytes of rows that are made for a step of anything

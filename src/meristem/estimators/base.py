@@ -44,14 +44,13 @@ from meristem.paths.result import Path
 from meristem.show.measure import error_measure
 from meristem.sparse import is_large, is_sparse, occurring, rows_at_once
 from meristem.targets import Targets
-from meristem.train.knobs import Knobs
+from meristem.train.callbacks import Watcher, WatcherGroup
+from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.loop import DivergedError
-from meristem.train.recipe import Recipe
 from meristem.train.run import Run
-from meristem.train.samples import prepare
-from meristem.train.state import TrainState
 from meristem.train.temperature import tempered
-from meristem.train.watching import Everyone, Watcher
+from meristem.train.train_state import TrainState
+from meristem.train.training_data import prepare
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 FOLLOW_FROM = 10**9  # multiply-adds an epoch on a CPU, from which a program for what is open is worth its compilation
@@ -376,7 +375,7 @@ class Growing(Shown, Shipping, Settings):
                 watch=watch,
             )
             with keeping(self, seed, _parts(rows, dev), say) if not is_stream else nullcontext(Watcher()) as told:
-                seen = replace(course, watch=Everyone([*watch.watchers, told]))
+                seen = replace(course, watch=WatcherGroup([*watch.watchers, told]))
                 run, found = seen.run(state, is_first=is_first)
             if is_open:
                 facts["input_dropout_"] = round(float(np.asarray(found.knobs.dropout)), 6)

@@ -18,9 +18,9 @@ import numpy as np
 
 from meristem.nn import Network
 from meristem.nn.ends import mask_ends
+from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import Binary, Multilabel, Objective
-from meristem.train.recipe import Recipe
-from meristem.train.state import TrainState, start
+from meristem.train.train_state import TrainState, start
 
 ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest
 

@@ -4,7 +4,7 @@
               dropout or without; and with a firm prior if a network sees nothing, either
     train     from where the network stands
     again     from another start and more boldly, where much can be told and little of it was learned (doubts.py)
-    replay    where rows were held out that said how long it takes, all rows take as long (train/replay.py)
+    replay    where rows were held out that said how long it takes, all rows take as long (train/population.py)
 
 base imports it; of an estimator it asks how networks are begun and how long to wait.
 """
@@ -21,16 +21,15 @@ from meristem.estimators.settings import PATIENCE
 from meristem.estimators.training import Rows
 from meristem.inputs import Inputs
 from meristem.paths.folds import Fold, in_fold
-from meristem.paths.training import least_loss
+from meristem.paths.halving import least_loss
 from meristem.targets import Targets
-from meristem.train.knobs import Knobs
+from meristem.train.callbacks import WatcherGroup
+from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.loop import DivergedError, fit
-from meristem.train.recipe import Recipe
-from meristem.train.replay import on_all_rows
+from meristem.train.population import replay_on_all_rows
 from meristem.train.run import Run, of_state
-from meristem.train.samples import Prepared
-from meristem.train.state import TrainState
-from meristem.train.watching import Everyone
+from meristem.train.train_state import TrainState
+from meristem.train.training_data import Prepared
 
 SHARE = 1 / 3  # of the steps that a training alone waits for, where rows are held out that say when it is enough
 
@@ -53,7 +52,7 @@ class Course:
     predictability: float | None  # None: nobody asked
     seed: int
     epochs: int
-    watch: Everyone
+    watch: WatcherGroup
 
     def run(self, state: TrainState, *, is_first: bool) -> tuple[Run, Run]:
         """The run whose network is kept, and the one that found how long it takes: often the same.
@@ -71,7 +70,7 @@ class Course:
             return found, found
         n = len(self.rows.y)
         start = self.estimator._fresh(self.targets, self.inputs, self.seed)
-        whole = on_all_rows([found], start, self.prepared, n, found.knobs.budget, self.watch.part("replay"))
+        whole = replay_on_all_rows([found], start, self.prepared, n, found.knobs.budget, self.watch.part("replay"))
         return found if whole.diverged else whole, found
 
     def _trained(self, state: TrainState, knobs: Knobs, part: str) -> Run:

@@ -4,8 +4,8 @@
 
 The model that is kept is a *bag*: the networks of the folds at the setting that was chosen, whose outputs (logits, or numbers
 in the units that were learned) are averaged; or with refit="one" a single network for all rows, trained as long as they were
-(train/replay.py), or where a watcher says that it is over the best of the folds. Either is one model: one `predict`, one file,
-one ONNX graph, one torch module, and `n_parameters_` counts all of it.
+(train/population.py), or where a watcher says that it is over the best of the folds. Either is one model: one `predict`, one
+file, one ONNX graph, one torch module, and `n_parameters_` counts all of it.
 
 What a bag says is said by a plain estimator whose compact network is the bag (compact/layers.py); each network of it is a plain
 estimator, too (`estimators_`).
@@ -40,13 +40,12 @@ from meristem.estimators.settings import ClassWeight, Depth, Leaves, Loss, Setti
 from meristem.estimators.shipping import Shipping
 from meristem.estimators.watching import watchers
 from meristem.layers.layer import Bag
+from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
-from meristem.paths.training import least_loss
 from meristem.show.measure import error_measure
-from meristem.train.budget import check_budget
+from meristem.train.callbacks import WatcherGroup
 from meristem.train.run import Run, within_budget
-from meristem.train.settle import smallest
-from meristem.train.watching import Everyone
+from meristem.train.settle import check_budget, smallest
 
 USUAL = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # that are tried where none are given
 
@@ -99,7 +98,7 @@ class CrossValidated(Shown, Shipping, Settings):
         usual = self._usual_settings() * len(folds) * usual_epochs(self._epochs(len(table.rows.y), SHARE))
         watched = watchers(name, usual, measure, callbacks=self.callbacks, verbose=bool(self.verbose), before=0)
         with on(self.device), watched as (watch, say), keeping(self, table.seed, table.rows._asdict(), say) as told:
-            search = replace(search, watcher=Everyone([*watch.watchers, told]))
+            search = replace(search, watcher=WatcherGroup([*watch.watchers, told]))
             tried = {
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),
@@ -113,7 +112,8 @@ class CrossValidated(Shown, Shipping, Settings):
                 f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
                 f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters a network"
             )
-            taken = path.stand_ins(chosen) if self.refit == "bag" else chosen.members  # one network has this price and no other
+            # one network has this price and no other
+            taken = path.replace_failed_folds(chosen) if self.refit == "bag" else chosen.members
             good = [runs[m] for m in taken if runs[m].best_epoch]  # others diverged at once
             of_folds = [within_budget(run, search.prepared) for run in good]  # those that were ended before they settled
             if not of_folds:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Watcher
+from meristem.train.callbacks import Watcher
+from meristem.train.train_state import EpochInfo
 
 
 class Interrupt(Watcher):

@@ -19,8 +19,8 @@ import numpy as np
 from meristem.files.whole import not_written
 from meristem.folders.checkpoints import digest_of
 from meristem.folders.folder import RunFolder
+from meristem.train.callbacks import Watcher
 from meristem.train.saving import SECONDS as USUAL_SECONDS
-from meristem.train.watching import Watcher
 
 SECONDS = USUAL_SECONDS  # between checkpoints
 NOT_SETTINGS = ["callbacks", "verbose", "checkpoint_dir", "resume", "random_state", "device"]

@@ -19,8 +19,8 @@ from meristem.estimators.device import found
 from meristem.forks import check_fork
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.targets import losses
+from meristem.train.callbacks import watcher_of
 from meristem.train.objectives import OBJECTIVES
-from meristem.train.watching import watcher_of
 
 
 class Parameter(NamedTuple):

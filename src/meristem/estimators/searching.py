@@ -26,10 +26,10 @@ from meristem.estimators.device import on
 from meristem.estimators.parameters import check_parameters, check_scoring
 from meristem.estimators.paths import Search, Table
 from meristem.estimators.watching import watchers
-from meristem.paths.constants import has_learned
+from meristem.paths.folds import has_learned
+from meristem.paths.halving import Stays, better_half, better_than, promising
 from meristem.paths.members import Members
 from meristem.paths.result import Path
-from meristem.paths.training import Stays, better_half, better_than, promising
 from meristem.show.measure import error_measure
 from meristem.train.run import Run
 

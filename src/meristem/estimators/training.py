@@ -14,11 +14,10 @@ from meristem import sparse
 from meristem.estimators import buckets
 from meristem.inputs import Inputs
 from meristem.nn import Network
-from meristem.train import schedule
+from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import Objective
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data
-from meristem.train.state import TrainState, fitting
+from meristem.train.train_state import Plateau, TrainState, fit_to_recipe
+from meristem.train.training_data import Data
 
 
 class Rows(NamedTuple):
@@ -67,10 +66,10 @@ def _filled(rows: Rows, z: Any, network: Network, objective: Objective) -> tuple
 
 def to_go_on_from(state: TrainState) -> TrainState:
     """What an estimator keeps to go on from: no average, which belongs to the end of a training."""
-    return fitting(state, Recipe())
+    return fit_to_recipe(state, Recipe())
 
 
 def resumed(state: TrainState) -> TrainState:
     """The same network and moments; the schedule and the search for the best begin anew."""
     inf, zero, no = jax.device_put((np.full_like(state.best[0], np.inf), np.int32(0), np.False_))
-    return eqx.tree_at(lambda s: (s.plateau, s.best, s.diverged), state, (schedule.Plateau(inf, zero, zero), (inf, inf), no))
+    return eqx.tree_at(lambda s: (s.plateau, s.best, s.diverged), state, (Plateau(inf, zero, zero), (inf, inf), no))

@@ -23,13 +23,13 @@ from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
 from meristem.show.measure import LOSS, MACRO_F1, Measure, error_measure
 from meristem.show.progress import Progress
-from meristem.train.batches import steps_of
+from meristem.train.callbacks import Watcher, WatcherGroup
+from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import fit, seed_keys
-from meristem.train.measure import Measures, evaluate
-from meristem.train.recipe import Recipe
+from meristem.train.metrics import Measures, evaluate
+from meristem.train.minibatches import steps_per_epoch
 from meristem.train.run import Run
-from meristem.train.samples import Data, prepare
-from meristem.train.watching import Everyone, Watcher
+from meristem.train.training_data import Data, prepare
 
 PATH_FIELDS = [
     *("model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"),
@@ -151,7 +151,7 @@ def train(model: str, task: Task, trials: Trials, progress: Progress, keep: Keep
     )
 
     def population(watchers: list[Watcher]) -> Run:
-        Everyone(watchers).begin(trials.named(members))
+        WatcherGroup(watchers).begin(trials.named(members))
         with progress.group(model, task.name, len(members) * task.usual_epochs, task.measure) as shown:
             return fit(
                 networks,
@@ -168,7 +168,7 @@ def train(model: str, task: Task, trials: Trials, progress: Progress, keep: Keep
 
     trained_run, seconds = keep(model, task.name, population)
     runs = trained_run.each()
-    steps = sum(int(run.epochs) for run in runs) * steps_of(task.data.x.shape[0], task.recipe.batch_size)
+    steps = sum(int(run.epochs) for run in runs) * steps_per_epoch(task.data.x.shape[0], task.recipe.batch_size)
     trained = [
         (
             record(

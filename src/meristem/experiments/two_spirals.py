@@ -22,8 +22,8 @@ from meristem.experiments.study import Plan, Study
 from meristem.experiments.summary import Record
 from meristem.nn import Network
 from meristem.pictures.studies.catalog import CATALOG
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data
+from meristem.train.hyperparameters import Recipe
+from meristem.train.training_data import Data
 
 WIDTH, DEPTH = 10, 10
 PENALTY = 0.001

@@ -25,9 +25,9 @@ from meristem.files.arrays import path_name
 from meristem.gate import is_confined
 from meristem.nn.body import is_body
 from meristem.nn.network import Network
+from meristem.train.hyperparameters import Recipe
 from meristem.train.optimizer import AdamState
-from meristem.train.recipe import Recipe
-from meristem.train.state import TrainState
+from meristem.train.train_state import TrainState
 
 MOST = 2**30  # of what is counted: one more is still a number
 

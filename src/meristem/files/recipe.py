@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from meristem.files.network import Kinds
+from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import OBJECTIVES, Objective
-from meristem.train.recipe import Recipe
 
 NAMES = [field.name for field in dataclasses.fields(Recipe)]
 OWN = "own"

@@ -22,12 +22,9 @@ from meristem.files import network, recipe, state
 from meristem.files.arrays import Arrays, on_device, with_prefix, without_prefix
 from meristem.files.network import Kinds
 from meristem.nn.network import Network
-from meristem.train import knobs as train_knobs
-from meristem.train.history import History
-from meristem.train.knobs import Knobs
-from meristem.train.recipe import Recipe
-from meristem.train.run import Run
-from meristem.train.state import FIELDS
+from meristem.train.hyperparameters import Knobs, Recipe, check_knobs
+from meristem.train.run import History, Run
+from meristem.train.train_state import FIELDS
 
 KIND = "run"
 ENTRIES = ["state", "best", "recipe", "least_capacity", "max_capacity", "capacities"]
@@ -48,7 +45,7 @@ def pack(run: Run) -> tuple[dict[str, Any], Arrays]:
 
     >>> import jax
     >>> from meristem.nn import Network
-    >>> from meristem.train.recipe import Recipe
+    >>> from meristem.train.hyperparameters import Recipe
     >>> from meristem.train.run import begin
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
     >>> run = begin(network, Recipe(batch_size=32), Knobs(learning_rate=3e-3, penalty=1e-3), jax.random.key(1))
@@ -134,7 +131,7 @@ def _knobs(parts: Arrays, members: tuple[int, ...]) -> Knobs:
         measured.dtype.kind != "i" or measured.shape[:-1] != (*members, 2) or not measured.size or (measured < 0).any()
     ):
         raise ValueError(f"array 'knobs.measured' must hold rows, of shape {(*members, 2)} and how many.")
-    return train_knobs.checked(Knobs(**parts), members)
+    return check_knobs(Knobs(**parts), members)
 
 
 def _history(parts: Arrays, members: tuple[int, ...], how: Recipe) -> History:

@@ -17,8 +17,8 @@ from meristem.check import cut, unknown
 from meristem.files.arrays import Arrays, by_path, check, fill, on_device
 from meristem.files.meaning import check_state
 from meristem.files.network import Kinds, check_sizes, population, shapes, structure_of
-from meristem.train.recipe import Recipe
-from meristem.train.state import TrainState, start
+from meristem.train.hyperparameters import Recipe
+from meristem.train.train_state import TrainState, start
 
 GENERATORS = ["threefry2x32", "rbg", "unsafe_rbg"]
 

@@ -25,17 +25,16 @@ from meristem.files import load, recipe, save
 from meristem.files.arrays import by_path
 from meristem.files.network import structure_of
 from meristem.files.whole import clean_leftovers, not_written
-from meristem.train.checkpoint_store import Record, checkpoint_store
 from meristem.train.run import Run
-from meristem.train.samples import Lazy, Prepared
-from meristem.train.saving import SECONDS, Saver
+from meristem.train.saving import SECONDS, Record, Saver, checkpoint_store
+from meristem.train.training_data import Lazy, Prepared
 
 KEPT = 3
 FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.safetensors")
 
 
 class Checkpoints:
-    """A checkpoint store (train/checkpoint_store.py) in a folder, which is made.
+    """A checkpoint store (train/saving.py) in a folder, which is made.
 
     `say` gets a line for what cannot be read or written.
 
@@ -108,7 +107,7 @@ class Checkpoints:
         return {name: sorted(epoch for (label, _), epoch in last.items() if label == name) for name in labels}
 
     def restore(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
-        """See train/checkpoint_store.py."""
+        """See train/saving.py."""
         begin = time.monotonic()
         label, key = self._label, self._key(run, prepared, goal)
         self._saver.spend(time.monotonic() - begin)

@@ -43,8 +43,8 @@ from meristem.folders.epochs import LONGEST as LONGEST_EPOCHS, EpochLines
 from meristem.folders.owned import OWN, RUN, SUMMARY
 from meristem.folders.plain import check_folder, check_length, check_plain
 from meristem.folders.record import MOST_NETWORKS, check_record, read_record, storable
+from meristem.train.callbacks import Settings
 from meristem.train.run import Run
-from meristem.train.watching import Settings
 
 NETWORKS = "networks"
 LONGEST_WORDS = 2000  # characters of what is said of the groups of a run

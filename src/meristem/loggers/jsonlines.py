@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from meristem.folders.epochs import line_of
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Watcher
+from meristem.train.callbacks import Watcher
+from meristem.train.train_state import EpochInfo
 
 
 class JSONLines(Watcher):

@@ -9,8 +9,8 @@ files take longer where the machine is busy, and how busy it is can be measured,
 import time
 from dataclasses import dataclass
 
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Watcher
+from meristem.train.callbacks import Watcher
+from meristem.train.train_state import EpochInfo
 
 END, FILES = 0.03, 2.0  # of the time; seconds for the files
 SLACK = 0.1  # of the time, by which a limit may be exceeded

@@ -8,7 +8,7 @@
 The estimators' own search tries some ten settings in five folds, which take about a third of their most epochs. Where that is
 too long, first l2 and dropout are not searched, then fewer penalties and folds are, and at last fewer rows. Rows and folds of
 another number take another program: where there is no time to compile one, those that were measured with are taken. `Deadline`
-ends it in any case: the networks are kept as they are then, and who is still compiling is left behind (paths/training.py). A
+ends it in any case: the networks are kept as they are then, and who is still compiling is left behind (paths/halving.py). A
 time in which no network can be compiled is refused when it is over. Imports the estimators; fitting.py imports it.
 """
 
@@ -22,9 +22,9 @@ import numpy as np
 from meristem.estimators.paths import Search, Table
 from meristem.tables.evaluation import MOST_ROWS
 from meristem.tables.limit import SLACK, Deadline, Limit, ending, slowness
+from meristem.train.callbacks import Watcher
 from meristem.train.population import cores
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Watcher
+from meristem.train.train_state import EpochInfo
 
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
 TRIED = 2000  # rows that an epoch is measured with; all, where there are no more than twice as many
