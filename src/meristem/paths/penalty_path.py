@@ -146,7 +146,7 @@ def _progress(recipe: Recipe, epochs: float, verbose: bool) -> Iterator[list[Wat
 def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
     """Return the knobs of each member; `weights` of training and held-out rows, [folds, rows], are on the device once."""
     folds = [] if weights is None else list(zip(*weights, measured_rows(*weights), strict=True))
-    each = [tuple(map(jnp.asarray, fold)) for fold in folds] or [(None, None, None)]
+    each: list[Any] = [tuple(map(jnp.asarray, fold)) for fold in folds] or [(None, None, None)]
     return [
         Knobs(
             learning_rate=members.learning_rate[m],

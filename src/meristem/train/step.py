@@ -5,6 +5,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from meristem.gate import hold
@@ -36,7 +37,7 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
     return eqx.tree_at(lambda s: (s.network, s.opt_state), state, (network, opt_state)), info
 
 
-def learning_rate(state: TrainState, knobs: Knobs, recipe: Recipe) -> Float[Array, ""]:
+def learning_rate(state: TrainState, knobs: Knobs, recipe: Recipe) -> Float[Array | np.ndarray, ""]:
     """Return the learning rate of the state's stage."""
     return knobs.learning_rate * state.plateau.scale(recipe.scales)
 
