@@ -11,10 +11,9 @@ import jax.numpy as jnp
 
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
-from meristem.train.knobs import Knobs
+from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.programs import ALONE
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data
+from meristem.train.training_data import Data
 
 OPTIONS = {"tunnel": {"depth": 10}, "budding": {"capacity": 8}}
 

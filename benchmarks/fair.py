@@ -15,9 +15,8 @@ import torch
 import torch_networks
 from meristem.nn import Network
 from meristem.train.cost import cost
-from meristem.train.knobs import L2
+from meristem.train.hyperparameters import L2, Recipe
 from meristem.train.optimizer import layer_depths
-from meristem.train.recipe import Recipe
 
 TOLERANCE = 1e-5  # relative to the largest entry
 

@@ -2,7 +2,7 @@
 
     python benchmarks/live.py --data DIR --out DIR --width 100 --penalty 1e-3
 
-A tunnel is trained on MNIST until it has settled; then epochs of the whole network and of what is open (train/live.py) are
+A tunnel is trained on MNIST until it has settled; then epochs of the whole network and of what is open (train/live_size.py) are
 timed in turns from the same state, and so are predictions of the whole network and of its compact form. "As large" is a network
 of random weights that is exactly as large, as if it had been so from the first. Writes live.json; medians of repeats.
 """
@@ -25,12 +25,11 @@ from meristem import complexity
 from meristem.compact import compact
 from meristem.experiments.mnist import INPUT_DROPOUT, load
 from meristem.nn import Network
-from meristem.train.knobs import Knobs
-from meristem.train.live import what_is_open
+from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.live_size import live_part
 from meristem.train.loop import fit
-from meristem.train.recipe import Recipe
 from meristem.train.run import Run, advance, begin
-from meristem.train.samples import Data, prepare
+from meristem.train.training_data import Data, prepare
 
 BATCH = 32
 
@@ -93,7 +92,7 @@ def main() -> None:
     for _ in range(given.repeats):
         for name, one in runs.items():
             epochs[name].append(timed(lambda one=one: advance(one, prepared)))
-    live = what_is_open(small.state, small.knobs, recipe)
+    live = live_part(small.state, small.knobs, recipe)
     x, kept = np.asarray(task.test.x[:2000], np.float32) / 255, compact(run.last)
     predict = {"whole": jax.jit(jax.vmap(run.last)), "open": jax.jit(jax.vmap(kept))}
     predictions: dict[str, list[float]] = {name: [] for name in predict}

@@ -20,13 +20,11 @@ import torch_networks
 from fair import in_turns, match, must
 from meristem.experiments.mnist import DEPTH, INPUT_DROPOUT, LEARNING_RATE, PENALTY, WIDTH, load
 from meristem.nn import Network
-from meristem.train.batches import steps_of
-from meristem.train.dispatch import parts_of, run_epoch
-from meristem.train.knobs import Knobs, checked
-from meristem.train.packing import unpack
-from meristem.train.programs import ALONE, TOGETHER, Programs
-from meristem.train.samples import Data, prepare, to_float
-from meristem.train.state import no_growth
+from meristem.train.hyperparameters import Knobs, check_knobs
+from meristem.train.minibatches import steps_per_epoch
+from meristem.train.programs import ALONE, TOGETHER, Programs, parts_of, run_epoch, unpack
+from meristem.train.train_state import no_growth
+from meristem.train.training_data import Data, prepare, to_float
 from networks import RESTING_RATE, full_tree, half_open_tunnel
 from torch_mnist import Trainer
 
@@ -47,7 +45,7 @@ class Digits:
         self.tunnel = half_open_tunnel(**self.size, depth=DEPTH)
         self.host, self.prepared = data, prepare(data, self.tunnel, task.recipe.task)
         self.data = self.prepared.data
-        self.steps = steps_of(data.x.shape[0], self.recipe.batch_size)
+        self.steps = steps_per_epoch(data.x.shape[0], self.recipe.batch_size)
         self.parts = parts_of(self.steps)
 
     def race(self, repeats: int) -> Times:
@@ -86,7 +84,7 @@ class Digits:
         if members:
             programs, shape, key = TOGETHER, (members,), jax.random.split(key, members)
             network = jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape)), network)
-        knobs = checked(Knobs(rate, PENALTY, dropout=INPUT_DROPOUT), shape)
+        knobs = check_knobs(Knobs(rate, PENALTY, dropout=INPUT_DROPOUT), shape)
         state = programs.start(network, key, recipe=self.recipe)
         leaves = 2**HEIGHT if hasattr(network.body, "leafness") else 0
         growth = jax.tree.map(lambda a: jnp.zeros(shape, a.dtype), no_growth())

@@ -24,9 +24,9 @@ from meristem.compact import compact
 from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, load
 from meristem.gate import is_confined
 from meristem.nn import Network
+from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import fit, seed_keys
-from meristem.train.measure import evaluate
-from meristem.train.recipe import Recipe
+from meristem.train.metrics import evaluate
 
 
 def from_scratch(found: Network, seeds: list[int], body: str, options: dict[str, Any]) -> Network:

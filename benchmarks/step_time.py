@@ -21,14 +21,12 @@ import torch_networks
 from fair import in_turns, match, must
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
-from meristem.train.capacity import adapt
-from meristem.train.knobs import Knobs
-from meristem.train.packing import unpack
-from meristem.train.programs import ALONE
-from meristem.train.recipe import Recipe
+from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.live_size import adapt_capacity
+from meristem.train.programs import ALONE, unpack
 from meristem.train.run import MAX_CAPACITY
-from meristem.train.samples import Data
-from meristem.train.state import EpochInfo, TrainState
+from meristem.train.train_state import EpochInfo, TrainState
+from meristem.train.training_data import Data
 from networks import RESTING_RATE, full_tree, half_open_tunnel
 
 T = TypeVar("T")
@@ -67,7 +65,7 @@ def live_size(repeats: int) -> dict[str, list[float]]:
             # Both children of the root reach γ = 1: the next step closes them, and what is left are two leaves.
             gamma = state.network.body.leafness.value.at[jnp.array([7, 23])].set(1)
             state = eqx.tree_at(lambda s: s.network.body.leafness.value, state, gamma)
-        state = adapt(state, info, ordinary.body.capacity, MAX_CAPACITY)
+        state = adapt_capacity(state, info, ordinary.body.capacity, MAX_CAPACITY)
     must(path[0] == (16, 16) and path[-1] == (4, 2), f"it should shrink from 16 leaves to 2, (capacity, leaves) was {path}")
     fresh = ALONE.start(ordinary, jax.random.key(2), recipe=RECIPE)
     sides = {"never larger": fresh, "shrunk from 16": state}

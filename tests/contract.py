@@ -28,12 +28,11 @@ from meristem.nn import Network
 from meristem.nn.compaction import trunk_gates
 from meristem.pictures import plot_structure
 from meristem.show.describe import describe
-from meristem.train.dispatch import run_epoch
-from meristem.train.live import what_is_open
-from meristem.train.packing import unpack
+from meristem.train.live_size import live_part
+from meristem.train.programs import run_epoch, unpack
 from meristem.train.run import Run
-from meristem.train.samples import prepare
 from meristem.train.settle import hard_cost
+from meristem.train.training_data import prepare
 
 RECIPE = Recipe(batch_size=20, price="parameters", settle=True, follow=True, patience=5, depth_decay=1.0)
 KEY = jax.random.key(0)
@@ -108,7 +107,7 @@ def it_keeps_a_budget(trained: Trained, folder: Path) -> None:
 def its_steps_follow_its_size(trained: Trained, folder: Path) -> None:
     run, data = trained.run, trained.data
     state = eqx.tree_at(lambda s: (s.plateau.stage, s.epoch), run.state, (jnp.asarray(2), jnp.asarray(7)))
-    live = what_is_open(state, run.knobs, run.recipe)
+    live = live_part(state, run.knobs, run.recipe)
     assert live is not None and len(live.indices) >= 2
     prepared = prepare(data, run.last, run.recipe.task)
     both = [run_epoch(state, prepared, run.knobs, replace(RECIPE, follow=follow)) for follow in (True, False)]

@@ -16,8 +16,8 @@ from meristem.files.atomic_write import OutputError
 from meristem.files.named_arrays import by_path
 from meristem.gate import is_confined
 from meristem.nn import Network
-from meristem.train import state
-from meristem.train.recipe import Recipe
+from meristem.train import train_state
+from meristem.train.hyperparameters import Recipe
 
 SOURCE = Path(__file__).parent.parent / "src"
 RECIPE = Recipe(batch_size=32)
@@ -83,8 +83,8 @@ def complaint(call: Callable, *args, **options) -> str:
     return text
 
 
-def start(network: Network, generator: str = "threefry2x32") -> state.TrainState:
-    return state.start(network, RECIPE, key=jax.random.key(1, impl=generator))
+def start(network: Network, generator: str = "threefry2x32") -> train_state.TrainState:
+    return train_state.start(network, RECIPE, key=jax.random.key(1, impl=generator))
 
 
 def launch(program: str, *args: str) -> subprocess.Popen:

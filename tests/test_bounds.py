@@ -9,8 +9,7 @@ import meristem
 from commanding import meristem_here
 from estimating import iris
 from meristem.nn import Network, deep
-from meristem.train.knobs import Knobs
-from meristem.train.recipe import Recipe
+from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.run import begin
 
 X, y = iris()

@@ -217,7 +217,7 @@ def test_l2_is_looked_for_where_something_is_learned():
 def test_one_network_is_trained_at_the_price_that_was_chosen(monkeypatch):
     """Not at that of a network that stands in for another in a bag."""
     X, y = np.random.default_rng(0).normal(size=(120, 3)), np.arange(120) % 2
-    monkeypatch.setattr(Path, "stand_ins", lambda path, point: list(path.points[0].members))
+    monkeypatch.setattr(Path, "replace_failed_folds", lambda path, point: list(path.points[0].members))
     how = {"penalties": [1e-5, 100.0], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 2, "halving": False, "random_state": 0}
     model = meristem.TunnelClassifierCV(**how, rule="1se", refit="one", depth=2, max_width=8, max_epochs=12).fit(X, y)
     cheap, dear = (point.n_parameters for point in model.path_.points)

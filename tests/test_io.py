@@ -16,10 +16,10 @@ from meristem.files import document, load, run_file, save
 from meristem.files.named_arrays import with_prefix, without_prefix
 from meristem.nn import Linear, Network, Tunnel, resize
 from meristem.nn.network import BODIES
-from meristem.train.knobs import Knobs, checked
+from meristem.train.hyperparameters import Knobs, check_knobs
 from meristem.train.programs import ALONE
-from meristem.train.samples import Data, prepare
-from meristem.train.state import TrainState
+from meristem.train.train_state import TrainState
+from meristem.train.training_data import Data, prepare
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def trained(state: TrainState, epochs: int) -> TrainState:
     data = prepare(Data(*two_spirals("difficult")), state.network, RECIPE.task).data
     for _ in range(epochs):
-        state, _ = ALONE.epoch(state, data, checked(Knobs(0.03, 1e-4), ()), recipe=RECIPE)
+        state, _ = ALONE.epoch(state, data, check_knobs(Knobs(0.03, 1e-4), ()), recipe=RECIPE)
     return state
 
 

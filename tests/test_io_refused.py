@@ -17,7 +17,7 @@ from filing import alike, complaint, create, start
 from meristem import load, save
 from meristem.files import document, network_file, run_file
 from meristem.nn import Network, Plain
-from meristem.train.recipe import Recipe
+from meristem.train.hyperparameters import Recipe
 from soak import many
 
 

@@ -14,9 +14,8 @@ import meristem
 from meristem.gate import is_confined
 from meristem.nn import Network
 from meristem.nn.live import put, taken
-from meristem.train.knobs import Knobs
-from meristem.train.live import restore, shrink, what_is_open
-from meristem.train.recipe import Recipe
+from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.live_size import live_part, restore, shrink
 from meristem.train.run import Run, advance, begin
 from soak import FACTOR, many
 
@@ -65,7 +64,7 @@ def begun(name: str, recipe: Recipe = RECIPE, stage: int = LAST) -> Run:
 @pytest.mark.parametrize("name", BODIES)
 def test_what_is_taken_and_put_back_is_the_same_to_the_bit(name):
     state = begun(name).state
-    live = what_is_open(state, KNOBS, RECIPE)
+    live = live_part(state, KNOBS, RECIPE)
     assert live is not None
     small = shrink(state, live)
     assert small.network.embed.weight.size + small.network.body.weight.size < 0.6 * (
@@ -81,7 +80,7 @@ def test_what_is_taken_and_put_back_is_the_same_to_the_bit(name):
 @pytest.mark.parametrize("name", BODIES)
 def test_the_small_network_computes_the_same(name):
     network = half_closed(name)
-    live = what_is_open(begun(name).state, KNOBS, RECIPE)
+    live = live_part(begun(name).state, KNOBS, RECIPE)
     small = taken(network, network, live)
     for one, other in zip(*(_told(n, jnp.asarray(data()[0])) for n in (network, small)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
@@ -106,7 +105,7 @@ def _told(network: Network, x: Any) -> list[Any]:
 def test_an_epoch_of_what_is_open_is_an_epoch_of_the_whole(name):
     """In the last stage nothing opens: function, gates, moments and measures agree within 1e-5."""
     whole, small = (begun(name, replace(RECIPE, follow=follow)) for follow in (False, True))
-    assert what_is_open(small.state, KNOBS, small.recipe) is not None
+    assert live_part(small.state, KNOBS, small.recipe) is not None
     for _ in range(2 if FACTOR > 1 or name in ("tunnel, learned width", "budding, learned width") else 1):
         whole, told = advance(whole, data())
         small, seen = advance(small, data())
@@ -138,7 +137,7 @@ def test_a_closed_unit_that_is_wanted_opens_in_the_epoch_that_looks_at_all():
     run = begun("tunnel", recipe, stage=1)
     for epoch in range(1, 6):
         before = run.state
-        assert (what_is_open(before, KNOBS, recipe) is None) == (epoch == 5)
+        assert (live_part(before, KNOBS, recipe) is None) == (epoch == 5)
         run, _ = advance(run, data())
         has_opened = (_gates(run.state.network)[0] > 0) & (_gates(before.network)[0] == 0)
         assert has_opened.any() == (epoch == 5), epoch
@@ -154,7 +153,7 @@ def test_the_members_of_a_population_have_their_own_structures():
         run = begin(network, RECIPE, knobs, key)
         stage = jnp.full_like(run.state.plateau.stage, LAST)
         run = replace(run, state=eqx.tree_at(lambda s: s.plateau.stage, run.state, stage))
-        assert what_is_open(run.state, run.knobs, RECIPE) is not None
+        assert live_part(run.state, run.knobs, RECIPE) is not None
         return advance(run, data())[0]
 
     together = one_epoch(stacked, keys).each()

@@ -7,11 +7,11 @@ import pytest
 
 from meristem import Data, Recipe, Watcher, fit
 from meristem.nn import Network
-from meristem.train import dispatch
-from meristem.train.knobs import Knobs
+from meristem.train import programs
+from meristem.train.hyperparameters import Knobs
 from meristem.train.loop import seed_keys
 from meristem.train.programs import ALONE, TOGETHER
-from meristem.train.state import no_growth, start
+from meristem.train.train_state import no_growth, start
 
 RECIPE = Recipe(objective="multiclass", batch_size=4, watch="error")
 N = 90  # 23 batches, the last half full
@@ -32,7 +32,7 @@ def test_parts_make_the_same_epoch(body, monkeypatch):
     """In one program, in two parts (one step more than there are) and in twenty-three: the same network but for rounding."""
 
     def train(at_once: int):
-        monkeypatch.setattr(dispatch, "STEPS_AT_ONCE", at_once)
+        monkeypatch.setattr(programs, "STEPS_AT_ONCE", at_once)
         return fit(
             network(body, jax.random.key(0)),
             digits(),
@@ -55,7 +55,7 @@ def test_parts_make_the_same_epoch(body, monkeypatch):
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_pulse_beats_within_the_first_epoch(together, monkeypatch):
-    monkeypatch.setattr(dispatch, "STEPS_AT_ONCE", 12)
+    monkeypatch.setattr(programs, "STEPS_AT_ONCE", 12)
     keys = seed_keys([0, 1], 0)
     seen: list[tuple] = []
 
@@ -84,7 +84,7 @@ def test_a_pulse_beats_within_the_first_epoch(together, monkeypatch):
 
 
 def test_parts_are_compiled_once(monkeypatch):
-    monkeypatch.setattr(dispatch, "STEPS_AT_ONCE", 12)
+    monkeypatch.setattr(programs, "STEPS_AT_ONCE", 12)
     before = [program._cache_size() for program in (*ALONE, *TOGETHER)]
     for seed in (5, 6):
         fit(

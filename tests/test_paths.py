@@ -11,10 +11,10 @@ import meristem
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.paths.folds import fold_weights, shuffled_folds
+from meristem.paths.halving import promising
 from meristem.paths.members import grid
 from meristem.paths.result import Path
-from meristem.paths.training import promising
-from meristem.train.recipe import Recipe
+from meristem.train.hyperparameters import Recipe
 
 RECIPE = Recipe(batch_size=32, patience=3)
 PENALTIES = [1e-4, 1e-2, 1.0]
@@ -192,7 +192,7 @@ def test_pictures_of_a_path():
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"penalties": "auto"}, "Of a network penalties"),
+        ({"penalties": "auto"}, "penalties="),
         ({"penalties": []}, "penalties is empty"),
         ({"penalties": [-1.0]}, "penalties=-1.0 must be"),
         ({"cv": 1}, "cv=1 must be at least 2"),
@@ -217,8 +217,8 @@ def test_a_member_that_failed_gives_its_place_to_the_best_of_its_fold():
     table = {"penalty": np.repeat([1e-3, 1e-2], 3), "fold": np.tile([0, 1, 2], 2)} | {name: np.zeros(6) for name in names}
     table["loss"] = np.array([0.03, 0.44, 0.04, 0.30, 0.20, 0.035])
     path = Path(table, (), np.zeros((6, 1)))
-    assert path.stand_ins(path.at(1e-3)) == [0, 4, 2]
-    assert path.stand_ins(path.at(1e-2)) == [0, 4, 5]
+    assert path.replace_failed_folds(path.at(1e-3)) == [0, 4, 2]
+    assert path.replace_failed_folds(path.at(1e-2)) == [0, 4, 5]
 
 
 def test_settings_are_chosen_by_a_score_of_ones_own():

@@ -6,7 +6,7 @@ import pytest
 import meristem
 from estimating import tunnel_regressor
 from meristem.estimators.search import EncodedTable, Search
-from meristem.train.watching import Watcher
+from meristem.train.callbacks import Watcher
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::meristem.GrowthWarning")
 PASSES = 4  # an epoch of 200 rows

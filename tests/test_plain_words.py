@@ -20,6 +20,7 @@ VAGUE = {
 }
 EXCEPTIONS: dict[str, set[str]] = {  # module → names
     "files.file_kinds": {"thing"},  # save(path, thing)
+    "paths.result": {"stand_ins"},  # deprecated
     "folders.checkpoints": {"keeping"},  # Checkpoints(folder).keeping()
 }
 # Module names that several packages may have: a data set and its study; operations of a backend and the export to it.

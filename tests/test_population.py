@@ -11,11 +11,11 @@ from meristem import Recipe, fit, load, save
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.train import population
-from meristem.train.knobs import Knobs
+from meristem.train.callbacks import Watcher, WatcherGroup
+from meristem.train.hyperparameters import Knobs
 from meristem.train.loop import seed_keys
 from meristem.train.run import Run, begin
-from meristem.train.samples import prepare
-from meristem.train.watching import Everyone, Watcher
+from meristem.train.training_data import prepare
 
 RECIPE = Recipe(batch_size=32, patience=2)
 
@@ -38,11 +38,11 @@ def test_alone_each_run_is_the_one_that_it_would_be_by_itself(monkeypatch):
     monkeypatch.setattr(population, "cores", lambda: 3)
     runs = {m: run(rate, dropout) for m, (rate, dropout) in enumerate([(1e-2, None), (3e-2, 0.2), (1e-1, None), (3e-3, 0.2)])}
     prepared = prepare(two_spirals("easy"), runs[0].last, RECIPE.task)
-    together = population.train_alone(runs, prepared, 6, Everyone([]))
-    assert all(alike(together[m], population.train_until(runs[m], prepared, 6, Everyone([]))) for m in runs)
-    halfway = population.train_alone(runs, prepared, 6, Everyone([]), pause_at=3)
+    together = population.train_alone(runs, prepared, 6, WatcherGroup([]))
+    assert all(alike(together[m], population.train_until(runs[m], prepared, 6, WatcherGroup([]))) for m in runs)
+    halfway = population.train_alone(runs, prepared, 6, WatcherGroup([]), pause_at=3)
     assert [int(one.epochs) for one in halfway.values()] == [3] * 4 and all(int(one.epochs) == 0 for one in runs.values())
-    assert all(alike(one, together[m]) for m, one in population.train_alone(halfway, prepared, 6, Everyone([])).items())
+    assert all(alike(one, together[m]) for m, one in population.train_alone(halfway, prepared, 6, WatcherGroup([])).items())
 
 
 @pytest.mark.parametrize("together", [False, True])

@@ -11,12 +11,11 @@ from sklearn.datasets import load_iris
 import meristem
 from meristem import Data, Recipe
 from meristem.nn import Network
-from meristem.train.knobs import Knobs
-from meristem.train.population import train_until
-from meristem.train.replay import ends_of, replayed
+from meristem.train.callbacks import WatcherGroup
+from meristem.train.hyperparameters import Knobs
+from meristem.train.population import replay, stage_ends, train_until
 from meristem.train.run import Run, begin
-from meristem.train.samples import prepare
-from meristem.train.watching import Everyone
+from meristem.train.training_data import prepare
 
 
 @pytest.mark.parametrize("options", [{}, {"settle": True, "price": "parameters"}])
@@ -31,9 +30,9 @@ def test_its_own_schedule_again_is_the_same_training(body, options):
     knobs = Knobs(1e-2, 1e-3, weight=1 - held, dev_weight=held, patience=3.0)
     data = prepare(Data(x, np.sin(2 * x[:, :1])), network, recipe.task)
     begun = begin(network, recipe, knobs, jax.random.key(1), max_capacity=2)
-    run = train_until(begun, data, 200, Everyone([]))
+    run = train_until(begun, data, 200, WatcherGroup([]))
     assert run.stopped
-    again = replayed(begun, data, ends_of([run]))
+    again = replay(begun, data, stage_ends([run]))
     assert int(again.epochs) == int(again.best_epoch) == int(run.best_epoch)
     if options:  # what was best is an epoch of the last stage; without settling it may be of an earlier one
         for one, other in zip(jax.tree.leaves(run.best), jax.tree.leaves(again.best), strict=True):
@@ -51,8 +50,8 @@ def test_stages_end_in_the_median_where_those_of_the_folds_did():
         return replace(begun, past={"stage": np.array(stages)}, best_epoch=np.array(best))
 
     runs = [like([0] * 5 + [1] * 3 + [2] * 4, 11), like([0] * 9 + [1] * 3 + [2] * 9, 20), like([0] * 7 + [1] * 9 + [2] * 3, 17)]
-    assert ends_of(runs).tolist() == [7, 12, 17]
-    assert ends_of([like([0] * 5 + [1] * 5 + [2] * 5, 4)]).tolist() == [4, 4, 4]
+    assert stage_ends(runs).tolist() == [7, 12, 17]
+    assert stage_ends([like([0] * 5 + [1] * 5 + [2] * 5, 4)]).tolist() == [4, 4, 4]
 
 
 def test_one_network_for_all_rows_is_trained_as_long_as_the_folds_were():

@@ -9,12 +9,12 @@ import pytest
 from meristem import Data, DivergedError, Knobs, Recipe, Watcher, advance, begin, fit, scale_by_rate, step
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
-from meristem.train.batches import Batch
 from meristem.train.loop import seed_keys
+from meristem.train.minibatches import Batch
 from meristem.train.programs import ALONE, TOGETHER
 from meristem.train.run import stacked
-from meristem.train.samples import prepare
-from meristem.train.state import start
+from meristem.train.train_state import start
+from meristem.train.training_data import prepare
 from soak import FACTOR
 
 DATA = Data(*two_spirals("medium"))

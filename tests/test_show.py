@@ -17,7 +17,7 @@ from meristem.show.measure import ERROR, LOSS, MACRO_F1, WRONG_LABELS, Measure, 
 from meristem.show.progress import Progress
 from meristem.show.settings import describe_settings
 from meristem.train.objectives import OBJECTIVES
-from meristem.train.state import EpochInfo
+from meristem.train.train_state import EpochInfo
 from own_body import own_network
 
 SQUARED = error_measure("squared error", is_share=False)

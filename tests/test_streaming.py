@@ -8,9 +8,9 @@ import pytest
 from meristem import Data, Recipe, fit, layer_sizes
 from meristem.nn import Network
 from meristem.train.loop import seed_keys
-from meristem.train.measure import evaluate
+from meristem.train.metrics import evaluate
 from meristem.train.objectives import Multilabel
-from meristem.train.samples import rows_that_fit
+from meristem.train.training_data import rows_that_fit
 
 RECIPE = Recipe(objective="multilabel", batch_size=8, watch="macro_f1", select="macro_f1")
 

@@ -19,8 +19,8 @@ from meristem.experiments.study import Plan, Study, run as run_study
 from meristem.experiments.study_training import MODELS, Task, Trials, train
 from meristem.pictures.studies import LearningPictures, have_matplotlib
 from meristem.show.progress import Progress
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data
+from meristem.train.hyperparameters import Recipe
+from meristem.train.training_data import Data
 from test_mnist import REAL, needs_mnist, small  # noqa: F401  (a fixture)
 
 SMALL = ["--width", "20", "--depth", "3"]

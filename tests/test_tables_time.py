@@ -9,7 +9,7 @@ import pytest
 
 import meristem
 from meristem.tables.time_limit import FILES, Deadline, options_of, plan_search, reserve
-from meristem.train.watching import Watcher
+from meristem.train.callbacks import Watcher
 
 QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
 pytestmark = [

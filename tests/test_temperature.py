@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 import meristem
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
-from meristem.train.measure import measure
+from meristem.train.metrics import measure
 from meristem.train.objectives import OBJECTIVES
 from meristem.train.temperature import SPREAD
 

@@ -11,8 +11,8 @@ import pytest
 from meristem import Data, DivergedError, Recipe, fit
 from meristem.data.spirals import TASKS, two_spirals
 from meristem.nn import Network
-from meristem.train import schedule
 from meristem.train.loop import seed_keys
+from meristem.train.train_state import Plateau
 
 COMPILED: list[str] = []
 
@@ -85,7 +85,7 @@ def test_capacity_doubles_when_an_opening_waited_and_halves_when_half_is_idle():
     seen = []
     from meristem.train import run
 
-    original = run.adapt
+    original = run.adapt_capacity
 
     def spy(state, info, least, most):
         after = original(state, info, least, most)
@@ -93,7 +93,7 @@ def test_capacity_doubles_when_an_opening_waited_and_halves_when_half_is_idle():
         return after
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "adapt", spy)
+        patch.setattr(run, "adapt_capacity", spy)
         train("budding", 40, task="easy", learning_rate=1e-3, max_capacity=8)
     assert any(after == 2 * before for before, waited, _, after in seen if waited)
     assert any(2 * after == before for before, waited, _, after in seen if not waited)
@@ -142,15 +142,15 @@ def test_the_best_model_is_the_one_of_the_best_epoch():
 
 
 def test_the_schedule_shrinks_twice_and_then_stops():
-    plateau, stages = schedule.start(), []
+    plateau, stages = Plateau.start(), []
     for measure in [3.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]:
-        plateau = schedule.step(plateau, jnp.asarray(measure), patience=2, stages=3)
+        plateau = plateau.after(jnp.asarray(measure), patience=2, stages=3)
         stages.append(int(plateau.stage))
     assert stages == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
-    assert [float(schedule.scale(plateau._replace(stage=jnp.asarray(s)), (1.0, 0.3, 0.1))) for s in range(4)] == pytest.approx(
+    assert [float(plateau._replace(stage=jnp.asarray(s)).scale((1.0, 0.3, 0.1))) for s in range(4)] == pytest.approx(
         [1, 0.3, 0.1, 0]
     )
-    nan = schedule.step(schedule.start(), jnp.asarray(jnp.nan), patience=2, stages=3)
+    nan = Plateau.start().after(jnp.asarray(jnp.nan), patience=2, stages=3)
     assert float(nan.best) == np.inf and int(nan.since) == 1
 
 
@@ -177,7 +177,7 @@ def test_minibatches_that_do_not_divide_the_data_count_every_sample_once():
     """Ten samples in batches of four: one epoch's full gradient steps see each of them, the filling none."""
     x, y = (a[::20] for a in two_spirals("medium"))
     assert x.shape[0] % 4
-    from meristem.train.batches import _batches
+    from meristem.train.minibatches import _batches
 
     for parts in (1, 2, 3):  # three batches: in three parts all count, in two the last part has one that does not
         pieces = [_batches(Data(x, y), 4, jax.random.key(0), jnp.asarray(part), parts) for part in range(parts)]

@@ -11,7 +11,13 @@ if TYPE_CHECKING:  # the core
     from meristem.gate import Confined as Confined, project as project
     from meristem.nn import grow as grow, resize as resize
     from meristem.paths import Path as Path, path as path
-    from meristem.train.knobs import Knobs as Knobs
+    from meristem.train.callbacks import Watcher as Watcher
+    from meristem.train.closing import (
+        close_to_budget as close_to_budget,
+        model_cost as model_cost,
+        settle as settle,
+    )
+    from meristem.train.hyperparameters import Knobs as Knobs, Recipe as Recipe
     from meristem.train.loop import DivergedError as DivergedError, fit as fit
     from meristem.train.optimizer import (
         adam as adam,
@@ -19,16 +25,9 @@ if TYPE_CHECKING:  # the core
         scale_by_rate as scale_by_rate,
         trainable as trainable,
     )
-    from meristem.train.own_models import (
-        close_to_budget as close_to_budget,
-        model_cost as model_cost,
-        settle as settle,
-    )
-    from meristem.train.recipe import Recipe as Recipe
     from meristem.train.run import Run as Run, advance as advance, begin as begin
-    from meristem.train.samples import Data as Data
     from meristem.train.step import step as step
-    from meristem.train.watching import Watcher as Watcher
+    from meristem.train.training_data import Data as Data
 
 if TYPE_CHECKING:  # with extras
     from meristem import compact as compact, export as export, pictures as pictures
@@ -66,11 +65,10 @@ CORE = {
     **dict.fromkeys(("fit", "DivergedError"), "train.loop"),
     **dict.fromkeys(("begin", "advance", "Run"), "train.run"),
     "step": "train.step",
-    **dict.fromkeys(("settle", "close_to_budget", "model_cost"), "train.own_models"),
-    "Recipe": "train.recipe",
-    "Knobs": "train.knobs",
-    "Data": "train.samples",
-    "Watcher": "train.watching",
+    **dict.fromkeys(("settle", "close_to_budget", "model_cost"), "train.closing"),
+    **dict.fromkeys(("Recipe", "Knobs"), "train.hyperparameters"),
+    "Data": "train.training_data",
+    "Watcher": "train.callbacks",
     **dict.fromkeys(("path", "Path"), "paths"),
     **dict.fromkeys(("adam", "decay_mask", "scale_by_rate", "trainable"), "train.optimizer"),
 }

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.train.samples import Lazy
+from meristem.train.training_data import Lazy
 
 DENSE = 2**28  # bytes: smaller tables are made dense, which trains faster
 AT_ONCE = 2**25  # bytes of rows that are dense at a time

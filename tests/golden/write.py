@@ -14,11 +14,9 @@ from meristem.data.spirals import two_spirals
 from meristem.files import run_file, save
 from meristem.files.document import write_document
 from meristem.nn import Network
-from meristem.train.knobs import Knobs, checked
-from meristem.train.packing import unpack
-from meristem.train.programs import ALONE
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data, prepare
+from meristem.train.hyperparameters import Knobs, Recipe, check_knobs
+from meristem.train.programs import ALONE, unpack
+from meristem.train.training_data import Data, prepare
 
 
 def main(folder: Path) -> None:
@@ -31,7 +29,7 @@ def main(folder: Path) -> None:
         network = Network.create(name, 2, 1, width=5, key=jax.random.key(0), **options)
         data = prepare(Data(*two_spirals("difficult")), network, recipe.task).data
         state = ALONE.start(network, jax.random.key(1), recipe=recipe)
-        knobs = checked(Knobs(0.03, 1e-4), ())
+        knobs = check_knobs(Knobs(0.03, 1e-4), ())
         for _ in range(30):
             state, packed = ALONE.epoch(state, data, knobs, recipe=recipe)
         info = unpack(packed)

@@ -32,13 +32,12 @@ from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
 from meristem.estimators.search import EncodedTable, Search, fitted
 from meristem.estimators.search_strategies import every_combination, one_by_one
 from meristem.layers.layer import Bag
+from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
-from meristem.paths.training import least_loss
 from meristem.show.measure import error_measure
-from meristem.train.budget import check_budget
+from meristem.train.callbacks import WatcherGroup
 from meristem.train.run import Run, within_budget
-from meristem.train.settle import smallest
-from meristem.train.watching import Everyone
+from meristem.train.settle import check_budget, smallest
 
 AUTO_VALUES = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # how many values "auto" tries
 
@@ -94,7 +93,7 @@ class CrossValidated(Estimator):
             watched as (watch, say),
             checkpointing(self, table.seed, table.rows._asdict(), say) as epoch_log,
         ):
-            search = replace(search, watcher=Everyone([*watch.watchers, epoch_log]))
+            search = replace(search, watcher=WatcherGroup([*watch.watchers, epoch_log]))
             lists = {
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),

@@ -24,10 +24,10 @@ from meristem.folders.checkpoints import digest_of
 from meristem.folders.run_folder import RunFolder
 from meristem.show.measure import error_measure
 from meristem.show.progress import Progress
+from meristem.train.callbacks import Watcher, WatcherGroup, watcher_of
 from meristem.train.objectives import Objective
 from meristem.train.saving import SECONDS as DEFAULT_SECONDS
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Everyone, Watcher, watcher_of
+from meristem.train.train_state import EpochInfo
 
 SECONDS = DEFAULT_SECONDS  # between checkpoints
 NOT_SETTINGS = ["callbacks", "verbose", "checkpoint_dir", "resume", "random_state", "device"]  # do not change the result
@@ -94,7 +94,7 @@ def first_interrupt() -> Iterator[Interrupt]:
 @contextmanager
 def watchers(
     name: str, epochs: int, objective: Objective, *, callbacks: Any, verbose: Any, epochs_before: int = 0
-) -> Iterator[tuple[Everyone, Callable[[str], None]]]:
+) -> Iterator[tuple[WatcherGroup, Callable[[str], None]]]:
     """Yield the watcher of a fit and a function that prints a line, which does nothing unless `verbose`.
 
     `epochs_before` are those of earlier fits.
@@ -102,13 +102,13 @@ def watchers(
     with ExitStack() as stack:
         members: list[Watcher] = [stack.enter_context(first_interrupt()), watcher_of("callbacks", callbacks)]
         if not verbose:
-            yield Everyone(members), lambda line: None
+            yield WatcherGroup(members), lambda line: None
             return
         measure = error_measure(objective.error_name, is_share=objective.error_is_share)
         progress = stack.enter_context(Progress())
         progress.plan({(name, "fit"): epochs})
         display = stack.enter_context(progress.group(name, "fit", epochs, measure, before=epochs_before))
-        yield Everyone([display, *members]), progress.say
+        yield WatcherGroup([display, *members]), progress.say
 
 
 @contextmanager

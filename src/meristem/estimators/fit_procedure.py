@@ -21,16 +21,15 @@ from meristem.estimators.fit_warnings import GrowthWarning
 from meristem.estimators.padding import Rows
 from meristem.inputs import Inputs
 from meristem.paths.folds import Fold, in_fold
-from meristem.paths.training import least_loss
+from meristem.paths.halving import least_loss
 from meristem.targets import Targets
-from meristem.train.knobs import Knobs
+from meristem.train.callbacks import WatcherGroup
+from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.loop import DivergedError, fit
-from meristem.train.recipe import Recipe
-from meristem.train.replay import on_all_rows
+from meristem.train.population import replay_on_all_rows
 from meristem.train.run import Run, of_state
-from meristem.train.samples import Prepared
-from meristem.train.state import TrainState
-from meristem.train.watching import Everyone
+from meristem.train.train_state import TrainState
+from meristem.train.training_data import Prepared
 
 STEPS_SHARE = 1 / 3  # of the usual steps and patience, where held-out rows determine when to stop
 UNPREDICTABLE = 0.02  # 21 tables with shuffled classes all have less predictability, 27 with their own more than twice that
@@ -79,7 +78,7 @@ class FitProcedure:
     predictability: float | None  # None: not computed
     seed: int
     epochs: int
-    watch: Everyone
+    watch: WatcherGroup
 
     def run(self, state: TrainState, *, is_first: bool) -> tuple[Run, Run]:
         """Return the run of the final network, and the one that determined how long to train, which may be the same.
@@ -97,7 +96,7 @@ class FitProcedure:
             return run, run
         start = self.estimator._new_state(self.targets, self.inputs, self.seed)
         n, watch = len(self.rows.y), self.watch.part("replay")
-        replayed = on_all_rows([run], start, self.prepared, n, run.knobs.budget, watch)
+        replayed = replay_on_all_rows([run], start, self.prepared, n, run.knobs.budget, watch)
         return run if replayed.diverged else replayed, run
 
     def _train(self, state: TrainState, knobs: Knobs, part: str) -> Run:

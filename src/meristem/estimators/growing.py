@@ -35,13 +35,13 @@ from meristem.nn.ends import trim_ends
 from meristem.paths.result import Path
 from meristem.sparse import is_large, is_sparse, occurring, rows_at_once
 from meristem.targets import Targets
+from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.loop import DivergedError
 from meristem.train.objectives import Quantile
 from meristem.train.run import Run
-from meristem.train.samples import prepare
-from meristem.train.state import TrainState
 from meristem.train.temperature import tempered
-from meristem.train.watching import Everyone, Watcher
+from meristem.train.train_state import TrainState
+from meristem.train.training_data import prepare
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 LEAST_HELD_OUT = 5  # rows
@@ -242,7 +242,7 @@ class Growing(TrainingSettings):
                     predictability=facts.get("predictability_"),
                     seed=seed,
                     epochs=epochs,
-                    watch=Everyone([*watch.watchers, epoch_log]),
+                    watch=WatcherGroup([*watch.watchers, epoch_log]),
                 )
                 run, timed_run = procedure.run(state, is_first=is_first)
             if chooses_dropout:

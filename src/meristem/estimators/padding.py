@@ -21,11 +21,10 @@ from meristem import sparse
 from meristem.inputs import Inputs
 from meristem.nn import Network
 from meristem.nn.ends import mask_ends
-from meristem.train import schedule
+from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import Binary, Multilabel, Objective
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data
-from meristem.train.state import TrainState, fitting, start
+from meristem.train.train_state import Plateau, TrainState, fit_to_recipe, start
+from meristem.train.training_data import Data
 
 ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest sizes
 
@@ -119,10 +118,10 @@ def _begin(
 
 def state_to_continue(state: TrainState) -> TrainState:
     """Return the state that an estimator stores: without the weight average, which belongs to the end of a training."""
-    return fitting(state, Recipe())
+    return fit_to_recipe(state, Recipe())
 
 
 def continued(state: TrainState) -> TrainState:
     """Return the state with the same network and moments, and with the schedule and the best loss reset."""
     inf, zero, no = jax.device_put((np.full_like(state.best[0], np.inf), np.int32(0), np.False_))
-    return eqx.tree_at(lambda s: (s.plateau, s.best, s.diverged), state, (schedule.Plateau(inf, zero, zero), (inf, inf), no))
+    return eqx.tree_at(lambda s: (s.plateau, s.best, s.diverged), state, (Plateau(inf, zero, zero), (inf, inf), no))

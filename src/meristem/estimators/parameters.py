@@ -34,8 +34,8 @@ from meristem.estimators.fit_context import find_device
 from meristem.forks import check_fork
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.targets import losses
+from meristem.train.callbacks import watcher_of
 from meristem.train.objectives import OBJECTIVES
-from meristem.train.watching import watcher_of
 
 
 class Parameter(NamedTuple):

@@ -27,22 +27,20 @@ from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends
-from meristem.paths.constants import constant_losses
-from meristem.paths.folds import check_weights, fold_weights
-from meristem.paths.members import Members, grid
-from meristem.paths.path import knobs_of, result_of
-from meristem.paths.penalties import highest, penalties_below
+from meristem.paths.folds import check_weights, constant_losses, fold_weights
+from meristem.paths.halving import Stays, trained
+from meristem.paths.members import Members, grid, highest_penalty, penalties_below
+from meristem.paths.penalty_path import knobs_of, result_of
 from meristem.paths.result import Path
-from meristem.paths.training import Stays, trained
 from meristem.targets import Targets
+from meristem.train.callbacks import RenumberedWatcher, WatcherGroup
+from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import Objective
-from meristem.train.recipe import Recipe
-from meristem.train.replay import on_all_rows
+from meristem.train.population import replay_on_all_rows
 from meristem.train.run import Run, of_state
-from meristem.train.samples import Prepared, prepare
-from meristem.train.state import TrainState
 from meristem.train.temperature import tempered
-from meristem.train.watching import Everyone, Named
+from meristem.train.train_state import TrainState
+from meristem.train.training_data import Prepared, prepare
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Folds = list[tuple[np.ndarray, np.ndarray]]
@@ -108,7 +106,7 @@ class Search:
     budget: float | None = None
     together: bool | None = None
     scoring: Any = None  # as scikit-learn takes it; None: the held-out loss
-    watcher: Everyone = field(default_factory=lambda: Everyone([]))
+    watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
 
     def penalties(self, values: Any) -> list[float]:
         """Return the values, or for "auto" a grid that depends on the data; with a budget each run adapts its penalty."""
@@ -118,7 +116,7 @@ class Search:
             return [0.0]
         weight, (y, objective) = self.table.rows.weight, self._shared_targets
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
-        return penalties_below(highest(y, weight, objective, n_in, n_out, str(self.estimator.price))).tolist()
+        return penalties_below(highest_penalty(y, weight, objective, n_in, n_out, str(self.estimator.price))).tolist()
 
     def l2s(self, values: Any) -> Any:
         return [alpha / len(self.table.rows.y) for alpha in ALPHAS] if isinstance(values, str) else values
@@ -159,7 +157,7 @@ class Search:
         self, runs: list[Run], members: Members, stays: Stays | None, first: int = 0, *, all_begin: bool = True
     ) -> list[Run]:
         """Return the complete runs; `first`: the number of the first one for watchers."""
-        watcher = Everyone([Named(self.watcher.part("search"), {m: first + m for m in range(len(runs))})])
+        watcher = WatcherGroup([RenumberedWatcher(self.watcher.part("search"), {m: first + m for m in range(len(runs))})])
         watcher.begin(members.named)
         return trained(
             runs,
@@ -215,7 +213,7 @@ class Search:
     def on_all_rows(self, runs: list[Run]) -> Run:
         """Return a run on all rows with the schedule of these runs."""
         state, watcher = self._new_state(self.table.seed), self.watcher.part("replay")
-        return on_all_rows(runs, state, self.prepared, len(self.table.rows.y), self.budget, watcher)
+        return replay_on_all_rows(runs, state, self.prepared, len(self.table.rows.y), self.budget, watcher)
 
     def path(self, members: Members, runs: list[Run], seconds: float) -> Path:
         """Return the results."""

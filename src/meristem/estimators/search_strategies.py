@@ -22,10 +22,10 @@ from meristem.estimators.fit_procedure import STEPS_SHARE
 from meristem.estimators.growing import Growing
 from meristem.estimators.parameters import check_parameter, check_parameters
 from meristem.estimators.search import EncodedTable, Search
-from meristem.paths.constants import has_learned
+from meristem.paths.folds import has_learned
+from meristem.paths.halving import Stays, better_half, better_than, promising
 from meristem.paths.members import Members
 from meristem.paths.result import Path
-from meristem.paths.training import Stays, better_half, better_than, promising
 from meristem.train.run import Run
 
 LISTS = {

@@ -11,9 +11,8 @@ from meristem.estimators.predictability import predictability
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import n_numbers
 from meristem.targets import Targets
-from meristem.train.knobs import Knobs
-from meristem.train.recipe import Recipe
-from meristem.train.state import TrainState
+from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.train_state import TrainState
 
 FOLLOW_FROM = 10**9  # multiply-adds per epoch on a CPU, from which compiling a program for the open units is worth its time
 B2 = 0.95  # of Adam: steps on tables are few and noisy, so an average over 20 of them is better than one over 1000

@@ -25,8 +25,8 @@ from meristem.experiments.study import Plan, Study
 from meristem.experiments.study_training import MODELS, Task
 from meristem.experiments.summary import Record
 from meristem.pictures.studies.study_figures import CATALOG
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data
+from meristem.train.hyperparameters import Recipe
+from meristem.train.training_data import Data
 
 WIDTH, DEPTH = 100, 10
 BATCH = 32

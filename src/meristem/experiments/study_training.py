@@ -23,13 +23,13 @@ from meristem.nn import Network
 from meristem.nn.network import BODIES
 from meristem.show.measure import LOSS, MACRO_F1, Measure, error_measure
 from meristem.show.progress import Progress
-from meristem.train.batches import steps_of
+from meristem.train.callbacks import Watcher, WatcherGroup
+from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import fit, seed_keys
-from meristem.train.measure import Measures, evaluate
-from meristem.train.recipe import Recipe
+from meristem.train.metrics import Measures, evaluate
+from meristem.train.minibatches import steps_per_epoch
 from meristem.train.run import Run
-from meristem.train.samples import Data, prepare
-from meristem.train.watching import Everyone, Watcher
+from meristem.train.training_data import Data, prepare
 
 PATH_FIELDS = [
     *("model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"),
@@ -166,7 +166,7 @@ def train(
     )
 
     def train_population(watchers: list[Watcher]) -> Run:
-        Everyone(watchers).begin(trials.member_settings(members))
+        WatcherGroup(watchers).begin(trials.member_settings(members))
         with progress.group(model, task.name, len(members) * task.expected_epochs, task.measure) as display:
             return fit(
                 networks,
@@ -183,7 +183,7 @@ def train(
 
     population, seconds = trainer(model, task.name, train_population)
     runs = population.each()
-    steps = sum(int(run.epochs) for run in runs) * steps_of(task.data.x.shape[0], task.recipe.batch_size)
+    steps = sum(int(run.epochs) for run in runs) * steps_per_epoch(task.data.x.shape[0], task.recipe.batch_size)
     common = {"model": model, "task": task.name, **task.record_fields}
     timing = {"seconds": round(seconds / len(members), 2), "steps_per_second": round(steps / max(seconds, 0.01))}
     trained = []

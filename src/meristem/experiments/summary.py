@@ -18,7 +18,7 @@ import numpy as np
 import meristem
 from meristem.compact import n_parameters
 from meristem.files.atomic_write import not_written
-from meristem.train.measure import Measures
+from meristem.train.metrics import Measures
 from meristem.train.optimizer import trainable
 from meristem.train.run import Run
 

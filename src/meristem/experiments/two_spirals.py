@@ -30,8 +30,8 @@ from meristem.experiments.study_training import Arrays, Task
 from meristem.experiments.summary import Record
 from meristem.nn import Network
 from meristem.pictures.studies.study_figures import CATALOG
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data
+from meristem.train.hyperparameters import Recipe
+from meristem.train.training_data import Data
 
 WIDTH, DEPTH = 10, 10
 PENALTY = 0.001

@@ -25,9 +25,9 @@ from jaxtyping import PyTree
 from meristem.gate import is_confined
 from meristem.nn.body import is_body
 from meristem.nn.network import Network
+from meristem.train.hyperparameters import Recipe
 from meristem.train.optimizer import AdamState
-from meristem.train.recipe import Recipe
-from meristem.train.state import TrainState
+from meristem.train.train_state import TrainState
 
 T = TypeVar("T")
 Arrays = dict[str, np.ndarray]

@@ -28,13 +28,10 @@ from meristem.files import network_file
 from meristem.files.named_arrays import Arrays, by_path, check, check_state, fill, on_device, with_prefix, without_prefix
 from meristem.files.network_file import Kinds
 from meristem.nn.network import Network
-from meristem.train import knobs as train_knobs
-from meristem.train.history import History
-from meristem.train.knobs import Knobs
+from meristem.train.hyperparameters import Knobs, Recipe, check_knobs
 from meristem.train.objectives import OBJECTIVES, Objective
-from meristem.train.recipe import Recipe
-from meristem.train.run import Run
-from meristem.train.state import FIELDS, TrainState, start
+from meristem.train.run import History, Run
+from meristem.train.train_state import FIELDS, TrainState, start
 
 ENTRIES = ["state", "best", "recipe", "least_capacity", "max_capacity", "capacities"]
 COUNTS = ["best_epoch", "begun_at"]
@@ -249,7 +246,7 @@ def _knobs(arrays: Arrays, members: tuple[int, ...]) -> Knobs:
     rows = arrays.get("measured")
     if rows is not None and (rows.dtype.kind != "i" or rows.shape[:-1] != (*members, 2) or not rows.size or (rows < 0).any()):
         raise ValueError(f"array 'knobs.measured' must hold rows, of shape {(*members, 2)} and how many.")
-    return train_knobs.checked(Knobs(**arrays), members)
+    return check_knobs(Knobs(**arrays), members)
 
 
 def _history(arrays: Arrays, members: tuple[int, ...], recipe: Recipe) -> History:

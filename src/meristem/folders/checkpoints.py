@@ -26,10 +26,9 @@ from meristem.files.atomic_write import clean_leftovers, naming_path
 from meristem.files.named_arrays import by_path
 from meristem.files.network_file import structure_of
 from meristem.files.run_file import pack_recipe
-from meristem.train.checkpoint_store import Record, checkpoint_store
 from meristem.train.run import Run
-from meristem.train.samples import Lazy, Prepared
-from meristem.train.saving import SECONDS, Saver
+from meristem.train.saving import SECONDS, Record, Saver, checkpoint_store
+from meristem.train.training_data import Lazy, Prepared
 
 N_SAVED = 3
 FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.safetensors")

@@ -22,9 +22,9 @@ import numpy as np
 from meristem.files.atomic_write import write_whole
 from meristem.folders.plain_files import open_plain, plain_opener
 from meristem.folders.run_record import parse
+from meristem.train.callbacks import Settings, Watcher
 from meristem.train.run import Run
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Settings, Watcher
+from meristem.train.train_state import EpochInfo
 
 LONGEST = 1 << 30  # bytes of the file
 LONGEST_LINE = 1 << 20

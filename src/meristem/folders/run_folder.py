@@ -31,8 +31,8 @@ from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
 from meristem.folders.ownership import OWN, RUN, SUMMARY, make_folder, sha256
 from meristem.folders.plain_files import check_folder, check_length, check_plain, take_lock
 from meristem.folders.run_record import MOST_NETWORKS, check_record, difference, read_record, storable
+from meristem.train.callbacks import Settings
 from meristem.train.run import Run
-from meristem.train.watching import Settings
 
 NETWORKS = "networks"
 LONGEST_WORDS = 2000  # characters of what is said of the groups of a run

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Watcher
+from meristem.train.callbacks import Watcher
+from meristem.train.train_state import EpochInfo
 
 
 class TensorBoard(Watcher):

@@ -1,27 +1,28 @@
-"""Folds as weights of rows: what a member learns from weighs 1, what it is judged by weighs 1 in the other list.
+"""Folds as weights of rows, and the held-out loss of the best constant in each.
 
-shuffled_folds(rows, n, seed) → [(training rows, held-out rows), …]
-check_weights(folds, weight) : ValueError where nothing of a fold counts
-fold_weights(folds, rows) → [folds, rows] of training, [folds, rows] held out
-in_fold(knobs, fold, rows) → the knobs of a member
-measured_rows(learn, held) → [folds, 2, m]: the rows that an epoch is measured by, as many to learn from as are held out
+A member of a fold has weight 1 for its training rows and `dev_weight` 1 for its held-out rows, so that all folds share the data
+on the device. At a penalty where nothing opens a tunnel is a linear model; where that is no better than a constant prediction,
+comparing settings compares noise (`has_learned`).
 """
 
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from meristem.train.knobs import Knobs
+from meristem.train.hyperparameters import Knobs
+from meristem.train.objectives import Objective
 
-Fold = tuple[np.ndarray, np.ndarray]
-EACH = 16  # rows, by which the number of those that are measured grows
+Fold = tuple[np.ndarray, np.ndarray]  # training rows, held-out rows
+MULTIPLE = 16  # the number of measured rows is rounded up to a multiple of this
+LEAST_GAIN = 0.01  # relative to the loss of the constant
 
 
 def shuffled_folds(rows: int, n: int, seed: int) -> list[Fold]:
-    """As many rows in each, but for one.
+    """Return n folds of random rows whose sizes differ by at most one.
 
-    >>> [held.size for _, held in shuffled_folds(7, 3, 0)]
+    >>> [held_out.size for _, held_out in shuffled_folds(7, 3, 0)]
     [3, 2, 2]
     """
     if not 2 <= n <= rows:
@@ -31,10 +32,10 @@ def shuffled_folds(rows: int, n: int, seed: int) -> list[Fold]:
 
 
 def fold_weights(folds: Sequence[Fold], rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """1 where a row counts, of `rows` that may be more than the folds speak of.
+    """Return weights of training and of held-out rows, [folds, rows] each; `rows` may include padding.
 
-    >>> learn, held = fold_weights([(np.array([0, 1]), np.array([2]))], 4)
-    >>> learn.tolist(), held.tolist()
+    >>> train, held_out = fold_weights([(np.array([0, 1]), np.array([2]))], 4)
+    >>> train.tolist(), held_out.tolist()
     ([[1.0, 1.0, 0.0, 0.0]], [[0.0, 0.0, 1.0, 0.0]])
     """
     weights = np.zeros((2, len(folds), rows), np.float32)
@@ -46,40 +47,71 @@ def fold_weights(folds: Sequence[Fold], rows: int) -> tuple[np.ndarray, np.ndarr
     return weights[0], weights[1]
 
 
-def check_weights(folds: Sequence[Fold], weight: np.ndarray | None, name: str = "sample_weight") -> None:
-    """Raise ValueError where all training rows, or all held-out rows, of a fold have a weight of 0.
+def in_fold(knobs: Knobs, fold: Fold, rows: int) -> Knobs:
+    """Return the knobs of a member that learns from the training rows of a fold and is measured on its held-out rows."""
+    train, held_out = fold_weights([fold], rows)
+    return knobs._replace(weight=jax.device_put(train[0]), dev_weight=jax.device_put(held_out[0]))
 
-    >>> check_weights([(np.array([0, 1]), np.array([2]))], np.array([1.0, 1.0, 0.0]))
-    Traceback (most recent call last):
-    ValueError: sample_weight is 0 for all held-out rows of fold 0; give some of them more, or choose another cv.
-    """
+
+def check_weights(folds: Sequence[Fold], weight: np.ndarray | None, name: str = "sample_weight") -> None:
+    """Raise ValueError where all training rows, or all held-out rows, of a fold have a weight of 0."""
     for fold, parts in enumerate(folds if weight is not None else ()):
         for words, rows in zip(("training", "held-out"), parts, strict=True):
             if weight is not None and not (weight[rows] > 0).any():
-                raise ValueError(
-                    f"{name} is 0 for all {words} rows of fold {fold}; give some of them more, or choose another cv."
-                )
+                raise ValueError(f"{name} is 0 for all {words} rows of fold {fold}; raise some, or choose another cv.")
 
 
-def measured_rows(learn: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """For each fold some rows that it learns from and all that are held out; lists that are short of those go on with others.
+def measured_rows(train: np.ndarray, held_out: np.ndarray) -> np.ndarray:
+    """Return for each fold some training rows and all held-out rows, [folds, 2, m]; shorter lists are filled with others.
 
-    m depends on the share that is held out and on the rows that there is room for: data of a like size share a program.
+    m depends on the held-out share and on the number of rows, padding included: data of similar size share a program.
 
-    >>> learn, held = fold_weights([(np.array([0, 1, 3]), np.array([2])), (np.array([2, 3]), np.array([0, 1]))], 4)
-    >>> measured_rows(learn, held)[:, 1, :2].tolist()
+    >>> train, held_out = fold_weights([(np.array([0, 1, 3]), np.array([2])), (np.array([2, 3]), np.array([0, 1]))], 4)
+    >>> measured_rows(train, held_out)[:, 1, :2].tolist()
     [[2, 0], [0, 1]]
     """
-    rows, there = learn.shape[1], ((learn > 0) | (held > 0)).any(0).sum()
-    share = (held > 0).sum(1).max() / there
-    m = min(rows, -(-int(np.ceil(rows * share)) // EACH) * EACH)
+    rows, n_real = train.shape[1], ((train > 0) | (held_out > 0)).any(0).sum()
+    share = (held_out > 0).sum(1).max() / n_real
+    m = min(rows, -(-int(np.ceil(rows * share)) // MULTIPLE) * MULTIPLE)
     shuffled = np.random.default_rng(0).permutation(rows)
-    of_learn = [shuffled[np.argsort(learn[fold][shuffled] == 0, kind="stable")][:m] for fold in range(len(learn))]
-    of_held = [np.argsort(held[fold] == 0, kind="stable")[:m] for fold in range(len(held))]
-    return np.stack([np.stack(of_learn), np.stack(of_held)], 1).astype(np.int32)
+    of_train = [shuffled[np.argsort(weight[shuffled] == 0, kind="stable")][:m] for weight in train]
+    of_held_out = [np.argsort(weight == 0, kind="stable")[:m] for weight in held_out]
+    return np.stack([np.stack(of_train), np.stack(of_held_out)], 1).astype(np.int32)
 
 
-def in_fold(knobs: Knobs, fold: Fold, rows: int) -> Knobs:
-    """The knobs of a member that learns from some of the rows and is judged by others."""
-    learn, held = fold_weights([fold], rows)
-    return knobs._replace(weight=jax.device_put(learn[0]), dev_weight=jax.device_put(held[0]))
+def constant_losses(y: np.ndarray, weight: np.ndarray, folds: Sequence[Fold], objective: Objective, n_out: int) -> np.ndarray:
+    """Return the mean held-out loss of the best constant prediction in each fold; y [n] or [n, n_out].
+
+    >>> from meristem.train.objectives import Multiclass
+    >>> folds = [(np.array([0, 1, 2, 3]), np.array([4, 5]))]
+    >>> constant_losses(np.array([0, 1, 0, 1, 0, 1]), np.ones(6), folds, Multiclass(), 2).round(3).tolist()
+    [0.693]
+    """
+
+    def held_out_loss(train: np.ndarray, held_out: np.ndarray) -> float:
+        outputs = jnp.asarray(_constant(y[train], weight[train], objective, n_out), jnp.float32)
+        losses = np.asarray(jax.vmap(lambda target: objective.loss(outputs, target))(jnp.asarray(y[held_out])))
+        return float(losses @ weight[held_out] / max(weight[held_out].sum(), 1e-30))
+
+    return np.array([held_out_loss(*fold) for fold in folds])
+
+
+def _constant(y: np.ndarray, weight: np.ndarray, objective: Objective, n_out: int) -> np.ndarray:
+    """Return the outputs of the best constant prediction; as logits, of the share of each class or label."""
+    if not objective.outputs_are_logits:
+        return np.broadcast_to(objective.best_constant(y, weight), (n_out,))
+    share = weight / weight.sum()
+    if objective.targets_are_classes:
+        return np.log(np.bincount(y.astype(int), share, minlength=n_out) + 1 / (len(y) + 1))
+    positive = np.clip(share @ y.reshape(len(y), -1), 0.5 / (len(y) + 1), 1 - 0.5 / (len(y) + 1))
+    return np.log(positive / (1 - positive))
+
+
+def has_learned(losses: np.ndarray, constant: np.ndarray) -> bool:
+    """Return whether networks are better than the constant of the same folds by more than 1 %, in the mean.
+
+    >>> constant = np.array([0.69, 0.70, 0.69])
+    >>> has_learned(constant - [0.1, 0.2, 0.1], constant), has_learned(constant - [0.001, 0.0, 0.002], constant)
+    (True, False)
+    """
+    return bool(np.mean(constant - losses) > LEAST_GAIN * abs(np.mean(constant)))

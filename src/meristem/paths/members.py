@@ -1,10 +1,11 @@
 """The members of a path: every setting, in every fold, from every seed; a row each.
 
-    grid(penalties=[1e-3, 1e-2], folds=5) → Members of 10 rows
+A *setting* is a choice of penalty, l2, dropout and learning rate. Members of one fold and seed begin with the same weights, so
+that settings can be compared fold by fold. Penalties may come from the data, downward from the price at which nothing opens:
 
-A *setting* is what a person would choose: penalty, l2, dropout, learning rate. Members of one fold and seed begin with the same
-weights, so that two settings differ in nothing else: their losses are compared fold by fold.
-Imports nothing of meristem but its checks.
+    highest_penalty = (mean loss of outputs that are 0) / (cost of the cheapest unit)
+
+A gate stays open only if it lowers the mean loss by more than its price, and none can lower it by more than all of it.
 """
 
 from collections.abc import Sequence
@@ -12,12 +13,19 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Num
 
 from meristem.check import check_number
+from meristem.complexity import SOFT, UNIT
+from meristem.train.objectives import Objective
 
-KNOBS = ("penalty", "l2", "dropout", "learning_rate")  # what makes a setting
+KNOBS = ("penalty", "l2", "dropout", "learning_rate")  # of a setting
 COLUMNS = (*KNOBS, "fold", "seed")
+N_PENALTIES = 5
+FROM, TO = 1e-5, 1e-1  # relative to the highest penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,53 +44,67 @@ class Members:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """By name."""
         return {name: getattr(self, name) for name in COLUMNS}
 
     @property
     def named(self) -> dict[int, dict[str, float]]:
-        """What each member is, by its number, as watchers take it; a fold only where there are some."""
+        """The columns of each member by its number, for watchers; without a fold of −1."""
         rows = zip(*(column.tolist() for column in self.columns.values()), strict=True)
         each = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
         return {m: {name: value for name, value in own.items() if name != "fold" or value >= 0} for m, own in enumerate(each)}
 
     def at(self, rows: np.ndarray) -> "Members":
-        """Some of them, in this order."""
+        """Return these members, in this order."""
         return Members(**{name: column[rows] for name, column in self.columns.items()})
 
     def joined(self, more: "Members") -> "Members":
-        """These, and then more."""
+        """Return these members, followed by more."""
         return Members(**{name: np.concatenate([column, more.columns[name]]) for name, column in self.columns.items()})
 
     @property
     def settings(self) -> np.ndarray:
-        """For each member the number of its setting, in the order in which they come."""
+        """The number of each member's setting, in order of appearance."""
         rows = list(zip(*(getattr(self, name).tolist() for name in KNOBS), strict=True))
         numbers = {row: number for number, row in enumerate(dict.fromkeys(rows))}
         return np.array([numbers[row] for row in rows], int)
 
 
-def grid(
-    *,
-    penalties: Any,
-    l2s: Any,
-    dropouts: Any,
-    rates: Any,
-    folds: int = 0,
-    seeds: Sequence[int] = (0,),
-) -> Members:
-    """All combinations of these numbers; penalties from the smallest to the largest.
+def grid(*, penalties: Any, l2s: Any, dropouts: Any, rates: Any, folds: int = 0, seeds: Sequence[int] = (0,)) -> Members:
+    """Return all combinations of these numbers, penalties in ascending order.
 
     >>> members = grid(penalties=[0.1, 0.01], l2s=[0.0], dropouts=[0.0], rates=[1e-3], folds=3)
     >>> len(members), members.penalty.tolist(), members.settings.tolist()
     (6, [0.01, 0.01, 0.01, 0.1, 0.1, 0.1], [0, 0, 0, 1, 1, 1])
     """
-    each = range(folds) if folds else (-1,)
     lists = [sorted(set(map(float, penalties))), *([float(v) for v in dict.fromkeys(some)] for some in (l2s, dropouts, rates))]
     for name, values in zip(("penalties", "l2s", "dropouts", "learning_rates"), lists, strict=True):
         if not values:
             raise ValueError(f"{name} is empty; give at least one number.")
         for value in values:
             check_number(name, value, "of at least 0", lambda v: 0 <= v < np.inf)
-    columns = zip(*product(*lists, each, seeds), strict=True)
+    columns = zip(*product(*lists, range(folds) if folds else (-1,), seeds), strict=True)
     return Members(**{name: np.array(column) for name, column in zip(COLUMNS, columns, strict=True)})
+
+
+def highest_penalty(
+    y: Num[Array | np.ndarray, "n ..."],
+    weight: Float[Array | np.ndarray, " n"],
+    objective: Objective,
+    n_in: int,
+    n_out: int,
+    price: str,
+) -> float:
+    """Return the penalty above which nothing opens, for `n_in` features and `n_out` outputs."""
+    outputs = jnp.zeros(n_out)
+    losses = jax.vmap(lambda target: objective.loss(outputs, target))(jnp.asarray(y))
+    cheapest = (n_in + n_out) / UNIT if price in SOFT else 1.0
+    return float((losses * weight).sum() / np.sum(weight)) / cheapest
+
+
+def penalties_below(highest: float, n: int = N_PENALTIES) -> np.ndarray:
+    """Return n penalties, evenly spaced by their logarithm.
+
+    >>> penalties_below(1.0, 3).tolist()
+    [1e-05, 0.001, 0.1]
+    """
+    return np.geomspace(FROM * highest, TO * highest, n)

@@ -1,7 +1,4 @@
-"""A path as a picture: the held-out loss against the penalty above, what the layers are used for below.
-
-plot_path(path) → Axes of the loss; sizes stand on its upper axis, the layers' soft sizes are bands below
-"""
+"""A path as a picture: the held-out loss against the penalty, and below it the soft sizes of the layers."""
 
 from typing import Any
 
@@ -15,47 +12,46 @@ LEFT = "left early (not comparable)"
 
 
 def plot_path(path: Path, *, ax: Any = None) -> Axes:
-    """Draw a path and return the Axes of the loss.
+    """Draw a path and return the Axes of the loss; `ax` takes two Axes, one above the other.
 
-    At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point; marked
-    are the least loss of the settings that were trained to their end, and the largest penalty within one standard error of it.
-    Settings that left the search early are rings: their networks had not settled yet, so their loss is not comparable with the
-    others', and may be lower. `ax` takes two Axes, one above the other.
+    At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point. Marked
+    are the least loss of the settings trained to their end, and the largest penalty within one standard error of it. Settings
+    that left the search early are rings: their networks had not settled, so their loss is not comparable with the others'.
 
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
     >>> zeros = dict.fromkeys(("l2", "dropout", "learning_rate", "seed"), np.zeros(4))
     >>> loss, size = np.array([0.5, 0.6, 0.7, 0.6]), np.array([90, 80, 20, 10])
     >>> knobs = {"penalty": np.array([1e-3, 1e-3, 1e-2, 1e-2]), "fold": np.array([0, 1, 0, 1]), **zeros}
-    >>> found = Path(knobs | {"loss": loss, "error": loss, "n_parameters": size}, (), np.ones((4, 2)))
-    >>> plot_path(found, ax=Figure().subplots(2, 1)).get_ylabel()
+    >>> path = Path(knobs | {"loss": loss, "error": loss, "n_parameters": size}, (), np.ones((4, 2)))
+    >>> plot_path(path, ax=Figure().subplots(2, 1)).get_ylabel()
     'held-out loss'
     """
     points = _best_of_each(path.finished)
-    left = [point for point in _best_of_each(path.points) if point.penalty not in {one.penalty for one in points}]
+    left = [point for point in _best_of_each(path.points) if point.penalty not in {p.penalty for p in points}]
     best, small = path.best(), path.within_one_se()
     penalties = np.array([point.penalty for point in points])
     with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
         _losses(above, points, penalties, best, small, left, drawn="score" if "score" in path.table else "loss")
         _bands(below, path, points, penalties)
         if (penalties > 0).all():
-            for one in (above, below):
-                one.set_xscale("log")
+            above.set_xscale("log")
+            below.set_xscale("log")
         _sizes(above, points, penalties)
         below.set_xlabel("penalty")
     return above
 
 
 def _best_of_each(points: list[Point]) -> list[Point]:
-    """At each penalty the point of the best score; one at 0 has no place on a logarithmic axis, where there are others."""
-    found = {one.penalty: one for one in sorted(points, key=lambda point: point.score)}
-    return [found[penalty] for penalty in sorted(found) if penalty > 0 or len(found) == 1]
+    """Return the point of the best score at each penalty; without penalty 0, unless it is the only one (the axis is a log)."""
+    best = {point.penalty: point for point in sorted(points, key=lambda point: point.score)}
+    return [best[penalty] for penalty in sorted(best) if penalty > 0 or len(best) == 1]
 
 
 def _losses(
     ax: Axes, points: list[Point], penalties: np.ndarray, best: Point, small: Point, left: list[Point], drawn: str
 ) -> None:
-    """`drawn`: the loss, or the score that points are chosen by in its place."""
+    """Draw the loss, or the score that replaces it."""
     losses, errors = (np.array([getattr(point, name) for point in points]) for name in (drawn, "standard_error"))
     ax.fill_between(penalties, losses - errors, losses + errors, color="#D6E6F2", linewidth=0)
     ax.plot(penalties, losses, color="#2171B5", marker="o", markersize=4, linewidth=1.6)
@@ -87,7 +83,7 @@ def _bands(ax: Axes, path: Path, points: list[Point], penalties: np.ndarray) -> 
 
 
 def _sizes(ax: Axes, points: list[Point], penalties: np.ndarray) -> None:
-    """Above: the parameters of what is shipped, at each penalty."""
+    """Label the upper axis with the parameters at each penalty."""
     upper = ax.secondary_xaxis("top")
     step = -(-len(points) // 8)
     upper.set_xticks(penalties[::step], [f"{point.n_parameters:,.0f}" for point in points[::step]])

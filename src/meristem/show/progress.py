@@ -6,7 +6,7 @@
 
 On a terminal with `rich` installed the display is live; anywhere else, or without rich, a line every few seconds and one
 for each finished group of runs. Only this file imports rich. Calls may come from several threads.
-Studies, estimators and commands import it; it knows what an epoch says of itself (`train/state.py`) and nothing of training.
+Studies, estimators and commands import it; it knows the record of an epoch (`train/train_state.py`) and nothing of training.
 """
 
 import importlib.util
@@ -20,8 +20,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from meristem.show.measure import Measure
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Watcher
+from meristem.train.callbacks import Watcher
+from meristem.train.train_state import EpochInfo
 
 PLAIN_SECONDS = 5.0  # between plain lines
 MOST_SHARE = 0.98  # of a plan, that is done while it is not over

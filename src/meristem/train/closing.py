@@ -1,14 +1,15 @@
-"""Closing the gates of any model: those first that do least for what they cost.
+"""Close the gates of a model that do least for what they cost, for any Equinox model with gates in it.
 
-    order    mean_x |(g − closed) · ∂E(x)/∂g| / (what closing it would save), ascending
-    J_hard = mean_x E(x) + penalty · (what is open at all)
+    saliency   mean_x |(g − closed) · ∂E(x)/∂g| / (cost saved by closing the gate)
+    J_hard   = mean_x E(x) + penalty · (cost of everything that is not closed)
 
-    close_worthless(question, penalty) → model     the first k are closed, for the k of 0, 1, 2, 4, … at which J_hard is least
-    close_until(question, fits) → model            the fewest of the first with which `fits(model)` holds
+    settle(model, loss, x, y, penalty=1e-3)         closes the k least salient gates; k of 0, 1, 2, 4, … has the least J_hard
+    close_to_budget(model, loss, x, y, budget=500)  closes the least salient gates until the rest is within the budget
+    model_cost(model, price)                        the cost of a model, as far as it is open; differentiable
 
-A `Question` is a model, the loss of one sample, some samples with weights that sum to 1, and the price of a model. Pure; on the
-device. Gates are all `Confined` parameters, wherever in the model they are. settle.py asks it of networks that `fit` trains,
-own_models.py of anyone's. Imports gate.
+`loss(model, x, y)` is that of one sample. Call these every few epochs towards the end of a training loop of your own, under
+`eqx.filter_jit` if you like, and keep closed gates closed with `gate.hold`. Arrays whose axes no module declares count in full.
+Gates are all `Confined` parameters, anywhere in the model. train/settle.py does the same for networks that `fit` trains.
 """
 
 from collections.abc import Callable
@@ -20,59 +21,132 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
+from meristem.check import check_number, unknown
+from meristem.complexity import PRICES, UNIT
 from meristem.gate import fully_open, is_confined
+from meristem.nn import axis_counts
 
-TRIED, TRIED_ROWS = 64, 256  # of the gates that do least, how many are closed one by one to see what it does, and to which rows
+TRIED, TRIED_ROWS = 64, 256  # how many of the least salient gates close_until closes one by one, and the rows that measure it
 Model = Any
+Loss = Callable[[Model, Array, Array], Float[Array, ""]]  # of one sample
 
 
-class Question(NamedTuple):
-    """What is asked: which gates of a model are worth what they cost."""
+def settle(model: Model, loss: Loss, x: Array, y: Array, *, penalty: float, price: str = "parameters") -> Model:
+    """Return the model with the gates closed that are not worth their price.
+
+    `penalty` is relative to the mean loss: the price of a unit, or of fifty parameters or multiply-adds.
+
+    >>> from meristem.nn import Tunnel
+    >>> tunnel = Tunnel(width=3, depth=1, key=jax.random.key(0))
+    >>> tunnel = eqx.tree_at(lambda t: t.gate.value, tunnel, jnp.full((1, 3), 0.5))
+    >>> x = jax.random.normal(jax.random.key(1), (20, 3))
+    >>> closed = settle(tunnel, lambda model, x, y: ((model(x) - y) ** 2).sum(), x, x, penalty=1.0)
+    >>> closed.gate.value.tolist()
+    [[0.0, 0.0, 0.0]]
+    """
+    check_number("penalty", penalty, "of at least 0", lambda value: value >= 0)
+    return close_worthless(_priced_model(model, loss, x, y, price), jnp.asarray(penalty))
+
+
+def close_to_budget(model: Model, loss: Loss, x: Array, y: Array, *, budget: float, price: str = "parameters") -> Model:
+    """Return the model with so many gates closed that it costs no more than the budget; ValueError where none can.
+
+    Under `jit`, which cannot raise, a budget that cannot be met closes all gates.
+
+    >>> from meristem.nn import Tunnel
+    >>> tunnel = Tunnel(width=3, depth=1, key=jax.random.key(0))
+    >>> tunnel = eqx.tree_at(lambda t: t.gate.value, tunnel, jnp.full((1, 3), 0.5))
+    >>> x = jax.random.normal(jax.random.key(1), (20, 3))
+    >>> small = close_to_budget(tunnel, lambda model, x, y: ((model(x) - y) ** 2).sum(), x, x, budget=10)
+    >>> int((small.gate.value > 0).sum()), float(model_cost(fully_open(small)))
+    (2, 10.0)
+    """
+    priced = _priced_model(model, loss, x, y, price)
+    least = model_cost(fully_open(with_all_closed(model)), price)
+    if not isinstance(least, jax.core.Tracer) and float(least) > budget:
+        raise ValueError(f"budget={budget:g} is below the least possible, {float(least):,.0f} {price}; raise it.")
+    return close_until(priced, lambda candidate: model_cost(fully_open(candidate), price) <= budget)
+
+
+def model_cost(model: Model, price: str = "parameters") -> Float[Array, ""]:
+    """Return the cost of a model, as far as it is open: its units, or the numbers it stores or multiplies by.
+
+    >>> from meristem.nn import Tunnel
+    >>> tunnel = Tunnel(width=3, depth=2, key=jax.random.key(0))
+    >>> float(model_cost(tunnel)), float(model_cost(fully_open(eqx.tree_at(lambda t: t.gate.value, tunnel, jnp.ones((2, 3))))))
+    (0.0, 30.0)
+    """
+    if price not in PRICES:
+        raise unknown("price", price, PRICES)
+    if price == "units":
+        gates = [node for node in jax.tree.leaves(model, is_leaf=is_confined) if is_confined(node)]
+        return sum((jnp.abs(gate.value - gate.closed).sum() for gate in gates), start=jnp.zeros(()))
+    count = axis_counts.soft_parameters if price == "parameters" else axis_counts.soft_multiply_adds
+    total = jnp.zeros(())
+    for node in jax.tree.leaves(model, is_leaf=_has_axes):
+        if _has_axes(node):
+            total = total + count(node, node.axes())
+        elif eqx.is_inexact_array(node) and (price == "parameters" or node.ndim > 1):
+            total = total + float(node.size)
+    return total
+
+
+class PricedModel(NamedTuple):
+    """A model whose gates may be closed: its loss on some samples, and its price."""
 
     model: Model
-    loss: Callable[[Model, Array, Array], Float[Array, ""]]  # of one sample
+    loss: Loss
     x: Array  # [n, …]
     y: Array  # [n, …]
     weight: Float[Array, " n"]  # sums to 1
-    price: Callable[[Model], Float[Array, ""]]  # of how open a model is
+    price: Callable[[Model], Float[Array, ""]]  # as far as the model is open
 
     def hard_price(self, model: Model) -> Float[Array, ""]:
-        """What a model costs if every gate that is open at all pays in full."""
+        """Return the price if every gate that is not closed pays in full."""
         return self.price(fully_open(model))
 
 
-def close_worthless(question: Question, penalty: Float[Array, ""]) -> Model:
-    """Return the model with the gates closed that are not worth their price."""
-    gates = _Gates(question)
+def close_worthless(priced: PricedModel, penalty: Float[Array, ""]) -> Model:
+    """Return the model with the k least salient gates closed, for the k with the least J_hard."""
+    gates = _Gates(priced)
     if not gates.values.size:
-        return question.model
+        return priced.model
 
     def error_and_price(k: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         values = gates.closing(rank, k)
-        return gates.error(values), penalty * question.hard_price(gates.model(values))
+        return gates.error(values), penalty * priced.hard_price(gates.model(values))
 
     order, _ = gates.order()
-    rank = _inverse(order)
-    counts = jnp.minimum(_counts(gates.values.size), gates.is_open.sum())
-    least_price = penalty * question.hard_price(gates.model(gates.closed))
+    rank, n = _inverse(order), gates.values.size
+    counts = jnp.asarray([0, *(2**power for power in range(n.bit_length()) if 2**power < n), n])
+    counts = jnp.minimum(counts, gates.is_open.sum())
+    least_price = penalty * priced.hard_price(gates.model(gates.closed))
     return gates.model(gates.closing(rank, _least_cost(error_and_price, counts, least_price)))
 
 
-def close_until(question: Question, fits: Callable[[Model], Any]) -> Model:
-    """Return the model with the fewest gates closed with which it fits; all above that number must fit, too.
+def close_until(priced: PricedModel, fits: Callable[[Model], Any]) -> Model:
+    """Return the model with the fewest gates closed with which it fits; it must also fit with more gates closed.
 
-    Of the gates that would be first, some are closed one by one, and put in the order of what that really does to the loss:
-    where few are left, a gate that does little by its slope may be one that all rests on.
+    Some of the least salient gates are closed one by one and ordered by the measured loss: where few gates are left, one with a
+    small gradient may still be essential.
     """
-    gates = _Gates(question)
+    gates = _Gates(priced)
     if not gates.values.size:
-        return question.model
+        return priced.model
     order, saved = gates.order()
     first = order[:TRIED]
     without = jax.lax.map(lambda gate: gates.error(gates.values.at[gate].set(gates.closed[gate]), TRIED_ROWS), first)
     harm = jnp.where(gates.is_open[first], (without - gates.error(gates.values, TRIED_ROWS)) / saved[first], jnp.inf)
     rank = _inverse(order.at[: first.size].set(first[jnp.argsort(harm)]))
-    k = _least_that(lambda k: fits(gates.model(gates.closing(rank, k))), gates.values.size)
+
+    def bisect(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = bounds
+        middle = (low + high) // 2
+        good = fits(gates.model(gates.closing(rank, middle)))
+        return jnp.where(good, low, middle + 1), jnp.where(good, middle, high)
+
+    n = gates.values.size
+    k = jax.lax.fori_loop(0, n.bit_length() + 1, bisect, (jnp.asarray(0), jnp.asarray(n)))[1]
     return gates.model(gates.closing(rank, k))
 
 
@@ -86,37 +160,37 @@ def with_all_closed(model: Model) -> Model:
 
 
 class _Gates:
-    """The gates of a question's model as one vector."""
+    """The gates of a model as one vector."""
 
-    def __init__(self, question: Question):
-        self.question = question
-        self.values, self.model = gates_of(question.model)
-        self.closed = gates_of(with_all_closed(question.model))[0]
+    def __init__(self, priced: PricedModel):
+        self.priced = priced
+        self.values, self.model = _gates_of(priced.model)
+        self.closed = _gates_of(with_all_closed(priced.model))[0]
         self.is_open = self.values != self.closed
 
     def loss(self, values: Float[Array, " gates"], x: Array, y: Array) -> Float[Array, ""]:
-        return self.question.loss(self.model(values), x, y)
+        return self.priced.loss(self.model(values), x, y)
 
     def error(self, values: Float[Array, " gates"], rows: int | None = None) -> Float[Array, ""]:
-        """The loss of all samples, or of the first."""
-        x, y, weight = (part[:rows] for part in (self.question.x, self.question.y, self.question.weight))
+        """Return the loss of all samples, or of the first `rows`."""
+        x, y, weight = (part[:rows] for part in (self.priced.x, self.priced.y, self.priced.weight))
         return (weight * jax.vmap(self.loss, (None, 0, 0))(values, x, y)).sum()
 
     def order(self) -> tuple[Int[Array, " gates"], Float[Array, " gates"]]:
-        """The gates from the one that does least for its cost, closed ones last; and what closing each would save."""
-        question = self.question
-        slopes = jax.vmap(jax.grad(self.loss), (None, 0, 0))(self.values, question.x, question.y)
-        worth = (question.weight[:, None] * jnp.abs((self.values - self.closed)[None, :] * slopes)).sum(0)
-        whole = gates_of(fully_open(question.model))[0]
-        saved = jnp.maximum(jnp.abs(jax.grad(lambda values: question.price(self.model(values)))(whole)), 1e-6)
-        return jnp.argsort(jnp.where(self.is_open, worth / saved, jnp.inf)), saved
+        """Return the gates from the least salient on, closed ones last; and the cost that closing each would save."""
+        priced = self.priced
+        slopes = jax.vmap(jax.grad(self.loss), (None, 0, 0))(self.values, priced.x, priced.y)
+        saliency = (priced.weight[:, None] * jnp.abs((self.values - self.closed)[None, :] * slopes)).sum(0)
+        hard = _gates_of(fully_open(priced.model))[0]
+        saved = jnp.maximum(jnp.abs(jax.grad(lambda values: priced.price(self.model(values)))(hard)), 1e-6)
+        return jnp.argsort(jnp.where(self.is_open, saliency / saved, jnp.inf)), saved
 
     def closing(self, rank: Int[Array, " gates"], k: Int[Array, ""]) -> Float[Array, " gates"]:
         return jnp.where(rank < k, self.closed, self.values)
 
 
-def gates_of(model: Model) -> tuple[Float[Array, " gates"], Callable[[Float[Array, " gates"]], Model]]:
-    """Return all gates of a model as one vector, and the model that other values make."""
+def _gates_of(model: Model) -> tuple[Float[Array, " gates"], Callable[[Float[Array, " gates"]], Model]]:
+    """Return all gates of a model as one vector, and a function from such a vector to the model."""
     mask = jax.tree.map(lambda node: jax.tree.map(lambda _: is_confined(node), node), model, is_leaf=is_confined)
     gates, rest = eqx.partition(model, mask)
     values, unravel = ravel_pytree(gates)
@@ -124,42 +198,36 @@ def gates_of(model: Model) -> tuple[Float[Array, " gates"], Callable[[Float[Arra
 
 
 def _inverse(order: Int[Array, " gates"]) -> Int[Array, " gates"]:
-    """The rank of each gate."""
+    """Return the rank of each gate."""
     return jnp.zeros_like(order).at[order].set(jnp.arange(order.size))
 
 
 def _least_cost(
     error_and_price: Callable[[Any], tuple[Any, Any]], counts: Int[Array, " tried"], least_price: Float[Array, ""]
 ) -> Int[Array, ""]:
-    """The count at which error and price are least; none is tried after one whose error is too much at the least price."""
+    """Return the count with the least error + price; stop at an error that is too large even at the least price."""
 
-    def goes_on(found: tuple[Any, ...]) -> Any:
-        place, _, least, error = found
+    def may_improve(search: tuple[Any, ...]) -> Any:
+        place, _, least, error = search
         return (place < counts.size) & (error + least_price < least)
 
-    def try_next(found: tuple[Any, ...]) -> tuple[Any, ...]:
-        place, best, least, _ = found
+    def try_next(search: tuple[Any, ...]) -> tuple[Any, ...]:
+        place, best, least, _ = search
         error, price = error_and_price(counts[place])
         is_less = error + price < least
         return place + 1, jnp.where(is_less, counts[place], best), jnp.where(is_less, error + price, least), error
 
     error, price = error_and_price(counts[0])
-    return jax.lax.while_loop(goes_on, try_next, (1, counts[0], error + price, error))[1]
+    return jax.lax.while_loop(may_improve, try_next, (1, counts[0], error + price, error))[1]
 
 
-def _least_that(fits: Callable[[Any], Any], most: int) -> Int[Array, ""]:
-    """The least k that fits, where all above it do, too."""
-
-    def halve(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
-        low, high = bounds
-        middle = (low + high) // 2
-        good = fits(middle)
-        return jnp.where(good, low, middle + 1), jnp.where(good, middle, high)
-
-    steps = most.bit_length() + 1
-    return jax.lax.fori_loop(0, steps, halve, (jnp.asarray(0), jnp.asarray(most)))[1]
+def _priced_model(model: Model, loss: Loss, x: Array, y: Array, price: str) -> PricedModel:
+    x, y = jnp.asarray(x), jnp.asarray(y)
+    if not len(x) or len(x) != len(y):
+        raise ValueError(f"x has {len(x)} samples and y {len(y)}; they must be equal, and at least one.")
+    unit = 1.0 if price == "units" else float(UNIT)
+    return PricedModel(model, loss, x, y, jnp.full(len(x), 1 / len(x)), lambda candidate: model_cost(candidate, price) / unit)
 
 
-def _counts(gates: int) -> Int[Array, " tried"]:
-    """How many are closed: none, one, two, four, … all."""
-    return jnp.asarray([0, *(2**power for power in range(gates.bit_length()) if 2**power < gates), gates])
+def _has_axes(node: Any) -> bool:
+    return isinstance(node, eqx.Module) and hasattr(node, "axes")

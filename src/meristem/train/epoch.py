@@ -1,10 +1,8 @@
-"""One epoch of training as one pure function: what the device does.
+"""One epoch of training as one pure function on the device.
 
-    epoch(state, data, knobs, recipe) → (state, info)
-
-A scan over shuffled minibatches, then the measures of the epoch, the plateau schedule and whether this is the best model so
-far. `epoch` is `descend`, then `finish`; of a long epoch the host may ask for the steps in equal parts, and for the end by
-itself. Everything that differs between the members of a population is an array (state, knobs); all else is the `Recipe`.
+`epoch` is `descend` (a scan over shuffled minibatches), then `finish` (measures, plateau schedule, whether this is the best
+model so far). The host may also call for the steps of a long epoch in equal parts, and for the end separately. What differs
+between the members of a population is an array (state, knobs); all else is the `Recipe`.
 """
 
 from typing import Any
@@ -16,25 +14,22 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from meristem.complexity import body_sizes, hard_size, soft_cost
 from meristem.nn.network import Network
-from meristem.train import schedule
-from meristem.train.average import averaged
-from meristem.train.batches import Batch, through
-from meristem.train.knobs import Knobs
-from meristem.train.measure import Measures, measure
+from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.metrics import Measures, measure
+from meristem.train.minibatches import Batch, scan_batches
 from meristem.train.objectives import Objective
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data
-from meristem.train.settle import hard_cost, hard_price, stays_closed
-from meristem.train.state import EpochInfo, Growth, TrainState, no_growth, select
-from meristem.train.step import update
+from meristem.train.settle import hard_cost, hard_price
+from meristem.train.step import learning_rate, updater
+from meristem.train.train_state import TOLERANCE, EpochInfo, Growth, Plateau, TrainState, no_growth, select
+from meristem.train.training_data import Data
 
-SMALL = 1024  # numbers of a matrix; see _rows_of
-LEAST_GAIN = 1e-3  # of J_hard, to go on settling
-APART = 2**20  # epochs: passes of one epoch do not draw what other epochs drew
+SMALL = 1024  # numbers in a matrix; see _as_rows
+LEAST_GAIN = 1e-3  # of J_hard, for an improvement while gates close
+KEY_STRIDE = 2**20  # epochs: between the random keys of the passes of one epoch
 
 
 def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, EpochInfo]:
-    """One epoch later. A member that has stopped or diverges keeps its state."""
+    """Return the state and the record of an epoch; a member that has stopped or diverges keeps its state."""
     after, growth = descend(state, no_growth(), data, knobs, jnp.zeros((), jnp.int32), recipe, parts=1)
     return finish(state, after, growth, data, knobs, recipe)
 
@@ -42,14 +37,13 @@ def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[
 def descend(
     state: TrainState, growth: Growth, data: Data, knobs: Knobs, part: Int[Array, ""], recipe: Recipe, parts: int
 ) -> tuple[TrainState, Growth]:
-    """The minibatch steps of one of the equal `parts` of an epoch."""
-    rate = knobs.learning_rate * schedule.scale(state.plateau, recipe.scales)
-    holds = stays_closed(state.plateau, knobs, recipe)
-    grows = state.network.capacity > 0  # if not, nothing is counted: every small operation has its launch on a GPU
+    """Take the minibatch steps of one of the equal `parts` of an epoch."""
+    update = updater(state, knobs, recipe)
+    grows = state.network.capacity > 0  # if not, nothing is counted: on a GPU every small operation costs a launch
 
-    def one(carry: PyTree, batch: Batch) -> PyTree:
+    def take_step(carry: PyTree, batch: Batch) -> PyTree:
         network, opt_state, growth = unpack(carry)
-        network, opt_state, info = update(network, opt_state, batch, rate, holds, knobs, recipe)
+        network, opt_state, info = update(network, opt_state, batch)
         if grows:
             growth = Growth(
                 growth.opened + info.opened,
@@ -61,12 +55,12 @@ def descend(
         return after if batch.is_real is None else select(batch.is_real, after, carry)
 
     first = (*_moving(state), growth)
-    pack, unpack = _rows_of(first)
-    weighted = data._replace(weight=_times(data.weight, knobs.weight))
+    pack, unpack = _as_rows(first)
+    weighted = data._replace(weight=_product(data.weight, knobs.weight))
 
     def over_all_rows(number: Any, carry: PyTree) -> PyTree:
-        key = jax.random.fold_in(state.key, state.epoch + number * APART)
-        return through(one, carry, weighted, recipe.batch_size, key, part, parts)
+        key = jax.random.fold_in(state.key, state.epoch + number * KEY_STRIDE)
+        return scan_batches(take_step, carry, weighted, recipe.batch_size, key, part, parts)
 
     carry = pack(first)
     if knobs.passes is None:
@@ -81,19 +75,19 @@ def descend(
 def finish(
     before: TrainState, state: TrainState, growth: Growth, data: Data, knobs: Knobs, recipe: Recipe
 ) -> tuple[TrainState, EpochInfo]:
-    """The measures after the last step, and the end of the epoch; `before`: as it began."""
+    """Measure the network after the last step and end the epoch; `before` is the state at its beginning."""
     state = with_average(before, state, growth, recipe)
     network, task = state.measured, recipe.task
-    priced, learn, held = recipe.select == "cost", None, None
+    priced, train_rows, dev_rows = recipe.select == "cost", None, None
     if knobs.measured is not None and data.dev_x is None:
-        learn, held = knobs.measured
-    x, y, weight = _rows(learn, data.x, data.y, _times(data.weight, knobs.weight))
+        train_rows, dev_rows = knobs.measured
+    x, y, weight = _take(train_rows, data.x, data.y, _product(data.weight, knobs.weight))
     train, hidden = measure(network, x, y, task, weight, priced=priced)
     dev = train
     if data.dev_x is not None and data.dev_y is not None:
-        x, y, weight = data.dev_x, data.dev_y, _times(data.dev_weight, knobs.dev_weight)
+        x, y, weight = data.dev_x, data.dev_y, _product(data.dev_weight, knobs.dev_weight)
     elif knobs.dev_weight is not None:
-        x, y, weight = _rows(held, data.x, data.y, _times(data.weight, knobs.dev_weight))
+        x, y, weight = _take(dev_rows, data.x, data.y, _product(data.weight, knobs.dev_weight))
     if data.dev_x is not None or knobs.dev_weight is not None:
         dev, hidden = measure(network, x, y, task, weight, priced=priced, calibrated=recipe.calibrate)
     sizes, has_dev = body_sizes(network.body, hidden, weight), dev is not train
@@ -101,11 +95,11 @@ def finish(
 
 
 def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: Recipe) -> TrainState:
-    """The state after the last step with the average that is measured; `before`: as the epoch began."""
+    """Return the state after the last step with the new average; `before` is the state at the beginning of the epoch."""
     if state.average is None:
         return state
-    holds, moved = schedule.holds(before.plateau, len(recipe.scales)), growth.opened + growth.closed > 0
-    return eqx.tree_at(lambda s: s.average, state, averaged(state.average, state.network, holds, moved))
+    is_last, moved = before.plateau.is_last(len(recipe.scales)), growth.opened + growth.closed > 0
+    return eqx.tree_at(lambda s: s.average, state, state.average.after(state.network, is_last, moved))
 
 
 def conclude(
@@ -120,9 +114,9 @@ def conclude(
     *,
     has_dev: bool,
 ) -> tuple[TrainState, EpochInfo]:
-    """The schedule, and whether this is the best model.
+    """Advance the schedule, and decide whether this is the best model.
 
-    A recipe that settles keeps a model of the last stage: the best by the development set, or the last where there is none.
+    The best model of a recipe that settles is one of the last stage: the best by the development set, or the last without one.
     """
     stages, network = len(recipe.scales), state.measured
     plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
@@ -132,14 +126,14 @@ def conclude(
         chosen = chosen + knobs.penalty * price + knobs.l2 * network.half_norm()
     better = (chosen < best) | ((chosen == best) & (dev.loss < best_loss))
     if recipe.settle and not has_dev:
-        better = better | schedule.holds(before.plateau, stages)
+        better = better | before.plateau.is_last(stages)
 
-    was_stopped = schedule.stopped(before.plateau, stages) | before.diverged
+    was_stopped = before.plateau.is_stopped(stages) | before.diverged
     healthy = jnp.isfinite(train.loss) & jnp.isfinite(dev.loss)
     improved = better & healthy & ~was_stopped
     best, best_loss = jnp.where(improved, chosen, best), jnp.where(improved, dev.loss, best_loss)
-    if recipe.settle:  # what was best before the last stage had not settled: there the search begins anew
-        begins = schedule.holds(plateau, stages) & ~schedule.holds(before.plateau, stages)
+    if recipe.settle:  # models before the last stage had not settled: the search restarts there
+        begins = plateau.is_last(stages) & ~before.plateau.is_last(stages)
         best, best_loss = jnp.where(begins, jnp.inf, best), jnp.where(begins, jnp.inf, best_loss)
     after = TrainState(
         network=state.network,
@@ -155,7 +149,7 @@ def conclude(
     after = eqx.tree_at(lambda s: s.diverged, after, before.diverged | (~healthy & ~was_stopped))
     info = EpochInfo(
         epoch=before.epoch + ~was_stopped,
-        rate=knobs.learning_rate * schedule.scale(before.plateau, recipe.scales),
+        rate=learning_rate(before, knobs, recipe),
         loss=train.loss,
         error=train.error,
         macro_f1=train.macro_f1,
@@ -166,7 +160,7 @@ def conclude(
         hard_size=hard_size(network.body),
         stage=before.plateau.stage,
         improved=improved,
-        stopped=schedule.stopped(after.plateau, stages) | after.diverged,
+        stopped=after.plateau.is_stopped(stages) | after.diverged,
         diverged=after.diverged,
         **growth._asdict(),
         temperature=dev.temperature,
@@ -175,35 +169,35 @@ def conclude(
     return after, info
 
 
-def _next_plateau(plateau: schedule.Plateau, dev: Measures, network: Network, knobs: Knobs, recipe: Recipe) -> schedule.Plateau:
-    """The schedule one epoch later. While a network settles, what is watched is J_hard: a stage lasts while it gets better."""
+def _next_plateau(plateau: Plateau, dev: Measures, network: Network, knobs: Knobs, recipe: Recipe) -> Plateau:
+    """Return the schedule after an epoch; while gates close it watches J_hard."""
     watched, stages = _to_minimize(dev, recipe.watch, recipe.task), len(recipe.scales)
     patience = recipe.patience if knobs.patience is None else jnp.asarray(knobs.patience)
     if not recipe.settle:
-        return schedule.step(plateau, watched, patience=patience, stages=stages)
-    closes = schedule.closes(plateau)
+        return plateau.after(watched, patience=patience, stages=stages)
+    closes = plateau.has_dropped
     patience = patience if recipe.linger == 1 else jnp.where(closes, recipe.linger * patience, patience)
     watched = jnp.where(closes, dev.loss + knobs.penalty * hard_price(network, recipe), watched)
-    least = jnp.where(closes & jnp.isfinite(plateau.best), LEAST_GAIN * jnp.abs(plateau.best), schedule.TOLERANCE)
-    after = schedule.step(plateau, watched, patience=patience, stages=stages, tolerance=least)
-    if knobs.budget is not None:  # while something closes for it, no stage ends
+    least = jnp.where(closes & jnp.isfinite(plateau.best), LEAST_GAIN * jnp.abs(plateau.best), TOLERANCE)
+    after = plateau.after(watched, patience=patience, stages=stages, tolerance=least)
+    if knobs.budget is not None:  # no stage ends while gates close for the budget
         is_above = hard_cost(network, recipe) > knobs.budget
         after = select(closes & is_above, plateau._replace(since=jnp.zeros_like(plateau.since)), after)
-    return after._replace(best=jnp.where(schedule.closes(after) & ~closes, jnp.inf, after.best))
+    return after._replace(best=jnp.where(after.has_dropped & ~closes, jnp.inf, after.best))
 
 
 def _moving(state: TrainState) -> tuple[Any, Any]:
-    """What the steps of an epoch change."""
+    """Return what the steps of an epoch change."""
     return state.network, state.opt_state
 
 
-def _times(one: Any, other: Any) -> Any:
-    """The product of weights, of which either may be missing."""
-    return one if other is None else other if one is None else one * other
+def _product(a: Any, b: Any) -> Any:
+    """Return the product of weights, either of which may be None."""
+    return a if b is None else b if a is None else a * b
 
 
-def _rows(rows: Any, *arrays: Any) -> tuple[Any, ...]:
-    """Some rows of the arrays, of which one may be missing; all where none are named."""
+def _take(rows: Any, *arrays: Any) -> tuple[Any, ...]:
+    """Return these rows of the arrays, any of which may be None; all rows if none are named."""
     return arrays if rows is None else tuple(None if array is None else jnp.asarray(array)[rows] for array in arrays)
 
 
@@ -212,11 +206,11 @@ def _to_minimize(measures: Measures, name: str, objective: Objective) -> Float[A
     return -value if name in objective.maximized else value
 
 
-def _rows_of(tree: PyTree) -> tuple[Any, Any]:
-    """Views of a tree's stacks of small matrices as [layers, rest] and back, for the loop's carry.
+def _as_rows(tree: PyTree) -> tuple[Any, Any]:
+    """Return functions that view a tree's stacks of small matrices as [layers, rest], and back, for the loop's carry.
 
     The compiler makes loops of the carry's shape; on a CPU those over [10, 10, 10] take longer than those over [10, 100], while
-    over [5, 64, 64] it is the other way round: with masks in the l2 term a step takes 175 instead of 260 µs as it is.
+    [5, 64, 64] is faster than [5, 4096]: with masks in the l2 term a step takes 175 instead of 260 µs.
     """
     shapes = jax.tree.map(jnp.shape, tree, is_leaf=eqx.is_array)
 

@@ -1,11 +1,7 @@
-"""Training from the first epoch to the last, in one call.
+"""Training from the first epoch to the last in one call, `fit`.
 
-    fit(network, data, learning_rate=…, penalty=…, key=…) → Run         a network, or a population: a leading axis of members
-    fit(run, data) → Run                                                continues a run
-
-The members of a population train together, as one `vmap`ped program, where a single small network would leave the device
-idle (a GPU); each alone, a thread per core, where it would not (a CPU: a branch stays a branch, and a member that has stopped
-costs nothing). Alone and together they differ in their last bits (population.py).
+The members of a population train together, as one `vmap`ped program, on a GPU, which a single small network would leave idle;
+on a CPU each trains alone, in a thread per core, so that a member that has stopped costs nothing. Both differ in the last bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +16,12 @@ from meristem.cache import clear_full_caches
 from meristem.check import check_size
 from meristem.forks import check_fork
 from meristem.nn.network import Network
-from meristem.train.knobs import L2, Knobs, check_rows
+from meristem.train.callbacks import watcher_of
+from meristem.train.hyperparameters import L2, Knobs, Recipe, check_rows
 from meristem.train.population import shares_programs, train_alone, train_until
-from meristem.train.recipe import Recipe
 from meristem.train.run import MAX_CAPACITY, Run, begin, stacked, within_budget
-from meristem.train.samples import prepare
 from meristem.train.saving import SECONDS, Saver
-from meristem.train.watching import watcher_of
+from meristem.train.training_data import prepare
 
 MAX_EPOCHS = 2000
 Save = Callable[[Run], Any]
@@ -43,7 +38,7 @@ class DivergedError(ArithmeticError):
         lower = min(rate / 10, 3e-3)
         super().__init__(
             f"The loss turned non-finite in epoch {epoch} at learning rate {rate:.2g}; {model}. "
-            f"Try learning_rate={lower:.1g} or less, and look at the scale of the inputs."
+            f"Try learning_rate={lower:.1g} or less, and check the scale of the inputs."
         )
 
 
@@ -70,23 +65,23 @@ def fit(
 ) -> Run:
     """Train until every member has stopped, or `max_epochs` is reached.
 
-    start           a network; several, with a leading axis; or a `Run`, which goes on as it was begun
+    start           a network; several, with a leading axis; or a `Run`, which continues with its recipe and knobs
     data            Data(x, y) or Data(x, y, dev_x, dev_y); a tuple of these does, too
     learning_rate, penalty, l2, dropout, weight, dev_weight, budget
                     the `Knobs`: numbers, or one for each member; weights are [rows], or [members, rows]
     key             a random key, or as many as there are members
     recipe          everything that is the same for all members; see `Recipe`
-    max_epochs      an end in any case; a recipe that settles begins each stage after the first so many times `patience` epochs
-                    before it, at the latest, that all have their time; in a short training an eighth of it each
-    max_capacity    the most leaves of a body that grows; an opening beyond them waits
-    rows_at_once    how many rows are sent to the device at a time where the data do not fit it; None: as many as fit
+    max_epochs      the most epochs; a recipe that settles drops the learning rate early enough that each later stage has
+                    `patience` epochs, or an eighth of all in a short training
+    max_capacity    the most leaves of a body that grows; openings beyond them wait
+    rows_at_once    how many rows are sent to the device at a time if the data do not fit it; None: as many as fit
     together        whether the members of a population share a program; None: on an accelerator
     watch           a function of an epoch's info, or of (member, info), that may return True to stop; a `Watcher`; or several
-    save            called with the run every `save_seconds`, in a thread of its own, for at most 5 % of the time; and when it
-                    is over, however it ends: `partial(meristem.save, path)`
+    save            called with the run every `save_seconds`, in a thread of its own, for at most 5 % of the time, and at the
+                    end, also after an exception: `partial(meristem.save, path)`
 
     A network whose loss turns non-finite raises `DivergedError`; a member of a population ends with its last good model, and
-    the others go on.
+    the others continue.
 
     >>> from meristem.data.spirals import two_spirals
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
@@ -103,7 +98,7 @@ def fit(
     if isinstance(start, Run):
         run = start
     else:
-        penalty = 0.0 if penalty is None and budget is not None else penalty  # the run finds it
+        penalty = 0.0 if penalty is None and budget is not None else penalty  # the run adapts it
         for name, value in (("learning_rate", learning_rate), ("penalty", penalty), ("key", key)):
             if value is None:
                 raise ValueError(f"{name} is missing: fit(network, data, learning_rate=…, penalty=…, key=jax.random.key(0)).")
@@ -118,22 +113,20 @@ def fit(
         if saver is not None:
             saver.offer("run", make)
 
+    def offer_members(runs: dict[int, Run]) -> None:
+        offer(lambda: stacked([*runs.values()]))
+
     try:
         if run.members and not shares_programs(together):
-            runs = train_alone(
-                dict(enumerate(run.each())),
-                prepared,
-                max_epochs,
-                watcher,
-                after_epoch=lambda runs: offer(lambda: stacked([*runs.values()])),
-            )
-            run = stacked([*runs.values()])
+            members = dict(enumerate(run.each()))
+            members = train_alone(members, prepared, max_epochs, watcher, after_epoch=offer_members)
+            run = stacked([*members.values()])
         else:
             run = train_until(run, prepared, max_epochs, watcher, after_epoch=lambda run: offer(lambda: run))
         run = within_budget(run, prepared)
     except BaseException:
         if saver is not None:
-            with suppress(Exception):  # what went wrong first is what a person should hear of
+            with suppress(Exception):  # the first exception is the one to raise
                 saver.now()
         raise
     if saver is not None and save is not None:
@@ -146,5 +139,5 @@ def fit(
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:
-    """One key per seed; keys of different purposes (weights, training) do not overlap."""
+    """Return a key per seed; keys of different purposes (weights, training) do not overlap."""
     return jnp.stack([jax.random.fold_in(jax.random.key(seed), purpose) for seed in seeds])

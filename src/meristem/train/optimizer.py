@@ -1,16 +1,15 @@
-"""The optimizer as an optax chain: Adam with an age per layer, layer-wise rates, projection last; or one of a person's own.
+"""The optimizer as an optax chain: Adam with an age and a learning rate per layer, then the projection of gates to [0, 1].
 
     m ← β1 m + (1 − β1) g        v ← β2 v + (1 − β2) g²        t: the age of the layer or node, not of the run
     p ← clip(p − rate · decay^depth · m̂ / (√v̂ + ε))
 
-A layer that was born late has its own t, so that its first step is one rate long. Every array is updated as rows
-[layers, rest]: all that is particular to a layer is then one number per row, and the inner loop is long.
+A layer that was born late has its own t, so that its first step has the full length. Every array is updated as rows
+[layers, rest], with one number per row for what belongs to a layer, so that the inner loop is long. The chain takes the model:
 
-The chain takes the whole model as its parameters (integers and dormant buds get no update):
     optimizer = adam(depth_decay=0.75);  state = optimizer.init(model)
     updates, state = optimizer.update(grads, state, model, learning_rate=1e-3);  model = eqx.apply_updates(model, updates)
-In a training loop of one's own another optimizer needs `decay_mask` (weight decay would *open* nodes) and `gate.project` alone;
-`Recipe(optimizer=…)` does with any chain what `for_models` says. `scale_by_rate` is the link that brings it the knobs' rate.
+
+Another optimizer needs `decay_mask` (weight decay would *open* nodes) and `gate.project`; `Recipe(optimizer=…)` adds both.
 """
 
 from functools import lru_cache
@@ -28,7 +27,7 @@ from meristem.nn.body import Body, Dormant
 
 
 class AdamState(NamedTuple):
-    """Moments shaped as the parameters; ages shaped as their rows."""
+    """Moments with the shapes of the parameters, and ages with those of their rows."""
 
     age: PyTree
     mu: PyTree
@@ -36,7 +35,7 @@ class AdamState(NamedTuple):
 
 
 def trainable(model: PyTree) -> PyTree:
-    """True for every array that training may change: floats outside dormant buds.
+    """Return True for every array that training may change: floats outside dormant buds.
 
     >>> import jax
     >>> from meristem.nn import Budding
@@ -52,7 +51,7 @@ def trainable(model: PyTree) -> PyTree:
 
 
 def decay_mask(params: PyTree) -> PyTree:
-    """The mask for a user's own weight decay: not on gates, leafness or buds.
+    """Return the mask for weight decay: False for gates, leafness and buds.
 
     >>> import equinox as eqx, jax, optax
     >>> from meristem.gate import project
@@ -68,7 +67,7 @@ def decay_mask(params: PyTree) -> PyTree:
 
 
 def layer_depths(model: PyTree) -> PyTree:
-    """For every array of a model the depth of its layer: [] outside bodies, one per row inside."""
+    """Return for every array of a model the depth of its layer: [] outside bodies, one per row inside."""
 
     def own_depths(node: Any) -> Any:
         if isinstance(node, Body):
@@ -79,19 +78,19 @@ def layer_depths(model: PyTree) -> PyTree:
 
 
 def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax.GradientTransformationExtraArgs:
-    """Adam's direction times decay^depth, with an age per row; see the module's header."""
+    """Scale by Adam's direction times decay^depth, with an age per row."""
 
     def init(model: PyTree) -> AdamState:
         chosen = trainable(model)
         params, depths = eqx.filter(model, chosen), eqx.filter(layer_depths(model), chosen)
-        # Strong types and arrays that share no memory: the second epoch must look like the first.
+        # Strong types and arrays that share no memory, so that the second epoch compiles nothing.
         zeros = [jax.tree.map(lambda p: jnp.zeros(p.shape, p.dtype), params) for _ in range(2)]
         return AdamState(jax.tree.map(lambda d: jnp.zeros(d.shape, jnp.int32), depths), *zeros)
 
     def update(
-        grads: PyTree, state: AdamState, model: PyTree, *, learning_rate: Any, whole: PyTree = None, **_: Any
+        grads: PyTree, state: AdamState, model: PyTree, *, learning_rate: Any, full_model: PyTree = None, **_: Any
     ) -> tuple[PyTree, AdamState]:
-        model = model if whole is None else whole
+        model = model if full_model is None else full_model
         depths = eqx.filter(layer_depths(model), trainable(model))
         age = jax.tree.map(lambda a: a + 1, state.age)
 
@@ -122,7 +121,7 @@ def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax
 def adam(
     depth_decay: float = 0.75, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 ) -> optax.GradientTransformationExtraArgs:
-    """The paper's optimizer; `update` takes `learning_rate` as a keyword. Equal arguments give the same object.
+    """Return the paper's optimizer, whose `update` takes `learning_rate`; equal arguments give the same object.
 
     >>> import jax
     >>> from meristem.nn import Network
@@ -133,7 +132,7 @@ def adam(
 
 
 def scale_by_rate() -> optax.GradientTransformationExtraArgs:
-    """A link of a chain: updates times −(the rate of the knobs times the factor of the schedule).
+    """Return the last link of a chain of one's own: updates times −(learning rate of the knobs · factor of the stage).
 
     >>> optimizer = optax.chain(optax.scale_by_lion(), scale_by_rate())     # Recipe(optimizer=optimizer)
     """
@@ -148,12 +147,7 @@ def scale_by_rate() -> optax.GradientTransformationExtraArgs:
 
 @lru_cache
 def for_models(optimizer: optax.GradientTransformation) -> optax.GradientTransformationExtraArgs:
-    """Any chain as one that takes a whole model: what it sees are the trainable arrays, and gates stay in [0, 1].
-
-    >>> from meristem.nn import Network
-    >>> network = Network.create("budding", 2, 1, width=3, key=jax.random.key(0))
-    >>> state = for_models(optax.sgd(0.1)).init(network)
-    """
+    """Return a chain that takes a whole model: the optimizer sees its trainable arrays, and gates stay in [0, 1]."""
     chain = optax.chain(optax.with_extra_args_support(optimizer), project())
 
     def init(model: PyTree) -> PyTree:
@@ -162,6 +156,6 @@ def for_models(optimizer: optax.GradientTransformation) -> optax.GradientTransfo
     def update(grads: PyTree, state: PyTree, model: PyTree, *, learning_rate: Any) -> tuple[PyTree, PyTree]:
         chosen = trainable(model)
         params = eqx.filter(model, chosen)
-        return chain.update(eqx.filter(grads, chosen), state, params, learning_rate=learning_rate, whole=model)
+        return chain.update(eqx.filter(grads, chosen), state, params, learning_rate=learning_rate, full_model=model)
 
     return optax.GradientTransformationExtraArgs(init, update)

@@ -1,22 +1,21 @@
 """The driver of training: one program until it ends, or several runs at a time.
 
-    train_until(run, prepared, max_epochs, watcher) → run        one network, or a population that is one program
-    train_alone(runs, prepared, max_epochs, watcher) → runs      single networks, a thread per core
-    train_packed(runs, prepared, max_epochs, watcher) → runs     single networks, stacked into few programs
+    train_until(run, prepared, max_epochs, watcher)        one network, or a population that is one program
+    train_alone(runs, prepared, max_epochs, watcher)       single networks, a thread per core
+    train_packed(runs, prepared, max_epochs, watcher)      single networks, stacked into few programs
+    replay(run, prepared, ends)                            a run with the schedule of other runs
 
-`runs` are by the number that watchers know them by. Every run has its own schedule, stop and best model. Promises:
+`runs` are by member number. Every run has its own schedule, stop and best model. Promises:
 
-- Alone, a run comes out as from `train_until`, to the bit, whatever the threads. The first run of each program compiles it and
-  the others begin after it, with the program ready.
-- Packed, runs that can share a program (the same capacity; all with dropout or all without) are one `vmap`ped program, packed
-  anew as soon as a quarter of it has stopped. Alone and packed differ in the last bits.
-- A watcher that returns True stops its run; in one program, all runs when it does so for all of them. From when
-  `watcher.over()` is True nothing begins any more, but for a first epoch of each run if `all_begin`. A thread that is within an
-  epoch then, or compiles, is left behind: its run stays that of the epoch before, and watchers do not hear of it again.
+- `train_alone` gives the same bits as `train_until`, whatever the threads. The first run of each program compiles it; the
+  others begin after it, with the program ready.
+- `train_packed` trains runs that can share a program (the same capacity; all with dropout or all without) as one `vmap`ped
+  program, repacked when a quarter of it has stopped. Its results differ from those alone in the last bits.
+- A watcher that returns True stops its run; in one program, all runs when it does so for all of them. Once `watcher.over()` is
+  True nothing is started, but for a first epoch of each run if `all_begin`. A thread that is then training or compiling is
+  abandoned: its run stays as it was after the last epoch, and watchers are not called for it.
 - An exception, of a watcher or an interrupt, ends the other threads with their epoch and is raised here.
-- Each epoch goes to the ambient checkpoint store (checkpoint_store.py), and to `after_epoch`.
-
-`fit`, replay.py and paths/training.py import it.
+- Each epoch goes to the ambient checkpoint store (saving.py), and to `after_epoch`.
 """
 
 import os
@@ -25,29 +24,33 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
 
-from meristem.train.checkpoint_store import restore
-from meristem.train.run import Run, advance, settling, stacked
-from meristem.train.samples import Prepared
-from meristem.train.state import EpochInfo
-from meristem.train.watching import Everyone, Named, Watcher
+from meristem.train.callbacks import RenumberedWatcher, Watcher, WatcherGroup
+from meristem.train.run import Run, advance, at_stage, of_state, settling, stacked, within_budget
+from meristem.train.saving import restore
+from meristem.train.train_state import EpochInfo, TrainState
+from meristem.train.training_data import Prepared
 
-SHORT = 8  # a training of fewer epochs does not settle; in others no stage of it takes more than this part
-POLL = 0.1  # seconds, after which `watcher.over()` is asked again
-REPACK = 0.25  # of a packed program, that has stopped when it is packed anew
+SHORT = 8  # trainings of fewer epochs do not settle; in others a stage is moved to at most this part of the epochs
+POLL = 0.1  # seconds between two calls of `watcher.over()`
+REPACK = 0.25  # the stopped share of a packed program at which it is repacked
+UNLIMITED = 10**9  # epochs
+NO_WATCHER = WatcherGroup([])
 
 
 def shares_programs(together: bool | None) -> bool:
-    """Whether runs are packed; None: on an accelerator, which a single small network would leave idle."""
+    """Return whether runs are packed; by default on an accelerator, which a single small network would leave idle."""
     return jax.default_backend() != "cpu" if together is None else together
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -55,13 +58,13 @@ def train_until(
     run: Run,
     prepared: Prepared,
     max_epochs: int,
-    watcher: Everyone,
+    watcher: WatcherGroup,
     *,
     pause_at: int | None = None,
     stop_after: int | None = None,
     after_epoch: Callable[[Run], None] = lambda run: None,
 ) -> Run:
-    """Train until `max_epochs`, or for now until epoch `pause_at`, or until `stop_after` members (None: all) have stopped."""
+    """Train until `max_epochs`, or pause at epoch `pause_at`, or when `stop_after` members (None: all) have stopped."""
     pause_at = max_epochs if pause_at is None else min(pause_at, max_epochs)
     run, record = restore(run, prepared, (max_epochs, pause_at, stop_after))
     stopped, epochs = run.stopped, run.epochs
@@ -79,7 +82,7 @@ def train_until(
     return run
 
 
-def _pulse(watcher: Everyone, members: Sequence[int], share: float) -> None:
+def _pulse(watcher: WatcherGroup, members: Sequence[int], share: float) -> None:
     for member in members:
         watcher.pulse(member, share)
 
@@ -88,15 +91,15 @@ def train_alone(
     runs: Mapping[int, Run],
     prepared: Prepared,
     max_epochs: int,
-    watcher: Everyone,
+    watcher: WatcherGroup,
     *,
     pause_at: int | None = None,
     all_begin: bool = True,
     after_epoch: Callable[[dict[int, Run]], None] = lambda runs: None,
 ) -> dict[int, Run]:
-    """Train each run by itself; `after_epoch` of any of them gets all as they are, one call at a time."""
+    """Train each run separately; `after_epoch` gets all runs after an epoch of any of them, one call at a time."""
     latest, lock = dict(runs), threading.Lock()
-    left = threading.Event()  # set under the lock: what a thread computes from then on is dropped
+    abandoned = threading.Event()  # set under the lock: what threads compute afterwards is dropped
 
     def train(m: int) -> None:
         if watcher.over() and (latest[m].epochs.max() or not all_begin):
@@ -104,12 +107,12 @@ def train_alone(
 
         def update(run: Run) -> None:
             with lock:
-                if left.is_set():
+                if abandoned.is_set():
                     raise _LateError
                 latest[m] = run
                 after_epoch(dict(latest))
 
-        own = Everyone([_MemberWatcher(watcher, m, left)] if watcher.watchers else [])
+        own = WatcherGroup([_MemberWatcher(watcher, m, abandoned)] if watcher.watchers else [])
         update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
 
     def may_leave() -> bool:
@@ -126,26 +129,26 @@ def train_alone(
                     future.result()
     finally:
         with lock:
-            left.set()
+            abandoned.set()
         pool.shutdown(wait=not may_leave(), cancel_futures=True)
     return latest
 
 
 class _LateError(Exception):
-    """Ends a thread that was left behind."""
+    """Ends an abandoned thread."""
 
 
 class _MemberWatcher(Watcher):
-    """The watcher of a population as that of one member, until its thread is left behind."""
+    """The watcher of a population as that of one member, until its thread is abandoned."""
 
-    def __init__(self, watcher: Watcher, member: int, left: threading.Event):
-        self.watcher, self.member, self.left = watcher, member, left
+    def __init__(self, watcher: Watcher, member: int, abandoned: threading.Event):
+        self.watcher, self.member, self.abandoned = watcher, member, abandoned
 
     def epoch(self, member: int, info: EpochInfo) -> bool | None:
-        return self.left.is_set() or self.watcher.epoch(self.member, info)
+        return self.abandoned.is_set() or self.watcher.epoch(self.member, info)
 
     def pulse(self, member: int, share: float) -> None:
-        if not self.left.is_set():
+        if not self.abandoned.is_set():
             self.watcher.pulse(self.member, share)
 
 
@@ -153,12 +156,12 @@ def train_packed(
     runs: Mapping[int, Run],
     prepared: Prepared,
     max_epochs: int,
-    watcher: Everyone,
+    watcher: WatcherGroup,
     *,
     pause_at: int | None = None,
     all_begin: bool = True,
 ) -> dict[int, Run]:
-    """Train all runs that can share a program as one, one program after another."""
+    """Train the runs that can share a program together, one program after another."""
     latest, until = dict(runs), max_epochs if pause_at is None else pause_at
     groups = defaultdict(list)
     for m, run in runs.items():
@@ -168,16 +171,46 @@ def train_packed(
             epochs = latest[group[0]].epochs
             if epochs >= until or (watcher.over() and (epochs or not all_begin)):
                 break
-            own = Everyone([Named(watcher, dict(enumerate(group)))] if watcher.watchers else [])
-            enough = max(1, round(REPACK * len(group)))
+            own = WatcherGroup([RenumberedWatcher(watcher, dict(enumerate(group)))] if watcher.watchers else [])
+            n_stop = max(1, round(REPACK * len(group)))
             population = stacked([latest[m] for m in group])
-            population = train_until(population, prepared, max_epochs, own, pause_at=pause_at, stop_after=enough)
+            population = train_until(population, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop)
             latest |= zip(group, population.each(), strict=True)
-            if population.stopped.sum() < enough:  # it pauses, or the watcher has stopped all of them
+            if population.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
                 break
     return latest
 
 
 def _program(run: Run) -> tuple[bool, int]:
-    """What runs of one compiled program have in common."""
+    """Return what runs of one compiled program have in common."""
     return run.knobs.dropout is None, run.last.capacity
+
+
+def stage_ends(runs: Sequence[Run]) -> np.ndarray:
+    """Return the epochs after which each stage ended, or the best model was reached; the median over runs, [stages]."""
+    stages = range(len(runs[0].recipe.scales))
+    ends = [[int((run.history["stage"] <= stage).sum()) for stage in stages] for run in runs]
+    best = np.array([int(run.best_epoch) for run in runs])
+    return np.ceil(np.median(np.minimum(ends, best[:, None]), 0)).astype(int)
+
+
+def replay(run: Run, prepared: Prepared, ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
+    """Train a run whose stages end after these epochs; its best model is its last."""
+    run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, float(UNLIMITED), np.float32)))
+    for stage, end in enumerate(ends):
+        if end > run.epochs.max():
+            run = train_until(at_stage(run, stage), prepared, UNLIMITED, watcher, pause_at=int(end))
+            if run.epochs.max() < end:  # a watcher stopped it, or it diverged
+                break
+    return within_budget(replace(run, best=run.last, best_epoch=run.epochs), prepared)
+
+
+def replay_on_all_rows(
+    runs: Sequence[Run], state: TrainState, prepared: Prepared, n: int, budget: Any = None, watcher: WatcherGroup = NO_WATCHER
+) -> Run:
+    """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by."""
+    rows = jax.device_put((np.arange(len(prepared.data.x)) < n).astype(np.float32))
+    first = runs[0]
+    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget)
+    run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
+    return replay(run, prepared, stage_ends(runs), watcher)

@@ -1,11 +1,11 @@
-"""A training as a value: everything it needs to go on, its best model and its history included.
+"""A training as a value: all that it needs to continue, with its best model and its history.
 
     run = begin(network, recipe, knobs, key)
-    run, info = advance(run, data)              one epoch later; the run that was given has not changed
+    run, info = advance(run, data)              one epoch later; the old run is unchanged
 
-One network, or a population: every array with a leading axis of members, a rate, a penalty, a schedule and a structure each.
-Only `run.state` enters the compiled epoch; the host adds the best model, the history and the capacity. A saved run
-(`meristem.save`) that is loaded goes on to the same bits.
+It is one network, or a population: every array with a leading axis of members, each with its own rate, penalty, schedule and
+structure. Only `run.state` enters the compiled epoch; the host adds the best model, the history and the capacity. A saved run
+(`meristem.save`) continues to the same bits.
 """
 
 from collections.abc import Sequence
@@ -21,31 +21,29 @@ import numpy as np
 from meristem.check import as_key, check_size
 from meristem.nn.grow import resize
 from meristem.nn.network import Network
-from meristem.train.budget import FIRST_PRICE, check_budget, cost_of, next_price
-from meristem.train.capacity import adapt, keep_best, level, with_room
-from meristem.train.dispatch import Pulse, programs_for, run_epoch, settled
-from meristem.train.history import History, side_by_side, with_epochs
-from meristem.train.knobs import Knobs, check_rows, checked
-from meristem.train.packing import unpack
-from meristem.train.recipe import Recipe
-from meristem.train.samples import prepare
-from meristem.train.schedule import Plateau
-from meristem.train.state import EpochInfo, TrainState, fitting
+from meristem.train.hyperparameters import Knobs, Recipe, check_knobs, check_rows
+from meristem.train.live_size import adapt_capacity, keep_best, with_capacity, with_equal_capacity
+from meristem.train.programs import Pulse, programs_for, run_epoch, settled, unpack
+from meristem.train.settle import FIRST_PRICE, check_budget, host_cost, next_penalty
+from meristem.train.train_state import FIELDS, EpochInfo, Plateau, TrainState, fit_to_recipe
+from meristem.train.training_data import prepare
 
 MAX_CAPACITY = 16
+EVENTS = ["improved", "opened", "closed", "waited"]  # histories that are 0 after a member has stopped
+History = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What training has come to.
+    """A training after some epochs.
 
     best, last      the network of the best epoch (lowest selection measure) and of the last one
     best_epoch      counted from 1; 0 if no epoch was finite. Of a population [members], as the next two
     epochs          how many were trained until the member stopped
     diverged        whether the loss turned non-finite
     history         name → [epochs], for a population [epochs, members]: loss, error, dev_loss, dev_error, for labels macro_f1
-                    and dev_macro_f1, soft_size, layer_sizes [epochs, layers], hard_size, rate, stage (how often the rate had
-                    shrunk), improved (best so far), stopped, diverged, opened, closed, waited (openings without a place),
+                    and dev_macro_f1, soft_size, layer_sizes [epochs, layers], hard_size, rate, stage (learning-rate drops so
+                    far), improved (best so far), stopped, diverged, opened, closed, waited (openings without a place),
                     most_leaves. A member that has stopped keeps its last values
     state           what the next epoch starts from
     recipe, knobs   how it is trained
@@ -58,10 +56,10 @@ class Run:
     recipe: Recipe
     least_capacity: int
     max_capacity: int
-    begun_at: np.ndarray  # the epochs that the state had behind it when this run began; 0 but for states of earlier runs
-    capacities: tuple[tuple[int, int], ...] = ()  # of each member's last and best network, where each is trained with its own
-    past: History = field(default_factory=dict, repr=False)  # of earlier epochs, as `history` has them
-    infos: tuple[EpochInfo, ...] = field(default=(), repr=False)  # of the epochs since
+    begun_at: np.ndarray  # the epochs of the state when this run began; 0 unless it is that of an earlier run
+    capacities: tuple[tuple[int, int], ...] = ()  # of each member's last and best network, if trained alone
+    past: History = field(default_factory=dict, repr=False)  # the history of earlier epochs
+    infos: tuple[EpochInfo, ...] = field(default=(), repr=False)  # of later epochs
 
     @property
     def last(self) -> Network:
@@ -69,12 +67,12 @@ class Run:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """(), or how many there are."""
+        """() for one network, else (members,)."""
         return jnp.shape(self.knobs.penalty)
 
     @property
     def temperature(self) -> np.ndarray:
-        """At which the best network's logits say how sure it should be; 1 where the recipe does not calibrate."""
+        """The temperature of the best network's logits; 1 if the recipe does not calibrate."""
         history = self.history.get("temperature")
         if history is None:
             return np.ones(self.members)
@@ -83,7 +81,7 @@ class Run:
 
     @property
     def patience(self) -> int:
-        """The longest that a member waits."""
+        """The longest patience of a member."""
         return self.recipe.patience if self.knobs.patience is None else int(np.asarray(self.knobs.patience).max())
 
     @property
@@ -97,20 +95,20 @@ class Run:
 
     @property
     def stopped(self) -> np.ndarray:
-        """Which members will not change any more."""
+        """Whether training has ended, for each member."""
         return np.asarray((np.asarray(self.state.plateau.stage) >= len(self.recipe.scales)) | self.diverged)
 
     @cached_property
     def history(self) -> History:
-        return with_epochs(self.past, self.infos, self.begun_at)
+        return _extended(self.past, self.infos, self.begun_at)
 
     def member(self, member: int) -> "Run":
-        """One member of a population, its history cut where it stopped."""
+        """Return one member of a population, its history cut where it stopped."""
         epochs = int(self.epochs[member])
         state, best = _pick(self.state, member), _pick(self.best, member)
-        if self.capacities:  # how it was before it was stacked: the same program, the same bits
+        if self.capacities:  # as before it was stacked: the same program, the same bits
             of_last, of_best = self.capacities[member]
-            state, best = with_room(state, of_last), resize(best, None, of_best)[0]
+            state, best = with_capacity(state, of_last), resize(best, None, of_best)[0]
         return Run(
             state=state,
             best=best,
@@ -124,16 +122,15 @@ class Run:
         )
 
     def each(self) -> "list[Run]":
-        """All members, one by one; of a single network, itself."""
+        """Return all members; of a single network, itself."""
         return [self.member(m) for m in range(self.members[0])] if self.members else [self]
 
 
 def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capacity: int = MAX_CAPACITY) -> Run:
-    """The run before its first epoch.
+    """Return the run before its first epoch.
 
-    A `key` of shape [] is for one network, of shape [members] for a population, whose networks have a leading axis
-    (`jax.vmap` of what creates one); knobs may then be one number or one per member. A body that grows may have
-    `max_capacity` leaves; an opening beyond them waits.
+    For a population, the networks have a leading axis of members (`jax.vmap` of what creates one), `key` has shape [members],
+    and knobs are one number or one per member. A body that grows may have `max_capacity` leaves; openings beyond them wait.
 
     >>> from meristem.data.spirals import two_spirals
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
@@ -142,9 +139,13 @@ def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capac
     >>> int(info.epoch), run.history["loss"].shape
     (1, (1,))
     """
-    _check_kind("network", network, Network, "Network.create(…)")
-    _check_kind("recipe", recipe, Recipe, "Recipe(…)")
-    _check_kind("knobs", knobs, Knobs, "Knobs(learning_rate=…, penalty=…)")
+    for name, value, kind, call in (
+        ("network", network, Network, "Network.create(…)"),
+        ("recipe", recipe, Recipe, "Recipe(…)"),
+        ("knobs", knobs, Knobs, "Knobs(learning_rate=…, penalty=…)"),
+    ):
+        if not isinstance(value, kind):
+            raise ValueError(f"{name} is a {type(value).__name__}; make it with {call}.")
     key = as_key("key", key)
     members = network.members
     if jnp.shape(key) != members:
@@ -152,16 +153,16 @@ def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capac
             f"key has shape {jnp.shape(key)} but the network has members {members}: give one key for "
             "one network, or as many keys as there are networks, stacked: jax.vmap(create)(keys)."
         )
-    ready = checked(knobs, members)
+    ready = check_knobs(knobs, members)
     return of_state(programs_for(ready).start(network, key, recipe=recipe), recipe, ready, max_capacity=max_capacity)
 
 
 def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: int = MAX_CAPACITY) -> Run:
-    """A run that goes on from a state; its best model and its history begin here."""
+    """Return a run that continues from a state; its best model and its history begin here."""
     check_size("max_capacity", max_capacity)
-    state = fitting(state, recipe)
+    state = fit_to_recipe(state, recipe)
     members = state.network.members
-    ready = checked(knobs, members)
+    ready = check_knobs(knobs, members)
     if ready.budget is not None:
         check_budget(state.network, ready.budget, recipe)
         ready = ready._replace(penalty=jnp.full_like(ready.penalty, FIRST_PRICE))
@@ -178,7 +179,7 @@ def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: i
 
 
 def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo]:
-    """The run one epoch later, and what happened in it, on the host.
+    """Return the run one epoch later, and the record of that epoch, on the host.
 
     `data` are checked and uploaded each time, unless they come from `prepare(data, run.last, run.recipe.task)`.
     `pulse(share)` is called within long epochs.
@@ -192,16 +193,16 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
         best = keep_best(info.improved, state.measured, best)
         best_epoch = np.where(info.improved, info.epoch - run.begun_at, best_epoch)
     if not info.stopped.all():
-        state = adapt(state, info, run.least_capacity, run.max_capacity)
-    knobs = run.knobs if run.knobs.budget is None else run.knobs._replace(penalty=next_price(run.knobs, info.hard_cost))
+        state = adapt_capacity(state, info, run.least_capacity, run.max_capacity)
+    knobs = run.knobs if run.knobs.budget is None else run.knobs._replace(penalty=next_penalty(run.knobs, info.hard_cost))
     changed = replace(run, state=state, best=best, best_epoch=best_epoch, knobs=knobs, capacities=())
     return replace(changed, infos=(*run.infos, info)), info
 
 
 def within_budget(run: Run, data: Any) -> Run:
-    """The run with a best model that is within its budget, if it ended before it had settled. A host function."""
+    """Return the run with its best model cut to the budget, if it ended before that was met."""
     budget = run.knobs.budget
-    if budget is None or not np.any(cost_of(run.best, run.recipe) > np.asarray(budget)):
+    if budget is None or not np.any(host_cost(run.best, run.recipe) > np.asarray(budget)):
         return run
     last = jnp.full_like(run.state.plateau.stage, len(run.recipe.scales) - 1)
     state = eqx.tree_at(lambda s: (s.network, s.plateau.stage), run.state, (run.best, last))
@@ -209,44 +210,44 @@ def within_budget(run: Run, data: Any) -> Run:
 
 
 def settling(run: Run, epochs_left: int, epochs_per_stage: int) -> Run:
-    """The run in a stage of its schedule that leaves time for those that follow. A host function."""
+    """Return the run in a stage of its schedule that leaves time for the stages that follow."""
     last = len(run.recipe.scales) - 1
     return at_stage(run, min(max(last + 1 - -(-epochs_left // max(epochs_per_stage, 1)), 0), last))
 
 
 def at_stage(run: Run, least: int) -> Run:
-    """The run in this stage of its schedule, or a later one where it is that far. A host function."""
+    """Return the run in this stage of its schedule, or in its own if that is later."""
     last, stage = len(run.recipe.scales) - 1, np.asarray(run.state.plateau.stage)
     moves = stage < least
     if not moves.any():
         return run
-    stage_now = np.where(moves, least, stage)
+    new_stage = np.where(moves, least, stage)
     since = np.where(moves, 0, np.asarray(run.state.plateau.since)).astype(np.int32)
-    watched = _anew(run.state.plateau.best, moves & (stage == 0))
-    changed = Plateau(*jax.device_put((watched, since, stage_now.astype(stage.dtype))))
-    best = tuple(_anew(value, moves & (stage_now == last)) for value in run.state.best)
+    watched = _reset(run.state.plateau.best, moves & (stage == 0))
+    changed = Plateau(*jax.device_put((watched, since, new_stage.astype(stage.dtype))))
+    best = tuple(_reset(value, moves & (new_stage == last)) for value in run.state.best)
     return replace(run, state=eqx.tree_at(lambda s: (s.plateau, s.best), run.state, jax.device_put((changed, best))))
 
 
-def _anew(value: Any, where: Any) -> np.ndarray:
-    """The search for something least begins anew."""
-    found = np.asarray(value)
-    return np.where(where, np.inf, found).astype(found.dtype)
+def _reset(least: Any, where: Any) -> np.ndarray:
+    """Return the least value so far, infinity where the search restarts."""
+    values = np.asarray(least)
+    return np.where(where, np.inf, values).astype(values.dtype)
 
 
 def stacked(runs: Sequence[Run]) -> Run:
-    """Runs of single networks of one shape as the run of a population."""
-    room = max(run.last.capacity for run in runs)
-    states = [run.state if run.last.capacity == room else with_room(run.state, room) for run in runs]
+    """Return runs of single networks of one shape as the run of a population."""
+    most = max(run.last.capacity for run in runs)
+    states = [run.state if run.last.capacity == most else with_capacity(run.state, most) for run in runs]
     return replace(
         runs[0],
         state=_stack(states),
-        best=_stack(level([run.best for run in runs])),
+        best=_stack(with_equal_capacity([run.best for run in runs])),
         best_epoch=np.stack([run.best_epoch for run in runs]),
         knobs=_stack([run.knobs for run in runs]),
         begun_at=np.stack([run.begun_at for run in runs]),
-        capacities=tuple((run.last.capacity, run.best.capacity) for run in runs) if room else (),
-        past=side_by_side([run.history for run in runs]),
+        capacities=tuple((run.last.capacity, run.best.capacity) for run in runs) if most else (),
+        past=_side_by_side([run.history for run in runs]),
         infos=(),
     )
 
@@ -259,6 +260,38 @@ def _pick(tree: Any, member: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[member], tree)
 
 
-def _check_kind(name: str, value: Any, kind: type, made: str) -> None:
-    if not isinstance(value, kind):
-        raise ValueError(f"{name} is a {type(value).__name__}; make it with {made}.")
+def _extended(past: History, infos: Sequence[EpochInfo], begun_at: np.ndarray) -> History:
+    """Return the history with these epochs; a member's rows are its own epochs, counted from `begun_at`."""
+    if not infos:
+        return past
+    names = [name for name in (*FIELDS, "soft_size") if name != "epoch" and getattr(infos[0], name) is not None]
+    new = {name: np.stack([np.asarray(getattr(info, name)) for info in infos]) for name in names}
+    # Other data may have other measures: what was not measured before is NaN there.
+    past = past and {name: past[name] if name in past else np.full_like(past["loss"], np.nan) for name in names}
+    if begun_at.ndim == 0:
+        return {name: np.concatenate([past[name], new[name]]) if past else new[name] for name in names}
+    rows = np.stack([np.asarray(info.epoch) for info in infos]) - begun_at - 1  # [infos, members]
+    had_stopped = past["stopped"][-1] if past else np.zeros(begun_at.shape, bool)
+    ran = ~np.concatenate([had_stopped[None], new["stopped"][:-1]])  # [infos, members]
+    columns = []
+    for m in range(len(begun_at)):
+        own, first = ran[:, m], int(rows[0, m])
+        before = {name: values[: first if own[0] else first + 1, m] for name, values in past.items()}
+        columns.append(
+            {name: np.concatenate([before[name], new[name][own, m]]) if past else new[name][own, m] for name in names}
+        )
+    return _side_by_side(columns)
+
+
+def _side_by_side(columns: Sequence[History]) -> History:
+    """Return histories of single networks as that of a population; shorter ones keep their last values, without events."""
+    longest = max(columns, key=lambda column: max(map(len, column.values()), default=0))
+    return {name: np.stack([_filled(column.get(name), like, name) for column in columns], 1) for name, like in longest.items()}
+
+
+def _filled(values: np.ndarray | None, like: np.ndarray, name: str) -> np.ndarray:
+    """Return values as long as `like`; zeros for a member that has not begun."""
+    if values is None or not len(values):
+        return np.zeros_like(like)
+    filling = np.zeros_like(values[-1:]) if name in EVENTS else values[-1:]
+    return np.concatenate([values, np.repeat(filling, len(like) - len(values), 0)])

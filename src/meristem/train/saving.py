@@ -1,27 +1,36 @@
-"""Saving while it is trained: in a thread of its own, when it is time to, and for a small share of the time.
+"""Saving runs while they train: in the background, or to an ambient checkpoint store.
 
     saver = Saver(save, seconds=300)
-    saver.offer(name, make_run)     after an epoch: keeps the newest of each name; `save(name, run)` is called in the background
-    saver.now()                     what was not saved yet, at once
-    saver.close()                   waits for what is being saved; raises what went wrong
+    saver.offer(name, make_run)     after an epoch: `save(name, run)` is called in a thread for the newest run of each name
+    saver.now()                     saves what is not saved yet
+    saver.close()                   waits for the thread and raises its exception
 
-A run is never changed, so that it can be saved while the next epoch is trained. Between two savings are at least `seconds`, and
-there is none that would make saving take more than 5 % of the time so far, if it takes as long as the one before.
+Runs never change, so they can be saved while the next epoch trains. Between two savings are at least `seconds`, and a saving is
+skipped if, taking as long as the one before, it would bring saving above 5 % of the time so far.
+
+    with checkpoint_store(store): fit(…)        all training inside uses the store, also in the threads of `train_alone`
+
+A store identifies a training by its start, its data and its goal. If it holds a checkpoint of the same three, the training
+continues from there, to the same bits. It is a context variable, so that no function in between has to pass it on.
 """
 
 import threading
 import time
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, runtime_checkable
 
 from meristem.train.run import Run
+from meristem.train.training_data import Prepared
 
 SECONDS = 300.0
 SHARE = 0.05  # of the time, at most
+Record = Callable[[Run], None]  # called after each epoch
 
 
 class Saver:
-    """See the module's header. `spent`: the seconds that saving has taken so far."""
+    """Saves runs in a thread of its own; `spent` is the seconds that saving has taken so far."""
 
     def __init__(self, save: Callable[[Any, Run], Any], seconds: float = SECONDS):
         self._save, self._seconds = save, seconds
@@ -34,7 +43,7 @@ class Saver:
         self.spent = 0.0
 
     def offer(self, name: Hashable, make: Callable[[], Run]) -> None:
-        """A newer run of this name, which is made when it is saved."""
+        """Take a newer run of this name, which is made when it is saved."""
         with self._lock:
             self._latest[name] = make
             if self._error is not None or not self._is_due or (self._thread and self._thread.is_alive()):
@@ -43,12 +52,12 @@ class Saver:
             self._thread.start()
 
     def forget(self) -> None:
-        """What was offered is of no use any more; waits for what is being saved."""
+        """Drop what was offered, after what is being saved."""
         with self._writing, self._lock:
             self._latest.clear()
 
     def now(self) -> None:
-        """Save what was not saved yet, and wait for it."""
+        """Save what is not saved yet, and wait for it."""
         with self._writing:
             with self._lock:
                 waiting, self._latest = self._latest, {}
@@ -62,7 +71,7 @@ class Saver:
                 self.spend(self._cost)
 
     def spend(self, seconds: float) -> None:
-        """So much time was spent on saving."""
+        """Add to the time spent on saving."""
         with self._lock:
             self.spent += seconds
 
@@ -72,7 +81,7 @@ class Saver:
         return now - self._last >= self._seconds and self.spent + self._cost <= SHARE * (now - self._begin)
 
     def close(self) -> None:
-        """Wait for the thread, and raise what went wrong in it."""
+        """Wait for the thread, and raise its exception."""
         if self._thread is not None:
             self._thread.join()
         if self._error is not None:
@@ -84,3 +93,30 @@ class Saver:
             self.now()
         except BaseException as error:
             self._error = error
+
+
+@runtime_checkable
+class CheckpointStore(Protocol):
+    """The interface of a checkpoint store."""
+
+    def restore(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
+        """Return the newest checkpoint of the training from this run to this goal, or the run; and what records its epochs."""
+
+
+_STORE: ContextVar[CheckpointStore | None] = ContextVar("checkpoint_store", default=None)
+
+
+@contextmanager
+def checkpoint_store(store: CheckpointStore | None) -> Iterator[None]:
+    """Use this store inside; None: no store."""
+    token = _STORE.set(store)
+    try:
+        yield
+    finally:
+        _STORE.reset(token)
+
+
+def restore(run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
+    """Ask the ambient store; without one, return the run and a function that does nothing."""
+    store = _STORE.get()
+    return (run, lambda run: None) if store is None else store.restore(run, prepared, goal)

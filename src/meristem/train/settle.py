@@ -1,22 +1,24 @@
-"""Settling: what is not worth its price closes, for good.
+"""Settling and budgets: close gates whose contribution does not justify their cost.
 
-Training penalizes soft gate values, and a rectifier network can evade that by scaling: g · σ(W x + b) = σ(g W x + g b).
-From the first learning-rate drop on, before every other epoch (where an epoch has few steps, after every forty), the gates that
-do least for what they cost are closed, as many as lower J_hard = E + penalty · (what is open at all) the most (closing.py);
-then the others make up for it. Closed gates may open again until the last stage; then they stay closed (`gate.hold`). So a gate
-is open in the end only if what it does is worth its price.
+Training penalizes soft gate values, and a rectifier network can evade that by scaling: g · σ(W x + b) = σ(g W x + g b). From
+the first learning-rate drop on, before every second epoch (at least 40 steps apart), the least salient gates are closed, as
+many as lower J_hard = E + penalty · (cost of everything that is not closed) the most (closing.py). They may reopen until the
+last stage; then they stay closed (`gate.hold`).
 
-With a budget, so many are closed before each epoch (where an epoch has few steps, after every hundred) that the rest costs no
-more than the budget; before the last stage no more than that or four fifths of what it cost, whichever is more. `smallest` is
-the least that a budget can be.
+With a budget the run adapts the penalty after each epoch, as a dual variable that restarts when the budget is met:
 
-    close_least(network, data, knobs, recipe, key, holds) → network          pure; on the device
+    penalty ← penalty · exp(0.1 · (cost / budget − 1)), at most 1e-3        or 1e-5 once cost ≤ budget
+
+and closes gates until the rest is within the budget: from the first learning-rate drop on at least 100 steps apart, a fifth of
+the cost at most; in the last stage before each epoch, all at once.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from meristem.complexity import SOFT, soft_cost
@@ -25,41 +27,39 @@ from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import reach
 from meristem.nn.compaction import INPUT
 from meristem.nn.network import Network
-from meristem.train import schedule
-from meristem.train.closing import Question, close_until, close_worthless, with_all_closed
-from meristem.train.knobs import Knobs
-from meristem.train.measure import piece_of
-from meristem.train.recipe import Recipe
-from meristem.train.samples import Data, to_float
+from meristem.train.closing import PricedModel, close_until, close_worthless, with_all_closed
+from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.metrics import piece_of
+from meristem.train.train_state import Plateau
+from meristem.train.training_data import Data, to_float
 
-ROWS = 256, 1024  # that J is measured on: half of all, but at least and at most so many
-PIECES = 4  # and, from the least on, no more than what is measured in so many pieces: of thousands of outputs, fewer rows
-EVERY = 2, 40  # epochs and steps between two closings, whichever are longer: what follows takes its time to be seen
-SLOWLY = 0.8  # of what it cost, on the way to a budget, an epoch later
-LEAST = 100  # steps between two closings for a budget, or an epoch
+ROWS = 256, 1024  # rows that measure J_hard: half of all, within these bounds
+PIECES = 4  # the most pieces they are measured in, above the lower bound: fewer rows for thousands of outputs
+EVERY = 2, 40  # epochs and steps between two closings, whichever is longer, so that the network can adapt
+BUDGET_STEPS = 100  # between two closings for a budget, before the last stage
+SHRINK = 0.8  # the cost after a closing for a budget, at least, relative to that before
+FIRST_PRICE, HIGHEST_PRICE, PRICE_RATE = 1e-5, 1e-3, 0.1  # of a budget; at higher prices networks do not learn
 
 
 def close_least(
-    network: Network, data: Data, knobs: Knobs, recipe: Recipe, key: PRNGKeyArray, holds: Bool[Array, ""]
+    network: Network, data: Data, knobs: Knobs, recipe: Recipe, key: PRNGKeyArray, is_last: Bool[Array, ""]
 ) -> Network:
-    """The network with the gates closed that are not worth their price; `holds`: in the last stage."""
-    x, y, weight = _some_rows(data, knobs, key, max(ROWS[0], PIECES * piece_of(network, data.x)))
+    """Return the network with the gates closed that are not worth their price, or exceed the budget; `is_last`: the stage."""
+    x, y, weight = _sample_rows(data, knobs, key, max(ROWS[0], PIECES * piece_of(network, data.x)))
 
     def loss(model: Network, x: Array, y: Array) -> Float[Array, ""]:
         return recipe.task.loss(model(to_float(x)), y)
 
-    question = Question(network, loss, x, y, weight, lambda model: _price(model, recipe))
+    priced = PricedModel(network, loss, x, y, weight, lambda model: _price(model, recipe))
     if knobs.budget is None:
-        return close_worthless(question, jnp.asarray(knobs.penalty))
-    allowed = jnp.maximum(knobs.budget, SLOWLY * hard_cost(network, recipe))
-    allowed = jnp.where(holds, knobs.budget, allowed)
-    return close_until(question, lambda model: hard_cost(model, recipe) <= allowed)
+        return close_worthless(priced, jnp.asarray(knobs.penalty))
+    allowed = jnp.maximum(knobs.budget, SHRINK * hard_cost(network, recipe))
+    allowed = jnp.where(is_last, knobs.budget, allowed)
+    return close_until(priced, lambda model: hard_cost(model, recipe) <= allowed)
 
 
 def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:
-    """Whether something may close before the epoch after so many, each of so many steps; `is_last`: in the last stage.
-
-    A host function.
+    """Return whether gates may close before the next epoch, after `epoch` epochs of so many steps; `is_last`: the stage.
 
     >>> free, bound = Knobs(1e-3, 1e-3), Knobs(1e-3, 0.0, budget=100.0)
     >>> [epoch for epoch in range(60) if is_due(epoch, 5, False, bound)], is_due(7, 5, True, bound), is_due(7, 5, True, free)
@@ -67,47 +67,76 @@ def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:
     >>> [epoch for epoch in range(20) if is_due(epoch, 5, True, free)]
     [0, 8, 16]
     """
-    every = max(EVERY[0], -(-EVERY[1] // steps)) if knobs.budget is None else 1 if is_last else -(-LEAST // steps)
+    every = max(EVERY[0], -(-EVERY[1] // steps)) if knobs.budget is None else 1 if is_last else -(-BUDGET_STEPS // steps)
     return epoch % every == 0
 
 
-def stays_closed(plateau: schedule.Plateau, knobs: Knobs, recipe: Recipe) -> Bool[Array, ""]:
-    """Whether what is closed stays closed: in the last stage; on the way to a budget, as soon as anything is closed for it."""
-    if knobs.budget is not None:
-        return schedule.closes(plateau)
-    return schedule.holds(plateau, len(recipe.scales))
+def stays_closed(plateau: Plateau, knobs: Knobs, recipe: Recipe) -> Bool[Array, ""]:
+    """Return whether closed gates stay closed: in the last stage; with a budget, from the first learning-rate drop on."""
+    return plateau.is_last(len(recipe.scales)) if knobs.budget is None else plateau.has_dropped
 
 
 def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
-    """What the penalty multiplies if every gate that is open at all pays in full."""
+    """Return what the penalty multiplies if every gate that is not closed pays in full."""
     return _price(fully_open(network), recipe)
 
 
 def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
-    """The parameters or multiply-adds of all that is open, as it is shipped; of a tree with the shares that mix its leaves."""
+    """Return the parameters or multiply-adds of the compact network; for a tree with the shares that mix its leaves."""
     hard = fully_open(network)
     cost, declared = SOFT[recipe.price](hard), hard.axes()
     if declared.is_fused:
         dimensions = reach(declared, declared.trunks[0])
-        square = hard.width**2 if dimensions is None else dimensions.sum() ** 2
-        cost = cost - square
+        cost = cost - (hard.width**2 if dimensions is None else dimensions.sum() ** 2)
     if declared.n_shares is None or recipe.price != "parameters":
         return cost
     return cost + declared.n_shares()
 
 
+def host_cost(network: Network, recipe: Recipe) -> np.ndarray:
+    """Return the hard cost of one network, or of each in a population, on the host."""
+    cost = partial(hard_cost, recipe=recipe)
+    return np.asarray(jax.jit(jax.vmap(cost) if network.members else cost)(network))
+
+
+def next_penalty(knobs: Knobs, cost: Any) -> jax.Array:
+    """Return the penalty of the next epoch, given the cost, for one network or each in a population; on the host.
+
+    >>> knobs = Knobs(learning_rate=1e-3, penalty=np.array([1e-4, 1e-4]), budget=np.array([100.0, 100.0]))
+    >>> price = next_penalty(knobs, np.array([200.0, 50.0]))          # above the budget, within it
+    >>> bool(price[0] > 1e-4), bool(price[1] == np.float32(FIRST_PRICE))
+    (True, True)
+    """
+    price, budget = np.asarray(knobs.penalty), np.asarray(knobs.budget)
+    excess = np.clip(np.asarray(cost) / budget - 1, -1, 1)
+    higher = np.minimum(price * np.exp(PRICE_RATE * excess), HIGHEST_PRICE)
+    return jax.device_put(np.where(excess > 0, higher, FIRST_PRICE).astype(jnp.result_type(float)))
+
+
+def check_budget(network: Network, budget: Any, recipe: Recipe) -> None:
+    """Raise ValueError where no network of this kind can be within the budget."""
+    if recipe.price == "units" or not recipe.settle:
+        raise ValueError('A budget needs Recipe(price="parameters" or "multiply-adds", settle=True).')
+    least = smallest(jax.tree.map(lambda leaf: leaf[0], network) if np.ndim(budget) else network, recipe)
+    if float(np.min(budget)) < least:
+        raise ValueError(
+            f"budget={float(np.min(budget)):,.0f} is below the smallest network, which has {least:,} {recipe.price}; "
+            'raise it, or let more close: width="auto", feature_gates=True.'
+        )
+
+
 def smallest(network: Network, recipe: Recipe) -> int:
-    """What the network costs with all closed that can be, but for a dimension of each trunk and an input. A host function."""
+    """Return the cost with all gates closed but for a dimension of each trunk and an input; on the host."""
     declared = network.axes()
     needed = [(name,) for name in (*declared.trunks, INPUT)]
 
-    def opened(entry: Any, node: Any) -> Any:
+    def open_first(entry: Any, node: Any) -> Any:
         if not is_confined(node) or entry.value.names not in needed:
             return node
         return node.at(node.value.at[..., 0].set(1 - node.closed))
 
     closed = with_all_closed(network)
-    least = jax.tree.map(opened, declared.arrays, closed, is_leaf=lambda node: is_confined(node) or is_entry(node))
+    least = jax.tree.map(open_first, declared.arrays, closed, is_leaf=lambda node: is_confined(node) or is_entry(node))
     return int(jnp.ceil(hard_cost(least, recipe)))
 
 
@@ -117,8 +146,8 @@ def _price(network: Network, recipe: Recipe) -> Float[Array, ""]:
     return network.priced(jnp.zeros(network.input_shape, network.dtype))[1]
 
 
-def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray, most: int) -> tuple[Array, Array, Float[Array, " rows"]]:
-    """Some rows that count, at random, and how much each does; they sum to 1."""
+def _sample_rows(data: Data, knobs: Knobs, key: PRNGKeyArray, most: int) -> tuple[Array, Array, Float[Array, " rows"]]:
+    """Return random rows of weight above 0, and their weights, which sum to 1."""
     x, y = jnp.asarray(data.x), jnp.asarray(data.y)
     weight = jnp.ones(x.shape[0])
     for own in (data.weight, knobs.weight):
@@ -128,7 +157,7 @@ def _some_rows(data: Data, knobs: Knobs, key: PRNGKeyArray, most: int) -> tuple[
 
 
 def n_rows(n: int) -> int:
-    """How many of n rows decide what closes. Where rows are few, others come each time.
+    """Return how many of n rows measure J_hard.
 
     >>> [n_rows(n) for n in (100, 300, 1024, 60000)]
     [100, 256, 512, 1024]

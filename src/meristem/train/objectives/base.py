@@ -1,14 +1,8 @@
-"""What an objective is: all that is particular to a kind of task, in one record.
+"""The interface of an objective: all that is particular to a kind of task.
 
-    loss(outputs, target)       E(x) of one sample: outputs [k] of the network against its target
-    error(outputs, target)      what a person is told: wrong decisions of one sample, or a distance
-    check(name, y, n_out)       a ValueError of one line where targets do not fit
-    best_constant(y, weight)    the outputs [k] of the best constant prediction, for comparison; NumPy
-    constant_error(y, weight)   the mean error of that constant, for comparison; NumPy where compiling would take longer
-
-An objective is a frozen dataclass: equal ones are one compiled program. Its fields are its parameters. A class with a `name`
-registers itself: `Recipe(objective=name)`, `load` and, where its targets are numbers, `TunnelRegressor(loss=name)` find it. To
-add one, write a file like its neighbors here, or a class anywhere else. Imports nothing of meristem.
+An objective is a frozen dataclass, so that equal ones share a compiled program; its fields are its parameters. A class with a
+`name` registers itself: `Recipe(objective=name)`, `load` and, where its targets are numbers, `TunnelRegressor(loss=name)` find
+it. To add one, write a class in a module of this folder, or anywhere else.
 """
 
 import abc
@@ -26,52 +20,52 @@ OBJECTIVES: "dict[str, type[Objective]]" = {}  # by name
 
 @dataclass(frozen=True)
 class Objective(abc.ABC):
-    """A kind of task; see the module's header."""
+    """A kind of task."""
 
     name: ClassVar[str]
     error_name: ClassVar[str]  # what the error is, in words
     error_is_share: ClassVar[bool] = False  # of wrong decisions, from 0 to 1
     targets_are_classes: ClassVar[bool] = False  # whole numbers, not floats
-    outputs_are_logits: ClassVar[bool] = False  # of classes or labels: how sure they are can be set by one number
-    outputs_are_labels: ClassVar[bool] = False  # each there or not: macro-F1 is measured too
-    unused_output: ClassVar[float] = 0.0  # what an output says that is there to fill a shape, so that it costs nothing
+    outputs_are_logits: ClassVar[bool] = False  # of classes or labels: a temperature can calibrate them
+    outputs_are_labels: ClassVar[bool] = False  # each present or absent: macro-F1 is measured too
+    unused_output: ClassVar[float] = 0.0  # the value of an output that is padding, so that its loss is 0
     target_kind: ClassVar[str] = "numbers"  # the `kind` of the meristem.targets that estimators encode y with
     noise_power: ClassVar[float] = 1.0  # the least loss that noise of a given variance allows grows as variance ** noise_power
     learns: ClassVar[str] = ""  # what a regressor with this loss predicts, in words
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Register a class that has a name of its own; one of the same module replaces it, as a cell that is run again does."""
+        """Register a class that has its own name; it replaces one of the same module, as a notebook cell run twice does."""
         super().__init_subclass__(**options)
         if "name" in vars(cls):
             if (other := OBJECTIVES.get(cls.name, cls)).__module__ != cls.__module__:
-                raise ValueError(f"name={cls.name!r} is that of {other.__module__}.{other.__name__}; choose another name.")
+                raise ValueError(f"name={cls.name!r} is taken by {other.__module__}.{other.__name__}; choose another name.")
             OBJECTIVES[cls.name] = cls
 
     @property
     def maximized(self) -> tuple[str, ...]:
-        """The measures of which more is better; of all others less is."""
+        """The measures of which more is better."""
         return ("macro_f1",) if self.outputs_are_labels else ()
 
     @abc.abstractmethod
     def loss(self, outputs: Array, target: Array) -> Array:
-        """E of one sample."""
+        """Return the loss E of one sample, for its outputs [k] and its target."""
 
     @abc.abstractmethod
     def error(self, outputs: Array, target: Array) -> Array:
-        """What a person is told of one sample."""
+        """Return the error of one sample that people are shown: its wrong decisions, or a distance."""
 
     @abc.abstractmethod
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """The outputs of the constant prediction with the least mean error over y [n, …], weighted."""
+        """Return the outputs [k] of the constant prediction with the least weighted mean error over y [n, …]."""
 
     def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """The mean error of the best constant prediction over y [n, …], weighted."""
+        """Return the weighted mean error of that constant; in NumPy where compiling would take longer."""
         best = jnp.asarray(self.best_constant(y, weight), jnp.result_type(float))
         errors = jax.vmap(lambda target: self.error(best, target))(jnp.asarray(y))
         return float(weight @ np.asarray(errors) / weight.sum())
 
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
-        """Targets [n, n_out] of numbers: a column per output."""
+        """Raise ValueError unless these are targets [n, n_out]: a column of numbers per output."""
         check_columns(self, name, y, n_out)
 
 
@@ -89,7 +83,7 @@ def check_row(objective: Objective, name: str, y: np.ndarray) -> None:
         raise ValueError(f"{name} has shape {y.shape}; objective={objective.name!r} needs [samples]. Try {name}.reshape(-1).")
 
 
-def check_values(objective: Objective, name: str, y: np.ndarray, fits: np.ndarray, wanted: str) -> None:
-    """Raise ValueError with the first value that does not fit."""
+def check_values(objective: Objective, name: str, y: np.ndarray, fits: np.ndarray, expected: str) -> None:
+    """Raise ValueError, with the first value that does not fit, unless all fit."""
     if not fits.all():
-        raise ValueError(f"{name} holds {y[~fits].flat[0]}; {wanted}.")
+        raise ValueError(f"{name} holds {y[~fits].flat[0]}; {expected}.")

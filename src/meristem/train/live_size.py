@@ -1,42 +1,79 @@
-"""The cost of an epoch follows the size: steps are taken with what is open alone.
+"""The cost of an epoch follows the live size: the host decides before each epoch which shapes it is trained with.
 
-    live = what_is_open(state, knobs, recipe)            the host decides before each epoch; None: all of it
-    restore(state, epoch(shrink(state, live)), live)     the state itself is always whole
+A body that grows has a capacity: it doubles when an opening had to wait in the last epoch, and is halved when half of it would
+have been enough all epoch long. Within a capacity nothing is compiled again.
 
-From the first time that the rate shrinks (what is not worth its price closes then) closed dimensions of trunks, units and
-layers are left out, with what the optimizer keeps for them: of every axis that has gates (nn/axes.py). They keep their weights
-and moments. A closed gate opens when the loss wants it to, so until the last stage every fifth epoch is one of the whole
-network: growth is delayed, not lost. An epoch in which nothing opens comes out as that of the whole network but for the order
-of sums. The sizes are of a few that many structures share, and none is used unless it saves a third of the multiply-adds.
+    live = live_part(state, knobs, recipe)               None: the full network
+    restore(state, epoch(shrink(state, live)), live)     steps with the open part alone; the state itself is always complete
 
-Imports nn and train.state; train.dispatch imports it.
+From the first learning-rate drop on, closed dimensions of trunks, units and layers (of every axis with gates, nn/axes.py) are
+left out, with their optimizer state; they keep weights and moments. A closed gate may reopen, so until the last stage every
+fifth epoch trains the full network. An epoch in which nothing opens equals that of the full network but for the order of sums.
+Sizes are rounded up to a few that many structures share, and used only if they save a third of the multiply-adds.
 """
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from meristem.gate import closed_as
 from meristem.nn.axes import MAP, Axes, Axis, Standing, is_entry, with_axes
 from meristem.nn.compaction import INPUT
+from meristem.nn.grow import resize
 from meristem.nn.live import Live, put, taken
 from meristem.nn.network import Network
 from meristem.nn.rows import Rows
-from meristem.train.knobs import Knobs
-from meristem.train.recipe import Recipe
-from meristem.train.state import TrainState
+from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.train_state import EpochInfo, TrainState, select
 
-PROBE = 5  # epochs; one of so many is of the whole network
-WORTH = 2 / 3  # of the multiply-adds of the whole, at most
+N = TypeVar("N", bound=Network)
+PROBE = 5  # one of so many epochs trains the full network
+WORTH = 2 / 3  # of the multiply-adds of the full network, at most
 LEAST = 4  # dimensions, units
 
+_select = jax.jit(select)
 
-def what_is_open(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
-    """What the next epoch is trained with, of one network or of each in a population; None: all of it. A host function."""
+
+def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
+    """Return the state with the capacity of the next epoch; `info` is on the host, a population shares one capacity."""
+    capacity = new = state.network.capacity
+    if not capacity:
+        return state
+    if info.waited[~info.stopped].any():
+        new = max(capacity, min(2 * capacity, most))
+    elif max(np.max(state.network.in_use()), np.where(info.stopped, 0, info.most_leaves).max(), least) <= capacity // 2:
+        new = capacity // 2
+    return state if new == capacity else with_capacity(state, new)
+
+
+def with_capacity(state: TrainState, capacity: int) -> TrainState:
+    """Return the same state with this capacity."""
+    state = eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, capacity))
+    if state.average is None:
+        return state
+    return eqx.tree_at(lambda s: s.average.network, state, resize(state.average.network, None, capacity)[0])
+
+
+def keep_best(improved: np.ndarray, network: N, best: N) -> N:
+    """Return the new network for the members that improved, the old best for the others."""
+    if improved.all():
+        return network
+    return _select(jnp.asarray(improved), *with_equal_capacity([network, best]))
+
+
+def with_equal_capacity(networks: list[N]) -> list[N]:
+    """Return the networks with the capacity of the largest of them."""
+    most = max(network.capacity for network in networks)
+    return [n if n.capacity == most else resize(n, None, most)[0] for n in networks]
+
+
+def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
+    """Return what the next epoch is trained with, of one network or of each in a population; None: the full network."""
     if not recipe.follow or not _is_time(state, knobs, recipe):
         return None
     network, declared = state.network, state.network.axes()
@@ -62,21 +99,21 @@ def what_is_open(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None
             rows[name] = _standing(axis, lists, name, depth, flags.shape[-1])
     if not lists or _products(network, declared, lists) > WORTH * _products(network, declared, {}):
         return None
-    for name, axis in declared.axes.items():  # what stands on a trunk, and is not listed itself, is where that is
+    for name, axis in declared.axes.items():  # an axis on a trunk that is not listed itself has the places of the trunk
         if axis.on in trunks and name not in lists:
             lists[name] = lists[axis.on]
     return jax.device_put(jax.tree.map(lambda index: index.astype(np.int32), Live(lists, rows)))
 
 
 def _flags(declared: Axes, name: str) -> np.ndarray:
-    """Which places of an axis are open, of one network or of each in a population."""
+    """Return which places of an axis are open, of one network or of each in a population."""
     is_open = declared.axis(name).is_open
     assert is_open is not None
     return np.asarray(is_open())
 
 
 def _standing(axis: Axis, lists: Mapping[str, np.ndarray], name: str, depth: int, width: int) -> Rows:
-    """Where the listed places of an axis stand: in which layers, and on which of the listed dimensions."""
+    """Return the layers and the listed dimensions that the listed places of an axis belong to."""
     layers, places = lists[str(axis.per)], lists[name]
     if axis.on is None:
         return Rows(layers, None, None, depth)
@@ -86,7 +123,7 @@ def _standing(axis: Axis, lists: Mapping[str, np.ndarray], name: str, depth: int
 
 
 def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray]) -> int:
-    """The multiply-adds of a network whose listed axes have as many places as are listed."""
+    """Return the multiply-adds of a network whose listed axes have only the listed places."""
 
     def places(name: str, n: int) -> int:
         on = declared.axis(name).on
@@ -102,16 +139,16 @@ def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray])
 
 
 def shrink(state: TrainState, live: Live) -> TrainState:
-    """The state of what is open."""
+    """Return the state of the live part."""
     return (_shrink_each if state.epoch.ndim else _shrink)(state, live)
 
 
 def restore(state: TrainState, small: TrainState, live: Live) -> TrainState:
-    """The whole state with what has become of what was open."""
+    """Return the full state with the live part replaced."""
     return (_restore_each if state.epoch.ndim else _restore)(state, small, live)
 
 
-def _one_shrunk(state: TrainState, live: Live) -> TrainState:
+def _shrink_state(state: TrainState, live: Live) -> TrainState:
     def mirrors(node: Any) -> Any:
         return taken(node, state.network, live, mirrors=True) if _is_network(node) else node
 
@@ -122,19 +159,19 @@ def _one_shrunk(state: TrainState, live: Live) -> TrainState:
     return eqx.tree_at(lambda s: s.average.network, small, taken(state.average.network, state.network, live))
 
 
-def _one_restored(state: TrainState, small: TrainState, live: Live) -> TrainState:
-    def whole(old: Any, new: Any) -> Any:
+def _restore_state(state: TrainState, small: TrainState, live: Live) -> TrainState:
+    def put_back(old: Any, new: Any) -> Any:
         return put(old, new, state.network, live) if _is_network(old) else new
 
-    after = jax.tree.map(whole, state, small, is_leaf=_is_network)
+    after = jax.tree.map(put_back, state, small, is_leaf=_is_network)
     if state.average is None:
         return after
-    # What was closed before the epoch was left out of it, in the average too.
+    # What was closed before the epoch was left out of the average, too.
     return eqx.tree_at(lambda s: s.average.network, after, closed_as(after.network, after.average.network))
 
 
-_shrink, _shrink_each = jax.jit(_one_shrunk), jax.jit(jax.vmap(_one_shrunk))
-_restore, _restore_each = jax.jit(_one_restored), jax.jit(jax.vmap(_one_restored))
+_shrink, _shrink_each = jax.jit(_shrink_state), jax.jit(jax.vmap(_shrink_state))
+_restore, _restore_each = jax.jit(_restore_state), jax.jit(jax.vmap(_restore_state))
 
 
 def _is_network(node: Any) -> bool:
@@ -151,7 +188,7 @@ def _is_time(state: TrainState, knobs: Knobs, recipe: Recipe) -> bool:
 
 
 def _shared(n: Any, most: int, least: int = LEAST) -> int:
-    """The next size, of which there are four between one power of two and the next: 8, 10, 12, 14, 16, 20, …
+    """Return n rounded up to one of four sizes between powers of two: 8, 10, 12, 14, 16, 20, …
 
     >>> [_shared(n, 100) for n in (1, 5, 33, 65, 98)]
     [4, 5, 40, 80, 100]
@@ -162,26 +199,22 @@ def _shared(n: Any, most: int, least: int = LEAST) -> int:
 
 
 def _first(flags: np.ndarray, n: int) -> np.ndarray:
-    """The indices of the first n that are true along the last axis; where there are fewer, one too large.
-
-    >>> _first(np.array([False, True, True, False]), 3).tolist()
-    [1, 2, 4]
-    """
+    """Return the indices of the first n that are true along the last axis; index == size is padding."""
     order = np.argsort(~flags, axis=-1, kind="stable")[..., :n]
     return np.where(np.arange(n) < flags.sum(-1)[..., None], order, flags.shape[-1])
 
 
 def _at(units: np.ndarray, layers: np.ndarray) -> np.ndarray:
-    """The units of these layers; of a layer that is one too large, none."""
+    """Return the units of these layers; none for a layer that is padding."""
     padded = np.concatenate([units, np.zeros_like(units[..., :1, :])], -2) if units.shape[-2] else units
     return np.take_along_axis(padded, layers[..., None], -2)
 
 
-def _position(wanted: np.ndarray, found: np.ndarray, none: int) -> np.ndarray:
-    """Where each of some numbers stands in a list, along the last axis; one too large where it does not, or is `none`.
+def _position(numbers: np.ndarray, places: np.ndarray, padding: int) -> np.ndarray:
+    """Return the index of each number in a list, along the last axis; the list's size where it is absent, or padding.
 
     >>> _position(np.array([7, 2, 9]), np.array([2, 7, 9]), 9).tolist()
     [1, 0, 3]
     """
-    same = (wanted[..., :, None] == found[..., None, :]) & (wanted < none)[..., :, None]
-    return np.where(same.any(-1), same.argmax(-1), found.shape[-1])
+    same = (numbers[..., :, None] == places[..., None, :]) & (numbers < padding)[..., :, None]
+    return np.where(same.any(-1), same.argmax(-1), places.shape[-1])

@@ -1,12 +1,8 @@
-"""The members of a path, trained to their end, or until their setting is clearly behind the others.
+"""Train the members of a path to their end, with successive halving if requested.
 
-    trained(runs, data, settings, …) → runs             every member with its own schedule, stop and best model
-
-With a rule for who `stays`, the settings are compared at some epochs (rungs) by their least held-out loss (so far, or since
-they settle), fold by fold, and who does not stay leaves for good: `better_half` keeps just that, `promising` also what is not
-clearly behind the best, by the standard error of the difference. train/population.py says how members are trained.
-
-Imports train; paths.path and the estimators import it.
+With a rule that says which members stay, settings are compared at some epochs (rungs) by their least held-out loss, fold by
+fold, and the others leave for good: `better_half` keeps just that, `promising` also what is not clearly behind the best, by the
+standard error of the difference. train/population.py trains the members.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,14 +10,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from meristem.cache import clear_full_caches
-from meristem.train.population import shares_programs, train_alone, train_packed
+from meristem.train.callbacks import WatcherGroup
+from meristem.train.minibatches import steps_per_epoch
+from meristem.train.population import NO_WATCHER, shares_programs, train_alone, train_packed
 from meristem.train.run import Run
-from meristem.train.samples import Prepared
-from meristem.train.watching import Everyone
+from meristem.train.training_data import Prepared
 
-FIRST_RUNG = 16, 400  # epochs and steps, whichever takes longer; the next ones at twice as many each
-Stays = Callable[[Sequence[float], np.ndarray], np.ndarray]
-SINCE = 3  # epochs of settling, after which what came before does not count
+FIRST_RUNG = 16, 400  # epochs and steps, whichever is longer; each later rung is twice as far
+Stays = Callable[[Sequence[float], np.ndarray], np.ndarray]  # (losses, settings) → whether each member stays
+SETTLED = 3  # epochs of settling after which earlier losses do not count
 
 
 def trained(
@@ -33,14 +30,14 @@ def trained(
     stays: Stays | None = None,
     together: bool | None = None,
     all_begin: bool = True,
-    watcher: Everyone = Everyone([]),
+    watcher: WatcherGroup = NO_WATCHER,
 ) -> list[Run]:
-    """The runs at their end; `settings`: for each the number of its setting; `all_begin`: each has an epoch in any case."""
+    """Return the runs at their end; `settings` numbers the setting of each, and with `all_begin` each has a first epoch."""
     clear_full_caches()
     train = train_packed if shares_programs(together) else train_alone
     members = dict(enumerate(runs))
     running = {m: run for m, run in members.items() if not run.stopped}
-    remains = np.ones(len(runs), bool)  # has not left; it may have stopped by itself
+    remains = np.ones(len(runs), bool)  # has not left; it may have stopped
     rungs = [] if stays is None else _rungs(max_epochs, _steps(runs[0], prepared))
     for rung, pause_at in enumerate([*rungs, max_epochs]):
         if rung and stays is not None:
@@ -55,14 +52,14 @@ def trained(
 
 
 def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Which members stay, by the losses so far: those of the better half of settings, and all that are not clearly behind.
+    """Return which members stay: those of the better half of settings, and all that are not clearly behind the best.
 
     >>> promising([1.0, 1.1, 3.0, 3.1, 1.0, 1.2, 2.0, 2.2], np.array([0, 0, 1, 1, 2, 2, 3, 3])).tolist()
     [True, True, False, False, True, True, False, False]
     """
     loss = np.asarray(losses, float)
     stays = better_half(losses, settings)
-    best = loss[settings == _best(loss, settings)[0]]
+    best = loss[settings == _ranked(loss, settings)[0]]
     for number in np.unique(settings[np.isfinite(loss)]):
         with np.errstate(invalid="ignore"):  # members that diverged are at ∞
             behind = loss[settings == number] - best
@@ -72,19 +69,19 @@ def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
 
 
 def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Which members stay: those of the better half of the settings that are still there; who has left has a loss of infinity.
+    """Return which members stay: those of the better half of the remaining settings; a loss of infinity has left.
 
     >>> better_half([1.0, 1.1, 3.0, 3.1, 1.0, 1.2], np.array([0, 0, 1, 1, 2, 2])).tolist()
     [True, True, False, False, True, True]
     """
     loss = np.asarray(losses, float)
-    places = _best(loss, settings)
-    there = sum(np.isfinite(loss[settings == number]).all() for number in places)
-    return np.isin(settings, places[: max(1, -(-int(there) // 2))])
+    ranked = _ranked(loss, settings)
+    n_remaining = sum(np.isfinite(loss[settings == number]).all() for number in ranked)
+    return np.isin(settings, ranked[: max(1, -(-int(n_remaining) // 2))])
 
 
 def better_than(loss: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Which members are of a setting whose mean loss so far is less than this one.
+    """Return which members belong to a setting whose mean loss so far is less than this one.
 
     >>> better_than(2.0, [1.0, 2.0, 3.0, 2.0], np.array([0, 0, 1, 1])).tolist()
     [True, True, False, False]
@@ -93,31 +90,27 @@ def better_than(loss: float, losses: Sequence[float], settings: np.ndarray) -> n
     return np.array([means[number] < loss for number in settings])
 
 
-def _best(loss: np.ndarray, settings: np.ndarray) -> np.ndarray:
-    """The settings by their mean loss, the best first."""
+def _ranked(loss: np.ndarray, settings: np.ndarray) -> np.ndarray:
+    """Return the settings by their mean loss, the best first."""
     numbers = np.unique(settings)
     return numbers[np.argsort([loss[settings == number].mean() for number in numbers], kind="stable")]
 
 
 def least_loss(run: Run) -> float:
-    """The least loss on what is held out, so far; of a run that diverged at once, infinity.
-
-    A network that settles is not what it was before: as soon as it does, only what came since counts.
-    """
+    """Return the least held-out loss so far, infinity if there is none; once a network settles, only losses since count."""
     losses = run.history.get("dev_loss", np.array([np.inf]))
-    if run.recipe.settle and len(since := losses[run.history.get("stage", np.zeros(len(losses))) >= 1]) >= SINCE:
+    if run.recipe.settle and len(since := losses[run.history.get("stage", np.zeros(len(losses))) >= 1]) >= SETTLED:
         losses = since
     return float(np.where(np.isnan(losses), np.inf, losses).min())
 
 
 def _steps(run: Run, prepared: Prepared) -> int:
-    """Of an epoch."""
     passes = 1 if run.knobs.passes is None else int(np.max(run.knobs.passes))
-    return passes * -(-len(prepared.data.x) // run.recipe.batch_size)
+    return passes * steps_per_epoch(len(prepared.data.x), run.recipe.batch_size)
 
 
 def _rungs(max_epochs: int, steps: int) -> list[int]:
-    """The epochs, of so many steps each, at which settings are compared.
+    """Return the epochs, of so many steps each, at which settings are compared.
 
     >>> _rungs(200, 60), _rungs(200, 5)
     ([16, 32, 64, 128], [80, 160])

@@ -1,11 +1,7 @@
-"""What is learned from: samples and targets, checked before anything is compiled, and uploaded once.
+"""Samples and targets: checked before anything is compiled, and uploaded once.
 
-    prepare(data, network, objective) → Prepared: on the device, or with the host where they do not fit
-
-Samples may be `Lazy`: rows that are made where they are asked for. They stay with the host.
-
-Whatever does not fit is a ValueError of one line that names the array, what it holds, and what to do; what targets must be is
-the objective's business.
+Data that do not fit the device, and `Lazy` samples, stay on the host. An array that does not fit the network is a ValueError
+that names it, its value, and what to do; the objective checks the targets.
 """
 
 import abc
@@ -23,36 +19,36 @@ SHARE_OF_MEMORY = 0.5  # data that need more of the device's memory stay with th
 
 
 class Lazy(abc.ABC):
-    """Samples [n, in] of which x[rows] are made when they are asked for; they are finite."""
+    """Finite samples [n, in] whose rows are computed when they are indexed."""
 
     @property
     @abc.abstractmethod
     def shape(self) -> tuple[int, int]:
-        """[n, in]."""
+        """Return [n, in]."""
 
     @property
     @abc.abstractmethod
     def arrays(self) -> list[np.ndarray]:
-        """What they are made of: the same arrays, the same samples."""
+        """Return the arrays that determine the samples."""
 
     @property
     @abc.abstractmethod
     def rows_at_once(self) -> int:
-        """How many should be made at a time."""
+        """Return how many rows should be computed at a time."""
 
     @abc.abstractmethod
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """These rows, dense."""
+        """Return these rows as a dense array."""
 
     def __len__(self) -> int:
         return self.shape[0]
 
 
 class Data(NamedTuple):
-    """Training and development samples, as NumPy or JAX arrays; a development set of None is the training set.
+    """Training and development samples as NumPy, JAX or `Lazy` arrays; without a development set, the training set is used.
 
-    A sample counts by its weight, relative to the others'; one of weight 0 is as good as not there, so arrays may be filled up
-    to a length that many data sets share. Weights of None are all alike. Samples may be `Lazy`, too.
+    Weights are relative; without them all samples count alike. A sample of weight 0 is padding, so that data sets of many
+    lengths can share a compiled program.
 
     >>> import numpy as np
     >>> Data(np.zeros((4, 2)), np.array([0, 1, 1, 0])).x.shape
@@ -68,23 +64,17 @@ class Data(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Data that have been checked: on the device, or, if `rows_at_once` is a number, with the host, to be sent in blocks."""
+    """Checked data: on the device, or, if `rows_at_once` is a number, on the host, to be sent in blocks of so many rows."""
 
     data: Data
     rows_at_once: int | None
 
 
 def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: int | None = None) -> Prepared:
-    """The samples checked against the network and the objective, on the device if they fit. Bytes stay bytes.
-
-    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
-    >>> from meristem.train.objectives import Binary
-    >>> prepare((np.zeros((4, 2)), np.array([0, 1, 1, 0])), network, Binary()).data.y.dtype
-    dtype('float32')
-    """
+    """Return the samples, checked against the network and the objective, on the device if they fit; bytes stay bytes."""
     if isinstance(data, Prepared):
         return data
-    host = checked(data, network, objective)
+    host = check_data(data, network, objective)
     samples: list[Any] = [host.x, host.dev_x]
     lazy = [x.rows_at_once for x in samples if isinstance(x, Lazy)]
     if lazy:
@@ -96,18 +86,18 @@ def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: 
 
 
 def rows_that_fit(data: Data, limit: int | None = None) -> int | None:
-    """How many rows may be on the device at a time; None: all of them. `limit`: its memory in bytes, if not as it says."""
+    """Return how many rows may be on the device at a time, None for all; `limit` is its memory, in bytes."""
     if limit is None:
         limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
     total = sum(a.nbytes for a in data if a is not None)
     if limit is None or total <= SHARE_OF_MEMORY * limit:
         return None
     row = total / (len(data.x) + (0 if data.dev_x is None else len(data.dev_x)))
-    return max(1, int(SHARE_OF_MEMORY / 4 * limit / row))  # two blocks, and the room to shuffle them
+    return max(1, int(SHARE_OF_MEMORY / 4 * limit / row))  # two blocks, and memory to shuffle them
 
 
-def checked(data: Any, network: Network, objective: Objective) -> Data:
-    """The samples as NumPy arrays of few types."""
+def check_data(data: Any, network: Network, objective: Objective) -> Data:
+    """Return the samples as NumPy arrays of few types; ValueError where they do not fit."""
     if not isinstance(data, Data):
         if not isinstance(data, tuple | list) or not 2 <= len(data) <= len(Data._fields):
             raise ValueError(f"data is a {type(data).__name__}; give Data(x, y), Data(x, y, dev_x, dev_y) or a tuple of these.")
@@ -126,10 +116,8 @@ def checked(data: Any, network: Network, objective: Objective) -> Data:
             rows = targets.shape[0] if targets.ndim else 0
             raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
         objective.check(y_name, targets, n_out)
-        ready += [
-            samples if isinstance(samples, Lazy) else _narrow(samples),
-            _narrow(targets, as_class=objective.targets_are_classes),
-        ]
+        ready.append(samples if isinstance(samples, Lazy) else _narrow(samples))
+        ready.append(_narrow(targets, as_class=objective.targets_are_classes))
     both = Data(*ready)
     return both._replace(
         weight=_weights("weight", data.weight, len(both.x)),
@@ -160,20 +148,20 @@ def _numbers(name: str, values: Any) -> np.ndarray:
 def _check_samples(name: str, x: np.ndarray | Lazy, sample: tuple[int, ...]) -> None:
     n_in, *positions = sample
     if len(x.shape) != 1 + len(sample) or 0 in x.shape or x.shape[2:] != tuple(positions):
-        wanted = ", ".join(["samples", "features", *map(str, positions)])
-        raise ValueError(f"{name} has shape {x.shape}; it must be [{wanted}] with at least one sample.")
+        axes = ", ".join(["samples", "features", *map(str, positions)])
+        raise ValueError(f"{name} has shape {x.shape}; it must be [{axes}] with at least one sample.")
     if x.shape[1] != n_in:
         raise ValueError(f"{name} has {x.shape[1]} features, but the network takes {n_in}; create it with n_in={x.shape[1]}.")
 
 
 def _narrow(array: np.ndarray, *, as_class: bool = False) -> np.ndarray:
-    """One float type, so that the same shape is the same program; bytes and classes as integers."""
+    """Return the array in one float type, so that equal shapes share a program; bytes and classes as integers."""
     if as_class:
         return array.astype(np.int32, copy=False)
     return array if array.dtype == np.uint8 else array.astype(jnp.result_type(float), copy=False)
 
 
 def to_float(x: Num[Array, "..."]) -> Float[Array, "..."]:
-    """Inputs for the network; bytes stay bytes until here and are then scaled to [0, 1]."""
+    """Return inputs as floats, bytes scaled to [0, 1]; only here, so that bytes are uploaded as bytes."""
     dtype = jnp.result_type(float)
     return x.astype(dtype) / 255 if x.dtype == jnp.uint8 else x.astype(dtype)

@@ -1,10 +1,10 @@
-"""How good a network is on a set of samples, dropout off: mean loss, mean error, and for labels the macro-F1.
+"""The measures of a network on a set of samples, without dropout: mean loss, mean error, and for labels the macro-F1.
 
     F1 of a label = 2 tp / (2 tp + fp + fn);   macro-F1 = the mean over the labels that occur in the set
 
 A label is predicted at a probability above 1/2. Errors are wrong decisions per instance (a fraction where there is one
 decision, summed over labels where there are many). A large set goes through the network in pieces, smaller ones where there
-are many outputs: those of a set are never there as a whole.
+are many outputs, so that memory is bounded.
 """
 
 from typing import Any, NamedTuple
@@ -16,72 +16,59 @@ from jaxtyping import Array, Bool, Float, Num
 
 from meristem.nn.network import Network
 from meristem.train.objectives import Objective
-from meristem.train.samples import to_float
 from meristem.train.temperature import at_best, of_temperatures
+from meristem.train.training_data import to_float
 
-PIECE, ROOM = 2048, 2**20  # samples, and numbers that their outputs may be
+PIECE, MOST_OUTPUTS = 2048, 2**20  # samples at once, and numbers in their outputs, at most
+Samples = Num[Array | np.ndarray, "n in ..."]
+Targets = Num[Array | np.ndarray, "n ..."]
 
 
 class Measures(NamedTuple):
-    """Of one network on one set; `macro_f1` is None where there are no labels."""
+    """The measures of one network on one set; `macro_f1` is None where there are no labels."""
 
     loss: Float[Array, ""]
     error: Float[Array, ""]
     macro_f1: Float[Array, ""] | None
-    price: Float[Array, ""] | None = None  # of the units, where it is asked for
-    temperature: Float[Array, ""] | None = None  # at which the loss is measured, where the best is asked for
+    price: Float[Array, ""] | None = None  # of the units, if requested
+    temperature: Float[Array, ""] | None = None  # at which the loss is measured, if calibrated
 
 
 class Sums(NamedTuple):
-    """What measures are made of; those of two sets, added, are those of both."""
+    """Sums over samples; the sums of two sets add up to those of both."""
 
     weight: Float[Array, ""]
     loss: Float[Array, ""]
     error: Float[Array, ""]
-    labels: Float[Array, "3 labels"] | None  # per label: rightly predicted, predicted, there
+    labels: Float[Array, "3 labels"] | None  # per label: true positives, predicted, actual
     price: Float[Array, ""] | None = None
-    tempered: Float[Array, " tried"] | None = None  # the loss at some temperatures
+    tempered: Float[Array, " tried"] | None = None  # the loss at each temperature
 
 
 def measure(
-    network: Network,
-    x: Num[Array | np.ndarray, "n in ..."],
-    y: Num[Array | np.ndarray, "n ..."],
-    objective: Objective,
-    weight: Float[Array | np.ndarray, " n"] | None = None,
-    *,
-    priced: bool = False,
-    calibrated: bool = False,
+    network: Network, x: Samples, y: Targets, objective: Objective, weight: Any = None, **options: bool
 ) -> tuple[Measures, Float[Array, "n width ..."]]:
-    """The measures for an objective, samples by their weight, and what reached the body; the price, and the loss at the best
-    temperature, where they are asked for.
-
-    >>> from meristem.train.objectives import Multilabel
-    >>> network = Network.create("tunnel", 2, 3, width=5, depth=2, key=jax.random.key(0))
-    >>> measures, hidden = measure(network, jnp.zeros((4, 2)), jnp.zeros((4, 3)), Multilabel())
-    >>> measures.error.item(), measures.macro_f1.item(), hidden.shape
-    (0.0, 0.0, (4, 5))
-    """
-    sums, hidden = sum_up(network, x, y, objective, weight, priced=priced, calibrated=calibrated)
+    """Return the measures, and what reached the body; arguments as of `sum_up`."""
+    sums, hidden = sum_up(network, x, y, objective, weight, **options)
     return measures_of(sums), hidden
 
 
 def sum_up(
     network: Network,
-    x: Num[Array | np.ndarray, "n in ..."],
-    y: Num[Array | np.ndarray, "n ..."],
+    x: Samples,
+    y: Targets,
     objective: Objective,
     weight: Float[Array | np.ndarray, " n"] | None = None,
     *,
     priced: bool = False,
     calibrated: bool = False,
 ) -> tuple[Sums, Float[Array, "n width ..."]]:
-    """The sums over a set, and what reached the body."""
+    """Return the sums over a set, and what reached the body; `priced` adds the price, `calibrated` losses by temperature."""
 
-    def one(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None, Array | None, Array | None]:
+    def measure_sample(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None, Array | None, Array | None]:
         hidden = network.embedded(to_float(sample[0]))
         h, price = network.body.priced(hidden)
-        if network.features is not None:  # as network.priced has it
+        if network.features is not None:  # as in network.priced
             price = price + network.features.value.sum()
         outputs = network.read_out(h)
         decided = outputs > 0 if objective.outputs_are_labels else None
@@ -91,13 +78,13 @@ def sum_up(
 
     piece = piece_of(network, x)
     if x.shape[0] <= piece:
-        loss, error, hidden, decided, price, tried = jax.vmap(one)((x, y))
+        loss, error, hidden, decided, price, tried = jax.vmap(measure_sample)((x, y))
     else:
-        loss, error, hidden, decided, price, tried = jax.lax.map(one, (x, y), batch_size=piece)
+        loss, error, hidden, decided, price, tried = jax.lax.map(measure_sample, (x, y), batch_size=piece)
     labels = None
-    if decided is not None:  # macro-F1 counts whoever is there, not by weight
-        here = jnp.ones(len(loss), bool) if weight is None else jnp.asarray(weight) > 0
-        labels = _count(decided & here[:, None], (jnp.asarray(y) > 0) & here[:, None])
+    if decided is not None:  # macro-F1 counts samples of weight above 0, all alike
+        counts = jnp.ones(len(loss), bool) if weight is None else jnp.asarray(weight) > 0
+        labels = _count(decided & counts[:, None], (jnp.asarray(y) > 0) & counts[:, None])
 
     def total(values: Array) -> Array:
         if weight is None:
@@ -109,18 +96,14 @@ def sum_up(
     return Sums(count, total(loss), total(error), labels, of_price, of_tried), hidden
 
 
-def piece_of(network: Network, x: Num[Array | np.ndarray, "n in ..."]) -> int:
-    """How many of these samples go through a network at once.
-
-    >>> piece_of(Network.create("tunnel", 2, 10_000, width=5, depth=2, key=jax.random.key(0)), jnp.zeros((800, 2)))
-    104
-    """
+def piece_of(network: Network, x: Samples) -> int:
+    """Return how many of these samples go through a network at once."""
     outputs = jax.eval_shape(lambda sample: network(to_float(sample)), jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
-    return max(1, min(PIECE, ROOM // outputs.size))
+    return max(1, min(PIECE, MOST_OUTPUTS // outputs.size))
 
 
 def measures_of(sums: Sums) -> Measures:
-    """The measures that sums amount to."""
+    """Return the measures of these sums."""
     f1 = None if sums.labels is None else _macro_f1(sums.labels)
     price = None if sums.price is None else sums.price / sums.weight
     loss, temperature = (sums.loss / sums.weight, None) if sums.tempered is None else at_best(sums.tempered, sums.weight)
@@ -128,13 +111,7 @@ def measures_of(sums: Sums) -> Measures:
 
 
 def macro_f1(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]) -> Float[Array, ""]:
-    """The mean F1 of the labels with a positive in the set; 0 where there is none.
-
-    >>> predicted = jnp.array([[True, True, True], [False, True, False]])
-    >>> actual = jnp.array([[True, False, False], [True, True, False]])
-    >>> round(macro_f1(predicted, actual).item(), 3)  # both labels that occur have 2 · 1 / (2 · 1 + 1)
-    0.667
-    """
+    """Return the mean F1 of the labels with a positive in the set; 0 where there is none."""
     return _macro_f1(_count(predicted, actual))
 
 
@@ -151,8 +128,6 @@ def _macro_f1(labels: Float[Array, "3 labels"]) -> Float[Array, ""]:
 _measure = jax.jit(measure, static_argnames="objective")
 
 
-def evaluate(
-    network: Network, x: Num[Array | np.ndarray, "n in ..."], y: Num[Array | np.ndarray, "n ..."], objective: Objective
-) -> Measures:
-    """The measures of one trained network, as numbers on the host."""
+def evaluate(network: Network, x: Samples, y: Targets, objective: Objective) -> Measures:
+    """Return the measures of one trained network, as numbers on the host."""
     return jax.device_get(_measure(network, x, y, objective=objective)[0])

@@ -1,0 +1,210 @@
+"""What the device carries from one epoch to the next (`TrainState`), and the record of an epoch (`EpochInfo`).
+
+The schedule is a plateau schedule: the learning rate drops (1 → 0.3 → 0.1 → stop) after `patience` epochs without improvement.
+In the last stage, where open gates can only close, the mean of the networks is measured, since single steps scatter around the
+minimum:
+
+    a ← a + share · (p − a)         share = max(1 / epochs of the stage so far, 0.15), after every epoch
+
+All are values with a leading axis of members in a population.
+"""
+
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from meristem.gate import closed_as
+from meristem.nn.network import Network
+from meristem.train.hyperparameters import Recipe
+
+Value = Array | np.ndarray
+TOLERANCE = 1e-9  # a smaller gain is no improvement
+SHARE = 0.15  # the least share of the newest epoch in the average
+
+
+class Plateau(NamedTuple):
+    """The plateau schedule; `stages` below are the stages of the recipe."""
+
+    best: Float[Array, ""]  # lowest watched measure so far
+    since: Int[Array, ""]  # epochs since it improved or the learning rate dropped
+    stage: Int[Array, ""]  # how often the learning rate has dropped; len(scales): stopped
+
+    @staticmethod
+    def start() -> "Plateau":
+        return Plateau(jnp.asarray(jnp.inf, jnp.result_type(float)), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+
+    def after(
+        self,
+        measure: Float[Array, ""],
+        *,
+        patience: int | Float[Array, ""],
+        stages: int,
+        tolerance: float | Float[Array, ""] = TOLERANCE,
+    ) -> "Plateau":
+        """Return the schedule after an epoch; lower is better, and NaN or a gain within the tolerance is no improvement.
+
+        >>> plateau = Plateau.start()
+        >>> for _ in range(3):
+        ...     plateau = plateau.after(jnp.asarray(1.0), patience=2, stages=3)
+        >>> int(plateau.stage)
+        1
+        """
+        improved = measure < self.best - tolerance
+        since = jnp.where(improved, 0, self.since + 1)
+        drops = (since >= patience) & (self.stage < stages)
+        best = jnp.where(improved, measure, self.best)
+        return Plateau(best, jnp.where(drops, 0, since), self.stage + drops.astype(jnp.int32))
+
+    def scale(self, scales: tuple[float, ...]) -> Float[Array, ""]:
+        """Return the factor of the learning rate; 0 when stopped."""
+        return jnp.asarray((*scales, 0.0), self.best.dtype)[self.stage]
+
+    @property
+    def has_dropped(self) -> Bool[Array, ""]:
+        """Whether the learning rate has dropped, so that a recipe that settles closes gates."""
+        return self.stage >= 1
+
+    def is_last(self, stages: int) -> Bool[Array, ""]:
+        """Return whether this is the last stage, in which a recipe that settles keeps closed gates closed."""
+        return self.stage >= stages - 1
+
+    def is_stopped(self, stages: int) -> Bool[Array, ""]:
+        return self.stage >= stages
+
+
+class Average(eqx.Module):
+    """The mean network of the last stage, and over how many epochs; before that stage the network itself, and 0."""
+
+    network: Network
+    epochs: Int[Array, ""]
+
+    def after(self, network: Network, is_last: Bool[Array, ""], moved: Bool[Array, ""]) -> "Average":
+        """Return the average after an epoch; it restarts where a tree `moved` its rows by opening or closing nodes."""
+        epochs = jnp.where(is_last, jnp.where(moved, 0, self.epochs) + 1, 0)
+        share = jnp.maximum(1 / jnp.maximum(epochs, 1), SHARE)
+
+        def mix(old: Any, new: Any) -> Any:
+            if not eqx.is_inexact_array(new):
+                return new
+            return jnp.where(epochs > 1, old + share.astype(new.dtype) * (new - old), new)
+
+        mean = closed_as(network, jax.tree.map(mix, self.network, network))
+        return Average(mean, epochs.astype(jnp.int32))
+
+
+class TrainState(eqx.Module):
+    """All that an epoch needs from the one before it."""
+
+    network: Network
+    opt_state: PyTree
+    average: Average | None  # where the recipe settles
+    key: PRNGKeyArray
+    plateau: Plateau
+    best: tuple[Float[Array, ""], Float[Array, ""]]  # the selection measure of the best epoch, and its loss
+    epoch: Int[Array, ""]
+    diverged: Bool[Array, ""]
+
+    @property
+    def measured(self) -> Network:
+        """The network that is measured, and saved if it is the best: the average if there is one."""
+        return self.network if self.average is None else self.average.network
+
+
+class Growth(NamedTuple):
+    """What happened to the structure in the steps of an epoch so far; all 0 where nothing grows."""
+
+    opened: Int[Array, ""]
+    closed: Int[Array, ""]
+    waited: Int[Array, ""]  # openings without a free place
+    most_leaves: Int[Array, ""]  # at any step of the epoch
+
+
+class EpochInfo(eqx.Module):
+    """What happened in an epoch, by attribute or by name (`info["loss"]`); measured after it, without dropout."""
+
+    epoch: Int[Value, "*members"]  # counted from 1; the last one of a member that had stopped
+    rate: Float[Value, "*members"]  # the learning rate of this epoch
+    loss: Float[Value, "*members"]
+    error: Float[Value, "*members"]
+    macro_f1: Float[Value, "*members"] | None  # None unless outputs are labels
+    dev_loss: Float[Value, "*members"]
+    dev_error: Float[Value, "*members"]
+    dev_macro_f1: Float[Value, "*members"] | None
+    layer_sizes: Float[Value, "*members layers"]
+    hard_size: Int[Value, "*members"]
+    stage: Int[Value, "*members"]  # learning-rate drops before this epoch
+    improved: Bool[Value, "*members"]  # whether this is the best model so far
+    stopped: Bool[Value, "*members"]  # whether the member has stopped
+    diverged: Bool[Value, "*members"]  # the loss turned non-finite; the state is the one before this epoch
+    opened: Int[Value, "*members"]
+    closed: Int[Value, "*members"]
+    waited: Int[Value, "*members"]  # openings without a free place
+    most_leaves: Int[Value, "*members"]  # at any step of the epoch
+    hard_cost: Float[Value, "*members"] | None = None  # the parameters or multiply-adds of what is open
+    temperature: Float[Value, "*members"] | None = None  # of the development loss, if calibrated
+
+    @property
+    def soft_size(self) -> Any:
+        """The sum over layers."""
+        return self.layer_sizes.sum(-1)
+
+    def keys(self) -> list[str]:
+        """Return the names that `dict(info)` has."""
+        return [name for name in (*FIELDS, "soft_size") if getattr(self, name) is not None]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.keys():
+            raise KeyError(name)
+        value = np.asarray(getattr(self, name))
+        return value.item() if value.ndim == 0 else value  # plain numbers can be written as JSON
+
+    def member(self, member: int) -> "EpochInfo":
+        """Return the info of one member of a population."""
+        return jax.tree.map(lambda values: values[member], self)
+
+
+FIELDS = [field.name for field in fields(EpochInfo)]
+
+
+def start(network: Network, recipe: Recipe, *, key: PRNGKeyArray) -> TrainState:
+    """Return the state before the first epoch."""
+    inf = jnp.asarray(jnp.inf, jnp.result_type(float))
+    return TrainState(
+        network=network,
+        opt_state=recipe.chain.init(network),
+        average=Average(network, jnp.zeros((), jnp.int32)) if recipe.settle else None,
+        key=key,
+        plateau=Plateau.start(),
+        best=(inf, inf),
+        epoch=jnp.zeros((), jnp.int32),
+        diverged=jnp.zeros((), bool),
+    )
+
+
+def fit_to_recipe(state: TrainState, recipe: Recipe) -> TrainState:
+    """Return the state of another recipe with an average, or without, as this recipe needs it."""
+    if (state.average is not None) == recipe.settle:
+        return state
+    average = Average(state.network, jnp.zeros_like(state.epoch)) if recipe.settle else None
+    return eqx.tree_at(lambda s: s.average, state, average, is_leaf=lambda node: node is None)
+
+
+def no_growth() -> Growth:
+    """Return the growth before the first step of an epoch."""
+    return Growth(*(jnp.zeros((), jnp.int32) for _ in Growth._fields))
+
+
+def select(condition: Bool[Array, "*members"], if_true: PyTree, if_false: PyTree) -> PyTree:
+    """Return one of two trees, random keys included; a [members] condition selects member by member."""
+
+    def pick(a: Array, b: Array) -> Array:
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(pick(jax.random.key_data(a), jax.random.key_data(b)), impl=jax.random.key_impl(a))
+        return jnp.where(condition.reshape(condition.shape + (1,) * (a.ndim - condition.ndim)), a, b)
+
+    return jax.tree.map(pick, if_true, if_false)
