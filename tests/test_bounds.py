@@ -69,7 +69,7 @@ def test_the_same_of_networks_recipes_and_knobs():
         Recipe(patience=2**31)
     network = Network.create("tunnel", 2, 1, depth=2, key=key)
     for knobs in (Knobs(1e-3, 1e39), Knobs(1e-60, 1e-3), Knobs(1e-3, HUGE)):
-        with pytest.raises(ValueError, match="holds"):
+        with pytest.raises(ValueError, match="fits into"):
             begin(network, Recipe(), knobs, key)
 
 

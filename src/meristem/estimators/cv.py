@@ -108,7 +108,7 @@ class CrossValidated(Estimator):
                 f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
                 f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters per network"
             )
-            members = path.stand_ins(chosen) if self.refit == "bag" else chosen.members
+            members = path.replace_failed_folds(chosen) if self.refit == "bag" else chosen.members
             finite = [runs[m] for m in members if runs[m].best_epoch]  # others diverged in their first epoch
             fold_runs = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
             if not fold_runs:
