@@ -96,7 +96,7 @@ class SearchPlan:
 
 
 def plan_search(seconds: float, training: float, *, is_open: bool = True) -> SearchPlan:
-    """Return the largest plan that fits; `training`: seconds of one full training, `is_open`: whether penalties are searched."""
+    """Return the largest plan that fits; `training`: seconds of one training, `is_open`: whether penalties are searched."""
     for settings, penalties, folds in STEPS:
         plan = SearchPlan(settings if is_open else max(1, settings // penalties), penalties, folds)
         takes = plan.settings * plan.folds * SHARE * training
