@@ -20,6 +20,7 @@ VAGUE = {
 }
 EXCEPTIONS: dict[str, set[str]] = {  # module → names
     "files.file_kinds": {"thing"},  # save(path, thing)
+    "tables.table_model": {"doubts"},  # an alias that users know
     "paths.result": {"stand_ins"},  # deprecated
     "folders.checkpoints": {"keeping"},  # Checkpoints(folder).keeping()
 }

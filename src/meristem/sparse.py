@@ -28,24 +28,14 @@ def is_large(x: Any) -> bool:
 
 
 def occurring(x: Any, counts: np.ndarray) -> np.ndarray:
-    """Return the columns, ascending, with a number other than 0, or NaN, in a row that counts.
-
-    >>> from scipy.sparse import csr_array
-    >>> occurring(csr_array(np.array([[0, 1.0, 0], [2.0, 0, 0]])), np.array([True, False])).tolist()
-    [1]
-    """
+    """Return the columns, ascending, with a number other than 0, or NaN, in a row that counts."""
     occurs = np.zeros(x.shape[1], bool)
     occurs[x.indices[np.repeat(counts, np.diff(x.indptr)) & (x.data != 0)]] = True
     return np.flatnonzero(occurs)
 
 
 def weight_of_entries(x: Any, weight: np.ndarray) -> np.ndarray:
-    """Return for each column the total weight of the rows that have an entry.
-
-    >>> from scipy.sparse import csr_array
-    >>> weight_of_entries(csr_array(np.array([[0, 1.0, 0], [2.0, 3.0, 0]])), np.array([1.0, 5.0])).tolist()
-    [5.0, 6.0, 0.0]
-    """
+    """Return for each column the total weight of the rows that have an entry."""
     return np.bincount(x.indices, np.repeat(weight, np.diff(x.indptr)), minlength=x.shape[1])
 
 
@@ -90,9 +80,5 @@ class Scattered(Lazy):
 
 
 def rows_at_once(columns: int) -> int:
-    """Return how many rows are made dense at a time.
-
-    >>> rows_at_once(10), rows_at_once(200_000)
-    (4096, 41)
-    """
+    """Return how many rows are made dense at a time."""
     return max(1, min(4096, AT_ONCE // (4 * max(1, columns))))

@@ -1,11 +1,14 @@
-"""The columns that a model reads, and the features that each becomes; plain data, learned from the training rows.
+"""What a model reads: a table's columns, the features that each becomes, and the inputs of its network.
+
+    columns ──schema──▶ features ──preprocessor──▶ inputs
+    a value each        numbers, 0 and 1           float32, gaps filled, standardized, limited
+
+Both steps are formulas over shared operations (layers/ops), so that predictions, files, exports and reports cannot disagree.
 
     number      one feature: its value, NaN where it is missing
     date        one feature: days since 1970-01-01, NaN where it is missing
     category    a feature of 0 and 1 for each frequent text, most frequent first; "(other)" for all rarer ones, "(missing)"
                 where some rows had none. With two kinds of row only the rarer has a feature
-
-    schema.features → names;  schema.trace(ops, values) → features [N, features] from a value [N, 1] for each column
 
 The value of a category is its code: the index in `field.texts`, UNSEEN or MISSING. An unseen category counts as "(other)", or
 has all features 0 where there is no such feature; so has a missing one. Texts are compared exactly, but for one space on either
@@ -13,13 +16,14 @@ side: `normalized(raw) == text` exactly where `raw in spellings(text)`, a finite
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from meristem.check import many, short
+from meristem.inputs.preprocessor import Preprocessor
 from meristem.layers.ops.base import InputOps
 
 NUMBER, DATE, CATEGORY = "number", "date", "category"
@@ -197,6 +201,67 @@ class Schema:
         if not schema.fields or len(set(schema.names)) < len(schema.fields):
             raise ValueError("its schema has no columns, or two of a name.")
         return schema
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Schema and preprocessor together; an estimator has no schema: its columns are the numbers of X.
+
+    >>> inputs = Inputs(Preprocessor.of(np.array([[1.0], [3.0], [np.nan]])), names=("size",))
+    >>> inputs.column_names, inputs.n_inputs, inputs(np.array([[2.0]])).tolist()[0][0]
+    (['size'], 2, 0.0)
+    """
+
+    preprocessor: Preprocessor
+    schema: Schema | None = None  # None: the columns are numbers, each a feature
+    names: tuple[str, ...] | None = None  # of the features, where X had names
+
+    @property
+    def n_inputs(self) -> int:
+        """How many inputs the network has."""
+        return self.preprocessor.n_inputs
+
+    @property
+    def n_features(self) -> int:
+        """How many columns X has, as estimators take it."""
+        return self.preprocessor.n_features
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """The features that have an indicator of gaps."""
+        return self.preprocessor.feature_of_input[len(self.preprocessor.fill) :]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns."""
+        if self.schema is not None:
+            return self.schema.names
+        return [f"column {place}" for place in range(self.n_features)] if self.names is None else [*self.names]
+
+    @property
+    def groups(self) -> list[np.ndarray]:
+        """The indices of each column's features."""
+        return [*np.arange(self.n_features)[:, None]] if self.schema is None else self.schema.groups
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """Return the inputs [n, n_inputs], float32, of features, dense or sparse."""
+        return self.preprocessor(x)
+
+    def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
+        """Return the inputs after more rows of a stream."""
+        return replace(self, preprocessor=self.preprocessor.with_more(x, weight))
+
+    def trace(self, ops: InputOps[V], values: Sequence[V]) -> V:
+        """Return inputs [N, n_inputs], float32, from a value [N, 1] for each column."""
+        x = ops.concat(values) if self.schema is None else self.schema.trace(ops, values)
+        return self.preprocessor.trace(ops, x)
+
+    def read_features(self, gates: np.ndarray | None) -> np.ndarray:
+        """Return which features [n_features] a network with these input gates [n_inputs] reads; None: all are open."""
+        is_read = np.zeros(self.n_features, bool)
+        is_open = np.ones(self.n_inputs, bool) if gates is None else np.asarray(gates) > 0
+        is_read[self.preprocessor.feature_of_input[is_open]] = True
+        return is_read
 
 
 def inputs_in_words(n_features: int, n_gaps: int) -> str:

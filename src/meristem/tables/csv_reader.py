@@ -112,7 +112,7 @@ class CsvRows:
         try:
             return next(self._reader, None)
         except csv.Error as error:
-            advice = next((advice for said, advice in ADVICE.items() if said in str(error)), f"{error}.")
+            advice = next((advice for part, advice in ADVICE.items() if part in str(error)), f"{error}.")
             advice = advice.replace("{limit:,}", f"{csv.field_size_limit():,}")
             raise ValueError(f"{self._stream.name}, line {max(1, self._stream.line)}: {advice}") from error
 

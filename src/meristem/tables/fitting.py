@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -121,7 +122,7 @@ def plan_fit(
 
 def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     """Return the fitted model of a plan; `begun` is when a time limit began, a time of `time.monotonic`."""
-    say: Callable[[str], None] = _print_line if plan.verbose else lambda line: None
+    say: Callable[[str], None] = partial(print, file=sys.stderr, flush=True) if plan.verbose else lambda line: None
     split, estimator, X, y, seconds, seed = plan.split, plan.estimator, plan.X, plan.y, plan.seconds, plan.seed
     schema, target, test_table, test_rows = split.schema, split.target, split.test_table, split.test_rows
     read = time.monotonic()
@@ -165,10 +166,6 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     for line in _too_short(facts, int(estimator.n_iter_), len(y)):
         say(line)
     return model
-
-
-def _print_line(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _too_short(facts: dict[str, Any], epochs: int, drawn: int) -> list[str]:

@@ -69,7 +69,6 @@ class TextColumnBuilder:
             self._add_values(numbers)
 
     def column(self) -> Column:
-        """Return all rows."""
         if self._codes is not None:
             has_commas = self._may_have_commas and any(map(DECIMAL_COMMA.fullmatch, map(str.strip, self._code_of_text)))
             codes = np.frombuffer(self._codes, np.int16)

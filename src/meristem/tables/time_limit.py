@@ -73,9 +73,6 @@ def reserve(seconds: float, predicting: float, epoch: float = 0.0, *, slowdown: 
     """Return the seconds before the end at which a search must stop: for predictions, the running epoch, and files.
 
     Files take `slowdown` times as long as on an idle machine. No more than half of the time is reserved.
-
-    >>> reserve(100.0, 12.0, 0.5), reserve(100.0, 12.0, 0.5, slowdown=2.0), reserve(4.0, 3.0)
-    (17.5, 19.5, 2.0)
     """
     return min(END * seconds + slowdown * FILES + predicting + epoch, seconds / 2)
 
@@ -99,13 +96,7 @@ class SearchPlan:
 
 
 def plan_search(seconds: float, training: float, *, is_open: bool = True) -> SearchPlan:
-    """Return the largest plan that takes so long, where `training` is what all epochs of one training take at most.
-
-    `is_open`: whether penalties are searched.
-
-    >>> plan_search(100.0, 5.0), plan_search(100.0, 50.0).settings, plan_search(100.0, 300.0).rows
-    (SearchPlan(settings=10, penalties=5, folds=5, rows=1.0), 3, 0.5)
-    """
+    """Return the largest plan that fits; `training`: seconds of one training, `is_open`: whether penalties are searched."""
     for settings, penalties, folds in STEPS:
         plan = SearchPlan(settings if is_open else max(1, settings // penalties), penalties, folds)
         takes = plan.settings * plan.folds * SHARE * training

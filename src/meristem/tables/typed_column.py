@@ -141,7 +141,6 @@ class ArrowColumnBuilder:
         self._values.append(values if unit is None else days_of_counts(values, unit))
 
     def column(self) -> Column:
-        """Return all rows."""
         if self._builder is not None:
             return self._builder.column()
         types = pyarrow_for().types
