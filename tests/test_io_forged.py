@@ -223,7 +223,7 @@ def test_what_headers_must_be(forge, file):
     refused("classes", ("state", "network", "activation"), "tanh", "differ in activation")
     refused("run", ("best", "activation"), "tanh", "differ in activation")
     refused("run", ("recipe", "price"), "parameters", "history")
-    refused("search", ("chosen", "penalty"), 3, "what was chosen")
+    refused("search", ("chosen", "penalty"), 3, "chosen")
     refused("search", ("members", 1, "targets", "names"), ["a", "b", "c"], "same kind")
 
 
