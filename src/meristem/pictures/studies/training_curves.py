@@ -53,7 +53,7 @@ class TrainingLayout:
 def draw_training(results: StudyResults, model: str, layout: TrainingLayout) -> Figure:
     tasks = [task for task in results.tasks if results.runs_of(model, task)]
     groups, rows = [results.runs_of(model, task) for task in tasks], layout.rows(results, model)
-    sharing = {"sharex": "col", "sharey": "row" if layout.shares_scale else False}
+    sharing: dict[str, Any] = {"sharex": "col", "sharey": "row" if layout.shares_scale else False}
     figure, axes = figure_grid(len(rows), len(tasks), cell=layout.cell, **sharing)
     for column, task, runs in zip(axes.T, tasks, groups, strict=True):
         median = results.median_run(runs)
