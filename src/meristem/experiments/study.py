@@ -74,9 +74,9 @@ def run(study: Study[T], options: T, plan: Plan, progress: Progress, trainer: Tr
         result.history |= {f"data/{task.name}/{name}": values for name, values in task.arrays.items()}
     tasks = [options.resized(task) for task in plan.tasks]
     progress.plan(expected_epochs(options, tasks))
-    common: dict[str, Any] = {"summary_line": study.summary_line, "arrays": study.arrays}
+    line, arrays = study.summary_line, study.arrays
     for model in options.models:
-        train: Any = partial(train_model, model, tasks, progress=progress, trainer=trainer, **common)
+        train = partial(train_model, model, tasks, progress=progress, trainer=trainer, summary_line=line, arrays=arrays)
         trials = options.trials(model)
         result.join(train_selecting_rate(model, trials, train, progress) if options.select_rate else train(trials))
     return result

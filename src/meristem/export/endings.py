@@ -1,12 +1,12 @@
-"""What stands behind an exported network: its outputs become y.
+"""What follows an exported network: its outputs become y.
 
-    Raw                the outputs as they are: logits, or numbers in the units the network learned
+    Raw                the outputs as they are: logits, or standardized numbers
     OneOf(classes)     one class per row: softmax(z), or softmax([0, z]) where two classes share one logit
-    AnyOf()            labels, each there or not: sigmoid(z)
+    AnyOf()            labels, each present or not: sigmoid(z)
     Values             y = (z + mean / scale) · scale, or, with a log link, y = exp of that
 
-Numbers are computed in single precision where that keeps y within 1e-6 of what it varies by, else in double. The mean is added
-in units of the scale: so no constant is so small that a runtime takes it for 0. onnx.py and torch.py import it.
+Numbers are computed in single precision where that keeps y within 1e-6 of the scale, else in double. The mean is added in units
+of the scale: so no constant is so small that a runtime takes it for 0.
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from meristem.compact import CompactNetwork
 
 LINKS = ["identity", "log"]
 SINGLE = np.finfo(np.float32)
-REACH = 8.0  # standard deviations from the mean that predictions are expected within
-CLOSE = 1e-6  # of the scale: how far rounding may move a number
+REACH = 8.0  # standard deviations from the mean within which predictions are expected
+TOLERANCE = 1e-6  # of the scale: how far rounding may move a number
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,7 @@ class Raw:
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """One of these classes: integers, numbers, booleans or texts, in the order of the outputs. Two of them may share one.
-
-    >>> OneOf(np.array(["no", "yes"], object)).classes.dtype.kind
-    'U'
-    """
+    """One of these classes: integers, numbers, booleans or texts, in the order of the outputs. Two of them may share one."""
 
     classes: Any  # [classes]
 
@@ -56,25 +52,24 @@ class AnyOf:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Numbers that were standardized to be learned; one per row and no second axis if `is_flat`; by their logarithm or not."""
+    """Numbers that were standardized for training."""
 
     mean: Any  # [n_out]
     scale: Any  # [n_out]
-    is_flat: bool = False
+    is_flat: bool = False  # y is [N], not [N, 1]
     link: str = "identity"  # or "log": the network learned log y
-    dtype: Any = None  # in which y is computed; None: float32 where that is enough, else float64
+    dtype: Any = None  # in which y is computed; None: float32 where that is precise enough, else float64
 
 
 Ending = Raw | OneOf | AnyOf | Values
 
 
-def sizes(network: CompactNetwork) -> tuple[int, int]:
-    """How many features go in and how many outputs come out.
+def unknown_ending(ending: Any) -> ValueError:
+    return ValueError(f"ending={ending!r} is not known; give Raw(), OneOf(classes), AnyOf() or Values(mean, scale).")
 
-    >>> from meristem.layers.layer import Affine
-    >>> sizes(CompactNetwork((Affine(np.ones((3, 2)), None),)))
-    (2, 3)
-    """
+
+def n_in_and_out(network: CompactNetwork) -> tuple[int, int]:
+    """Return the numbers of inputs and outputs; raise ValueError for a network without layers."""
     if not network.layers:
         raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
     n_in = network.layers[0].n_in
@@ -83,7 +78,7 @@ def sizes(network: CompactNetwork) -> tuple[int, int]:
 
 
 def check_ending(ending: Ending, n_out: int) -> Ending:
-    """The ending, if it fits a network with that many outputs."""
+    """Return the ending, with the dtype of its values, if it fits a network with that many outputs."""
     if isinstance(ending, OneOf):
         n = len(ending.classes)
         if n != n_out and (n, n_out) != (2, 1):
@@ -91,31 +86,31 @@ def check_ending(ending: Ending, n_out: int) -> Ending:
     if isinstance(ending, Values):
         if ending.link not in LINKS:
             raise unknown("link", ending.link, LINKS)
-        mean, scale = (vector(f"ending's {name}", getattr(ending, name), n_out) for name in ("mean", "scale"))
+        mean, scale = (check_vector(f"ending's {name}", getattr(ending, name), n_out) for name in ("mean", "scale"))
         if ending.is_flat and n_out != 1:
             raise ValueError(f"is_flat=True is for a network with one output, this one has {n_out}; give is_flat=False.")
-        return replace(ending, mean=mean, scale=scale, dtype=ending.dtype or _precision(ending.link, mean, scale))
+        return replace(ending, mean=mean, scale=scale, dtype=ending.dtype or _value_dtype(ending.link, mean, scale))
     return ending
 
 
-def vector(name: str, values: Any, n: int) -> np.ndarray:
-    """So many finite numbers, as an array of doubles; ValueError where they are something else."""
+def check_vector(name: str, values: Any, n: int) -> np.ndarray:
+    """Return n finite numbers as an array of doubles; raise ValueError for anything else."""
     array = np.asarray(values, np.float64)
     if array.shape != (n,) or not np.isfinite(array).all():
         raise ValueError(f"{name} has shape {array.shape}; it must be {n} finite number{'s' * (n != 1)}.")
     return array
 
 
-def _precision(link: str, mean: np.ndarray, scale: np.ndarray) -> type[np.floating]:
-    """The type in which numbers around the mean are told apart to a millionth of the scale.
+def _value_dtype(link: str, mean: np.ndarray, scale: np.ndarray) -> type[np.floating]:
+    """Return the type that holds numbers around the mean to a millionth of the scale.
 
     >>> one = np.ones(1)
-    >>> [_precision("identity", mean * one, scale * one).__name__ for mean, scale in ((150, 70), (1e9, 1), (1e-60, 1e-61))]
+    >>> [_value_dtype("identity", mean * one, scale * one).__name__ for mean, scale in ((150, 70), (1e9, 1), (1e-60, 1e-61))]
     ['float32', 'float64', 'float64']
     """
     if link != "identity":
         return np.float64
     largest = np.abs(mean) + REACH * np.abs(scale)
-    is_told = SINGLE.eps / 2 * largest <= CLOSE * np.abs(scale)
-    is_within = (largest < SINGLE.max / REACH) & (np.abs(scale) > SINGLE.tiny / SINGLE.eps)
-    return np.float32 if (is_told & is_within).all() else np.float64
+    is_precise = SINGLE.eps / 2 * largest <= TOLERANCE * np.abs(scale)
+    is_in_range = (largest < SINGLE.max / REACH) & (np.abs(scale) > SINGLE.tiny / SINGLE.eps)
+    return np.float32 if (is_precise & is_in_range).all() else np.float64

@@ -1,9 +1,8 @@
-"""Fitted estimators, exported whole: standardization, network, and what turns its outputs into y.
+"""Export of fitted estimators: standardization, network, and what turns its outputs into y.
 
-The one place that knows where estimators keep these; nothing here imports scikit-learn.
+Only this module knows where estimators store these; it does not import scikit-learn.
 """
 
-from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from meristem.targets import Classes, Labels, Numbers, Targets
 
 
 def onnx_of(estimator: Any, path: PATHS) -> Path:
-    """Write a fitted estimator as an ONNX file: X [N, features] → what `predict` and `predict_proba` say.
+    """Write a fitted estimator as an ONNX file: X [N, features] → what `predict` and `predict_proba` return.
 
     >>> import tempfile
     >>> from sklearn.datasets import load_iris
@@ -32,30 +31,21 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
 
 
 def torch_of(estimator: Any, *, raw: bool = False) -> Any:
-    """A fitted estimator as a `torch.nn.Module`: X → probabilities or predictions; if `raw`, logits or standardized numbers."""
+    """Return a `torch.nn.Module`: X → probabilities or predictions; if `raw`, logits or standardized numbers."""
     network = estimator.compact()
     return to_torch(network, scaling=estimator._inputs_, ending=Raw() if raw else ending_of(estimator._targets_))
 
 
-@singledispatch
 def ending_of(targets: Targets) -> Ending:
-    """What turns a network's outputs into y."""
+    """Return what turns a network's outputs into y."""
+    match targets:
+        case Classes():
+            return OneOf(targets.classes)
+        case Labels():
+            return AnyOf()
+        case Numbers():
+            return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
     raise ValueError(
-        f"Targets of kind {type(targets).__name__} have no form in other programs; export the network alone: "
+        f"Targets of kind {type(targets).__name__} cannot be exported; export the network alone: "
         "to_onnx(path, estimator.compact())."
     )
-
-
-@ending_of.register
-def _(targets: Classes) -> Ending:
-    return OneOf(targets.classes)
-
-
-@ending_of.register
-def _(targets: Labels) -> Ending:
-    return AnyOf()
-
-
-@ending_of.register
-def _(targets: Numbers) -> Ending:
-    return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)

@@ -1,16 +1,15 @@
-"""A compact network as a PyTorch module: a `torch.nn.Sequential` of modules that know nothing of meristem.
+"""A compact network as a PyTorch module: a `torch.nn.Sequential` of modules that do not need meristem.
 
-    (standardize)    categories as 0 and 1, gaps filled, (x − mean) / scale, limited    where a scaling is given
+    (standardize)    categories as 0 and 1, missing values filled, (x − mean) / scale, clipped    if a scaling is passed
     (layer_0) …      one module per layer, named after its kind
     (probabilities)  or (predictions), or nothing after a raw ending
 
-Each layer's formula is recorded by torch.fx (compact/ops/torch.py); print a layer's `.code` to read it. So the module can be
-pickled, scripted (torch.jit) and exported (torch.export), and opened where there is no meristem and no jax. Weights are
-parameters, to be trained further; gates, shares and scales are buffers. Only this file imports torch, and only when it is used.
+Each layer's formula is recorded by torch.fx (layers/ops/torch.py); print a layer's `.code` to read it. So the module can be
+pickled, scripted (torch.jit) and exported (torch.export), and loaded without meristem and jax. Weights are parameters, to be
+trained further; gates, shares and scales are buffers. Only this module imports torch, and only when it is used.
 """
 
 from collections import OrderedDict
-from functools import singledispatch
 from types import ModuleType
 from typing import Any
 
@@ -18,19 +17,19 @@ import jax
 import numpy as np
 
 from meristem.compact import CompactNetwork, compact
-from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_ending, sizes
-from meristem.export.scale import Scale, Scaling
+from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_ending, n_in_and_out, unknown_ending
+from meristem.export.feature_scaling import FeatureScaling, Scaling
 from meristem.inputs import Inputs
 from meristem.layers.ops.torch import Record
 from meristem.nn import Network
 
 
 def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = None, ending: Ending = Raw()) -> Any:
-    """A `torch.nn.Module`, [N, n_in] → [N, n_out]: outputs (`Raw`), probabilities (`OneOf`, `AnyOf`) or numbers (`Values`).
+    """Return a `torch.nn.Module`, [N, n_in] → [N, n_out]: outputs (`Raw`), probabilities (`OneOf`, `AnyOf`) or `Values`.
 
     Of `OneOf` the columns are `module.classes`; of flat `Values` the result is [N]. It computes in the type of the network,
-    float32 as a rule, and with a `scaling` takes features of any type, which it scales in float64. With the Inputs of a table
-    it takes [N, columns]: numbers, days since 1970-01-01 and codes of categories, as `TableModel.codes` gives them.
+    usually float32, and with a `scaling` takes features of any type, which it scales in float64. With the Inputs of a table it
+    takes [N, columns]: numbers, days since 1970-01-01 and codes of categories, as `TableModel.codes` returns them.
 
     >>> import jax
     >>> from meristem.nn import Network
@@ -39,71 +38,56 @@ def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = Non
     >>> module(torch.zeros(5, 2)).sum(1)                                      # doctest: +SKIP
     tensor([1., 1., 1., 1., 1.], grad_fn=<SumBackward1>)
     """
-    torch, small = _torch(), compact(network)
-    n_in, n_out = sizes(small)
+    torch, small = _import_torch(), compact(network)
+    n_in, n_out = n_in_and_out(small)
     ending = check_ending(ending, n_out)
     dtype = np.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves(small)) else np.float32
     modules = OrderedDict()
     if scaling is not None:
         record = Record(torch, np.float64)
-        modules["standardize"] = record.module("Standardize", _scaled(record, scaling, n_in, dtype))
+        modules["standardize"] = record.module("Standardize", _network_inputs(record, scaling, n_in, dtype))
     for k, layer in enumerate(small.layers):
         record = Record(torch, dtype)
         modules[f"layer_{k}"] = record.module(type(layer).__name__, layer(record, record.input))
-    modules |= finish(ending, Record(torch, dtype), n_out)
+    modules |= _last_module(ending, Record(torch, dtype), n_out)
     module = torch.nn.Sequential(modules)
     if isinstance(ending, OneOf):
         module.classes = ending.classes.tolist()
     return module
 
 
-def _scaled(record: Record, scaling: Scaling, n_in: int, dtype: Any) -> Any:
-    """What the network takes, from features, or from a value for each column of a table."""
+def _network_inputs(record: Record, scaling: Scaling, n_in: int, dtype: Any) -> Any:
+    """Return the network's inputs from features, or from a value for each column of a table."""
     x = record.input.double()
     if isinstance(scaling, Inputs) and scaling.schema is not None:
         z = scaling.trace(record, record.split(x, [1] * len(scaling.schema.fields)))
     else:
-        z = Scale.of(scaling, n_in).trace(record, x)
+        z = FeatureScaling.of(scaling, n_in).trace(record, x)
     return z.double() if dtype == np.float64 else z
 
 
-# ---- endings
-
-
-@singledispatch
-def finish(ending: Ending, record: Record, n_out: int) -> dict[str, Any]:
-    """The last module by its name, if there is one."""
-    raise ValueError(f"ending={ending!r} is not known; give Raw(), OneOf(classes), AnyOf() or Values(mean, scale).")
-
-
-@finish.register
-def _(ending: Raw, record: Record, n_out: int) -> dict[str, Any]:
-    return {}
-
-
-@finish.register
-def _(ending: OneOf, record: Record, n_out: int) -> dict[str, Any]:
+def _last_module(ending: Ending, record: Record, n_out: int) -> dict[str, Any]:
+    """Return the module of an ending by its name, or nothing."""
     torch, z = record.torch, record.input
-    if len(ending.classes) == n_out:
-        return {"probabilities": torch.nn.Softmax(1)}
-    return {"probabilities": record.module("Pair", torch.sigmoid(torch.cat([-z, z], 1)))}
+    match ending:
+        case Raw():
+            return {}
+        case OneOf() if len(ending.classes) == n_out:
+            return {"probabilities": torch.nn.Softmax(1)}
+        case OneOf():
+            return {"probabilities": record.module("Pair", torch.sigmoid(torch.cat([-z, z], 1)))}
+        case AnyOf():
+            return {"probabilities": torch.nn.Sigmoid()}
+        case Values():
+            record = Record(torch, ending.dtype)
+            z = record.input.double() if ending.dtype == np.float64 else record.input
+            y = (z + record.buffer("offset", ending.mean / ending.scale)) * record.buffer("scale", ending.scale)
+            y = torch.exp(y) if ending.link == "log" else y
+            return {"predictions": record.module("Values", y.squeeze(1) if ending.is_flat else y)}
+    raise unknown_ending(ending)
 
 
-@finish.register
-def _(ending: AnyOf, record: Record, n_out: int) -> dict[str, Any]:
-    return {"probabilities": record.torch.nn.Sigmoid()}
-
-
-@finish.register
-def _(ending: Values, record: Record, n_out: int) -> dict[str, Any]:
-    record = Record(record.torch, ending.dtype)
-    z = record.input.double() if ending.dtype == np.float64 else record.input
-    y = (z + record.buffer("offset", ending.mean / ending.scale)) * record.buffer("scale", ending.scale)
-    y = record.torch.exp(y) if ending.link == "log" else y
-    return {"predictions": record.module("Values", y.squeeze(1) if ending.is_flat else y)}
-
-
-def _torch() -> ModuleType:
+def _import_torch() -> ModuleType:
     try:
         import torch
         import torch.fx
