@@ -16,7 +16,7 @@ from meristem.pictures.png import MARK
 from meristem.pictures.studies import LearningPictures, files
 from meristem.pictures.studies.catalog import CATALOG
 from meristem.pictures.studies.records import Run, StudyFiles
-from meristem.show.measure import Measure
+from meristem.show.measures import Measure
 from meristem.show.progress import Progress
 from test_figures import Study, labels, size_of, summary_of, without, write
 

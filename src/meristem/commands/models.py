@@ -18,9 +18,8 @@ from meristem.compact import compact, n_parameters
 from meristem.nn import Network
 from meristem.pictures.png import check_place, write_png
 from meristem.pictures.sheet import require_matplotlib
-from meristem.show.describe import describe
-from meristem.show.settings import price_of
-from meristem.show.table import print_table
+from meristem.show.describe import describe, penalty_of
+from meristem.show.text_table import print_table
 from meristem.train.run import Run
 
 PRODUCER = b"\x12\x08meristem"  # as an ONNX file begins: the field of its producer's name
@@ -192,7 +191,7 @@ def _history_words(held: Any) -> str:
     """How an estimator or a run was trained."""
     if not isinstance(held, Run):
         epochs = f"{many(held.n_iter_, 'epoch')}, the best one {held.best_epoch_}"
-        return f"{type(held).__name__}: {epochs}, penalty {price_of(held):g}"
+        return f"{type(held).__name__}: {epochs}, penalty {penalty_of(held):g}"
     best = f"the best one {int(held.best_epoch)}" if held.best_epoch else "none of them finite"
     numbers = {name: value for name, value in held.knobs._asdict().items() if value is not None and np.ndim(value) == 0}
     words = ", ".join(f"{name.replace('_', ' ')} {float(value):g}" for name, value in numbers.items())

@@ -25,7 +25,7 @@ from meristem.pictures.studies import drawn, have_matplotlib
 from meristem.pictures.studies.drawing import OTHERS as PICTURES
 from meristem.pictures.studies.files import checked
 from meristem.show.progress import Progress
-from meristem.show.table import print_table
+from meristem.show.text_table import print_table
 from meristem.train.saving import SECONDS
 
 DIVERGED = 3  # the exit status where a run had no good epoch

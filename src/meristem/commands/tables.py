@@ -29,7 +29,7 @@ from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.folder import RunFolder
 from meristem.folders.owned import SUMMARY
 from meristem.folders.room import check_room
-from meristem.show.table import print_table
+from meristem.show.text_table import print_table
 
 FILES = ["model.safetensors", "model.onnx", "report.html"]
 LOOK, LEAST_LOOK = 3.0, 0.2  # seconds, for finding out how much each column matters
@@ -67,7 +67,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the table, plan the search, make the folder, search, and write the files."""
-    from meristem.report.beside import sizes_beside
+    from meristem.report.baselines import table_baseline_sizes
     from meristem.tables.fitting import check_options, fit_planned, plan_fit  # it needs scikit-learn
     from meristem.tables.reading import read_table
     from meristem.tables.split import TableSplit
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         files, failures = _files(model, split, args.out, LOOK if left is None else min(LOOK, left))
         model.facts["seconds"]["all"] = round(time.monotonic() - begun, 3)
         written = _published(folder, model, files, failures)
-    _show(model.facts, sizes_beside(model.estimator, model.facts))
+    _show(model.facts, table_baseline_sizes(model.estimator, model.facts))
     if written:
         print(f"\nIn {args.out}: {', '.join(path.name for path in sorted(written))}")
     for line in failures:

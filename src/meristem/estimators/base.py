@@ -41,7 +41,7 @@ from meristem.inputs.statistics import n_numbers
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends
 from meristem.paths.result import Path
-from meristem.show.measure import error_measure
+from meristem.show.measures import error_measure
 from meristem.sparse import is_large, is_sparse, occurring, rows_at_once
 from meristem.targets import Targets
 from meristem.train.knobs import Knobs

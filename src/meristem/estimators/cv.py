@@ -42,7 +42,7 @@ from meristem.estimators.watching import watchers
 from meristem.layers.layer import Bag
 from meristem.paths.result import Path, Point
 from meristem.paths.training import least_loss
-from meristem.show.measure import error_measure
+from meristem.show.measures import error_measure
 from meristem.train.budget import check_budget
 from meristem.train.run import Run, within_budget
 from meristem.train.settle import smallest

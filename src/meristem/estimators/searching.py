@@ -30,7 +30,7 @@ from meristem.paths.constants import has_learned
 from meristem.paths.members import Members
 from meristem.paths.result import Path
 from meristem.paths.training import Stays, better_half, better_than, promising
-from meristem.show.measure import error_measure
+from meristem.show.measures import error_measure
 from meristem.train.run import Run
 
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # of a search, and of a point

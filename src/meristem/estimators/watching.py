@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from meristem.estimators.interrupt import one_interrupt
-from meristem.show.measure import Measure
+from meristem.show.measures import Measure
 from meristem.show.progress import Progress
 from meristem.train.watching import Everyone, Watcher, watcher_of
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from meristem.experiments.summary import Record
-from meristem.show.measure import Measure
-from meristem.show.settings import SETTINGS, describe_settings
+from meristem.show.describe import SETTINGS, describe_settings
+from meristem.show.measures import Measure
 
 Trained = Sequence[tuple[Record, Any]]  # a record, and the run behind it, which is only passed on
 CHOICES = ["best", "smallest"]
@@ -22,7 +22,7 @@ CHOICES = ["best", "smallest"]
 def chosen_setting(trained: Trained, measure: Measure, choose: str) -> tuple[Trained, list[Record]]:
     """The runs of the setting that is kept, and what came of each setting; `measure` is that of the development part.
 
-    >>> from meristem.show.measure import ERROR
+    >>> from meristem.show.measures import ERROR
     >>> known = {"model": "tunnel", "task": "ten", "penalty": 0.0, "soft_size": 9.0}
     >>> trained = [({**known, "learning_rate": r, "dev_error": r}, None) for r in (0.2, 0.1)]
     >>> chosen, tried = chosen_setting(trained, ERROR, "best")
@@ -43,7 +43,7 @@ def chosen_setting(trained: Trained, measure: Measure, choose: str) -> tuple[Tra
 def describe_choice(tried: Sequence[Record], measure: Measure, part: str = "validation") -> str:
     """One line: what was tried, what came of it on the part by which it was chosen, what was kept.
 
-    >>> from meristem.show.measure import ERROR
+    >>> from meristem.show.measures import ERROR
     >>> one = {"model": "tunnel", "task": "ten", "learning_rate": 0.001, "penalty": 0.0, "dev_error": 0.025, "chosen": True}
     >>> describe_choice([one, {**one, "learning_rate": 0.003, "dev_error": 0.03, "chosen": False}], ERROR)
     'tunnel, ten: tried rate 0.001 → validation error 2.50 % (kept); rate 0.003 → validation error 3.00 %'

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from meristem.experiments.summary import Record
-from meristem.show.table import without_empty
+from meristem.show.text_table import without_empty
 
 Papers = Mapping[str, Mapping[str, float]]  # "model/task" → what the paper reports of it
 Values = Sequence[float | None]  # of the seeds; None: there is none

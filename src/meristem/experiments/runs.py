@@ -21,7 +21,7 @@ from meristem.experiments.choice import chosen_setting, describe_choice
 from meristem.experiments.models import MODELS
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
-from meristem.show.measure import LOSS, MACRO_F1, Measure, error_measure
+from meristem.show.measures import LOSS, MACRO_F1, Measure, error_measure
 from meristem.show.progress import Progress
 from meristem.train.batches import steps_of
 from meristem.train.loop import fit, seed_keys

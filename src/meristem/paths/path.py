@@ -142,7 +142,7 @@ def _shown(recipe: Recipe, epochs: float, verbose: bool) -> Iterator[list[Watche
     if not verbose:
         yield []
         return
-    from meristem.show.measure import error_measure
+    from meristem.show.measures import error_measure
     from meristem.show.progress import Progress
 
     measure = error_measure(recipe.task.error_name, is_share=recipe.task.error_is_share)

@@ -1,13 +1,13 @@
 """How an axis is scaled and labeled once everything is painted: from zero, per cent, whole numbers, logarithmic.
 
 Whatever is drawn, one run or many, an axis has at least three labels: with fewer, nothing on it can be read.
-Imports `show/measure.py`; every picture may import it.
+Imports `show/measures.py`; every picture may import it.
 """
 
 from typing import Any
 
 from meristem.pictures.sheet import GREY, Axes
-from meristem.show.measure import Measure
+from meristem.show.measures import Measure
 
 LABELS = 3  # on an axis, at least
 

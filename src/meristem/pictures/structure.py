@@ -2,7 +2,7 @@
 
     plot_structure(model, X=X) → Axes
 
-Which of the two is drawn, and what is said, follows from the body's structure (show/stages.py); so any body is drawn.
+Which of the two is drawn, and what is said, follows from the body's structure (show/network_structure.py): any body is drawn.
 """
 
 from typing import Any
@@ -21,9 +21,9 @@ from meristem.pictures.bag import first_of
 from meristem.pictures.canvas import canvas, inches, titled
 from meristem.pictures.shapes import POINTS, render_shapes
 from meristem.pictures.sheet import Axes
-from meristem.show.layout import WIDTH, draw, with_key
-from meristem.show.shapes import Drawing
-from meristem.show.stages import Stage, stages_of
+from meristem.show.drawing import Drawing
+from meristem.show.network_structure import Stage, stages_of
+from meristem.show.structure_layout import WIDTH, draw, with_legend
 
 SCALE = 0.85  # points for a pixel of the drawing, in a figure of ours
 WIDTHS = 6.0, 7.4  # the least and the largest width of such a drawing, in inches
@@ -69,7 +69,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
 
 def _drawing(stages: list[Stage], width: float) -> Drawing:
     """The drawing for so many inches."""
-    return with_key(draw(stages, width=max(WIDTH, POINTS * width / SCALE)))
+    return with_legend(draw(stages, width=max(WIDTH, POINTS * width / SCALE)))
 
 
 def _first_body(model: Any) -> tuple[Body, str]:

@@ -14,7 +14,7 @@ from meristem.data.spirals import TASKS
 from meristem.pictures.studies.learning import LearningPictures
 from meristem.pictures.studies.records import StudyPictures
 from meristem.pictures.studies.solving import SolvingPictures
-from meristem.show.measure import ERROR, MACRO_F1, WRONG_LABELS
+from meristem.show.measures import ERROR, MACRO_F1, WRONG_LABELS
 
 KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures)}
 

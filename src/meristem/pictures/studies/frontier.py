@@ -12,7 +12,7 @@ from meristem.pictures.axes import measure_axis
 from meristem.pictures.frontier import non_dominated
 from meristem.pictures.sheet import GREY, INK, Axes, Figure, grid, name_of
 from meristem.pictures.studies.records import StudyFiles, value_of
-from meristem.show.measure import Measure
+from meristem.show.measures import Measure
 
 DOTS: dict[str, Any] = {"s": 30, "cmap": "viridis", "edgecolor": "white", "linewidth": 0.6, "zorder": 3, "clip_on": False}
 

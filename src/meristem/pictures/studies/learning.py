@@ -22,7 +22,7 @@ from meristem.pictures.studies.records import SIZES, Drawings, Required, Run, St
 from meristem.pictures.studies.sizes import size_rows
 from meristem.pictures.studies.training import Handles, Row, TrainingLayout, others, rate_changes, training
 from meristem.pictures.studies.tried import tried
-from meristem.show.measure import ERROR, Measure
+from meristem.show.measures import ERROR, Measure
 
 DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.7}
 ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 9, "color": "black", "markeredgewidth": 1.3}

@@ -16,7 +16,7 @@ from meristem.pictures.studies.records import SIZES, Drawings, Required, Run, St
 from meristem.pictures.studies.sizes import size_rows
 from meristem.pictures.studies.training import Handles, Row, TrainingLayout, rate_changes, seeds, training
 from meristem.pictures.studies.tried import tried
-from meristem.show.measure import ERROR
+from meristem.show.measures import ERROR
 
 
 @dataclass(frozen=True)

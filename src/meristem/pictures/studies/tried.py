@@ -12,8 +12,8 @@ import numpy as np
 from meristem.pictures.axes import measure_ticks
 from meristem.pictures.sheet import GREY, Axes, Figure, grid, legend_below, name_of
 from meristem.pictures.studies.records import Run, StudyFiles, value_of
-from meristem.show.measure import Measure
-from meristem.show.settings import describe_settings
+from meristem.show.describe import describe_settings
+from meristem.show.measures import Measure
 
 DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5.5, "markeredgewidth": 1.3}
 ROW, FRAME = 0.24, 0.75  # inches
