@@ -23,8 +23,8 @@ from meristem import hard_size, soft_size
 from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier, TunnelClassifierCV
 from meristem.nn import Network, structure
 from meristem.pictures import plot_decision_boundary, plot_frontier, plot_growth, plot_structure
-from meristem.show.drawing import Circle, Line, Rect, Text
 from meristem.show.network_structure import nodes_of, stages_of, tree_size
+from meristem.show.shape_drawing import Circle, Line, Rect, Text
 from meristem.show.structure_layout import draw, gamma_text
 from own_body import own_network
 

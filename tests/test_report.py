@@ -18,9 +18,9 @@ from meristem.report.formatting import significant
 from meristem.report.importance import Importance, permutation_importance
 from meristem.report.page import render_page
 from meristem.report.report_data import Comparison, compare, from_estimator, from_table
+from meristem.report.report_text import caveats, summary, verdict
 from meristem.report.scoring import Scorer
 from meristem.report.sections import sections
-from meristem.report.summary import caveats, summary, verdict
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 from reporting import EVIL, LABELS, NAMES, QUICK, SEARCHES, Page, fitted, framed, judged, rows

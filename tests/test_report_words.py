@@ -10,9 +10,9 @@ import pytest
 from meristem.report.formatting import decimal
 from meristem.report.page import render_page
 from meristem.report.report_data import Comparison, from_estimator
+from meristem.report.report_text import caveats
 from meristem.report.scoring import Scorer, in_words
 from meristem.report.sections import GLOSSARY, sections
-from meristem.report.summary import caveats
 from reporting import Page, fitted, judged
 
 pytestmark = [

@@ -16,9 +16,9 @@ import meristem
 from estimating import iris
 from meristem.nn import Budding, Linear, Network
 from meristem.show.card import card, table
-from meristem.show.drawing import COLORS, svg
 from meristem.show.elements import render
 from meristem.show.network_structure import stages_of
+from meristem.show.shape_drawing import COLORS, svg
 from meristem.show.structure_layout import draw
 
 QUICK = {"width": 8, "settle": False, "random_state": 0, "max_epochs": 3}

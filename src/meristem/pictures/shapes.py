@@ -1,4 +1,4 @@
-"""A drawing on matplotlib's axes: the shapes of show/drawing.py, in the scale in which all of them fit.
+"""A drawing on matplotlib's axes: the shapes of show/shape_drawing.py, in the scale in which all of them fit.
 
     render_shapes(ax, drawing, inches(ax))
 
@@ -8,7 +8,7 @@ Texts have the color of the style that is set. structure.py imports it.
 from typing import Any
 
 from meristem.pictures.sheet import Axes
-from meristem.show.drawing import COLORS, Circle, Drawing, Line, Rect
+from meristem.show.shape_drawing import COLORS, Circle, Drawing, Line, Rect
 
 POINTS = 72  # an inch
 LARGEST = 0.95  # scale: points for a pixel

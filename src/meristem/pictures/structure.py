@@ -21,8 +21,8 @@ from meristem.pictures.bag import first_of
 from meristem.pictures.canvas import canvas, inches, titled
 from meristem.pictures.shapes import POINTS, render_shapes
 from meristem.pictures.sheet import Axes
-from meristem.show.drawing import Drawing
 from meristem.show.network_structure import Stage, stages_of
+from meristem.show.shape_drawing import Drawing
 from meristem.show.structure_layout import WIDTH, draw, with_legend
 
 SCALE = 0.85  # points for a pixel of the drawing, in a figure of ours

@@ -7,8 +7,8 @@ import re
 
 from meristem.report.formatting import count, decimal, duration, interval_text
 from meristem.report.report_data import ReportData, Table
+from meristem.report.report_text import caveats, network_kind, summary
 from meristem.report.sections import sections
-from meristem.report.summary import caveats, network_kind, summary
 from meristem.show.elements import shorten
 from meristem.show.templates import render_template
 

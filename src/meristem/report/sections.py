@@ -12,7 +12,7 @@ from meristem.report import sections_predictions, sections_search, sections_usag
 from meristem.report.charts import ChartRow, TrainingCurve, growth_chart, importance_chart, score_chart
 from meristem.report.formatting import count, decimal, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table
-from meristem.report.summary import gain_interval, verdict
+from meristem.report.report_text import gain_interval, verdict
 from meristem.show.card import gallery, networks_of
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # that are drawn; rows of a table
@@ -62,13 +62,14 @@ def score_section(data: ReportData) -> Section | None:
     own = data.score
     if own is None or not data.has_score:
         return None
-    scores = [("this model", own), *((one.name, one.score) for one in data.baselines)]
-    bars = [ChartRow(name, one["value"], one["low"], one["high"]) for name, one in scores if np.isfinite(one["value"])]
-    sizes = [int(data.model.n_parameters_), *(one.n_parameters for one in data.baselines)]
-    rows = [[name, decimal(one["value"]), count(size)] for (name, one), size in zip(scores, sizes, strict=True)]
+    scores = [("this model", own), *((baseline.name, baseline.score) for baseline in data.baselines)]
+    bars = [ChartRow(name, *(score[end] for end in ("value", "low", "high"))) for name, score in scores]
+    bars = [bar for bar in bars if np.isfinite(bar.value)]
+    sizes = [int(data.model.n_parameters_), *(baseline.n_parameters for baseline in data.baselines)]
+    rows = [[name, decimal(score["value"]), count(size)] for (name, score), size in zip(scores, sizes, strict=True)]
     tables = [Table("Scores and sizes", ["model", own["measure"], "parameters"], rows)]
     if data.baselines:
-        gains = [[one.name, verdict(one), decimal(one.gain[0]), gain_interval(one)] for one in data.baselines]
+        gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
         caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
@@ -111,8 +112,8 @@ def network_section(data: ReportData) -> Section:
         which = "The network has" if len(members) == 1 else f"{linear} of {len(members)} networks have"
         text.append(f"{which} no open unit: a linear function of the inputs was enough.")
     rows = [
-        [str(number), significant(one.soft_size_), *map(count, (one.hard_size_, one.n_live_units_, one.n_parameters_))]
-        for number, one in enumerate(members, 1)
+        [str(number), significant(net.soft_size_), *map(count, (net.hard_size_, net.n_live_units_, net.n_parameters_))]
+        for number, net in enumerate(members, 1)
     ]
     table = Table("Sizes", ["network", "soft size", "hard size", "units", "parameters"], rows)
     return Section("network", "Network structure", text, [gallery(networks_of(members), name="network")], [table])

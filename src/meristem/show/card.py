@@ -12,9 +12,9 @@ from typing import Any
 
 from meristem.check import many
 from meristem.nn.network import Network
-from meristem.show.drawing import svg
 from meristem.show.elements import Element, el, render
 from meristem.show.network_structure import stages_of
+from meristem.show.shape_drawing import svg
 from meristem.show.structure_layout import draw
 
 MOST = 6  # networks that are drawn

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from meristem.nn.structure import Gates, Nodes
-from meristem.show.drawing import N_SERIES, Circle, Drawing, Line, Rect, Shape, Text
 from meristem.show.network_structure import GateRow, Stage, nodes_of, structure_legend, structure_summary
+from meristem.show.shape_drawing import N_SERIES, Circle, Drawing, Line, Rect, Shape, Text
 
 WIDTH = 350  # a phone shows it at this size
 ROW, CELL = 16, 16  # height of a row; the largest width of a cell

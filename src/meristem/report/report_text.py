@@ -54,7 +54,7 @@ def summary(data: ReportData) -> list[str]:
         ]
         lines += _compared(data)
     size = "It has" if n_networks == 1 else "Together the networks have"
-    sizes = [f"{BASELINES[one.name]} has {count(one.n_parameters)}" for one in data.baselines if one.name != "constant"]
+    sizes = [f"{BASELINES[other.name]} has {count(other.n_parameters)}" for other in data.baselines if other.name != "constant"]
     baselines = f"; {join_names(sizes)}" if sizes else ""
     return [*lines, f"{size} {many(int(data.model.n_parameters_), 'parameter')}{baselines}."]
 
@@ -115,7 +115,7 @@ def _join_some(names: list[str]) -> str:
 
 
 def _baseline_caveats(data: ReportData) -> list[str]:
-    baselines, lines = {one.name: one for one in data.baselines if np.isfinite(one.score["value"])}, []
+    baselines, lines = {other.name: other for other in data.baselines if np.isfinite(other.score["value"])}, []
     for name, words in (("constant", "It may have learned nothing"), ("linear model", "A linear model may be enough")):
         baseline = baselines.get(name)
         if baseline is not None and verdict(baseline) != VERDICTS[0]:
