@@ -3,7 +3,7 @@
 import pytest
 
 from meristem.experiments.setting_selection import select_setting
-from meristem.show.measure import ERROR, MACRO_F1, Measure
+from meristem.show.measures import ERROR, MACRO_F1, Measure
 
 
 def runs(figures: dict[float, tuple[list[float], float]], name: str = "dev_error") -> list[tuple[dict, None]]:

@@ -16,7 +16,7 @@ from meristem.pictures.png import MARK
 from meristem.pictures.studies import LearningPictures
 from meristem.pictures.studies.study_figures import CATALOG, load_study
 from meristem.pictures.studies.study_results import Run, StudyResults
-from meristem.show.measure import Measure
+from meristem.show.measures import Measure
 from meristem.show.progress import Progress
 from test_figures import Study, labels, size_of, summary_of, without, write
 

@@ -16,12 +16,12 @@ import onnxruntime
 import pandas
 import pytest
 import scipy.sparse
+from meristem.report.evidence import of_table
 
 import meristem
 from commanding import meristem_here
 from meristem import sparse
 from meristem.commands.fit import _removing_new_folder
-from meristem.report.evidence import of_table
 from meristem.report.sections import sections
 from meristem.tables.reading import read_table, table_of
 from meristem.tables.target import target_values

@@ -23,7 +23,7 @@ from meristem import load, save
 from meristem.data.spirals import two_spirals
 from meristem.files import document
 from meristem.nn.tree import is_tree
-from meristem.report.beside import NAMES
+from meristem.report.baselines import NAMES
 from meristem.report.scoring import scored
 from meristem.tables import table_file
 from meristem.tables.target import TASKS

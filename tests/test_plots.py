@@ -23,10 +23,9 @@ from meristem import hard_size, soft_size
 from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier, TunnelClassifierCV
 from meristem.nn import Network, structure
 from meristem.pictures import plot_decision_boundary, plot_frontier, plot_growth, plot_structure
-from meristem.show.layout import draw, gamma_text
-from meristem.show.nodes import nodes_of, tree_size
-from meristem.show.shapes import Circle, Line, Rect, Text
-from meristem.show.stages import stages_of
+from meristem.show.network_structure import nodes_of, stages_of, tree_size
+from meristem.show.shape_drawing import Circle, Line, Rect, Text
+from meristem.show.structure_layout import draw, gamma_text
 from own_body import own_network
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem-nn[cli]')")
@@ -218,7 +217,7 @@ def test_matplotlib_draws_every_shape_within_the_axes(tunnel):
             drawing = drawn(model, width=400)
             words = [text.words for text in of_kind(drawing, Text)]
             assert texts(ax)[: len(words)] == words and "".join(texts(ax)[len(words) :]).replace(" ", "") == (
-                drawing.key.replace(" ", "")
+                drawing.legend.replace(" ", "")
             )
             assert len(ax.patches) == len(of_kind(drawing, Rect)) + len(of_kind(drawing, Circle))
             assert len(ax.lines) == len(of_kind(drawing, Line))
@@ -289,7 +288,7 @@ def test_stages_stand_one_below_the_other_with_their_titles(tunnel, budding):
     assert [text.words for text in titles] == ["stage 1", "stage 2", "stage 3"]
     assert [text.y for text in titles] == sorted(text.y for text in titles)
     assert drawing.height > 2 * single.height and drawing.title.startswith("stage 1: soft size")
-    assert drawing.key.count("A cell is a unit") == 1
+    assert drawing.legend.count("Each cell is a unit") == 1
 
 
 def tree(capacity: int, leaves: int, seed: int) -> Network:
@@ -396,7 +395,7 @@ def test_above_a_root_that_may_copy_stands_its_gamma(gamma, soft):
     (ring,), (leaf,), (line,) = of_kind(drawing, Circle), squares(drawing), of_kind(drawing, Line)
     assert ring.x == line.x1 == line.x2 == leaf.x + leaf.width / 2 and ring.y < line.y1 < line.y2 == leaf.y
     assert [text.words for text in of_kind(drawing, Text) if text.x == ring.x and text.y < leaf.y] == [gamma_text(gamma)]
-    assert line.stroke == pytest.approx(1 + 4 * (1 - gamma)) and "γ₀ · x + (1 − γ₀) · tree(x)" in drawing.key
+    assert line.stroke == pytest.approx(1 + 4 * (1 - gamma)) and "γ₀ · x + (1 − γ₀) · tree(x)" in drawing.legend
     words = "a copy of its input, soft size 0, hard size 0" if gamma == 1 else f"soft size {soft:.3g}, hard size 1"
     assert words in plot_structure(network).get_title()
 

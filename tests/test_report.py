@@ -13,15 +13,14 @@ import pytest
 
 import meristem
 from meristem.inputs.schema import inputs_in_words
-from meristem.report.beside import crossed
-from meristem.report.doubting import doubts
-from meristem.report.evidence import Beside, _beside, of_estimator, of_table
-from meristem.report.importance import Importance, shuffled
-from meristem.report.judge import Judge
-from meristem.report.numbers import figure
-from meristem.report.page import page_of as page_text
+from meristem.report.baselines import cross_predict
+from meristem.report.formatting import significant
+from meristem.report.importance import Importance, permutation_importance
+from meristem.report.page import render_page
+from meristem.report.report_data import Comparison, compare, from_estimator, from_table
+from meristem.report.report_text import caveats, summary, verdict
+from meristem.report.scoring import Scorer
 from meristem.report.sections import sections
-from meristem.report.words import summary, verdict
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 from reporting import EVIL, LABELS, NAMES, QUICK, SEARCHES, Page, fitted, framed, judged, rows
@@ -54,7 +53,10 @@ def test_every_estimator_has_one(models, name, tmp_path):
     wanted |= {"confusion"} if "Classifier" in name else {"residuals"}
     wanted |= {"path"} if name.endswith("CV") else set()
     assert set(page.figures) == wanted and all(page.figures.values())
-    assert all(page.said.count(text) for text in ("How to use it", "SHA-256", "meristem", "What was tried"))
+    assert all(
+        page.said.count(text)
+        for text in ("How to use the model", "SHA-256", "meristem", "Search" if name.endswith("CV") else "Training")
+    )
     assert page.headings[0] == 1 and set(page.headings[1:]) == {2}
     assert len(page.text.encode()) < MOST // 8
     for bad in ("<script", "<img", 'onerror=alert(1)>"', "nan", "inf ", "None", "http:", "https:", "src="):
@@ -64,24 +66,24 @@ def test_every_estimator_has_one(models, name, tmp_path):
 
 def test_what_is_said_first(models):
     model = models[name := "TunnelClassifierCV"]
-    evidence = of_estimator(model, *judged(name))
+    evidence = from_estimator(model, *judged(name))
     words = " ".join(summary(evidence))
     score = evidence.score
     assert score["low"] < score["value"] < score["high"] and f"{score['value']:.3f}" in words
     assert f"{model.n_parameters_:,} parameters" in words and "40 rows" in words and "95 % interval" in words
-    assert {one.name for one in evidence.beside} == {"constant", "linear model", "MLP of default size"}
+    assert {one.name for one in evidence.baselines} == {"constant", "linear model", "MLP of default size"}
     assert score["value"] == pytest.approx(model.score(*judged(name)))
 
 
 def test_numbers_are_scored_as_the_estimator_scores_them(models):
     for name in ("TunnelRegressor", "BuddingRegressorCV"):
-        assert of_estimator(models[name], *judged(name)).score["value"] == pytest.approx(models[name].score(*judged(name)))
+        assert from_estimator(models[name], *judged(name)).score["value"] == pytest.approx(models[name].score(*judged(name)))
 
 
 def test_a_loaded_model_has_the_same_report(models, tmp_path):
     model = models[name := "BuddingClassifierCV"]
     model.save(tmp_path / "model.safetensors")
-    before, after = (of_estimator(one, *judged(name)) for one in (model, meristem.load(tmp_path / "model.safetensors")))
+    before, after = (from_estimator(one, *judged(name)) for one in (model, meristem.load(tmp_path / "model.safetensors")))
     assert before.score == after.score and before.digest == after.digest and before.columns == after.columns
     kept = [[part for part in sections(one) if part.name not in ("score", "inputs")] for one in (before, after)]
     assert kept[0] == kept[1] and len(kept[0]) == 9  # the others are found in the time there is
@@ -91,24 +93,24 @@ def test_few_rows_one_class_and_classes_never_seen(models, tmp_path):
     model = models["TunnelClassifier"]
     X, y = judged("TunnelClassifier", 5)
     page = page_of(model, tmp_path, X, y)
-    assert "judged by 5 rows" in page.said and "wide" in page.said
+    assert "evaluated on 5 rows" in page.said and "wide" in page.said
     page = page_of(model, tmp_path, X, np.full(5, "no"))
-    assert "All rows are of one class" in page.said
+    assert "same class" in page.said
     page = page_of(model, tmp_path, X, np.array(["no", "new", "new", "no", "no"], object))
-    assert "2 of the rows have a class that the model has never seen" in page.said and "(never seen)" in page.said
+    assert "2 of the rows have a class that was not in the training data" in page.said and "(unknown class)" in page.said
     page_of(model, tmp_path, X[:1], y[:1])
     numbers = models["TunnelRegressor"]
     page = page_of(numbers, tmp_path, X, np.ones(5))
-    assert "R² says nothing here" in page.said and "score" not in page.figures
+    assert "R² is undefined" in page.said and "score" not in page.figures
 
 
 def test_the_rows_that_it_learned_from_are_known_again(models):
     X, side = rows()
-    evidence = of_estimator(models["TunnelClassifierCV"], framed(X), LABELS[side.astype(int)])
-    assert any("learned from" in line for line in doubts(evidence))
+    evidence = from_estimator(models["TunnelClassifierCV"], framed(X), LABELS[side.astype(int)])
+    assert any("trained on" in line for line in caveats(evidence))
     X[0, 1] += 1
-    evidence = of_estimator(models["TunnelClassifierCV"], framed(X), LABELS[side.astype(int)])
-    assert not any("learned from" in line for line in doubts(evidence))
+    evidence = from_estimator(models["TunnelClassifierCV"], framed(X), LABELS[side.astype(int)])
+    assert not any("trained on" in line for line in caveats(evidence))
 
 
 def test_a_model_that_learned_nothing_says_so(models, tmp_path):
@@ -116,30 +118,30 @@ def test_a_model_that_learned_nothing_says_so(models, tmp_path):
     X, _ = rows(200, seed=2)
     y = LABELS[np.random.default_rng(0).integers(0, 2, 200)]
     page = page_of(model, tmp_path, framed(X), y, train=(framed(X), y))
-    assert "It may have learned nothing" in page.said and "rows given as train" in page.said
+    assert "It may have learned nothing" in page.said and "rows given as" in page.said
 
 
 def test_verdicts_follow_from_the_interval_of_the_difference():
     said = {
-        verdict(Beside("constant", {}, gain, 1))
+        verdict(Comparison("constant", {}, gain, 1))
         for gain in [(0.1, 0.05, 0.2), (0.1, -0.1, 0.2), (-0.1, -0.2, 0.1), (-1, -2, -0.5)]
     }
     assert said == {"clearly better", "not clearly better", "no better", "clearly worse"}
-    judge = Judge("class", np.zeros(400, int), ("a", "b"))
-    right, wrong = judge.off(np.zeros(400, int)), judge.off(np.arange(400) % 2)
+    judge = Scorer("class", np.zeros(400, int), ("a", "b"))
+    right, wrong = judge.losses(np.zeros(400, int)), judge.losses(np.arange(400) % 2)
     gain, low, high = judge.gain(right, wrong)
     assert gain == pytest.approx(0.5) and 0.4 < low < 0.5 < high < 0.6
 
 
 def test_many_inputs_and_many_classes_are_bounded(models):
-    evidence = of_estimator(models[name := "HighwayClassifier"], *judged(name))
+    evidence = from_estimator(models[name := "HighwayClassifier"], *judged(name))
     told = Importance(np.arange(45.0), np.ones(45), 40, 5)
     some = replace(evidence, columns=tuple(f"column {place}" for place in range(45)), importance=told)
     y, said = np.arange(100) % 25, np.arange(100) // 4
     labels = tuple(map(str, range(25)))
-    page = Page(page_text(replace(some, judge=Judge("class", y, labels), said=said, raw=None)))
-    assert "The 30 that matter most are drawn; 15 more columns matter less" in page.said
-    assert "confusion" not in page.figures and "The largest confusions" in page.said
+    page = Page(render_page(replace(some, scorer=Scorer("class", y, labels), predictions=said, outputs=None)))
+    assert "The 30 most important columns are drawn; 15 less important columns" in page.said
+    assert "confusion" not in page.figures and "Most frequent confusions" in page.said
     assert len(page.text.encode()) < MOST // 4
 
 
@@ -151,22 +153,22 @@ def test_inputs_that_are_closed_are_listed(models):
     for one in model.estimators_:
         gates = jnp.ones_like(one.network_.features.value).at[closed].set(0.0)
         one.network_ = eqx.tree_at(lambda network: network.features.value, one.network_, gates)
-    evidence = of_estimator(model, *judged(name))
+    evidence = from_estimator(model, *judged(name))
     names = list(judged(name)[0].columns)
     assert list(evidence.unused) == names[1:3] and list(evidence.columns) == [names[0], names[3]]
-    assert len(evidence.importance.mean) == 2 and "2 columns are not used" in Page(page_text(evidence)).said
+    assert len(evidence.importance.mean) == 2 and "2 columns are not used" in Page(render_page(evidence)).said
 
 
 def test_shuffling_tells_what_matters():
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = X[:, 0] + 0.1 * X[:, 2]
-    judge = Judge("number", y[:, None])
+    judge = Scorer("number", y[:, None])
     groups = [np.array([column]) for column in range(3)]
 
     def cost(x, some):
-        return judge.part(some).off(x[:, 0] + 0.1 * x[:, 2])
+        return judge.subset(some).losses(x[:, 0] + 0.1 * x[:, 2])
 
-    found = shuffled(cost, X, judge.base, groups, seconds=5.0)
+    found = permutation_importance(cost, X, judge.reference_losses, groups, seconds=5.0)
     assert found.repeats == 5 and found.rows == 300
     assert found.mean[0] > 1 > 0.1 > found.mean[2] > 0 == found.mean[1] and found.spread[0] > 0 == found.spread[1]
 
@@ -176,8 +178,8 @@ def test_of_a_single_shuffling_no_spread_is_told(models, tmp_path, monkeypatch):
     assert "standard deviation" in page_of(model, tmp_path, *judged(name)).said
     monkeypatch.setattr("meristem.report.importance.REPEATS", 1)
     page = page_of(model, tmp_path, *judged(name))
-    assert "shuffled once among 40 rows" in page.said and "how much another shuffling would differ is unknown" in page.said
-    assert "standard deviation" not in page.said and "±" not in page.said and "importance" in page.figures
+    assert "shuffled once among 40 rows" in page.said and "standard deviation is unknown" in page.said
+    assert page.said.count("standard deviation") == 1 and "±" not in page.said and "importance" in page.figures
 
 
 def test_models_whose_answers_are_the_same_have_no_interval(models, tmp_path):
@@ -187,11 +189,11 @@ def test_models_whose_answers_are_the_same_have_no_interval(models, tmp_path):
     X, answers = X[answers == answers[0]], answers[answers == answers[0]]
     y = np.where(np.arange(len(X)) % 3 > 0, answers, LABELS[answers[0] != LABELS])
     page = page_of(model, tmp_path, X, y)
-    told = f"the answers are the same on all {len(X)} rows"
-    assert f"no better than always saying the commonest class ({told})" in page.said and "same answers" in page.said
+    told = f"the predictions are the same on all {len(X)} rows"
+    assert f"no better than always predicting the most frequent class ({told})" in page.said and "same predictions" in page.said
     assert "0.000 to 0.000" not in page.said
-    judge = Judge("class", np.array([0, 1, 1]), ("a", "b", "c"))
-    assert _beside(model, judge, np.array([0, 0, 0]), {"constant": np.array([0, 2, 2])}, 0)[0].same == ("scores", 3)
+    judge = Scorer("class", np.array([0, 1, 1]), ("a", "b", "c"))
+    assert compare(model, judge, np.array([0, 0, 0]), {"constant": np.array([0, 2, 2])}, 0)[0].same == ("scores", 3)
 
 
 def test_labels_and_quantiles(tmp_path):
@@ -203,16 +205,19 @@ def test_labels_and_quantiles(tmp_path):
     two = X[:, :2] * [1, 100]
     quantiles = meristem.TunnelRegressor(**QUICK, depth=2, loss="quantile", quantiles=(0.1, 0.9)).fit(X, two)
     page = page_of(quantiles, tmp_path, X[::-1], two[::-1])
-    assert "quantile skill" in page.said and "Whether its quantiles are where they should be" in page.said
+    assert "quantile skill" in page.said and "Calibration of quantiles" in page.said
 
 
 def test_several_numbers_beside_others():
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = X[:, :2] * [1, 100]
-    judge = Judge("number", y)
-    scores = {name: judge.score(judge.off(said))["value"] for name, said in crossed(judge, X, seconds=1.0, seed=0).said.items()}
+    judge = Scorer("number", y)
+    scores = {
+        name: judge.score(judge.losses(said))["value"]
+        for name, said in cross_predict(judge, X, seconds=1.0, seed=0).predictions.items()
+    }
     assert scores["constant"] < 0.1 and scores["linear"] > 0.9 and set(scores) == {"constant", "linear", "mlp"}
-    assert judge.score(judge.off(y))["value"] == 1.0
+    assert judge.score(judge.losses(y))["value"] == 1.0
 
 
 def test_a_constant_says_what_the_sentence_names(models, tmp_path):
@@ -220,11 +225,11 @@ def test_a_constant_says_what_the_sentence_names(models, tmp_path):
     X, _ = judged("TunnelClassifier", 45)
     y = LABELS[np.arange(45) % 2]
     page = page_of(models["TunnelClassifier"], tmp_path, X, y)
-    assert f"always saying the commonest class ({23 / 45:.3f})" in page.said and "best that there is for these" in page.said
+    assert f"most frequent class ({23 / 45:.3f})" in page.said and "best one for these very rows" in page.said
     X, y = judged("TunnelRegressor")
-    assert "always saying the mean (0.000)" in page_of(models["TunnelRegressor"], tmp_path, X, y).said
+    assert "always predicting the mean (0.000)" in page_of(models["TunnelRegressor"], tmp_path, X, y).said
     page = page_of(models["TunnelClassifier"], tmp_path, X[:5], LABELS[[0, 0, 0, 1, 1]])
-    assert "always saying the commonest class (0.600)" in page.said and "two thirds" not in page.said
+    assert "most frequent class (0.600)" in page.said and "two thirds" not in page.said
 
 
 def test_what_does_not_fit_is_one_line(models, tmp_path):
@@ -263,27 +268,27 @@ def test_a_table_is_judged_by_what_was_held_out(table, tmp_path):
     model = table[1]
     page = Page(model.report(tmp_path / "report.html").read_text())
     assert {"score", "path", "growth", "network-1", "importance", "confusion", "calibration"} <= set(page.figures)
-    assert f"{model.facts['score']['value']:.3f} on 30 rows that were held out" in page.said
+    assert f"{model.facts['score']['value']:.3f} on 30 held-out rows" in page.said
     assert (
         model.facts["table_sha256"] in page.said
         and "the same in every row: '1'" in page.said
         and "reading the table" in page.said
     )
-    evidence = of_table(model)
-    assert evidence.columns == (EVIL, "color") and len(evidence.judge.y) == 30
-    assert 1 - evidence.judge.off(evidence.said).mean() == pytest.approx(model.facts["score"]["value"])
+    evidence = from_table(model)
+    assert evidence.columns == (EVIL, "color") and len(evidence.scorer.y) == 30
+    assert 1 - evidence.scorer.losses(evidence.predictions).mean() == pytest.approx(model.facts["score"]["value"])
 
 
 def test_a_loaded_table_knows_its_file_again(table, tmp_path):
     path, model = table
     model.save(tmp_path / "model.safetensors")
     loaded = meristem.load(tmp_path / "model.safetensors")
-    again = of_table(loaded, str(path))
-    assert again.judge.y.tolist() == of_table(model).judge.y.tolist() and again.score == model.facts["score"]
+    again = from_table(loaded, str(path))
+    assert again.scorer.y.tolist() == from_table(model).scorer.y.tolist() and again.score == model.facts["score"]
     wide = Page(loaded.report(tmp_path / "again.html", str(path)).read_text())
-    assert "intervals as if on other rows, wider" in wide.said and "They were not trained again" in wide.said
+    assert "as on independent rows" in wide.said and "not stored in the model’s file" in wide.said
     paired = Page(model.report(tmp_path / "paired.html").read_text())
-    assert "as if on other rows" not in paired.said
+    assert "independent" not in paired.said
     bare = Page(loaded.report(tmp_path / "report.html").read_text())
     assert {"score", "path", "growth", "network-1"} <= set(bare.figures) and "importance" not in bare.figures
     assert "<b>blue" not in bare.text
@@ -299,11 +304,11 @@ def test_the_code_for_onnxruntime_says_what_the_model_says(tmp_path, monkeypatch
     model = meristem.fit_table(frame, target="y", **SLOW)
     model.to_onnx("model.onnx")
     Path("new.csv").write_text("a<b,day,code,more\n1.5,2020-05-01,x5,x\n,,,\n-2,2021-01-01,1,x\n0,2022-01-01,9,x\n")
-    (part,) = [part for part in sections(of_table(model)) if part.name == "load"]
+    (part,) = [part for part in sections(from_table(model)) if part.name == "load"]
     said: dict[str, Any] = {}
     exec(part.code[-1], said)
     np.testing.assert_allclose(said["predictions"], model.predict("new.csv"), rtol=0, atol=1e-4)
-    assert "ship that" in " ".join(part.words)
+    assert "ship that" in " ".join(part.text)
     body = part.code[-1].rstrip().rpartition("\n")[0]
     assert body in (Path(__file__).parent.parent / "docs" / "first-fit.md").read_text()
 
@@ -313,8 +318,8 @@ def test_inputs_are_counted_alike(table):
     marks = len(model.estimator._inputs_.gaps)
     words = inputs_in_words(len(model.schema.features), marks)
     assert marks == 1 == model.facts["marks_of_missing_values"] and words == "4 inputs and 1 mark of missing values, 5 in all"
-    page = Page(page_text(of_table(model)))
-    assert f"{words}, from 2 columns" in page.said and "Of 5 inputs that there are, 1 is a mark of missing values." in page.said
+    page = Page(render_page(from_table(model)))
+    assert f"{words}, from 2 columns" in page.said and "Of 5 inputs, 1 marks missing values." in page.said
     known = TableSplit.of(read_table(str(table[0])), target="y", seed=0)
     assert any(line.endswith(words) for line in known.words())
 
@@ -324,11 +329,11 @@ def test_another_table_is_judged_as_a_whole(table, tmp_path):
     other = {"color": ["red", "pink", "green"] * 10, "y": ["yes", "no"] * 15}
     page = Page(model.report(tmp_path / "report.html", other).read_text())
     assert "on 30 rows (95 %" in page.said and "is not there: missing in every row" in page.said
-    assert "unseen categories, such as 'pink'" in page.said and "not on those of this report" in page.said
+    assert "unseen categories, such as 'pink'" in page.said and "not on the rows of this report" in page.said
 
 
 def test_numbers_have_three_digits():
     for value in np.exp(np.random.default_rng(0).uniform(-20, 20, 300)):
-        text = figure(float(value))
+        text = significant(float(value))
         digits = re.sub(r"[^\d]", "", text.split(" ×")[0]).lstrip("0")
         assert len(digits.rstrip("0")) <= 3, (value, text)

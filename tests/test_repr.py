@@ -17,10 +17,9 @@ from estimating import iris
 from meristem.nn import Budding, Linear, Network
 from meristem.show.card import card, table
 from meristem.show.elements import render
-from meristem.show.layout import draw
-from meristem.show.shapes import COLORS
-from meristem.show.stages import stages_of
-from meristem.show.svg import svg
+from meristem.show.network_structure import stages_of
+from meristem.show.shape_drawing import COLORS, svg
+from meristem.show.structure_layout import draw
 
 QUICK = {"width": 8, "settle": False, "random_state": 0, "max_epochs": 3}
 

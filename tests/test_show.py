@@ -12,10 +12,9 @@ import pytest
 
 from meristem.compact import compact
 from meristem.nn import Network
-from meristem.show.describe import describe
-from meristem.show.measure import ERROR, LOSS, MACRO_F1, WRONG_LABELS, Measure, error_measure
+from meristem.show.describe import describe, describe_settings
+from meristem.show.measures import ERROR, LOSS, MACRO_F1, WRONG_LABELS, Measure, error_measure
 from meristem.show.progress import Progress
-from meristem.show.settings import describe_settings
 from meristem.train.objectives import OBJECTIVES
 from meristem.train.train_state import EpochInfo
 from own_body import own_network

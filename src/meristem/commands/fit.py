@@ -29,7 +29,7 @@ from meristem.files.file_kinds import packed_file
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.ownership import SUMMARY
 from meristem.folders.run_folder import RunFolder
-from meristem.show.table import print_table
+from meristem.show.text_table import print_table
 
 FILES = ["model.safetensors", "model.onnx", "report.html"]
 IMPORTANCE_SECONDS, LEAST_IMPORTANCE_SECONDS = 3.0, 0.2  # for the importance of each column in the report
@@ -66,7 +66,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the table, plan the search, make the folder, search, and write the files; return the exit status."""
-    from meristem.report.beside import sizes_beside
+    from meristem.report.baselines import table_baseline_sizes
     from meristem.tables.fitting import check_options, fit_planned, plan_fit  # it needs scikit-learn
     from meristem.tables.reading import read_table
     from meristem.tables.split import TableSplit
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         files, failures = _files(model, split, args.out, min(IMPORTANCE_SECONDS, left))
         model.facts["seconds"]["all"] = round(time.monotonic() - begin, 3)
         written = _publish(folder, model, files, failures)
-    _show(model.facts, sizes_beside(model.estimator, model.facts))
+    _show(model.facts, table_baseline_sizes(model.estimator, model.facts))
     if written:
         print(f"\nIn {args.out}: {', '.join(path.name for path in sorted(written))}")
     for line in failures:

@@ -24,7 +24,7 @@ from meristem.folders.run_folder import RunFolder
 from meristem.pictures.studies import draw, draw_study, have_matplotlib
 from meristem.pictures.studies.study_figures import FIGURES, validate_study
 from meristem.show.progress import Progress
-from meristem.show.table import print_table
+from meristem.show.text_table import print_table
 from meristem.train.saving import SECONDS
 
 DIVERGED = 3  # exit status where a run had no finite epoch

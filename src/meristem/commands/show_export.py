@@ -18,9 +18,8 @@ from meristem.compact import compact, n_parameters
 from meristem.nn import Network
 from meristem.pictures.figure_style import require_matplotlib
 from meristem.pictures.png import check_png_path, write_png
-from meristem.show.describe import describe
-from meristem.show.settings import price_of
-from meristem.show.table import print_table
+from meristem.show.describe import describe, penalty_of
+from meristem.show.text_table import print_table
 from meristem.train.run import Run
 
 PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with the producer's name
@@ -183,7 +182,7 @@ def _training_line(model: Any) -> str:
     """Return how an estimator or a run was trained."""
     if not isinstance(model, Run):
         epochs = f"{many(model.n_iter_, 'epoch')}, best epoch {model.best_epoch_}"
-        return f"{type(model).__name__}: {epochs}, penalty {price_of(model):g}"
+        return f"{type(model).__name__}: {epochs}, penalty {penalty_of(model):g}"
     best = f"best epoch {int(model.best_epoch)}" if model.best_epoch else "none of them finite"
     numbers = {name: value for name, value in model.knobs._asdict().items() if value is not None and np.ndim(value) == 0}
     knobs = ", ".join(f"{name.replace('_', ' ')} {float(value):g}" for name, value in numbers.items())

@@ -34,7 +34,7 @@ from meristem.estimators.search_strategies import every_combination, one_by_one
 from meristem.layers.layer import Bag
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
-from meristem.show.measure import error_measure
+from meristem.show.measures import error_measure
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.run import Run, within_budget
 from meristem.train.settle import check_budget, smallest

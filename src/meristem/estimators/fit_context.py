@@ -22,7 +22,7 @@ from meristem.check import unknown
 from meristem.files.atomic_write import not_written
 from meristem.folders.checkpoints import digest_of
 from meristem.folders.run_folder import RunFolder
-from meristem.show.measure import error_measure
+from meristem.show.measures import error_measure
 from meristem.show.progress import Progress
 from meristem.train.callbacks import Watcher, WatcherGroup, watcher_of
 from meristem.train.objectives import Objective

@@ -11,8 +11,7 @@ from meristem.nn.network import Network
 from meristem.nn.structure import Nodes
 from meristem.nn.trunk import trunk_of
 from meristem.show.card import card, networks_of
-from meristem.show.nodes import nodes_of
-from meristem.show.stages import stages_of
+from meristem.show.network_structure import nodes_of, stages_of
 
 
 def size_card(estimator: Any, *, title: str = "") -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from meristem.experiments.summary import Record
-from meristem.show.table import without_empty
+from meristem.show.text_table import without_empty
 
 PaperValues = Mapping[str, Mapping[str, float]]  # "model/task" → what the paper reports
 Value = str | Callable[[Record], float | None]  # of a run: a key of its record, or a function

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from meristem.experiments.summary import Record
-from meristem.show.measure import Measure
-from meristem.show.settings import SETTINGS, describe_settings
+from meristem.show.describe import SETTINGS, describe_settings
+from meristem.show.measures import Measure
 
 Trained = Sequence[tuple[Record, Any]]  # records and their runs, which are only passed on
 RULES = ["best", "smallest"]
@@ -33,7 +33,7 @@ def select_setting(trained: Trained, measure: Measure, rule: str) -> tuple[Train
 def describe_selection(tried: Sequence[Record], measure: Measure, part: str = "validation") -> str:
     """Return a line with the settings that were tried, their measure, and the selected one.
 
-    >>> from meristem.show.measure import ERROR
+    >>> from meristem.show.measures import ERROR
     >>> tunnel = {"model": "tunnel", "task": "ten", "learning_rate": 0.001, "penalty": 0.0, "dev_error": 0.025, "chosen": True}
     >>> describe_selection([tunnel, {**tunnel, "learning_rate": 0.003, "dev_error": 0.03, "chosen": False}], ERROR)
     'tunnel, ten: tried rate 0.001 → validation error 2.50 % (kept); rate 0.003 → validation error 3.00 %'

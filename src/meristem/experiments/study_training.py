@@ -21,7 +21,7 @@ from meristem.experiments.setting_selection import describe_selection, select_se
 from meristem.experiments.summary import HISTORY_FIELDS, Record, record
 from meristem.nn import Network
 from meristem.nn.network import BODIES
-from meristem.show.measure import LOSS, MACRO_F1, Measure, error_measure
+from meristem.show.measures import LOSS, MACRO_F1, Measure, error_measure
 from meristem.show.progress import Progress
 from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.hyperparameters import Recipe

@@ -133,7 +133,7 @@ def _progress(recipe: Recipe, epochs: float, verbose: bool) -> Iterator[list[Wat
     if not verbose:
         yield []
         return
-    from meristem.show.measure import error_measure
+    from meristem.show.measures import error_measure
     from meristem.show.progress import Progress
 
     measure = error_measure(recipe.task.error_name, is_share=recipe.task.error_is_share)

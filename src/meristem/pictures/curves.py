@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meristem.pictures.figure_style import GREY, Axes, Figure, layer_colors
-from meristem.show.measure import Measure
+from meristem.show.measures import Measure
 
 # The prefix of the measures' names → label of the part, color, light color.
 PARTS = {"": ("training", "#CC3311", "#F2C9C0"), "dev_": ("validation", "#0072B2", "#BAD6E8")}

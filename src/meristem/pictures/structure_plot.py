@@ -15,9 +15,9 @@ from meristem.nn.body import Body, bodies_of
 from meristem.nn.concrete import check_concrete, check_values
 from meristem.nn.structure import Nodes
 from meristem.pictures.figure_style import Axes, axes_inches, canvas, first_estimator, not_drawable, set_title
-from meristem.show.layout import WIDTH, draw, with_key
-from meristem.show.shapes import COLORS, Circle, Drawing, Line, Rect
-from meristem.show.stages import Stage, stages_of
+from meristem.show.network_structure import Stage, stages_of
+from meristem.show.shape_drawing import COLORS, Circle, Drawing, Line, Rect
+from meristem.show.structure_layout import WIDTH, draw, with_legend
 
 POINTS_PER_INCH = 72
 SCALE = 0.85  # points per pixel of the drawing, in a new figure
@@ -64,7 +64,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
 
 
 def _drawing(stages: list[Stage], inches: float) -> Drawing:
-    return with_key(draw(stages, width=max(WIDTH, POINTS_PER_INCH * inches / SCALE)))
+    return with_legend(draw(stages, width=max(WIDTH, POINTS_PER_INCH * inches / SCALE)))
 
 
 def _first_body(model: Any) -> tuple[Body, str]:

@@ -1,12 +1,11 @@
-"""A page about a model: how good it is, how sure that is, how large it became, beside what, and what to doubt.
+"""A report about a model: one HTML file with its score, baselines, size, importances and caveats.
 
     model.report("report.html", X, y)        every estimator
-    table_model.report("report.html")        what `meristem fit` writes beside summary.json
+    table_model.report("report.html")        written by `meristem fit`, next to summary.json
 
-evidence.py gathers what is said as plain data (judge, beside, importance); words.py and doubting.py say it in sentences,
-sections.py in sections, figures/ in SVG; page.py is the HTML, style.py how it looks. No script, no network, no matplotlib.
-Below estimators and tables, which import it where their `report` is called: it asks a model, never for its type. scoring.py and
-baselines.py are for tables, too.
+report_data.py collects the facts (scoring, baselines, importance), report_text.py and sections*.py put them into text, tables and
+figures, page.py and report.html.jinja make the page. No script, no network access, no matplotlib. Estimators and tables import
+it where `report` is called; it uses attributes of a model, never its type.
 """
 
 from pathlib import Path
@@ -16,7 +15,7 @@ from meristem.files.atomic_write import PATHS, write_whole
 
 
 def write_report(path: PATHS, model: Any, X: Any, y: Any, *, train: Any = None) -> Path:
-    """The page of an estimator, judged by rows X and y; see `Shipping.report`.
+    """Write the report of an estimator, evaluated on X and y.
 
     >>> import tempfile, numpy as np, meristem
     >>> x, y = np.arange(40.0)[:, None], np.arange(40) // 20
@@ -26,22 +25,22 @@ def write_report(path: PATHS, model: Any, X: Any, y: Any, *, train: Any = None) 
     >>> "<h1" in page and "<script" not in page
     True
     """
-    from meristem.report.evidence import of_estimator
-    from meristem.report.page import page_of
+    from meristem.report.page import render_page
+    from meristem.report.report_data import from_estimator
 
-    write_whole(path, page_of(of_estimator(model, X, y, train)).encode())
+    write_whole(path, render_page(from_estimator(model, X, y, train)).encode())
     return Path(path)
 
 
 def table_page(model: Any, frame: Any = None, *, seconds: float = 3.0) -> bytes:
-    """The page of a TableModel; see `TableModel.report`."""
-    from meristem.report.evidence import of_table
-    from meristem.report.page import page_of
+    """Return the report of a TableModel."""
+    from meristem.report.page import render_page
+    from meristem.report.report_data import from_table
 
-    return page_of(of_table(model, frame, seconds=seconds)).encode()
+    return render_page(from_table(model, frame, seconds=seconds)).encode()
 
 
 def write_table_report(path: PATHS, model: Any, frame: Any = None, *, seconds: float = 3.0) -> Path:
-    """The same, written."""
+    """Write the report of a TableModel."""
     write_whole(path, table_page(model, frame, seconds=seconds))
     return Path(path)

@@ -1,10 +1,10 @@
-"""What a score is to be seen beside: a constant, a linear model and an MLP of default size, fitted on the same inputs and rows.
+"""Baselines on the same inputs and rows: a constant, a linear model and scikit-learn's MLP of default size.
 
-    for name, predict, lacks in baselines("class", X, y, seconds=None, seed=0): predict(X_of_the_test_part)
+    for name, predict, lacks in baselines("class", X, y, seconds=None, seed=0): predict(X_test)
+    fit_baselines(scorer, X, train=(X, y), …) → BaselinePredictions({"constant": predictions, "linear": …, "mlp": …}, {})
 
-Inputs are filled and scaled as an estimator's are; numbers to predict are standardized. An MLP ends as scikit-learn's does,
-when ten epochs were no better, or with its time; where time is short, fewer rows are taken, and `lacks` says so in words.
-Imports scikit-learn; beside and tables/fitting import it.
+Inputs are imputed and scaled as an estimator's are; numbers to predict are standardized. The MLP stops as scikit-learn's does,
+after ten epochs without improvement, or when its time is over. If time is short, fewer rows are used; `lacks` says how many.
 """
 
 import time
@@ -16,41 +16,53 @@ import numpy as np
 
 from meristem.check import many
 from meristem.inputs import Preprocessor
+from meristem.report.scoring import CLASS, LABELS, NUMBER, QUANTILES, Scorer
 
+NAMES = {"constant": "constant", "linear": "linear model", "mlp": "MLP of default size"}
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
-TRIED, LEAST_EPOCHS = 2000, 20  # rows that a time is measured with; epochs of the MLP that must fit in
+TIMED_ROWS, LEAST_EPOCHS = 2000, 20  # rows that fitting is timed with; epochs of the MLP that must fit into its time
+FOLDS, LEAST_ROWS = 3, 10
+MOST_NUMBERS = 20_000_000  # rows × columns that are learned from
+HIDDEN = 100  # units of scikit-learn's MLP
 Predict = Callable[[np.ndarray], np.ndarray]
 
 
 class Baseline(NamedTuple):
-    """A model by its name; `lacks`: what time took from it, in words, or nothing."""
+    """A fitted baseline; `lacks` says what it could use of rows and epochs if its time was short, and is empty otherwise."""
 
     name: str
     predict: Predict
     lacks: str = ""
 
 
+class BaselinePredictions(NamedTuple):
+    """Predictions by name of the baseline, and `Baseline.lacks` of those whose time was short."""
+
+    predictions: dict[str, np.ndarray]
+    lacks: dict[str, str]
+
+
 def baselines(task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None, seed: int) -> Iterator[Baseline]:
-    """Each when it is fitted; y and what is predicted are places of classes, or numbers.
+    """Yield each baseline as soon as it is fitted; y and predictions are class indices or numbers.
 
     >>> X, y = np.arange(20.0)[:, None], np.arange(20) // 10
-    >>> {one.name: one.predict(X[[0, 19]]).tolist() for one in baselines("class", X, y, seconds=None, seed=0)}["linear"]
+    >>> {model.name: model.predict(X[[0, 19]]).tolist() for model in baselines("class", X, y, seconds=None, seed=0)}["linear"]
     [0, 1]
     """
-    columns = Preprocessor.of(X)
-    z = columns(X)
-    constant = np.bincount(y).argmax() if task == "class" else y.mean()
+    preprocess = Preprocessor.of(X)
+    z = preprocess(X)
+    constant = np.bincount(y).argmax() if task == CLASS else y.mean()
     yield Baseline("constant", lambda x: np.full(len(x), constant))
-    mean, scale = (0, 1) if task == "class" else (y.mean(), y.std() or 1.0)
-    learned = y if task == "class" else (y - mean) / scale
-    linear, rows = _linear(task, z, learned, None if seconds is None else seconds / 3, seed)
-    yield Baseline("linear", lambda x: mean + scale * linear.predict(columns(x)), _lacks(rows, len(y)))
-    mlp, rows, epochs = _mlp(task, z, learned, seconds, seed)
-    yield Baseline("mlp", lambda x: mean + scale * mlp.predict(columns(x)), _lacks(rows, len(y), epochs))
+    mean, scale = (0, 1) if task == CLASS else (y.mean(), y.std() or 1.0)
+    scaled = y if task == CLASS else (y - mean) / scale
+    linear, rows = _fit_linear(task, z, scaled, None if seconds is None else seconds / 3, seed)
+    yield Baseline("linear", lambda x: mean + scale * linear.predict(preprocess(x)), _lacks(rows, len(y)))
+    mlp, rows, epochs = _fit_mlp(task, z, scaled, seconds, seed)
+    yield Baseline("mlp", lambda x: mean + scale * mlp.predict(preprocess(x)), _lacks(rows, len(y), epochs))
 
 
 def _lacks(rows: int, n: int, epochs: int | None = None) -> str:
-    """What it had, where that is not all.
+    """Return what a baseline could use, if that is not everything.
 
     >>> _lacks(10, 10), _lacks(2000, 8000, 7), _lacks(10, 10, 1)
     ('', '7 epochs and 2,000 of 8,000 rows', '1 epoch')
@@ -59,34 +71,34 @@ def _lacks(rows: int, n: int, epochs: int | None = None) -> str:
     return " and ".join(parts + ([f"{rows:,} of {n:,} rows"] if rows < n else []))
 
 
-def _linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int]:
-    """The model, and how many rows it had."""
+def _fit_linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int]:
+    """Return the model and how many rows it was fitted on."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
-    if task != "class":
+    if task != CLASS:
         return Ridge().fit(z, y), len(y)
 
     def fit(rows: np.ndarray) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of iterations that were not enough
+            warnings.simplefilter("ignore")  # about convergence
             return LogisticRegression(max_iter=300).fit(z[rows], y[rows])
 
-    rows = _rows_within(seconds, fit, y, seed)
+    rows = _rows_in_time(seconds, fit, y, seed)
     return fit(rows), len(rows)
 
 
-def _mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int, int | None]:
-    """The model, how many rows it had, and epochs, where its time ended it."""
+def _fit_mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int, int | None]:
+    """Return the model, how many rows it was fitted on, and its epochs if its time was over."""
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-    kind, more = (MLPClassifier, {"classes": np.unique(y)}) if task == "class" else (MLPRegressor, {})
+    kind, options = (MLPClassifier, {"classes": np.unique(y)}) if task == CLASS else (MLPRegressor, {})
     # A generator, not a number: with a number each call of partial_fit would shuffle the rows alike.
     model, best, waited = kind(random_state=np.random.RandomState(seed)), np.inf, 0
     end = np.inf if seconds is None else time.monotonic() + 2 * seconds / 3
     epoch = None if seconds is None else 2 * seconds / 3 / LEAST_EPOCHS
-    rows = _rows_within(epoch, lambda few: kind(random_state=seed).partial_fit(z[few], y[few], **more), y, seed)
+    rows = _rows_in_time(epoch, lambda few: kind(random_state=seed).partial_fit(z[few], y[few], **options), y, seed)
     for number in range(1, EPOCHS + 1):
-        model.partial_fit(z[rows], y[rows], **more)
+        model.partial_fit(z[rows], y[rows], **options)
         waited = 0 if model.loss_ < best - TOLERANCE else waited + 1
         best = min(best, model.loss_)
         if waited >= PATIENCE:
@@ -96,13 +108,98 @@ def _mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: i
     return model, len(rows), None
 
 
-def _rows_within(seconds: float | None, fit: Callable[[np.ndarray], Any], y: np.ndarray, seed: int) -> np.ndarray:
-    """As many rows as `fit` takes so long for, by what it takes for some; all of them where nobody counts."""
-    if seconds is None or len(y) <= TRIED:
+def _rows_in_time(seconds: float | None, fit: Callable[[np.ndarray], Any], y: np.ndarray, seed: int) -> np.ndarray:
+    """Return as many rows as `fit` can take in a time, extrapolated from a fit on some; all of them without a limit."""
+    if seconds is None or len(y) <= TIMED_ROWS:
         return np.arange(len(y))
     order = np.random.default_rng(seed).permutation(len(y))
-    begun = time.monotonic()
-    if len(np.unique(y[order[:TRIED]])) < 2:
-        return order[:TRIED]
-    fit(order[:TRIED])
-    return order[: max(TRIED, int(TRIED * seconds / (time.monotonic() - begun)))]
+    begin = time.monotonic()
+    if len(np.unique(y[order[:TIMED_ROWS]])) < 2:
+        return order[:TIMED_ROWS]
+    fit(order[:TIMED_ROWS])
+    return order[: max(TIMED_ROWS, int(TIMED_ROWS * seconds / (time.monotonic() - begin)))]
+
+
+def baseline_sizes(n_in: int, n_out: int) -> dict[str, int]:
+    """Return the parameters of each baseline.
+
+    >>> baseline_sizes(4, 3)
+    {'constant': 3, 'linear': 15, 'mlp': 803}
+    """
+    return {"constant": n_out, "linear": (n_in + 1) * n_out, "mlp": (n_in + 1) * HIDDEN + (HIDDEN + 1) * n_out}
+
+
+def table_baseline_sizes(estimator: Any, facts: dict[str, Any]) -> dict[str, int]:
+    """Return the parameters of the baselines of a table's model, from its facts."""
+    n_classes = len(facts["classes"] or [])
+    return baseline_sizes(estimator._inputs_.n_inputs, n_classes if n_classes > 2 else 1)
+
+
+def fit_baselines(scorer: Scorer, X: Any, train: tuple[Any, np.ndarray], *, seconds: float, seed: int) -> BaselinePredictions:
+    """Return predictions for X of baselines fitted on train=(X, y), with y as in `Scorer.y`."""
+    rows = _training_rows(scorer, train[1], train[0].shape[1], seed)
+    x, y, x_test = _dense(train[0][rows]), train[1][rows], _dense(X)
+    models = list(_fit_for_task(scorer, x, y, seconds, seed))
+    predictions = {model.name: np.asarray(model.predict(x_test)) for model in models}
+    return BaselinePredictions(predictions, {model.name: model.lacks for model in models if model.lacks})
+
+
+def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> BaselinePredictions:
+    """Return predictions for each third of X by baselines fitted on the other two; with few rows the constant alone."""
+    order = np.random.default_rng(seed).permutation(len(scorer.y))
+    folds = np.array_split(order, FOLDS) if len(order) >= LEAST_ROWS else [order]
+    results: list[BaselinePredictions] = []
+    for fold in folds:
+        rest = np.setdiff1d(order, fold) if len(folds) > 1 else fold
+        train = X[rest], scorer.y[rest]
+        results.append(fit_baselines(scorer.subset(fold), X[fold], train, seconds=seconds / FOLDS, seed=seed))
+    in_all = [name for name in NAMES if all(name in result.predictions for result in results)]
+    names = in_all if len(folds) > 1 else ["constant"]
+    inverse = np.argsort(np.concatenate(folds))
+    predictions = {name: np.concatenate([result.predictions[name] for result in results])[inverse] for name in names}
+    return BaselinePredictions(predictions, {name: lacks for result in results for name, lacks in result.lacks.items()})
+
+
+def _fit_for_task(scorer: Scorer, x: np.ndarray, y: np.ndarray, seconds: float, seed: int) -> Iterator[Baseline]:
+    if scorer.task == QUANTILES:
+        best = np.quantile(y, scorer.levels, axis=0).T.reshape(1, -1)
+        yield Baseline("constant", lambda new: np.repeat(best, len(new), 0))
+    elif scorer.task == LABELS or (scorer.task == NUMBER and y.shape[1] > 1):
+        yield from _multi_output(scorer.task, x, y, seed)
+    elif scorer.task == NUMBER or len(np.unique(y)) > 1:
+        yield from baselines(scorer.task, x, y if scorer.task == CLASS else y[:, 0], seconds=seconds, seed=seed)
+    else:
+        only = y[0] if len(y) else 0
+        yield Baseline("constant", lambda new: np.full(len(new), only))
+
+
+def _multi_output(task: str, x: np.ndarray, y: np.ndarray, seed: int) -> Iterator[Baseline]:
+    """Yield the baselines for several labels or numbers per row."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    preprocess, mean, scale = Preprocessor.of(x), y.mean(0), np.where(y.std(0) > 0, y.std(0), 1)
+    best = (mean > 0.5).astype(float) if task == LABELS else mean
+    yield Baseline("constant", lambda new: np.repeat(best[None], len(new), 0))
+    z = preprocess(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about convergence, and labels that every row has
+        if task == LABELS:
+            linear = OneVsRestClassifier(LogisticRegression(max_iter=300)).fit(z, y)
+            mlp, mean, scale = MLPClassifier(random_state=seed, max_iter=100).fit(z, y), np.zeros(1), np.ones(1)
+        else:
+            linear, mlp = Ridge().fit(z, y), MLPRegressor(random_state=seed).fit(z, (y - mean) / scale)
+        yield Baseline("linear", lambda new: linear.predict(preprocess(new)))
+        yield Baseline("mlp", lambda new: mean + scale * mlp.predict(preprocess(new)))
+
+
+def _training_rows(scorer: Scorer, y: np.ndarray, width: int, seed: int) -> np.ndarray:
+    """Return the rows with a class of the model, sampled if there are too many."""
+    rows = np.flatnonzero(y >= 0) if scorer.task == CLASS else np.arange(len(y))
+    most = max(100, MOST_NUMBERS // max(1, width * (y.shape[1] if scorer.task == LABELS else 1)))
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
+def _dense(X: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)

@@ -1,73 +1,214 @@
-"""How good predictions are on rows that were held out, and how sure that is: the share that is right, or R², with 95 % limits.
+"""Scores with 95 % confidence intervals, for every kind of target.
 
-    scored("class", [0, 1, 1], [0, 1, 0]) → {"measure": "accuracy", "value": 0.667, "low": 0.208, "high": 0.939}
+    score = 1 − Σ loss / Σ reference loss,  over the rows
 
-Of classes Wilson's interval for a share; of numbers the bootstrap's, from a seed. Imports NumPy; tables
-import it, too.
+    task        loss of a row                             reference loss                  measure
+    class       1 if the class is wrong                   1                               accuracy
+    labels      share of wrong labels                     1                               share of right labels
+    number      squared error                             that of the mean                R², averaged over the columns of y
+    quantiles   pinball loss                              that of the best constants      quantile skill, if 0.5 is no quantile
+
+The interval of an accuracy is Wilson's; all others are bootstrap intervals over the rows.
 """
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
-SURE = 1.959964  # standard deviations on both sides that hold 95 %
-DRAWS, MOST_DRAWN = 1000, 20_000_000  # of the bootstrap, and rows that are drawn in all
+from meristem.targets import Labels, Quantiles
+
+CLASS, LABELS, NUMBER, QUANTILES = "class", "labels", "number", "quantiles"
+MEASURES = {CLASS: "accuracy", LABELS: "share of right labels", NUMBER: "R²", QUANTILES: "quantile skill"}
+Z95 = 1.959964  # standard deviations on both sides that hold 95 %
+DRAWS, LEAST_DRAWS, MOST_DRAWN = 1000, 100, 20_000_000  # of the bootstrap; rows drawn in all
+MOST_DRAWN_IN_REPORT = 10_000_000  # a report has an interval for each baseline
+BLOCK = 16_384  # rows predicted at a time
+MEDIAN = 0.5
+TINY = float(np.finfo(float).tiny)
+
+
+def wilson_interval(right: int, n: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval for a share.
+
+    >>> [round(limit, 3) for limit in wilson_interval(10, 10)]
+    [0.722, 1.0]
+    """
+    share, z = right / n, Z95**2 / n
+    middle, half = (share + z / 2) / (1 + z), np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
+    return float(max(0, middle - half)), float(min(1, middle + half))
+
+
+def bootstrap_interval(
+    statistic: Callable[[np.ndarray], float], n: int, seed: int, most_drawn: int = MOST_DRAWN
+) -> tuple[float, float]:
+    """Return the 95 % interval of a statistic of rows that are drawn with replacement from range(n).
+
+    >>> [round(limit) for limit in bootstrap_interval(lambda rows: float(rows.mean()), 100, seed=0)]
+    [44, 55]
+    """
+    rng, draws = np.random.default_rng(seed), max(LEAST_DRAWS, min(DRAWS, most_drawn // n))
+    low, high = np.quantile([statistic(rng.integers(n, size=n)) for _ in range(draws)], [0.025, 0.975])
+    return float(low), float(high)
 
 
 def scored(task: str, y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
-    """Made of JSON's values; `y` and `predicted` are places of classes, or numbers.
+    """Return the score of class indices or numbers as JSON values: measure, value, low, high, and rmse of numbers.
 
     >>> round(scored("class", [0, 1, 1], [0, 1, 0])["low"], 3)
     0.208
     """
     y, predicted = np.asarray(y), np.asarray(predicted)
-    if task == "class":
-        low, high = share_interval(int((y == predicted).sum()), len(y))
-        return {"measure": "accuracy", "value": float((y == predicted).mean()), "low": low, "high": high}
-    unit = float(np.abs(y - y.mean()).max()) or float(np.abs(y - predicted).max()) or 1.0  # squares stay in a float's range
-    off, y = ((y - predicted) / unit) ** 2, (y - y.mean()) / unit
-    low, high = _bootstrapped(off, y, seed)
-    value = r_squared(off.sum(), (y**2).sum())
-    return {"measure": "R²", "value": value, "low": low, "high": high, "rmse": float(unit * np.sqrt(off.mean()))}
+    if task == CLASS:
+        low, high = wilson_interval(int((y == predicted).sum()), len(y))
+        return {"measure": MEASURES[CLASS], "value": float((y == predicted).mean()), "low": low, "high": high}
+    unit = float(np.abs(y - y.mean()).max()) or float(np.abs(y - predicted).max()) or 1.0  # avoids overflow of squares
+    squares, y = ((y - predicted) / unit) ** 2, (y - y.mean()) / unit
+
+    def drawn_r2(rows: np.ndarray) -> float:
+        drawn = y[rows]
+        return r_squared(squares[rows].sum(), ((drawn - drawn.mean()) ** 2).sum())
+
+    low, high = bootstrap_interval(drawn_r2, len(y), seed)
+    value, rmse = r_squared(squares.sum(), (y**2).sum()), float(unit * np.sqrt(squares.mean()))
+    return {"measure": MEASURES[NUMBER], "value": value, "low": low, "high": high, "rmse": rmse}
 
 
-def r_squared(off: float, total: float) -> float:
-    """R² of sums of squares; of numbers that are all the same 1 where they are predicted and 0 else, as scikit-learn has it.
+def r_squared(residual: float, total: float) -> float:
+    """Return R² from sums of squares; for constant y, 1 if it is predicted and 0 otherwise, as in scikit-learn.
 
     >>> r_squared(0.5, 2.0), r_squared(0.0, 0.0), r_squared(3.0, 0.0)
     (0.75, 1.0, 0.0)
     """
-    return float(1 - off / total) if total > 0 else float(off == 0)
-
-
-def share_interval(right: int, n: int) -> tuple[float, float]:
-    """Wilson's, of `right` among n.
-
-    >>> [round(limit, 3) for limit in share_interval(10, 10)]
-    [0.722, 1.0]
-    """
-    share, z = right / n, SURE**2 / n
-    middle, half = (share + z / 2) / (1 + z), np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
-    return float(max(0, middle - half)), float(min(1, middle + half))
-
-
-def _bootstrapped(off: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, float]:
-    rng, n = np.random.default_rng(seed), len(y)
-    found = []
-    for _ in range(max(100, min(DRAWS, MOST_DRAWN // n))):
-        rows = rng.integers(n, size=n)
-        drawn = y[rows]
-        found.append(r_squared(off[rows].sum(), ((drawn - drawn.mean()) ** 2).sum()))
-    low, high = np.quantile(found, [0.025, 0.975])
-    return float(low), float(high)
+    return float(1 - residual / total) if total > 0 else float(residual == 0)
 
 
 def in_words(score: dict[str, Any]) -> str:
-    """A score with its limits.
+    """Return a score with its interval.
 
-    >>> in_words({"measure": "accuracy", "value": 0.95, "low": 0.9, "high": 0.98})
-    'accuracy 0.950 (0.900 to 0.980)'
     >>> in_words({"measure": "R²", "value": -0.0001, "low": -0.02, "high": 0.0})
     'R² 0.000 (-0.020 to 0.000)'
     """
     return f"{score['measure']} {score['value']:z.3f} ({score['low']:z.3f} to {score['high']:z.3f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """The targets of some rows, and the losses and scores of predictions for them."""
+
+    task: str
+    # Class indices [n] (−1: a class that the model does not have), labels 0 or 1 [n, labels], or numbers [n, columns].
+    y: np.ndarray = field(repr=False)
+    labels: tuple[str, ...] = ()  # of classes
+    levels: tuple[float, ...] = ()  # of quantiles
+    variance: np.ndarray | None = field(default=None, repr=False)  # [columns], the unit of squared errors; None: that of y
+
+    @classmethod
+    def of(cls, model: Any, y: np.ndarray) -> Self:
+        """Return the scorer of a fitted estimator for y in the form that `fit` takes.
+
+        >>> import meristem
+        >>> x, y = np.arange(20.0)[:, None], np.array(["a", "b"] * 10)
+        >>> model = meristem.TunnelClassifier(width=2, depth=1, max_epochs=2, random_state=0).fit(x, y)
+        >>> Scorer.of(model, np.array(["b", "c"])).y.tolist()
+        [1, -1]
+        """
+        targets = model._targets_
+        if isinstance(targets, Labels):
+            return cls(LABELS, np.asarray(y, float), tuple(f"label {number}" for number in range(targets.count)))
+        if hasattr(model, "classes_"):
+            index = {label: number for number, label in enumerate(model.classes_.tolist())}
+            codes = np.array([index.get(label, -1) for label in np.asarray(y).tolist()], int)
+            return cls(CLASS, codes, tuple(map(str, model.classes_.tolist())))
+        levels = targets.levels if isinstance(targets, Quantiles) else ()
+        task = QUANTILES if levels and MEDIAN not in levels else NUMBER
+        return cls(task, np.asarray(y, float).reshape(len(y), -1), levels=levels)
+
+    @property
+    def measure(self) -> str:
+        return MEASURES[self.task]
+
+    @property
+    def n_outputs(self) -> int:
+        """The outputs that a linear model needs."""
+        if self.task == CLASS:
+            return len(self.labels) if len(self.labels) > 2 else 1
+        return self.y.shape[1]
+
+    def subset(self, rows: np.ndarray) -> "Scorer":
+        """Return the scorer of some rows, whose losses stay the same."""
+        variance = self.y.var(0) if self.task in (NUMBER, QUANTILES) and self.variance is None else self.variance
+        return replace(self, y=self.y[rows], variance=variance)
+
+    @cached_property
+    def reference_losses(self) -> np.ndarray:
+        return np.ones(len(self.y)) if self.task in (CLASS, LABELS) else self.losses(self.constant_predictions)
+
+    @property
+    def constant_predictions(self) -> np.ndarray:
+        """The best constant prediction for these rows, repeated: most frequent class, mean, quantiles.
+
+        >>> Scorer("class", np.array([2, 0, 2]), ("a", "b", "c")).constant_predictions.tolist()
+        [2, 2, 2]
+        """
+        if self.task == CLASS:
+            return np.full(len(self.y), np.bincount(self.y[self.y >= 0], minlength=1).argmax())
+        if self.task == QUANTILES:
+            best = np.quantile(self.y, self.levels, axis=0).T.reshape(-1)
+        else:
+            best = self.y.mean(0) if self.task == NUMBER else (self.y.mean(0) > 0.5).astype(float)
+        return np.repeat(best[None], len(self.y), 0)
+
+    def losses(self, predictions: np.ndarray) -> np.ndarray:
+        """Return the loss of each row [n]; predictions are class indices, labels, numbers, or [n, columns · levels]."""
+        if self.task == CLASS:
+            return (self.y != predictions).astype(float)
+        if self.task == LABELS:
+            return np.asarray((self.y != predictions).mean(1))
+        predictions = predictions.reshape(len(self.y), -1)
+        if self.task == QUANTILES:
+            errors, level = np.repeat(self.y, len(self.levels), 1) - predictions, np.tile(self.levels, self.y.shape[1])
+            return np.asarray(np.maximum(level * errors, (level - 1) * errors).mean(1))
+        variance = self.y.var(0) if self.variance is None else self.variance
+        return np.asarray(((self.y - predictions) ** 2 / np.where(variance > 0, variance, 1)).mean(1))
+
+    def score(self, losses: np.ndarray, seed: int = 0) -> dict[str, Any]:
+        """Return measure, value, low and high; NaN if all numbers are the same."""
+        total = float(self.reference_losses.sum())
+        if total <= 0:
+            return {"measure": self.measure, "value": np.nan, "low": np.nan, "high": np.nan}
+        if self.task == CLASS:
+            low, high = wilson_interval(round(len(losses) - losses.sum()), len(losses))
+        else:
+            low, high = (1 + limit for limit in self._interval(-losses, seed))
+        return {"measure": self.measure, "value": float(1 - losses.sum() / total), "low": low, "high": high}
+
+    def gain(self, losses: np.ndarray, others: np.ndarray, seed: int = 0) -> tuple[float, float, float]:
+        """Return how much better the score of `losses` is than that of `others` on the same rows, and its interval."""
+        gain = float((others - losses).sum() / max(self.reference_losses.sum(), TINY))
+        return gain, *self._interval(others - losses, seed)
+
+    def _interval(self, gains: np.ndarray, seed: int) -> tuple[float, float]:
+        def drawn_gain(rows: np.ndarray) -> float:
+            return float(gains[rows].sum() / max(self.reference_losses[rows].sum(), TINY))
+
+        return bootstrap_interval(drawn_gain, len(gains), seed, MOST_DRAWN_IN_REPORT)
+
+
+def network_outputs(model: Any, X: Any) -> np.ndarray:
+    """Return the outputs of a model's network for X, dense or sparse, computed in blocks of rows."""
+    blocks = range(0, X.shape[0], BLOCK)
+    return np.concatenate([model._predictor_.outputs(model._inputs_(X[at : at + BLOCK])) for at in blocks])
+
+
+def decode_predictions(model: Any, outputs: np.ndarray, scorer: Scorer) -> np.ndarray:
+    """Return predictions as `Scorer.losses` takes them; of several quantiles the median, if it is one of them."""
+    predictions = np.asarray(model._targets_.decode(outputs))
+    if scorer.task == CLASS:
+        return np.searchsorted(model.classes_, predictions)
+    if scorer.task == NUMBER:
+        predictions = predictions.reshape(len(predictions), -1)
+        return predictions[:, scorer.levels.index(MEDIAN) :: len(scorer.levels)] if scorer.levels else predictions
+    return predictions

@@ -1,8 +1,6 @@
-"""The sections of a report: what each says, its figures and tables; one that would be empty is not there.
+"""The sections of a report as data: text, figures, tables and code; a section without content is left out.
 
-    sections(evidence) → [Section(…), …] in the order of the page
-
-A section is plain data that page.py writes. Imports evidence, words and the figures; page imports it.
+sections(data) → [Section(…), …] in the order of the page
 """
 
 from collections.abc import Callable
@@ -10,158 +8,154 @@ from collections.abc import Callable
 import numpy as np
 
 from meristem.check import many
-from meristem.report import glossary, judging, provenance, searched, using
-from meristem.report.evidence import Evidence
-from meristem.report.figures import growth, importance, score
-from meristem.report.numbers import count, figure, rate, span
-from meristem.report.section import Section, Table
-from meristem.report.words import differs, verdict
+from meristem.report import sections_predictions, sections_search, sections_usage
+from meristem.report.charts import ChartRow, TrainingCurve, growth_chart, importance_chart, score_chart
+from meristem.report.formatting import count, decimal, significant, value_range
+from meristem.report.report_data import ReportData, Section, Table
+from meristem.report.report_text import gain_interval, verdict
 from meristem.show.card import gallery, networks_of
 
-MOST_INPUTS, MOST_ROWS = 30, 200  # that are shown; rows of a table
+MOST_INPUTS, MOST_ROWS = 30, 200  # that are drawn; rows of a table
+MEASURES = {
+    "accuracy": "Accuracy is the share of rows whose class is predicted correctly.",
+    "share of right labels": "The share of all labels, present or absent, that are predicted correctly.",
+    "R²": "R² is the share of the target’s variance that is predicted: 1 is perfect, 0 is no better than the mean.",
+    "quantile skill": "1 is perfect, 0 is no better than the best constant quantiles.",
+}
+GLOSSARY = {  # docs/report.md has the same lines
+    "gate": "A learned number from 0 (closed) to 1 (open) that says how much of a unit, a layer or an input is used.",
+    "soft size": "The sum of the gates: how much of the network is used.",
+    "hard size": "The number of units, or nodes of a tree, whose gates are above 0.",
+    "penalty": "The cost of size in training: the higher, the smaller the network.",
+    "l2": "The weight of the L2 regularization: the higher, the smoother the predictions.",
+    "dropout": "The share of inputs that is set to zero at random in each training step.",
+    "rate": "The learning rate; it is reduced when the loss stops falling.",
+    "pruning": "At the end of training, gates whose contribution does not justify their cost are closed.",
+    "stopped early": "A setting whose training was stopped because it was behind when settings were compared.",
+    "calibration": "The agreement of predicted probabilities with observed frequencies.",
+    "temperature": "The number that outputs are divided by before they become probabilities, to calibrate them.",
+    "recall": "Of the rows of a class, the share that is predicted as that class.",
+    "precision": "Of the rows predicted as a class, the share that is of that class.",
+}
 
 
-def sections(evidence: Evidence) -> list[Section]:
-    """All that there is something to say in."""
-    makers: list[Callable[[Evidence], Section | None]] = [
-        scores,
-        searched.prices,
-        grown,
-        found,
-        inputs,
-        judging.confusion,
-        judging.residuals,
-        judging.calibration,
-        searched.tried,
-        using.loading,
-        provenance.made,
-        glossary.words,
+def sections(data: ReportData) -> list[Section]:
+    """Return all sections that have content."""
+    makers: list[Callable[[ReportData], Section | None]] = [
+        score_section,
+        sections_search.path_section,
+        growth_section,
+        network_section,
+        inputs_section,
+        sections_predictions.confusion_section,
+        sections_predictions.errors_section,
+        sections_predictions.calibration_section,
+        sections_search.settings_section,
+        sections_usage.usage_section,
+        sections_usage.provenance_section,
+        glossary_section,
     ]
-    return [section for make in makers if (section := make(evidence)) is not None]
+    return [section for make in makers if (section := make(data)) is not None]
 
 
-def scores(evidence: Evidence) -> Section | None:
-    """The score beside others."""
-    own = evidence.score
-    if own is None or not np.isfinite(own["value"]):
+def score_section(data: ReportData) -> Section | None:
+    own = data.score
+    if own is None or not data.has_score:
         return None
-    rows = [("this model", own), *((one.name, one.score) for one in evidence.beside)]
-    drawn = [(name, one["value"], one["low"], one["high"]) for name, one in rows if np.isfinite(one["value"])]
-    sizes = [int(evidence.model.n_parameters_), *(one.n_parameters for one in evidence.beside)]
-    scored = [[name, rate(one["value"]), count(size)] for (name, one), size in zip(rows, sizes, strict=True)]
-    tables = [Table("Each model", ["model", own["measure"], "parameters"], scored)]
-    if evidence.beside:
-        leads = [[one.name, verdict(one), rate(one.gain[0]), differs(one)] for one in evidence.beside]
-        caption = "This model beside the others" + ("" if evidence.is_paired else "; intervals as if on other rows, wider")
-        tables.append(Table(caption, ["beside", "it is", "by", "95 % interval"], leads))
-    words = [f"{_measured(own['measure'])} {evidence.how_beside if evidence.beside else ''}".strip()]
-    return Section("score", "How good it is", words, [score.draw(own["measure"], drawn)], tables)
+    scores = [("this model", own), *((baseline.name, baseline.score) for baseline in data.baselines)]
+    bars = [ChartRow(name, *(score[end] for end in ("value", "low", "high"))) for name, score in scores]
+    bars = [bar for bar in bars if np.isfinite(bar.value)]
+    sizes = [int(data.model.n_parameters_), *(baseline.n_parameters for baseline in data.baselines)]
+    rows = [[name, decimal(score["value"]), count(size)] for (name, score), size in zip(scores, sizes, strict=True)]
+    tables = [Table("Scores and sizes", ["model", own["measure"], "parameters"], rows)]
+    if data.baselines:
+        gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
+        caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
+        tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
+    text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
+    return Section("score", "Score and baselines", [text], [score_chart(own["measure"], bars)], tables)
 
 
-def _measured(measure: str) -> str:
-    return {
-        "accuracy": "Accuracy is the share of rows whose class is right.",
-        "share of right labels": "The share of all labels, present or absent, that are right.",
-        "R²": "R² is the share of the numbers’ variance that is predicted: 1 is perfect, 0 is no better than the mean.",
-    }.get(measure, "1 is perfect, 0 is no better than the best constant.")
-
-
-def grown(evidence: Evidence) -> Section | None:
-    """Its history."""
-    courses, has_tree, is_told = [], False, False
-    for one in evidence.networks:
-        history = one.history_
-        if not len(history["loss"]):
+def growth_section(data: ReportData) -> Section | None:
+    curves, has_tree, has_validation = [], False, False
+    for member in data.members:
+        history = {name: np.asarray(member.history_[name], float) for name in ("loss", "dev_loss", "hard_size")}
+        epochs = len(history["loss"])
+        if not epochs:
             continue
-        kept = int(np.clip(one.best_epoch_ - (one.n_iter_ - len(history["loss"])), 1, len(history["loss"])))
-        is_told |= bool(np.any(history["dev_loss"] != history["loss"]))
-        courses.append(growth.Grown(np.asarray(history["dev_loss"], float), np.asarray(history["hard_size"], float), kept))
-        has_tree |= one.network_.capacity > 0
-    if not courses:
+        best = int(np.clip(member.best_epoch_ - (member.n_iter_ - epochs), 1, epochs))
+        has_validation |= bool(np.any(history["dev_loss"] != history["loss"]))
+        curves.append(TrainingCurve(history["dev_loss"], history["hard_size"], best))
+        has_tree |= member.network_.capacity > 0
+    if not curves:
         return None
-    loss, size = "held-out loss" if is_told else "training loss", "nodes of the tree" if has_tree else "open units"
-    first, last, most = (span([f(one) for one in courses]) for f in (_first, _last, _largest))
-    epochs = span([len(one.loss) for one in courses])
-    epochs += " epoch" if epochs == "1" else " epochs"
-    each = "" if len(courses) == 1 else ", a line for each network"
-    words = [
-        f"{epochs}{each}; dots are the epochs that were kept. {size.capitalize()}: {first} after the first epoch, "
-        f"{most} at most, {last} in the end."
-    ]
-    return Section("growth", "How it grew", words, [growth.draw(courses, loss, size)])
+    loss, size = "validation loss" if has_validation else "training loss", "nodes of the tree" if has_tree else "open units"
+    first, most, last = (
+        value_range([float(curve.size[at]) for curve, at in zip(curves, places, strict=True)])
+        for places in zip(*((0, int(curve.size.argmax()), curve.best_epoch - 1) for curve in curves), strict=True)
+    )
+    epochs_text = value_range([len(curve.loss) for curve in curves])
+    text = (
+        f"{epochs_text} epoch{'' if epochs_text == '1' else 's'}{', a line for each network' if len(curves) > 1 else ''}; "
+        f"dots: the epochs kept. {size.capitalize()}: {first} after the first epoch, {most} at most, {last} at the end."
+    )
+    return Section("growth", "Growth during training", [text], [growth_chart(curves, loss, size)])
 
 
-def _first(one: growth.Grown) -> float:
-    return float(one.size[0])
-
-
-def _last(one: growth.Grown) -> float:
-    return float(one.size[one.kept - 1])
-
-
-def _largest(one: growth.Grown) -> float:
-    return float(one.size.max())
-
-
-def found(evidence: Evidence) -> Section:
-    """The network."""
-    members = evidence.networks
-    figures = [gallery(networks_of(members), name="network")]
+def network_section(data: ReportData) -> Section:
+    members, inputs = data.members, data.model._inputs_
     linear = sum(not member._compact_.units for member in members)
-    words = ["Layer by layer, from the inputs to the outputs; numbers are those of what is open."]
-    gaps = evidence.model._inputs_.gaps
-    if len(gaps):
-        every = many(evidence.model._inputs_.n_inputs, "input")
-        words.append(f"Of {every} that there are, {many(len(gaps), 'is a mark', 'are marks')} of missing values.")
+    text = ["Layer by layer, from the inputs to the outputs; the numbers count what is open."]
+    if n_gaps := len(inputs.gaps):
+        text.append(f"Of {many(inputs.n_inputs, 'input')}, {many(n_gaps, 'marks', 'mark')} missing values.")
     if linear:
         which = "The network has" if len(members) == 1 else f"{linear} of {len(members)} networks have"
-        words.append(f"{which} no unit open: a weighted sum of the inputs was enough.")
+        text.append(f"{which} no open unit: a linear function of the inputs was enough.")
     rows = [
-        [str(place + 1), figure(one.soft_size_), count(one.hard_size_), count(one.n_live_units_), count(one.n_parameters_)]
-        for place, one in enumerate(evidence.networks)
+        [str(number), significant(net.soft_size_), *map(count, (net.hard_size_, net.n_live_units_, net.n_parameters_))]
+        for number, net in enumerate(members, 1)
     ]
     table = Table("Sizes", ["network", "soft size", "hard size", "units", "parameters"], rows)
-    return Section("network", "The network that was found", words, figures, [table])
+    return Section("network", "Network structure", text, [gallery(networks_of(members), name="network")], [table])
 
 
-def inputs(evidence: Evidence) -> Section | None:
-    """What was read, what was not, and how much each column matters."""
-    words, tables, figures = [], [], []
-    told = evidence.importance
-    if told is not None:
-        order = np.argsort(-told.mean, kind="stable")
-        spread = [None] * len(order) if told.spread is None else told.spread.tolist()
-        ranked = [(evidence.columns[place], float(told.mean[place]), spread[place]) for place in order]
-        figures.append(importance.draw(ranked[:MOST_INPUTS], evidence.measure))
-        times, lines = (
-            ("once", "; how much another shuffling would differ is unknown")
-            if told.spread is None
-            else (f"{told.repeats} times", ", thin lines its standard deviation over the shufflings")
+def inputs_section(data: ReportData) -> Section | None:
+    """Return the importances of the columns, and the columns that are not used."""
+    text, tables, figures = [], [], []
+    importance = data.importance
+    if importance is not None:
+        order = np.argsort(-importance.mean, kind="stable")
+        spread = np.full(len(order), np.nan) if importance.spread is None else importance.spread
+        names = [data.columns[place] for place in order]
+        values = np.stack([importance.mean, importance.mean - spread, importance.mean + spread], 1)[order].tolist()
+        bars = [ChartRow(name, *value) for name, value in zip(names, values, strict=True)]
+        figures.append(importance_chart(bars[:MOST_INPUTS], data.measure))
+        has_spread = importance.spread is not None
+        times = f"{importance.repeats} times" if has_spread else "once"
+        lines = ", lines its standard deviation" if has_spread else "; its standard deviation is unknown"
+        text.append(
+            f"The values of each column were shuffled {times} among {many(importance.rows, 'row')}; bars are the mean drop in "
+            f"{data.measure}{lines}. The drop is small if another column holds the same information. Below 0, the score was "
+            "higher with the column shuffled, by chance or because the column misleads the model."
         )
-        words.append(
-            f"Each column’s values were shuffled {times} among {many(told.rows, 'row')}; bars are what the {evidence.measure} "
-            f"loses{lines}. A column that another can stand in for loses little."
-            " Below 0, these rows came out better with the column shuffled; on other rows that may be otherwise."
-        )
-        if len(ranked) > MOST_INPUTS:
-            words.append(
-                f"The {MOST_INPUTS} that matter most are drawn; {many(len(ranked) - MOST_INPUTS, 'more column')} matter less."
-            )
-        if len(ranked) > 1:
-            names = ["column", f"{evidence.measure} lost", *(["standard deviation"] if told.spread is not None else [])]
-            rows = [[name, *(rate(value) for value in values if value is not None)] for name, *values in ranked[:MOST_ROWS]]
-            tables.append(Table("How much each column matters", names, rows, is_folded=True))
-    gone = [
-        *((name, why) for name, why in evidence.dropped),
-        *((name, "its gate is closed: not read") for name in evidence.unused),
-    ]
-    if gone:
-        words.append(f"{many(len(gone), 'column')} {'is' if len(gone) == 1 else 'are'} not used.")
-        tables.append(
-            Table(
-                "Columns that are not used", ["column", "why"], [[name, why] for name, why in gone[:MOST_ROWS]], len(gone) > 8
-            )
-        )
-    elif told is not None:
-        words.append("No column was dropped.")
-    return Section("inputs", "Which inputs matter", words, figures, tables) if words else None
+        if len(bars) > MOST_INPUTS:
+            more = many(len(bars) - MOST_INPUTS, "less important column is", "less important columns are")
+            text.append(f"The {MOST_INPUTS} most important columns are drawn; {more} not.")
+        if len(bars) > 1:
+            header = ["column", f"drop in {data.measure}", *(["standard deviation"] if has_spread else [])]
+            spreads = [[decimal(value)] if has_spread else [] for value in spread[order][:MOST_ROWS]]
+            rows = [[bar.name, decimal(bar.value), *more] for bar, more in zip(bars, spreads, strict=False)]
+            tables.append(Table("Importance of each column", header, rows, is_folded=True))
+    unused = [[name, why] for name, why in (*data.dropped, *((name, "gate closed in training") for name in data.unused))]
+    if unused:
+        text.append(f"{many(len(unused), 'column is', 'columns are')} not used.")
+        tables.append(Table("Columns that are not used", ["column", "why"], unused[:MOST_ROWS], len(unused) > 8))
+    elif importance is not None:
+        text.append("All columns are used.")
+    return Section("inputs", "Input importance", text, figures, tables) if text else None
+
+
+def glossary_section(data: ReportData) -> Section:
+    return Section(
+        "glossary", "Glossary", [], [], [Table("Terms", ["term", "meaning"], [list(item) for item in GLOSSARY.items()])]
+    )

@@ -1,1 +1,1 @@
-"""What a person reads: words and tables about a network, progress while it is trained."""
+"""Text and drawings for people: descriptions, tables and progress on a terminal, drawings and cards in HTML."""

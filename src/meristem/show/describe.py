@@ -1,11 +1,11 @@
-"""What a network is made of, in words and a table: layers, open units, sizes, parameters; a tree's nodes with their γ.
+"""Networks and settings in text: a network's layers, open units and parameters; what differs between the settings of a study.
 
-describe(network) → Description(lines, columns, rows)
-
-The table follows from the body's structure (stages.py), whatever body it is. The command line imports it.
+describe(network)  → Description(lines, columns, rows), for any body
+describe_settings([{"learning_rate": 0.001, …}, …])  → ["rate 0.001", …]
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,14 +16,20 @@ from meristem.nn import Network
 from meristem.nn.axes import n_places
 from meristem.nn.concrete import check_concrete
 from meristem.nn.structure import Gates, Nodes
-from meristem.show.nodes import nodes_of
-from meristem.show.stages import Stage, stages_of
+from meristem.show.network_structure import Stage, nodes_of, stages_of
 
-Rows = tuple[list[str], list[list[str]]]
+SETTINGS = {
+    "standardized": "{} standardized",
+    "input_dropout": "dropout {:g}",
+    "learning_rate": "rate {:g}",
+    "penalty": "penalty {:g}",
+}
+OLD_NAMES = {"standardized": "standardised"}  # in files written before it was renamed
+TextTable = tuple[list[str], list[list[str]]]  # columns, rows
 
 
 class Description(NamedTuple):
-    """Lines to read, then a table."""
+    """Lines of text, then a table."""
 
     lines: list[str]
     columns: list[str]
@@ -31,7 +37,7 @@ class Description(NamedTuple):
 
 
 def describe(network: Network) -> Description:
-    """A network of any body.
+    """Describe a network with any body.
 
     >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=3, key=jax.random.key(0))
     >>> print("\\n".join(describe(network).lines))
@@ -39,42 +45,36 @@ def describe(network: Network) -> Description:
     3 parameters in its compact form (Affine); 391 while it is trained
     """
     check_concrete("describe()", network)
-    stages, declared, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
+    stages, axes, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
     name, inputs = type(network.body).__name__.lower(), " × ".join([many(n_in, "input"), *map(str, positions)])
-    widths = " → ".join(f"width {n_places(network, declared, trunk)}" for trunk in declared.trunks)
+    widths = " → ".join(f"width {n_places(network, axes, trunk)}" for trunk in axes.trunks)
     lines = [
         f"{name} network: {inputs} → {widths} → {many(network.n_out, 'output')}",
-        *(line for stage in stages for line in open_parts(stage)),
+        *(line for stage in stages for line in _open_gates(stage)),
         _parameters(network),
     ]
-    return Description(lines, *_table([stage.structure for stage in stages]))
+    return Description(lines, *_structure_table([stage.structure for stage in stages]))
 
 
-def open_parts(stage: Stage) -> list[str]:
-    """What is open of inputs and trunk of a stage, where they have gates.
-
-    >>> network = Network.create("tunnel", 2, 1, width="auto", max_width=8, depth=3, feature_gates=True, key=jax.random.key(0))
-    >>> open_parts(*stages_of(network))
-    ['inputs: 2 of 2 open', 'trunk: 8 of 8 open']
-    """
-    strips, title = [strip for strip in stage.above if strip.can_close], f"{stage.title}, " if stage.title else ""
-    return [f"{title}{strip.name}: {strip.n_open} of {len(strip.gates)} open" for strip in strips]
+def _open_gates(stage: Stage) -> list[str]:
+    """Return how many inputs and trunk dimensions are open, if they have gates."""
+    title = f"{stage.title}, " if stage.title else ""
+    return [f"{title}{row.name}: {row.n_open} of {len(row.gates)} open" for row in stage.above if row.can_close]
 
 
 def _parameters(network: Network) -> str:
-    """How many numbers there are: of what is shipped, and of what training holds (closed, dormant and free ones too)."""
     trained = sum(np.size(leaf) for leaf in jax.tree.leaves(network) if np.asarray(leaf).dtype.kind == "f")
     try:
         small = compact(network)
-    except ValueError:  # a body of one's own that says nothing of a compact form
+    except ValueError:  # a user's own body without a compact form
         return f"{trained:,} parameters; it has no compact form"
     kinds = ", ".join(type(layer).__name__ for layer in small.layers)
     return f"{small.n_parameters:,} parameters in its compact form ({kinds}); {trained:,} while it is trained"
 
 
-def _table(structures: list[Gates | Nodes]) -> Rows:
-    """One table; several stages one below the other, with the columns of the first."""
-    tables = [_nodes(part) if isinstance(part, Nodes) else _gates(part) for part in structures]
+def _structure_table(structures: list[Gates | Nodes]) -> TextTable:
+    """Return one table; the rows of several stages follow each other, with the columns of the first."""
+    tables = [_node_table(part) if isinstance(part, Nodes) else _gate_table(part) for part in structures]
     if len(tables) == 1:
         return tables[0]
     columns = tables[0][0]
@@ -82,25 +82,43 @@ def _table(structures: list[Gates | Nodes]) -> Rows:
     return columns, [(row + ["–"] * len(columns))[: len(columns)] for row in rows]
 
 
-def _gates(gates: Gates) -> Rows:
-    """A row per layer; where 0 is exact, also all layers together."""
+def _gate_table(gates: Gates) -> TextTable:
+    layers = [(str(layer), row) for layer, row in enumerate(gates.values, 1)]
     if gates.source == "fixed":
-        return ["layer", "units"], [[str(layer + 1), str((row > 0).sum())] for layer, row in enumerate(gates.values)]
+        return ["layer", "units"], [[name, str((row > 0).sum())] for name, row in layers]
     if gates.source == "parameters":
-        layers = [(str(layer + 1), row) for layer, row in enumerate(gates.values)]
         return ["layer", "open units", "soft size", "widest gate"], [
             [name, f"{(values > 0).sum()} of {values.size}", f"{values.sum():.2f}", f"{values.max():.2f}"]
             for name, values in [*layers, ("all", gates.values)]
         ]
-    there = [row[row > 0] for row in gates.values]
-    means = [[str(layer + 1), str(len(row)), f"{row.mean() if len(row) else 0:.2f}"] for layer, row in enumerate(there)]
+    positive = [(name, row[row > 0]) for name, row in layers]
+    means = [[name, str(len(row)), f"{row.mean() if len(row) else 0:.2f}"] for name, row in positive]
     return ["layer", "units", "mean gate" if gates.source == "inputs" else "mean gate at input 0"], means
 
 
-def _nodes(nodes: Nodes) -> Rows:
-    """In the tree's order: leaf, inner node, leaf, …; above them the root that may copy, where there is one."""
+def _node_table(nodes: Nodes) -> TextTable:
+    """Return a row per node in order: leaf, inner node, leaf, …; the identity root comes first, if there is one."""
     rows = [] if nodes.identity is None else [["above the root", "identity", "–", f"{nodes.identity:.3f}"]]
     for node in nodes_of(nodes):
         kind, place = ("inner", f"node {node.place // 2 + 1}") if node.children else ("leaf", f"layer {node.layer + 1}")
         rows.append([place, f"{'  ' * node.depth}{kind}", str(node.depth), f"{node.gamma:.3f}"])
     return ["place", "kind", "depth", "leafness γ"], rows
+
+
+def describe_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return each setting in text, by what differs between them.
+
+    >>> describe_settings([{"learning_rate": rate, "penalty": 0.1} for rate in (0.001, 0.003)])
+    ['rate 0.001', 'rate 0.003']
+    """
+
+    def value(setting: Mapping[str, Any], name: str) -> Any:
+        return setting.get(name, setting.get(OLD_NAMES.get(name, name)))
+
+    varied = [name for name in SETTINGS if len({value(setting, name) for setting in settings}) > 1]
+    return [", ".join(SETTINGS[name].format(value(setting, name)) for name in varied) for setting in settings]
+
+
+def penalty_of(estimator: Any) -> float:
+    """Return the penalty that a fitted estimator was trained with, whether given or 'auto'."""
+    return float(estimator.penalty_ if isinstance(estimator.penalty, str) else estimator.penalty)

@@ -1,12 +1,11 @@
-"""What a person sees while networks are trained: a live line with a measure, size, rate and time left; plain lines elsewhere.
+"""Progress of training: a live line with a measure, size, learning rate and time left; plain lines elsewhere.
 
     with Progress() as progress:
         progress.plan({("tunnel", "easy"): 450})
         with progress.group("tunnel", "easy", 450, ERROR) as watcher: fit(…, watch=watcher)
 
-On a terminal with `rich` installed the display is live; anywhere else, or without rich, a line every few seconds and one
-for each finished group of runs. Only this file imports rich. Calls may come from several threads.
-Studies, estimators and commands import it; it knows the record of an epoch (`train/train_state.py`) and nothing of training.
+The display is live on a terminal with `rich` installed; otherwise a line is printed every few seconds. Methods may be called
+from several threads.
 """
 
 import importlib.util
@@ -19,43 +18,43 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from meristem.show.measure import Measure
+from meristem.show.measures import Measure
 from meristem.train.callbacks import Watcher
 from meristem.train.train_state import EpochInfo
 
 PLAIN_SECONDS = 5.0  # between plain lines
-MOST_SHARE = 0.98  # of a plan, that is done while it is not over
-Key = tuple[str, str]
+MOST_SHARE = 0.98  # of the planned epochs that count as done before the end
+Key = tuple[str, str]  # model, task
 
 
 def have_rich() -> bool:
-    """Whether rich is installed."""
+    """Return whether rich is installed."""
     try:
         return importlib.util.find_spec("rich") is not None
-    except ValueError:  # blocked on purpose, as sys.modules["rich"] = None does
+    except ValueError:  # sys.modules["rich"] = None, as tests set it
         return False
 
 
 class GroupWatcher(Watcher):
-    """A watcher of one group of runs: it hears of their epochs, and of the share of a long one that is done."""
+    """A watcher of a group of runs that reports finished epochs and the finished share of a long one."""
 
-    def __init__(self, measure: Measure, before: int, tell: Callable[[float, str, bool], None]):
+    def __init__(self, measure: Measure, before: int, report: Callable[[float, str, bool], None]):
         self._measure = measure
         self._before = before
-        self._tell = tell  # (epochs done in all, where things stand, whether these are the first words within an epoch)
+        self._report = report  # (epochs done in all, status, whether this is the first report, within an epoch)
         self._lock = threading.Lock()
         self._infos: dict[int, EpochInfo] = {}
-        self._done: dict[int, float] = {}  # member → its epochs, with the share of the present one
+        self._done: dict[int, float] = {}  # member → its epochs, with the share of the current one
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
-        """After each epoch of a member; never asks to stop."""
+        """Report an epoch of a member; never asks to stop."""
         with self._lock:
             self._infos[member] = info
             self._show(member, int(info.epoch), 0.0)
         return False
 
     def pulse(self, member: int, share: float) -> None:
-        """Within a long epoch of a member: the one after the last that was told."""
+        """Report the finished share of the epoch after a member's last reported one."""
         with self._lock:
             latest = self._infos.get(member)
             self._show(member, self._before if latest is None else int(latest.epoch), share)
@@ -64,12 +63,12 @@ class GroupWatcher(Watcher):
         is_first = not self._done
         self._done[member] = epoch - self._before + share
         latest = self._before + int(max(self._done.values()))
-        where = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {latest}"
-        self._tell(sum(self._done.values()), where + describe_members(self._infos, self._measure), is_first and share > 0)
+        position = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {latest}"
+        self._report(sum(self._done.values()), position + describe_members(self._infos, self._measure), is_first and share > 0)
 
 
 class Progress:
-    """Counts epochs against a plan and shows where things stand; see the module's header."""
+    """Counts epochs against a plan and displays the status."""
 
     def __init__(self, stream: TextIO | None = None, live: bool | None = None):
         self.stream = stream or sys.stderr
@@ -77,7 +76,7 @@ class Progress:
         self._lock = threading.Lock()
         self._plan: dict[Key, float] = {}
         self._done: dict[Key, float] = {}
-        self._now = ""
+        self._status = ""
         self._begin = self._last_line = time.monotonic()
         self._console: Any = None
         self._display: Any = None
@@ -97,33 +96,30 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Take the live display away."""
+        """Remove the live display."""
         if self._display is not None:
             self._display.stop()
             self._display = None
 
     def plan(self, epochs: Mapping[Key, float]) -> None:
-        """How many epochs each (model, task) will take, roughly."""
+        """Set the approximate number of epochs of each (model, task)."""
         self._plan, self._done = dict(epochs), dict.fromkeys(epochs, 0.0)
 
     @contextmanager
     def group(self, model: str, task: str, usual_epochs: float, measure: Measure, *, before: int = 0) -> Iterator[GroupWatcher]:
-        """The runs of one model on one task, `usual_epochs` in all, shown by a measure of their development part.
-
-        `before`: the epochs that they had been trained for earlier.
-        """
+        """Yield the watcher of the runs of one model on one task: `usual_epochs` in all, after `before` epochs earlier."""
         key, earlier = (model, task), self._done.get((model, task), 0.0)
 
-        def tell(epochs: float, words: str, at_once: bool) -> None:
+        def report(epochs: float, status: str, at_once: bool) -> None:
             with self._lock:
                 self._done[key] = earlier + min(epochs, MOST_SHARE * usual_epochs)
-                self._now = f"{model}, {task}: {words}"
+                self._status = f"{model}, {task}: {status}"
                 waited = time.monotonic() - self._last_line
                 if not self._is_live and (waited > PLAIN_SECONDS or at_once):
                     self._last_line = time.monotonic()
-                    self._write(f"{self._now}, {self.time_left()}")
+                    self._write(f"{self._status}, {self.time_left()}")
 
-        yield GroupWatcher(measure, before, tell)
+        yield GroupWatcher(measure, before, report)
         with self._lock:
             self._done[key] = earlier + usual_epochs
 
@@ -132,17 +128,17 @@ class Progress:
         return sum(self._done.values()) / total if total else 0.0
 
     def time_left(self) -> str:
-        """An estimate in words, from the share of the planned epochs that are done."""
+        """Return an estimate in words, from the finished share of the planned epochs."""
         elapsed, share = time.monotonic() - self._begin, self.fraction()
         if share < 0.01:
             return "time left not known yet"
-        if share >= MOST_SHARE:  # more than was planned: nothing is known of the rest
+        if share >= MOST_SHARE:  # the plan is exhausted, so there is nothing to extrapolate from
             return "nearly done"
         left = elapsed * (1 - share) / share
         return f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left"
 
     def say(self, line: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         with self._lock:
             if self._display is not None:
                 self._console.print(line, highlight=False)
@@ -159,21 +155,18 @@ class Progress:
         from rich.table import Table
         from rich.text import Text
 
-        bar = Table.grid(padding=(0, 1))
-        bar.add_row(
-            ProgressBar(total=1.0, completed=self.fraction(), width=40), Text(f"{self.fraction():4.0%}  {self.time_left()}")
-        )
-        return Group(Text(self._now or "compiling …"), bar)
+        bar, percent = Table.grid(padding=(0, 1)), Text(f"{self.fraction():4.0%}  {self.time_left()}")
+        bar.add_row(ProgressBar(total=1.0, completed=self.fraction(), width=40), percent)
+        return Group(Text(self._status or "compiling …"), bar)
 
 
 def describe_members(infos: Mapping[int, EpochInfo], measure: Measure) -> str:
-    """The members' middle: how good, how large, how fast they learn; nothing before the first epoch is over."""
+    """Return the members' medians of measure and size, and their learning rates; empty before the first epoch ends."""
     if not infos:
         return ""
-    known = list(infos.values())
-    values = [float(value) for info in known if (value := getattr(info, f"dev_{measure.name}")) is not None]
-    good = f", {measure.label} {measure.show(float(np.median(values)))}" if values else ""
-    size = np.median([float(info.soft_size) for info in known])
-    rates = [f"{rate:.0e}" for rate in sorted(float(info.rate) for info in known)]
+    values = [float(value) for info in infos.values() if (value := getattr(info, f"dev_{measure.name}")) is not None]
+    quality = f", {measure.label} {measure.show(float(np.median(values)))}" if values else ""
+    size = np.median([float(info.soft_size) for info in infos.values()])
+    rates = [f"{rate:.0e}" for rate in sorted(float(info.rate) for info in infos.values())]
     rate = f"rate {rates[0]}" if rates[0] == rates[-1] else f"rates {rates[0]} to {rates[-1]}"
-    return f"{good}, soft size {size:.1f}, {rate}"
+    return f"{quality}, soft size {size:.1f}, {rate}"

@@ -12,7 +12,7 @@ from meristem.pictures.curves import scale_measure
 from meristem.pictures.figure_style import GREY, INK, Axes, Figure, figure_grid, model_label
 from meristem.pictures.frontier_plot import non_dominated
 from meristem.pictures.studies.study_results import StudyResults, finite_value
-from meristem.show.measure import Measure
+from meristem.show.measures import Measure
 
 DOTS: dict[str, Any] = {"s": 30, "cmap": "viridis", "edgecolor": "white", "linewidth": 0.6, "zorder": 3, "clip_on": False}
 

@@ -11,8 +11,8 @@ import numpy as np
 from meristem.pictures.curves import format_measure
 from meristem.pictures.figure_style import GREY, Axes, Figure, figure_grid, legend_below, model_label
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
-from meristem.show.measure import Measure
-from meristem.show.settings import describe_settings
+from meristem.show.describe import describe_settings
+from meristem.show.measures import Measure
 
 DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5.5, "markeredgewidth": 1.3}
 ROW_HEIGHT, FRAME = 0.24, 0.75  # inches

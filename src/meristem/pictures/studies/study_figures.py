@@ -24,7 +24,7 @@ from meristem.pictures.png import is_picture, png
 from meristem.pictures.studies.study_results import Required, Run, StudyPictures, StudyResults, run_key
 from meristem.pictures.studies.validated_study import LearningPictures
 from meristem.pictures.studies.zero_error_study import SolvingPictures
-from meristem.show.measure import MACRO_F1, WRONG_LABELS
+from meristem.show.measures import MACRO_F1, WRONG_LABELS
 
 KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures)}
 # The paper's studies by name, for files that do not say what is to be drawn.

@@ -28,7 +28,7 @@ from meristem.pictures.studies.training_curves import (
     rate_changes,
     size_rows,
 )
-from meristem.show.measure import ERROR, Measure
+from meristem.show.measures import ERROR, Measure
 
 DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.7}
 ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 9, "color": "black", "markeredgewidth": 1.3}

@@ -22,7 +22,7 @@ from meristem.pictures.studies.training_curves import (
     rate_changes,
     size_rows,
 )
-from meristem.show.measure import ERROR
+from meristem.show.measures import ERROR
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,6 @@
-"""What is measured of a network, as a record: its name, how it is called, which way is better, how a value is written.
+"""Measures of a network, such as its error: name, label, direction, format.
 
-    ERROR.show(0.0167) → "1.67 %"        MACRO_F1.cost(0.4) < MACRO_F1.cost(0.3)
-
-Studies choose by it, progress and pictures show by it; an objective says whether its error is a share of wrong decisions.
-Plain data; imports nothing of meristem, and any module may import it.
+ERROR.show(0.0167) → "1.67 %"        MACRO_F1.cost(0.4) < MACRO_F1.cost(0.3)
 """
 
 import math
@@ -14,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Measure:
-    """A kind of figure. By its name, "error", the values error, dev_error and test_error are found.
+    """A measure; with the name "error" its values are in the fields error, dev_error and test_error.
 
     >>> Measure("error", "error", percent=True, digits=2).show(0.0167), Measure("error", "squared error").show(12.3456)
     ('1.67 %', '12.3')
@@ -24,23 +21,23 @@ class Measure:
     label: str
     lower_is_better: bool = True
     percent: bool = False  # a share, from 0 to 1
-    digits: int = 3  # after the point of a percentage; significant ones of any other number
-    least_span: float = 0.001  # what an axis spans at least: noise must not look large
+    digits: int = 3  # decimals of a percentage; significant digits of any other number
+    least_span: float = 0.001  # of an axis, so that noise does not look large
 
     def show(self, value: float | None) -> str:
-        """A value in a line of text; None, where there is none, is a dash."""
+        """Return a value as text; None is a dash."""
         if value is None:
             return "–"
         return f"{100 * value:.{self.digits}f} %" if self.percent else f"{value:.{self.digits}g}"
 
     def cost(self, value: float | None) -> float:
-        """The value such that less is better; ∞ where there is none."""
+        """Return the value with the sign that makes less better; ∞ for None."""
         if value is None or not math.isfinite(value):
             return math.inf
         return value if self.lower_is_better else -value
 
     def best(self, values: np.ndarray, prefer: int = 0) -> int | None:
-        """Where values [n] are best, at `prefer` if they are as good there; None where none is finite.
+        """Return the index of the best of values [n], `prefer` if it ties; None if no value is finite.
 
         >>> MACRO_F1.best(np.array([0.3, 0.5, np.nan, 0.5])), MACRO_F1.best(np.array([0.3, 0.5, np.nan, 0.5]), prefer=3)
         (1, 3)
@@ -53,11 +50,7 @@ class Measure:
 
 
 def error_measure(label: str, *, is_share: bool) -> Measure:
-    """An objective's error: per cent where it is a share of wrong decisions, else a plain number.
-
-    >>> error_measure("squared error", is_share=False).show(0.25), error_measure("error", is_share=True).show(0.25)
-    ('0.25', '25.00 %')
-    """
+    """Return the measure of an objective's error: a percentage for a share of wrong decisions, otherwise a number."""
     return Measure("error", label, percent=is_share, digits=2 if is_share else 3, least_span=0.001 if is_share else 0.01)
 
 

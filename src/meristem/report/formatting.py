@@ -1,0 +1,89 @@
+"""Numbers, times and lists as text.
+
+significant(1234.5) → '1,230'    decimal(0.95333) → '0.953'    duration(200) → '3 min 20 s'
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Return a number with three (or `digits`) significant digits, without trailing zeros.
+
+    >>> significant(0.95333), significant(1234.5), significant(-0.00001234), significant(0.25), significant(float("nan"))
+    ('0.953', '1,230', '−1.23 × 10⁻⁵', '0.25', '–')
+    """
+    if not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    power = math.floor(math.log10(abs(value)))
+    if power < -4 or power > 8:
+        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+        return f"{minus(trim_zeros(mantissa))} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    if power >= digits - 1:
+        return minus(f"{round(value, digits - 1 - power):,.0f}")
+    return minus(trim_zeros(f"{value:.{digits - 1 - power}f}"))
+
+
+def decimal(value: float) -> str:
+    """Return a score, or a difference of two, with three decimals.
+
+    >>> decimal(0.95333), decimal(-0.00004), decimal(-1.5), decimal(float("nan"))
+    ('0.953', '0.000', '−1.500', '–')
+    """
+    return minus(f"{value:z.3f}") if math.isfinite(value) else "–"
+
+
+def interval_text(low: float, high: float) -> str:
+    return f"{decimal(low)} to {decimal(high)}"
+
+
+def trim_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def minus(text: str) -> str:
+    """Replace hyphens by minus signs."""
+    return text.replace("-", "−")
+
+
+def count(n: float | np.integer) -> str:
+    return f"{n:,.0f}"
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage.
+
+    >>> percent(0.256), percent(0.004), percent(1.0)
+    ('26 %', '0.4 %', '100 %')
+    """
+    return f"{100 * value:.1f} %" if 0 < value < 0.01 else f"{100 * value:.0f} %"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> duration(0.34), duration(12.4), duration(200), duration(3900)
+    ('0.34 s', '12 s', '3 min 20 s', '1 h 5 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
+
+
+def join_names(names: list[str]) -> str:
+    """Return "a, b and c"."""
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+
+
+def value_range(values: Sequence[float]) -> str:
+    """Return the common value, or the least and the greatest: "3 to 1,200"."""
+    low, high = min(values), max(values)
+    return count(low) if low == high else f"{count(low)} to {count(high)}"

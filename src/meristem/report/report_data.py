@@ -1,0 +1,299 @@
+"""The data of a report, collected once from a fitted model and the rows that it is evaluated on.
+
+from_estimator(model, X, y, train=…) → ReportData        the estimators' `report`
+from_table(model, frame) → ReportData                    TableModel.report: its facts, and the held-out rows
+"""
+
+import hashlib
+import sys
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import jax
+import numpy as np
+
+import meristem
+from meristem.check import many
+from meristem.inputs import Inputs, Preprocessor, Schema
+from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines, table_baseline_sizes
+from meristem.report.importance import Importance, permutation_importance
+from meristem.report.scoring import CLASS, LABELS, MEASURES, Scorer, decode_predictions, network_outputs
+from meristem.show.elements import Element
+
+SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
+BEST_CONSTANT = "The constant is the best one for these very rows."
+CROSS_PREDICTED = (
+    f"{BEST_CONSTANT} Each third of the rows was predicted by a linear model and an MLP trained on the other two thirds, "
+    "so they had fewer rows to learn from."
+)
+UNPAIRED = (
+    "Their predictions are not stored in the model’s file, so the intervals of the differences are those of independent "
+    "samples, wider than in the report that `fit` wrote."
+)
+OTHER_ROWS = "The baselines were scored on the rows held out by `fit`, not on the rows of this report."
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts, the first of each a header. The reader opens a folded table by a click."""
+
+    caption: str
+    header: list[str]
+    rows: list[list[str]]
+    is_folded: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """Paragraphs (`code` in backquotes), figures, tables, and programs."""
+
+    name: str
+    title: str
+    text: list[str]
+    figures: list[Element] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    code: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A baseline on the same rows; `gain` is how much better the model scores, with its 95 % interval."""
+
+    name: str
+    score: dict[str, Any]
+    gain: tuple[float, float, float]
+    n_parameters: int
+    same: tuple[str, int] | None = None  # ("predictions" or "scores", rows) if both models have the same on all rows
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """All that a report shows. Without rows, `scorer` and everything computed from rows is None."""
+
+    model: Any  # an estimator
+    target: str  # name of what is predicted
+    rows: str  # which rows it is evaluated on, as in "on 40 rows"
+    score: dict[str, Any] | None
+    n_rows: int
+    baselines: tuple[Comparison, ...]
+    baselines_note: str
+    is_paired: bool = True  # whether predictions of the baselines are known, so that differences are taken row by row
+    scorer: Scorer | None = field(default=None, repr=False)
+    predictions: np.ndarray | None = field(default=None, repr=False)
+    outputs: np.ndarray | None = field(default=None, repr=False)
+    columns: tuple[str, ...] = ()  # that the model reads
+    unused: tuple[str, ...] = ()  # inputs whose gates are closed
+    dropped: tuple[tuple[str, str], ...] = ()  # columns that are no inputs, and why
+    importance: Importance | None = None  # of columns
+    row_caveats: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
+    digest: str | None = None  # of the data
+    schema: Schema | None = field(default=None, repr=False)  # of a table
+
+    @property
+    def task(self) -> str:
+        """Class, labels, number or quantiles."""
+        return self.scorer.task if self.scorer is not None else str(self.facts["task"])
+
+    @property
+    def measure(self) -> str:
+        return MEASURES[self.task]
+
+    @property
+    def members(self) -> list[Any]:
+        """The plain estimators whose networks are averaged; often a single one."""
+        return list(getattr(self.model, "estimators_", [self.model]))
+
+    @property
+    def is_searched(self) -> bool:
+        return hasattr(self.model, "path_")
+
+    @property
+    def has_score(self) -> bool:
+        return self.score is not None and bool(np.isfinite(self.score["value"]))
+
+
+def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
+    """X and y are held-out rows; the baselines learn from `train=(X, y)`, or from parts of X and y."""
+    plain = getattr(model, "_model_", model)
+    X, scorer = _check_rows(plain, X, y)
+    seed = model.random_state if isinstance(model.random_state, int) else 0
+    outputs = network_outputs(model, X)
+    predictions = decode_predictions(model, outputs, scorer)
+    if train is None:
+        baselines = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
+        baselines.predictions["constant"] = scorer.constant_predictions
+        note = CROSS_PREDICTED if len(baselines.predictions) > 1 else BEST_CONSTANT
+    else:
+        if not isinstance(train, tuple | list) or len(train) != 2:
+            raise ValueError(f"train is a {type(train).__name__}; it must be a pair (X, y).")
+        x_train, train_scorer = _check_rows(plain, *train)
+        baselines = fit_baselines(scorer, X, (x_train, train_scorer.y), seconds=BASELINE_SECONDS, seed=seed)
+        note = f"The baselines were trained on the {len(train_scorer.y):,} rows given as `train`."
+    return ReportData(
+        model=model,
+        target={CLASS: "class", LABELS: "labels"}.get(scorer.task, "number"),
+        rows=many(len(scorer.y), "row"),
+        score=scorer.score(scorer.losses(predictions), seed),
+        n_rows=len(scorer.y),
+        baselines=compare(model, scorer, predictions, baselines.predictions, seed),
+        baselines_note=note + _short_of_time(baselines.lacks),
+        scorer=scorer,
+        predictions=predictions,
+        outputs=outputs,
+        row_caveats=tuple(_row_caveats(model, X, scorer)),
+        digest=_digest(X, y),
+        **_column_data(model, scorer, X, predictions, model._inputs_, SECONDS, seed),
+    )
+
+
+def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> ReportData:
+    """Without a frame the rows are those that `fit_table` held out, if the model has them; otherwise only its facts."""
+    facts, estimator = model.facts, model.estimator
+    evaluation, is_held_out, row_caveats = (model.evaluation, True, []) if frame is None else model.evaluated(frame)
+    task, seed, score = str(facts["task"]), int(facts["seed"]), facts["score"]
+    n = int(facts["rows"]["test"]) if is_held_out else len(evaluation.y)
+    is_paired = evaluation is not None and bool(evaluation.baselines)
+    rows: dict[str, Any] = {}
+    if evaluation is not None:
+        labels = tuple(str(label) for label in model.classes.tolist()) if task == CLASS else ()
+        y = evaluation.y if task == CLASS else evaluation.y.reshape(-1, 1)
+        scorer = Scorer(task, y, labels, model.levels)
+        predictions = decode_predictions(estimator, evaluation.sample_outputs, scorer)
+        score = score if is_held_out else scorer.score(scorer.losses(predictions), seed)
+        rows = {"scorer": scorer, "predictions": predictions, "outputs": evaluation.sample_outputs}
+        rows |= _column_data(estimator, scorer, evaluation.X, predictions, model.inputs, seconds, seed)
+    lacks = {name: baseline["lacks"] for name, baseline in facts["baselines"].items() if "lacks" in baseline}
+    note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{_short_of_time(lacks)}"
+    if is_paired:
+        baselines = compare(estimator, scorer, predictions, evaluation.baselines, seed, facts)
+    else:
+        baselines, note = _compare_scores(estimator, facts, score), f"{note} {UNPAIRED}" if is_held_out else OTHER_ROWS
+    return ReportData(
+        model=estimator,
+        target=model.target,
+        rows=f"{n:,} held-out rows" if is_held_out else f"{n:,} rows",
+        score=score,
+        n_rows=n,
+        baselines=baselines,
+        baselines_note=note,
+        is_paired=is_paired,
+        dropped=model.schema.dropped,
+        row_caveats=tuple(row_caveats),
+        facts=facts,
+        digest=facts.get("table_sha256"),
+        schema=model.schema,
+        **rows,
+    )
+
+
+def _short_of_time(lacks: dict[str, str]) -> str:
+    return "".join(
+        f" The {NAMES[name]} had time for {used} only; with more it may score higher." for name, used in lacks.items()
+    )
+
+
+def compare(
+    model: Any,
+    scorer: Scorer,
+    predictions: np.ndarray,
+    baselines: dict[str, np.ndarray],
+    seed: int,
+    facts: dict[str, Any] | None = None,
+) -> tuple[Comparison, ...]:
+    """Compare a model with baselines row by row, given their predictions; a table's facts have the baselines' scores."""
+    sizes, comparisons = baseline_sizes(model._inputs_.n_inputs, scorer.n_outputs), []
+    losses = scorer.losses(predictions)
+    for name, others in baselines.items():
+        other_losses = scorer.losses(others)
+        score = scorer.score(other_losses, seed) if facts is None else facts["baselines"][name]
+        is_same = {
+            "predictions": np.array_equal(predictions.ravel(), others.ravel()),
+            "scores": np.array_equal(losses, other_losses),
+        }
+        same = next(((what, len(losses)) for what, is_equal in is_same.items() if is_equal), None)
+        comparisons.append(Comparison(NAMES[name], score, scorer.gain(losses, other_losses, seed), sizes[name], same))
+    return tuple(comparisons)
+
+
+def _compare_scores(model: Any, facts: dict[str, Any], score: dict[str, Any]) -> tuple[Comparison, ...]:
+    """Compare a model with baselines of which only the scores are known, as on independent rows."""
+    sizes, comparisons = table_baseline_sizes(model, facts), []
+    for name, other in facts["baselines"].items():
+        gain = score["value"] - other["value"]
+        half = float(np.hypot(score["high"] - score["low"], other["high"] - other["low"]) / 2)
+        comparisons.append(Comparison(NAMES[name], other, (gain, gain - half, gain + half), sizes[name]))
+    return tuple(comparisons)
+
+
+def _column_data(
+    model: Any, scorer: Scorer, X: Any, predictions: np.ndarray, inputs: Inputs, seconds: float, seed: int
+) -> dict[str, Any]:
+    """Return which columns the networks read, and their importances."""
+    networks = getattr(model, "estimators_", [model])
+    is_read = np.any([plain._inputs_.read_features(plain._input_gates) for plain in networks], axis=0)
+    names, groups = inputs.column_names, inputs.groups
+    used = [number for number, group in enumerate(groups) if is_read[group].any()]
+
+    def losses(x: Any, rows: np.ndarray) -> np.ndarray:
+        return scorer.subset(rows).losses(decode_predictions(model, network_outputs(model, x), scorer))
+
+    importance = None
+    if scorer.reference_losses.sum() > 0 and len(scorer.y) > 1 and used:
+        options: dict[str, Any] = {"seconds": seconds, "seed": seed, "verbose": bool(getattr(model, "verbose", False))}
+        importance = permutation_importance(losses, X, scorer.reference_losses, [groups[number] for number in used], **options)
+    unused = tuple(name for number, name in enumerate(names) if number not in used)
+    return {"columns": tuple(names[number] for number in used), "unused": unused, "importance": importance}
+
+
+def _check_rows(plain: Any, X: Any, y: Any) -> tuple[Any, Scorer]:
+    """Return X as the estimator takes it and the scorer of y; raises ValueError if they do not fit the model."""
+    X, y = plain._checked_rows(X, y, reset=False)
+    targets = plain._targets_
+    columns = y.shape[1] if y.ndim == 2 else 1
+    expected = targets.n_out // len(targets.levels) if hasattr(targets, "levels") else targets.n_out
+    if (hasattr(targets, "count") or not hasattr(plain, "classes_")) and columns != expected:
+        raise ValueError(f"y has {columns} columns; this model predicts {expected}.")
+    return X, Scorer.of(plain, y)
+
+
+def _row_caveats(model: Any, X: Any, scorer: Scorer) -> list[str]:
+    lines = []
+    learned, n_train = model._inputs_.preprocessor, n_training_rows(model)
+    if X.shape[0] == n_train and np.allclose(Preprocessor.of(X, selected=learned.selected).fill, learned.fill, 1e-6, 0):
+        lines.append("These seem to be the rows that the model was trained on; on other rows it will score lower.")
+    if scorer.task == CLASS and (n := int((scorer.y < 0).sum())):
+        lines.append(f"{n:,} of the rows have a class that was not in the training data; they count as wrong.")
+    if scorer.task == CLASS and len(np.unique(scorer.y)) == 1:
+        lines.append("All rows have the same class: these rows cannot show whether the model separates classes.")
+    if scorer.reference_losses.sum() <= 0:
+        lines.append("All rows have the same target value: R² is undefined.")
+    return lines
+
+
+def n_training_rows(model: Any) -> int:
+    return int(getattr(model, "n_samples_seen_", None) or model._model_.n_samples_seen_)
+
+
+def _digest(X: Any, y: Any) -> str:
+    """Return the SHA-256 of X as float64, row by row, and then of y as text."""
+    digest = hashlib.sha256()
+    for at in range(0, X.shape[0], 4096):
+        block = X[at : at + 4096]
+        digest.update(np.ascontiguousarray(block.toarray() if hasattr(block, "toarray") else block, "<f8").tobytes())
+    rows = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+    digest.update("\n".join(map(str, rows.tolist())).encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the installed versions that results depend on."""
+    python = sys.version.split()[0]
+    names = {"meristem": meristem.__version__, "Python": python, "jax": jax.__version__, "NumPy": np.__version__}
+    for name in ("equinox", "scikit-learn"):
+        try:
+            names[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return names

@@ -1,0 +1,200 @@
+"""The text at the top of a report: a summary paragraph, and the caveats, most serious first.
+
+summary(data) → sentences;  caveats(data) → sentences
+
+baselines       no better than a constant or a linear model; much larger than an MLP for little gain
+predictions     classes that are never predicted; values on the wrong side of 0; poor calibration
+rows            few of them, a wide interval, rows left out; warnings about the table
+search          stopped by time, a penalty at the end of its range, a far smaller network that is as good
+"""
+
+from typing import Any
+
+import numpy as np
+
+from meristem.check import many
+from meristem.inputs.schema import TOO_MANY_TEXTS
+from meristem.report.formatting import count, decimal, interval_text, join_names, percent, significant
+from meristem.report.report_data import Comparison, ReportData
+from meristem.report.scoring import CLASS, LABELS, NUMBER
+from meristem.report.sections_search import chosen_point
+from meristem.show.elements import shorten
+
+KINDS = {"Tunnel": "tunnel network", "Budding": "budding perceptron", "Highway": "highway network"}
+VERDICTS = ["clearly better", "not clearly better", "no better", "clearly worse"]
+BASELINES = {"constant": "a constant", "linear model": "a linear model", "MLP of default size": "an MLP of default size"}
+CONSTANTS = {CLASS: "always predicting the most frequent class", NUMBER: "always predicting the mean"}
+FEW_ROWS, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # width of an interval (other measures: 0.25)
+LARGE, SMALL_GAIN = 10, 0.01  # times the parameters; score
+Z99 = 2.576  # standard deviations on both sides that hold 99 %
+MOST_NAMED = 8
+
+
+def network_kind(model: Any) -> str:
+    name = type(model).__name__
+    return next((kind for prefix, kind in KINDS.items() if name.startswith(prefix)), "network")
+
+
+def summary(data: ReportData) -> list[str]:
+    """Return the first paragraph: score, comparison with the baselines, size."""
+    n_networks, kind, score = len(data.members), network_kind(data.model), data.score
+    subject = f"A {kind} predicts" if n_networks == 1 else f"The average of {count(n_networks)} {kind}s predicts"
+    target = (
+        f"“{shorten(data.target, 40)}”"
+        if data.facts
+        else {CLASS: "the class", LABELS: "the labels"}.get(data.task, "the number")
+    )
+    if score is None or not data.has_score:
+        lines = [f"{subject} {target}; its score on {data.rows} is undefined."]
+    else:
+        article = "an" if score["measure"][0] in "aR" else "a"
+        interval = f"95 % interval {interval_text(score['low'], score['high'])}"
+        lines = [
+            f"{subject} {target} with {article} {score['measure']} of {decimal(score['value'])} on {data.rows} ({interval})."
+        ]
+        lines += _compared(data)
+    size = "It has" if n_networks == 1 else "Together the networks have"
+    sizes = [f"{BASELINES[other.name]} has {count(other.n_parameters)}" for other in data.baselines if other.name != "constant"]
+    baselines = f"; {join_names(sizes)}" if sizes else ""
+    return [*lines, f"{size} {many(int(data.model.n_parameters_), 'parameter')}{baselines}."]
+
+
+def _compared(data: ReportData) -> list[str]:
+    names: dict[str, list[str]] = {}
+    for baseline in data.baselines:
+        if np.isfinite(baseline.score["value"]):
+            name = f"{_baseline_name(baseline, data.task)} ({decimal(baseline.score['value'])})"
+            names.setdefault(verdict(baseline), []).append(name)
+    parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS if words in names]
+    return [f"That is {'; it is '.join(parts)}."] if parts else []
+
+
+def verdict(baseline: Comparison) -> str:
+    """Return how the model compares with a baseline, from the interval of the difference.
+
+    >>> verdict(Comparison("constant", {}, (0.2, 0.1, 0.3), 1)), verdict(Comparison("constant", {}, (0.1, -0.1, 0.3), 1))
+    ('clearly better', 'not clearly better')
+    """
+    gain, low, high = baseline.gain
+    if low > 0 or high < 0:
+        return VERDICTS[0] if low > 0 else VERDICTS[3]
+    return VERDICTS[1] if gain > 0 else VERDICTS[2]
+
+
+def gain_interval(baseline: Comparison) -> str:
+    """Return the interval of the difference, or that no row distinguishes the two models.
+
+    >>> gain_interval(Comparison("constant", {}, (0.0, 0.0, 0.0), 1, same=("predictions", 48)))
+    'same predictions'
+    """
+    return f"same {baseline.same[0]}" if baseline.same else interval_text(*baseline.gain[1:])
+
+
+def _baseline_name(baseline: Comparison, task: str) -> str:
+    return CONSTANTS.get(task, "a constant") if baseline.name == "constant" else BASELINES[baseline.name]
+
+
+def caveats(data: ReportData) -> list[str]:
+    """Return the caveats of the module's header that apply, without repetitions."""
+    lines = [_sentence(line) for line in data.row_caveats]
+    lines += _baseline_caveats(data) + _prediction_caveats(data)
+    if data.n_rows < FEW_ROWS:
+        lines.append(f"It is evaluated on {many(data.n_rows, 'row')} only: a few other rows could change the score.")
+    score = data.score
+    if score is not None and data.has_score and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
+        lines.append(f"The 95 % interval is wide: {interval_text(score['low'], score['high'])}.")
+    return list(dict.fromkeys(lines + _table_caveats(data) + _search_caveats(data)))
+
+
+def _sentence(line: str) -> str:
+    return line[:1].upper() + line[1:].rstrip(".") + "."
+
+
+def _join_some(names: list[str]) -> str:
+    return join_names(names[:MOST_NAMED] + [f"{len(names) - MOST_NAMED} more"] * (len(names) > MOST_NAMED))
+
+
+def _baseline_caveats(data: ReportData) -> list[str]:
+    baselines, lines = {other.name: other for other in data.baselines if np.isfinite(other.score["value"])}, []
+    for name, words in (("constant", "It may have learned nothing"), ("linear model", "A linear model may be enough")):
+        baseline = baselines.get(name)
+        if baseline is not None and verdict(baseline) != VERDICTS[0]:
+            why = f"difference {decimal(baseline.gain[0])}, 95 % interval {gain_interval(baseline)}"
+            if baseline.same:
+                why = f"the {baseline.same[0]} are the same on all {count(baseline.same[1])} rows"
+            lines.append(f"{words}: it is {verdict(baseline)} than {_baseline_name(baseline, data.task)} ({why}).")
+    mlp, n = baselines.get("MLP of default size"), int(data.model.n_parameters_)
+    if mlp is not None and n >= LARGE * mlp.n_parameters and (mlp.gain[1] <= 0 or mlp.gain[0] < SMALL_GAIN):
+        lines.append(
+            f"It is large for its score: {count(n)} parameters, {count(n / mlp.n_parameters)} times those of an MLP of "
+            f"default size, and {verdict(mlp)} (difference {decimal(mlp.gain[0])})."
+        )
+    return lines
+
+
+def _prediction_caveats(data: ReportData) -> list[str]:
+    scorer, predictions = data.scorer, data.predictions
+    if scorer is None or predictions is None or scorer.task not in (CLASS, NUMBER):
+        return []
+    lines = []
+    if scorer.task == NUMBER:
+        for side, sign in (("below", 1.0), ("above", -1.0)):
+            beyond = np.where((sign * scorer.y).min(0) >= 0, -sign * predictions.reshape(scorer.y.shape), 0).max(1)
+            if n := int((beyond > 0).sum()):
+                furthest = significant(float(-sign * beyond.max()))
+                are = many(n, "prediction is", "predictions are")
+                lines.append(f"{are} {side} 0, as far as {furthest}, though no true value is.")
+        return lines
+    rows = np.bincount(scorer.y[scorer.y >= 0], minlength=len(scorer.labels))
+    never = np.flatnonzero((rows > 0) & (np.bincount(predictions, minlength=len(scorer.labels)) == 0))
+    if len(never):
+        names = [f"“{shorten(scorer.labels[c], 40)}” ({many(int(rows[c]), 'row')})" for c in never]
+        lines.append(f"It never predicts {_join_some(names)}.")
+    if data.outputs is not None:
+        probability = np.asarray(data.model._targets_.probabilities(data.outputs), float).max(1)
+        accuracy, expected = float((scorer.y == predictions).mean()), float(probability.mean())
+        if abs(expected - accuracy) > Z99 * np.sqrt((probability * (1 - probability)).sum()) / len(probability):
+            lines.append(
+                f"It is {'overconfident' if expected > accuracy else 'underconfident'}, by more than chance explains: the "
+                f"predicted classes have a mean probability of {percent(expected)}, and {percent(accuracy)} of them are right."
+            )
+    return lines
+
+
+def _table_caveats(data: ReportData) -> list[str]:
+    facts, lines = data.facts, []
+    if facts:
+        rows, warnings = facts["rows"], facts.get("doubts", [])
+        lines += [_sentence(line) for line in warnings[:MOST_NAMED]]
+        if (n := len(warnings) - MOST_NAMED) > 0:
+            lines.append(f"summary.json has {many(n, 'more warning')} about the table.")
+        if facts["seconds"].get("ended_the_search"):
+            lines.append("The search was stopped by its time limit; with more time it may find a better model.")
+        if any("lacks" in baseline for baseline in facts["baselines"].values()):
+            lines.append("Baselines were stopped by the time limit; with more time they may score higher.")
+        if rows["without_target"] > 0.05 * rows["all"]:
+            lines.append(f"{percent(rows['without_target'] / rows['all'])} of the rows had no target and were left out.")
+        if rows["searched_with"] < rows["train"]:
+            lines.append(f"It was trained on {count(rows['searched_with'])} of {count(rows['train'])} training rows.")
+    names = [f"“{shorten(name, 40)}”" for name, why in data.dropped if why == TOO_MANY_TEXTS]
+    if names:
+        lines.append(f"Columns with {TOO_MANY_TEXTS} are dropped: {_join_some(names)}. To use one, group its categories.")
+    return lines
+
+
+def _search_caveats(data: ReportData) -> list[str]:
+    if not data.is_searched:
+        return []
+    model, lines = data.model, []
+    penalties = sorted({point.penalty for point in model.path_.points})
+    if len(penalties) > 2 and model.penalty_ in (penalties[0], penalties[-1]):
+        end = "lowest" if model.penalty_ == penalties[0] else "highest"
+        lines.append(f"The chosen penalty is the {end} that was tried; one beyond it may be better.")
+    chosen, small = chosen_point(model), model.path_.within_one_se()
+    if model.budget is None and chosen is not None and LARGE * small.n_parameters <= chosen.n_parameters:
+        lines.append(
+            f"A far smaller network is as good within one standard error: rule “1se” would choose one with "
+            f"{count(small.n_parameters)} parameters (penalty {significant(small.penalty)}) instead of "
+            f"{count(chosen.n_parameters)} in each fold."
+        )
+    return lines

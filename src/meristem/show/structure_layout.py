@@ -1,0 +1,227 @@
+"""The drawing of a network's structure, the same in notebooks, reports and figures: rows of units, or a tree of layers.
+
+    draw(stages_of(network), width=350) → Drawing, at most so wide
+
+Each layer is a row with a cell per unit, the most open first, then the number of open units and the sum of their gates; inputs,
+trunk and outputs are rows, too. In a tree, squares are layers and circles are inner nodes. Stages are drawn below each other.
+"""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from meristem.nn.structure import Gates, Nodes
+from meristem.show.network_structure import GateRow, Stage, nodes_of, structure_legend, structure_summary
+from meristem.show.shape_drawing import N_SERIES, Circle, Drawing, Line, Rect, Shape, Text
+
+WIDTH = 350  # a phone shows it at this size
+ROW, CELL = 16, 16  # height of a row; the largest width of a cell
+MOST_ROWS, LEAST_ROW = 20, 2  # with more layers, rows get thinner
+NAME, TOTAL = 56, 58  # widths of the text columns: names of rows, sums of gates
+LEAST_CELL, SHADES = 5, 5  # narrower cells of the same shade are drawn as one rectangle
+STEP, LEVEL, RADIUS = 36, 44, 15  # of a tree: between nodes, between levels, of a node
+LEAST_TEXT = 7.5  # smaller labels are left out
+COPIES = "copies its input"
+Point = tuple[float, float]
+
+
+class Row(NamedTuple):
+    """A row of cells."""
+
+    name: str
+    gates: np.ndarray  # [n], 0 … 1
+    color: str
+    number: str  # of open units
+    total: str
+    height: float = ROW
+    is_layer: bool = False
+
+    @property
+    def cell_height(self) -> float:
+        return self.height - min(4, self.height / 4)
+
+    def cell_width(self, available: float) -> float:
+        return min(CELL, available / max(1, len(self.gates)))
+
+
+def draw(stages: Sequence[Stage], *, width: float = WIDTH) -> Drawing:
+    """Return a drawing of a network that is at most `width` wide.
+
+    >>> drawing = draw([Stage(Gates(np.array([[1.0, 0.5, 0.0]]), "parameters"))])
+    >>> drawing.details, [shape.words for shape in drawing.shapes if isinstance(shape, Text)]
+    ('layer 1: 2 of 3', ['open units', 'soft size', 'layer 1', '2 of 3', '1.50'])
+    """
+    shapes: list[Shape] = []
+    details: list[str] = []
+    y = 0.0
+    for stage in stages:
+        if stage.title:
+            shapes.append(Text(0, y + 12, stage.title, size=12))
+            details.append(stage.title)
+            y += 20
+        above, below = ([_gate_row(row) for row in rows] for rows in (stage.above, stage.below))
+        if isinstance(stage.structure, Nodes):
+            rows, header = above + below, ("open", "Σ gates") if any(row.can_close for row in stage.above) else ("", "")
+            y = _draw_rows(shapes, above, header, y, width)
+            y = _draw_tree(shapes, stage.structure, y, width)
+            y = _draw_rows(shapes, below, ("", ""), y, width)
+        else:
+            rows = above + _layer_rows(stage.structure) + below
+            y = _draw_rows(shapes, rows, _header(stage.structure), y, width)
+        y += 10
+        details += [f"{row.name}: {row.number}" for row in rows]
+    legends = dict.fromkeys(text for stage in stages if (text := structure_legend(stage.structure)))
+    title = "; ".join(": ".join(filter(None, (stage.title, structure_summary(stage.structure)))) for stage in stages)
+    return Drawing(max(map(_right_end, shapes)), y - 10, tuple(shapes), title, ", ".join(details), " ".join(legends))
+
+
+def with_legend(drawing: Drawing) -> Drawing:
+    """Return the drawing with its legend below it, for output that does not wrap text."""
+    width, size = max(WIDTH, drawing.width), 10
+    lines = textwrap.wrap(drawing.legend, int(width / _text_width(" ", size)))
+    texts = [Text(0, drawing.height + 20 + 14 * number, line, "muted", size=size) for number, line in enumerate(lines)]
+    height = drawing.height + (14 * len(lines) + 12) * bool(lines)
+    return replace(drawing, width=width, height=height, shapes=(*drawing.shapes, *texts))
+
+
+def _header(gates: Gates) -> tuple[str, str]:
+    count = "open units" if gates.source == "parameters" else "units"
+    return count, "soft size" if gates.source in ("parameters", "inputs") else "Σ gates"
+
+
+def _layer_rows(gates: Gates) -> list[Row]:
+    n_layers, units = gates.values.shape
+    height = ROW if n_layers <= MOST_ROWS else max(LEAST_ROW, MOST_ROWS * ROW / n_layers)
+    rows = []
+    for layer, values in enumerate(gates.values, 1):
+        n_open = int((values > 0).sum())
+        count = f"{n_open} of {units}" if gates.source == "parameters" else str(n_open)
+        total = "" if gates.source == "fixed" else f"{values.sum():.2f}"
+        rows.append(Row(f"layer {layer}", values, "s1", count, total, height, is_layer=True))
+    return rows
+
+
+def _gate_row(row: GateRow) -> Row:
+    n, total = len(row.gates), f"{row.gates.sum():.2f}" if row.can_close else ""
+    count = f"{row.n_open:,} of {n:,}" if row.can_close else f"{n:,}"
+    return Row(row.name, row.gates, "s1" if row.can_close else "s7", count, total)
+
+
+def _draw_rows(shapes: list[Shape], rows: Sequence[Row], header: tuple[str, str], y: float, width: float) -> float:
+    """Add rows below each other and return where they end; thin rows have texts only where there is room."""
+    count_header, total_header = header
+    has_totals = any(row.total for row in rows)
+    numbers = 8 + max(_text_width(text, 11) for text in (count_header, *(row.number for row in rows)))
+    available = width - NAME - numbers - TOTAL * has_totals
+    right = NAME + max((row.cell_width(available) * len(row.gates) for row in rows), default=0)
+    end = right + numbers + TOTAL
+    if count_header:
+        shapes.append(Text(right + 8, y + 10, count_header, "muted", size=10))
+        shapes += [Text(end, y + 10, total_header, "muted", "end", 10)] * has_totals
+        y += 16
+    next_text = y
+    for row in rows:
+        y = max(y, next_text) if row.height == ROW else y
+        shapes += _cells(row, row.cell_width(available), y)
+        if y >= next_text:
+            baseline = y + row.cell_height / 2 + 4
+            shapes.append(Text(NAME - 8, baseline, row.name, "ink", "end"))
+            shapes.append(Text(right + 8, baseline, row.number))
+            shapes += [Text(end, baseline, row.total, "ink", "end")] * bool(row.total)
+            next_text = y + 13
+        y += row.height
+    return max(y, next_text)
+
+
+def _cells(row: Row, cell: float, y: float) -> list[Shape]:
+    """Return a rectangle for all units, and on it one for each open unit, or for each shade if cells are narrow."""
+    is_split = cell >= LEAST_CELL and row.height == ROW
+    shapes: list[Shape] = [Rect(NAME, y, cell * len(row.gates) - is_split, row.cell_height, "line")]
+    shades = -np.sort(-row.gates)
+    if not is_split:
+        shades = np.ceil(shades * SHADES) / SHADES
+    steps = np.arange(1, len(shades)) if is_split else np.flatnonzero(np.diff(shades)) + 1
+    for start, end in zip([0, *steps], [*steps, len(shades)], strict=True):
+        if start < end and shades[start] > 0:
+            x, opacity = NAME + cell * float(start), round(0.3 + 0.7 * float(shades[start]), 2)
+            shapes.append(Rect(x, y, cell * float(end - start) - is_split, row.cell_height, row.color, opacity))
+    is_wide = cell * len(row.gates) >= _text_width(COPIES, 10) + 8
+    if row.is_layer and row.height == ROW and is_wide and not row.gates.any():
+        shapes.append(Text(NAME + 6, y + 10, COPIES, "muted", size=10))
+    return shapes
+
+
+def _draw_tree(shapes: list[Shape], tree: Nodes, y: float, width: float) -> float:
+    """Add a tree, its root at the top and the first layer at the left, and return where it ends."""
+    nodes = nodes_of(tree)
+    steps = len(nodes) - 1
+    step = min(STEP, (width - 2 * RADIUS) / max(1, steps))
+    radius = min(RADIUS, 0.62 * step)
+    left = NAME if NAME + step * steps + 2 * radius <= width else 1
+    top = y + radius + 6 + LEVEL * (tree.identity is not None)
+    centers = [(left + radius - 1 + step * node.place, top + LEVEL * node.depth) for node in nodes]
+    for node, (x, y) in zip(nodes, centers, strict=True):
+        color = f"s{node.layer % N_SERIES + 1}"
+        for child, branch_color in zip(node.children, (color, "s7"), strict=False):  # the left child shares the layer
+            is_leaf = not nodes[child].children
+            shapes.append(_branch((x, y), centers[child], radius, is_leaf, branch_color, node.gamma))
+        if node.children:
+            shapes += _ring(x, y, radius, color, node.gamma)
+        else:
+            side = 2 * radius - 2
+            subscript = str(node.layer + 1).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+            shapes.append(Rect(x - side / 2, y - side / 2, side, side, color))
+            shapes += _label(x, y, f"W{subscript}", "ground", radius)
+    if tree.identity is not None:
+        root = next(node for node in nodes if not node.depth)
+        x, y = centers[root.place]
+        shapes.append(_branch((x, y - LEVEL), (x, y), radius, not root.children, "s7", tree.identity))
+        shapes += _ring(x, y - LEVEL, radius, "s7", tree.identity)
+    return max(y for _, y in centers) + radius + 10
+
+
+def _ring(x: float, y: float, radius: float, color: str, gamma: float) -> list[Shape]:
+    return [Circle(x, y, radius - 1, color), *_label(x, y, gamma_text(gamma), "ink", radius)]
+
+
+def _label(x: float, y: float, words: str, color: str, radius: float) -> list[Shape]:
+    size = min(10.5, 0.75 * radius)
+    return [Text(x, y + 0.35 * size, words, color, "middle", size)] * (size >= LEAST_TEXT)
+
+
+def _branch(start: Point, end: Point, radius: float, is_leaf: bool, color: str, gamma: float) -> Line:
+    """Return a line from the edge of a ring to the edge of its child, of thickness 1 + 4 (1 − γ)."""
+    (x1, y1), (x2, y2) = start, end
+    length = math.hypot(x2 - x1, y2 - y1)
+    dx, dy = (x2 - x1) / length, (y2 - y1) / length
+    stop = (radius - 1) / max(abs(dx), abs(dy)) if is_leaf else radius
+    return Line(x1 + radius * dx, y1 + radius * dy, x2 - stop * dx, y2 - stop * dy, color, 1 + 4 * (1 - gamma))
+
+
+def gamma_text(gamma: float) -> str:
+    """Return γ with two digits; only exact 0 and 1 are written as such.
+
+    >>> gamma_text(0.5), gamma_text(0.999), gamma_text(0.001), gamma_text(0.0)
+    ('0.50', '>.99', '<.01', '0')
+    """
+    if 0 < gamma < 0.005:
+        return "<.01"
+    if 0.995 <= gamma < 1:
+        return ">.99"
+    return f"{gamma:.2f}" if 0 < gamma < 1 else f"{gamma:g}"
+
+
+def _text_width(words: str, size: float) -> float:
+    return 0.58 * size * len(words)
+
+
+def _right_end(shape: Shape) -> float:
+    if isinstance(shape, Text):
+        return shape.x + _text_width(shape.words, shape.size) * {"start": 1, "middle": 0.5, "end": 0}[shape.anchor]
+    if isinstance(shape, Rect):
+        return shape.x + shape.width
+    return shape.x + shape.radius + shape.stroke if isinstance(shape, Circle) else max(shape.x1, shape.x2)
