@@ -18,7 +18,7 @@ import numpy as np
 import report
 from meristem.compact import compact
 from meristem.compact.report import compiled, in_turns, multiply_adds, plain_of
-from meristem.layers.network import n_floats
+from meristem.layers.compact_network import n_floats
 from meristem.nn import Network
 from networks import full_tree
 from report import Block, Result, compare

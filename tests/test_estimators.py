@@ -13,7 +13,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from estimating import CLASSIFIERS, REGRESSORS, iris, split, tunnel, tunnel_regressor, two_irises
 from meristem import hard_size, soft_size
-from meristem.layers.network import n_floats
+from meristem.layers.compact_network import n_floats
 from meristem.nn import Network
 from meristem.train.objectives.base import NEVER
 

@@ -26,12 +26,12 @@ from killing import SECONDS, start, wait_for
 from meristem import TunnelClassifier, TunnelClassifierCV
 from meristem.estimators import fit_context
 from meristem.watch import server
-from meristem.watch.formatting import clean
 from meristem.watch.json_diff import changes
 from meristem.watch.log_reader import OPEN
 from meristem.watch.server import server_event, serving
 from meristem.watch.terminal import follow, renderable
 from meristem.watch.view import View
+from meristem.watch.view_text import clean
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "2", "--width", "3", "--depth", "2"]
 

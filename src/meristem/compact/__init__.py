@@ -4,6 +4,6 @@ from meristem.compact.approximate import Approximation as Approximation, approxi
 from meristem.compact.model import compact as compact, n_parameters as n_parameters
 from meristem.compact.report import Cost as Cost, Report as Report, report as report
 from meristem.layers import layer
-from meristem.layers.network import CompactNetwork as CompactNetwork
+from meristem.layers.compact_network import CompactNetwork as CompactNetwork
 
 layers = layer  # the kinds of layer, by the name that bodies of one's own know them by

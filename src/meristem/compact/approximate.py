@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from meristem.check import check_number
 from meristem.compact.model import check_samples, compact, outputs
 from meristem.gate import is_confined
-from meristem.layers.network import CompactNetwork
+from meristem.layers.compact_network import CompactNetwork
 from meristem.nn import Body, Network
 from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import open_mask

@@ -22,8 +22,8 @@ import jax
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.compact_network import CompactNetwork
 from meristem.layers.layer import Gated, Layer
-from meristem.layers.network import CompactNetwork
 from meristem.layers.ops.base import Ops
 from meristem.layers.ops.numpy import NUMPY
 

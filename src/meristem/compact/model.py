@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from meristem.layers.network import CompactNetwork, n_floats
+from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.nn import Body, Network
 from meristem.nn.compaction import compact_body, compact_network
 

@@ -22,8 +22,8 @@ from jaxtyping import Array, Float
 
 from meristem.check import check_size
 from meristem.compact.model import check_samples, compact, outputs
+from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.layers.layer import Affine, Perceptron
-from meristem.layers.network import CompactNetwork, n_floats
 from meristem.nn import Network
 from meristem.nn.concrete import check_concrete
 

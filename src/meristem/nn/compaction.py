@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from meristem.layers.compact_network import CompactNetwork
 from meristem.layers.join import join, plainer
 from meristem.layers.layer import Affine, Layer, Pick
-from meristem.layers.network import CompactNetwork
 from meristem.nn.axes import Axes, read_scaled, take, with_axes
 from meristem.nn.concrete import check_concrete, check_values
 

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from meristem.check import as_key, check_size, unknown
 from meristem.gate import Confined, fully_open, is_confined
-from meristem.layers.network import CompactNetwork
+from meristem.layers.compact_network import CompactNetwork
 from meristem.nn.axes import ArrayAxes, Axes, Axis, members_of, n_places
 from meristem.nn.axis_counts import half_norm, hard_size, soft_parameters, used
 from meristem.nn.body import Body

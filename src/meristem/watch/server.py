@@ -31,9 +31,9 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from meristem.watch.formatting import State
 from meristem.watch.json_diff import changes
 from meristem.watch.view import View
+from meristem.watch.view_text import State
 
 HOST, HOST_NAMES = "127.0.0.1", ["127.0.0.1", "localhost"]
 POLL_SECONDS = 0.5

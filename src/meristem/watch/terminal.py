@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from meristem.show.progress import have_rich
-from meristem.watch.formatting import State, clean, event_text, layer_bars, number, sparkline
 from meristem.watch.view import View
+from meristem.watch.view_text import State, clean, event_text, layer_bars, number, sparkline
 
 POLL_SECONDS = 0.5
 PLAIN_SECONDS = 5.0  # between plain lines

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from meristem.watch.formatting import State, group_details, layer_details, run_details
 from meristem.watch.log_reader import MemberLog, RunLog, RunReader
+from meristem.watch.view_text import State, group_details, layer_details, run_details
 
 CURVE_POINTS = 4096  # of all members together
 LAYER_POINTS = 8192  # layer sizes of all members together

@@ -16,7 +16,7 @@ import numpy as np
 from meristem.pictures.curves import CUT_LINE, PARTS, plot_curve, ring, scale_measure, scale_nodes, scale_units
 from meristem.pictures.figure_style import INK, OTHER, SEED_MARKER, Axes, Figure
 from meristem.pictures.studies.final_values import Average, Mark, Panel, ScaleAxis, draw_final_values, size_panels
-from meristem.pictures.studies.penalty_path import draw_penalty_path
+from meristem.pictures.studies.path_figures import draw_penalty_path
 from meristem.pictures.studies.settings_tried import draw_settings
 from meristem.pictures.studies.study_results import SIZES, Drawings, Required, Run, StudyPictures, StudyResults, finite_value
 from meristem.pictures.studies.training_curves import (

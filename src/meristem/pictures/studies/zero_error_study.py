@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from meristem.pictures.curves import CUT_LINE, integers_from_zero, ring, scale_epochs
 from meristem.pictures.figure_style import OTHER, SEED_MARKER, UNSOLVED_MARKER, Axes, Figure
 from meristem.pictures.studies.final_values import Average, Mark, Panel, draw_final_values, size_panels
-from meristem.pictures.studies.penalty_path import draw_penalty_path
+from meristem.pictures.studies.path_figures import draw_penalty_path
 from meristem.pictures.studies.planar_data import draw_data, draw_discriminants
 from meristem.pictures.studies.settings_tried import draw_settings
 from meristem.pictures.studies.study_results import SIZES, Drawings, Required, Run, StudyPictures, StudyResults
