@@ -441,7 +441,9 @@ def test_a_fit_of_an_estimator_is_followed_and_its_lines_are_the_same_however_of
     called = {one["name"] for group in state["groups"] for one in group["members"]}
     assert called == ({"λ 0.001, fold 0", "λ 0.001, fold 1", None} if kind is TunnelClassifierCV else {None})
     assert names == (
-        {"search", "replay"} if kind is TunnelClassifierCV else {"train", *(n for n in names if "dropout" in n or "replay" in n)}
+        {"search", "replay"}
+        if kind is TunnelClassifierCV
+        else {"train", *(n for n in names if "dropout" in n or "replay" in n)}
     )
 
 
