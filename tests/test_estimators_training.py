@@ -203,7 +203,7 @@ def test_a_stream_of_single_rows_finds_its_scale():
 
 def test_the_first_part_of_a_stream_says_which_classes_come():
     X, y = iris()
-    with pytest.raises(ValueError, match="^classes=None: "):
+    with pytest.raises(ValueError, match=r"^classes=None: "):
         tunnel().partial_fit(X, y)
     model = tunnel().partial_fit(X[:50], y[:50], classes=[2, 1, 0]).partial_fit(X[50:], y[50:])
     assert model.classes_.tolist() == [0, 1, 2] and model.predict_proba(X).shape == (150, 3)
