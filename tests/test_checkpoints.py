@@ -117,7 +117,7 @@ def test_an_estimator_goes_on(kind, tmp_path, monkeypatch, capsys):
     model = kind(**small, **folder, resume=True, callbacks=lambda info: epochs.append(int(info.epoch))).fit(X, y)
     assert "It goes on from there." in capsys.readouterr().err and epochs[0] == 4, "three epochs were kept"
     np.testing.assert_array_equal(model.decision_function(X), whole.decision_function(X))
-    with pytest.raises(ValueError, match="checkpoint_dir needs a whole number"):
+    with pytest.raises(ValueError, match="checkpoint_dir needs an integer"):
         kind(**small | folder | {"random_state": None}).fit(X, y)
     with pytest.raises(ValueError, match="checkpoint_dir=3 must be the path of a folder"):
         kind(checkpoint_dir=3).fit(X, y)

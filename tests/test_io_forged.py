@@ -224,7 +224,7 @@ def test_what_headers_must_be(forge, file):
     refused("run", ("best", "activation"), "tanh", "differ in activation")
     refused("run", ("recipe", "price"), "parameters", "history")
     refused("search", ("chosen", "penalty"), 3, "chosen")
-    refused("search", ("members", 1, "targets", "names"), ["a", "b", "c"], "same kind")
+    refused("search", ("members", 1, "targets", "names"), ["a", "b", "c"], "its bag")
 
 
 def test_a_small_file_asks_for_little(forge, file):
