@@ -187,7 +187,7 @@ def test_what_time_takes_from_those_beside_is_said(monkeypatch):
     model = meristem.fit_table(frame, target="y", **QUICK)
     assert "epoch" in model.facts["baselines"]["mlp"]["lacks"] and "lacks" not in model.facts["baselines"]["constant"]
     page = table_page(model).decode()
-    assert "The MLP of default size had time for" in page and "was cut short by the limit of time" in page
+    assert "The MLP of default size had time for" in page and "stopped by the time limit" in page
 
 
 def hurried(task, X, y, **how):

@@ -3,15 +3,15 @@
     model.report("report.html", X, y)        every estimator
     table_model.report("report.html")        written by `meristem fit`, next to summary.json
 
-report_data.py collects the facts (scoring, baselines, importance), report_text.py and sections*.py put them into text, tables
-and figures, page.py and report.html.jinja make the page. No script, no network access, no matplotlib. Estimators and tables import
+report_data.py collects the facts (scoring, baselines, importance); report_text.py and sections*.py make text, tables and
+figures, page.py and report.html.jinja make the page. No script, no network access, no matplotlib. Estimators and tables import
 it where `report` is called; it uses attributes of a model, never its type.
 """
 
 from pathlib import Path
 from typing import Any
 
-from meristem.files.atomic_write import PATHS, write_whole
+from meristem.files.whole import PATHS, write_whole
 
 
 def write_report(path: PATHS, model: Any, X: Any, y: Any, *, train: Any = None) -> Path:
