@@ -11,7 +11,7 @@ it where `report` is called; it uses attributes of a model, never its type.
 from pathlib import Path
 from typing import Any
 
-from meristem.files.whole import PATHS, write_whole
+from meristem.files.atomic_write import PATHS, write_whole
 
 
 def write_report(path: PATHS, model: Any, X: Any, y: Any, *, train: Any = None) -> Path:
