@@ -108,6 +108,8 @@ def test_classes_of_which_little_can_be_told_are_held_more_firmly():
     l2, targets = TunnelClassifier._defaults.l2, models[0]._targets_
     strengths = [400 * l2(400, targets, share, equal_weights=True) for share in (0.0, 0.2, 0.4, 0.5)]
     assert strengths == [pytest.approx(10), pytest.approx(4), pytest.approx(1.5), pytest.approx(1)], "noise / signal"
+    between = l2(400, targets, 0.55, equal_weights=True)
+    assert between == pytest.approx(np.sqrt(5e-5 / 400)), "halfway in logarithms, and the noise counts as 1 / rows at least"
     weighted = l2(400, targets, 0.2, equal_weights=False)
     assert weighted == pytest.approx(1 / 400), "the predictability counts all rows alike"
 

@@ -214,7 +214,7 @@ def test_what_headers_must_be(forge, file):
     refused("classes", ("parameters", "width"), "wide", "width='wide'")
     refused("classes", ("parameters", "penalty"), -1, "penalty=-1")
     refused("classes", ("parameters", "standardize"), "yes", "standardize='yes'")
-    refused("classes", ("parameters", "class_weight"), {"sets": [1]}, "parameter")
+    refused("classes", ("parameters", "class_weight"), {"sets": [1]}, "unknown form")
     refused("classes", ("parameters", "device"), 3, "device=3")
     refused("classes", ("learned", "n_iter_"), 2.5, "n_iter_=2.5")
     refused("classes", ("estimator",), "BuddingClassifier", "parameter of BuddingClassifier='depth'")
@@ -224,7 +224,7 @@ def test_what_headers_must_be(forge, file):
     refused("run", ("best", "activation"), "tanh", "differ in activation")
     refused("run", ("recipe", "price"), "parameters", "history")
     refused("search", ("chosen", "penalty"), 3, "chosen")
-    refused("search", ("members", 1, "targets", "names"), ["a", "b", "c"], "its bag")
+    refused("search", ("members", 1, "targets", "names"), ["a", "b", "c"], "differ in inputs")
 
 
 def test_a_small_file_asks_for_little(forge, file):
