@@ -32,7 +32,7 @@ def test_a_number_that_no_float_holds_is_named(name):
 
 @pytest.mark.parametrize("name", ["penalties", "l2s", "input_dropouts", "cv"])
 def test_lists_of_numbers_are_looked_at_one_by_one(name):
-    refused(meristem.TunnelClassifierCV(**{name: HUGE if name == "cv" else [0.1, HUGE]}), f"{name}=1000")
+    refused(meristem.TunnelClassifierCV(**{name: HUGE if name == "cv" else [0.1, HUGE]}), rf"{name}=(\[0\.1, )?1000")
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_lists_of_numbers_are_looked_at_one_by_one(name):
         ({"width": 10**10}, r"width=10000000000 must be at most 2,147,483,647"),
         ({"max_width": 10**8}, r"Layers of shape"),
         ({"patience": 2**31}, r"patience=2147483648 must be at most 2,147,483,647"),
-        ({"penalty": 1e39}, r"penalty=1e\+39 must be a number of at least 0, or 'auto'; single precision holds 1e-38 to 3e38"),
+        ({"penalty": 1e39}, r"penalty=1e\+39 must be a number of at least 0 or 'auto'; single precision holds 1e-38 to 3e38"),
         ({"learning_rate": 1e-60}, r"learning_rate=1e-60 must be a number above 0; single precision"),
-        ({"input_dropout": 1 - 1e-12}, r"input_dropout=0.999.* must be .* below 1, or 'auto'; single precision"),
+        ({"input_dropout": 1 - 1e-12}, r"input_dropout=0.999.* must be .* below 1 or 'auto'; single precision"),
         ({"class_weight": {0: np.nan}}, r"class_weight\[0\]=nan must be a number of at least 0"),
         ({"class_weight": {0: -1}}, r"class_weight\[0\]=-1 must be"),
         ({"class_weight": {0: HUGE}}, r"class_weight\[0\]=1000.*must be"),

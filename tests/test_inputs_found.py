@@ -16,12 +16,12 @@ import onnxruntime
 import pandas
 import pytest
 import scipy.sparse
-from meristem.report.evidence import of_table
 
 import meristem
 from commanding import meristem_here
 from meristem import sparse
 from meristem.commands.fit import _removing_new_folder
+from meristem.report.report_data import from_table
 from meristem.report.sections import sections
 from meristem.tables.reading import read_table, table_of
 from meristem.tables.target import target_values
@@ -95,7 +95,7 @@ def test_the_code_of_the_report_runs_on_the_table_it_was_made_from(tmp_path, mon
     table = read_table(name, **reading)
     model = meristem.fit_table(table if reading else name, target="dear", **QUICK)
     model.to_onnx("model.onnx")
-    (part,) = [part for part in sections(of_table(model)) if part.name == "load"]
+    (part,) = [part for part in sections(from_table(model)) if part.name == "load"]
     names: dict[str, object] = {}
     exec(part.code[-1], names)
     np.testing.assert_allclose(names["probabilities"], model.predict_proba(table), rtol=0, atol=1e-5)

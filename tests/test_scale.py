@@ -106,7 +106,7 @@ def test_a_study_that_diverged_says_so(tmp_path, more):
     done = meristem_here(*study, *more, "--rate", 1e30, "--out", tmp_path)
     assert done.returncode == 3
     assert "no epoch was good, none is kept" in done.stderr
-    assert "1 of 1 runs diverged without a good epoch, tunnel on easy with seed 0" in done.stderr
+    assert "1 of 1 runs diverged" in done.stderr and "tunnel on easy with seed 0" in done.stderr
     assert "nan" not in done.stdout
     text = (tmp_path / "summary.json").read_text()
     (run,) = json.loads(text, parse_constant=pytest.fail)["runs"]

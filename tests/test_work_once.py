@@ -37,7 +37,7 @@ def test_a_search_transforms_its_table_once_and_compacts_each_network_once():
     found = counted(
         lambda: model.fit(x, (x[:, 0] > 0).astype(int)),
         transformed=("inputs/preprocessor.py", "__call__"),
-        learned=("inputs/statistics.py", "usual_statistics"),
+        learned=("inputs/preprocessor.py", "usual_statistics"),
         paths=("estimators/search.py", "path"),
     )
     assert found["transformed"] == 1 and found["learned"] == 1
@@ -47,7 +47,7 @@ def test_a_search_transforms_its_table_once_and_compacts_each_network_once():
 def test_predict_casts_no_weights():
     x = np.random.default_rng(0).normal(size=(80, 3))
     model = meristem.TunnelRegressor(max_epochs=3, width=4, depth=1, random_state=0).fit(x, x[:, 0])
-    found = counted(lambda: model.predict(x), spread=("compact/spread.py", "spread"))
+    found = counted(lambda: model.predict(x), spread=("compact/inference.py", "spread"))
     assert found == {"spread": 0}
 
 
@@ -57,7 +57,7 @@ def test_held_out_rows_are_predicted_once_and_the_file_is_written_and_read_back_
     done = []
     found = counted(
         lambda: done.append(meristem_here(*command)),
-        outputs=("tables/model.py", "outputs"),
+        outputs=("tables/table_model.py", "outputs"),
         packed=("files/file_kinds.py", "packed_file"),
         read_back=("files/file_kinds.py", "check"),
         graph=("export/onnx.py", "build"),
