@@ -60,8 +60,9 @@ def draw(stages: Sequence[Stage], *, width: float = WIDTH) -> Drawing:
     y = 0.0
     for stage in stages:
         if stage.title:
-            shapes.append(Text(0, y + 12, stage.title, size=12))
-            details.append(stage.title)
+            heading = f"{stage.title}: {structure_summary(stage.structure)}"
+            shapes.append(Text(0, y + 12, heading, size=12))
+            details.append(heading)
             y += 20
         above, below = ([_gate_row(row) for row in rows] for rows in (stage.above, stage.below))
         if isinstance(stage.structure, Nodes):
@@ -75,7 +76,7 @@ def draw(stages: Sequence[Stage], *, width: float = WIDTH) -> Drawing:
         y += 10
         details += [f"{row.name}: {row.number}" for row in rows]
     legends = dict.fromkeys(text for stage in stages if (text := structure_legend(stage.structure)))
-    title = "; ".join(": ".join(filter(None, (stage.title, structure_summary(stage.structure)))) for stage in stages)
+    title = structure_summary(stages[0].structure) if len(stages) == 1 else f"{len(stages)} stages"
     return Drawing(max(map(_right_end, shapes)), y - 10, tuple(shapes), title, ", ".join(details), " ".join(legends))
 
 
