@@ -70,7 +70,7 @@ def first_interrupt() -> Iterator[Interrupt]:
     """Let the first SIGINT end the training, and the second one raise.
 
     Does nothing outside the main thread, which alone may handle signals, or where SIGINT has another handler: the command
-    line ends in its own order (commands/ending.py).
+    line ends in its own order (commands/shutdown.py).
     """
     interrupt = Interrupt()
 
@@ -115,7 +115,7 @@ def watchers(
 def checkpointing(estimator: Any, seed: int, data: Mapping[str, Any], say: Callable[[str], None]) -> Iterator[Watcher]:
     """Save checkpoints of every training inside to `checkpoint_dir`, if there is one, and continue from those of the same fit.
 
-    Yields the watcher that logs epochs for `meristem watch`. The folder belongs to one fit at a time (folders/folder.py);
+    Yields the watcher that logs epochs for `meristem watch`. The folder belongs to one fit at a time (folders/run_folder.py);
     checkpoints are found by what their training starts from (folders/checkpoints.py). They stay until another fit starts, so
     that the same fit with `resume=True` takes no time.
     """

@@ -5,11 +5,9 @@ It says nothing about accuracy, which needs rows that were not trained on. Repor
 
 from typing import Any
 
-import numpy as np
-
+from meristem.nn.compaction import trunk_gates
 from meristem.nn.network import Network
 from meristem.nn.structure import Nodes
-from meristem.nn.trunk import trunk_of
 from meristem.show.card import card, networks_of
 from meristem.show.network_structure import nodes_of, stages_of
 
@@ -29,8 +27,8 @@ def _network_facts(estimator: Any) -> dict[str, str]:
     """Return name → count of what a network has."""
     network: Network = estimator.network_
     n_features, n_selected = estimator.n_features_in_, len(estimator.selected_features_)
-    trunk, width = trunk_of(network.body), network.width
-    n_open = width if trunk is None else int(np.asarray(trunk.is_open).sum())
+    width = network.width
+    n_open = next((int((gates > 0).sum()) for gates in trunk_gates(network.axes()).values()), width)
     facts = {_plural("feature", n_features): _of(n_selected, n_features), "wide": _of(n_open, width)}
     structure = stages_of(network)[0].structure
     if isinstance(structure, Nodes):

@@ -11,7 +11,7 @@
 
 Networks are described in network_file.py; best and last network differ in their capacity alone. "capacities" has a pair for
 each member of a population that was trained one by one: of its last and its best network, before they were stacked. The shapes
-of a state are those that `train.state.start` makes for the network and the recipe's optimizer. A user's own optimizer is
+of a state are those that `train_state.start` makes for the network and the recipe's optimizer. A user's own optimizer is
 functions, which no file holds: the entry is "own", and `load` must be given it. An entry that an older file lacks has its
 default.
 """

@@ -35,7 +35,7 @@ FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.saf
 
 
 class Checkpoints:
-    """A checkpoint store (train/checkpoint_store.py) in a folder, which is made; `say` gets a line for what fails.
+    """A checkpoint store (train/saving.py) in a folder, which is made; `say` gets a line for what fails.
 
     >>> import jax, tempfile
     >>> from meristem import fit
@@ -97,7 +97,7 @@ class Checkpoints:
         return {name: sorted(epoch for (label, _), epoch in last.items() if label == name) for name in labels}
 
     def restore(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
-        """See train/checkpoint_store.py."""
+        """See train/saving.py."""
         begin = time.monotonic()
         label, key = self._label, self._key(run, prepared, goal)
         self._saver.spend(time.monotonic() - begin)

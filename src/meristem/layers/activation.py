@@ -28,7 +28,7 @@ class Activation:
 
     jax: Callable[[Array], Array]
     numpy: Callable[[np.ndarray], np.ndarray]  # keeps the type; may write over what it is given
-    onnx: Callable[[Any, str], str]  # node(operator, *inputs) → name, see compact/ops/onnx.py; operator set 17
+    onnx: Callable[[Any, str], str]  # node(operator, *inputs) → name, see layers/ops/onnx.py; operator set 17
     torch: Callable[[ModuleType, Any], Any]  # torch is given: nothing here imports it
     is_homogeneous: bool = False  # σ(g z) = g σ(z) for g ≥ 0: a gate may be multiplied into the weights
 

@@ -7,7 +7,7 @@
 index == size is padding: it is read as 0, a closed gate, and written nowhere. So the shapes of `live` need not be exact, and
 many structures share few of them. The small network computes the same, its sums in another order.
 
-Imports nn.axes, nn.rows and nn.network; train.live imports it.
+Imports nn.axes, nn.rows and nn.network; train.live_size imports it.
 """
 
 from collections.abc import Mapping

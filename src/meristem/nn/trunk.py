@@ -13,8 +13,6 @@ At first all dimensions are open: with all closed nothing reaches the gates but 
 Imports gate alone; bodies import it.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
@@ -24,11 +22,6 @@ from meristem.gate import Confined
 def trunk_gates(width: int, learn_width: bool) -> Confined | None:
     """The gates of a trunk whose width is learned; None: all of it is there, always."""
     return Confined(jnp.ones(width)) if learn_width else None
-
-
-def trunk_of(body: Any) -> Confined | None:
-    """The gates of a body's trunk; a body of one's own need not know of any."""
-    return getattr(body, "trunk", None)
 
 
 def read(trunk: Confined | None, h: Float[Array, "width ..."]) -> Float[Array, "width ..."]:

@@ -1,6 +1,7 @@
 """The structure of a network, drawn with matplotlib: units layer by layer, or a tree.
 
-What is drawn follows from the body's structure (show/stages.py) and is laid out by show/layout.py, as in notebooks and reports.
+What is drawn follows from the body's structure (show/network_structure.py) and is laid out by show/structure_layout.py, as in
+notebooks and reports.
 """
 
 from typing import Any

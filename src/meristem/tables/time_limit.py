@@ -3,7 +3,7 @@
 By default an estimator searches some ten settings in five folds, each of which takes about a third of the most epochs. Where
 that is too long, first l2 and dropout are not searched, then fewer penalties and folds, at last fewer rows. Other numbers of
 rows and folds need another compiled program: where there is no time for it, the measured ones are used. `Deadline` ends the
-search in any case: networks stay as they are then, and those still compiling are left out (paths/training.py).
+search in any case: networks stay as they are then, and those still compiling are left out (paths/halving.py).
 """
 
 import time
