@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, Int
 from meristem.compact import compact, n_parameters
 from meristem.compact.report import multiply_adds as program_multiply_adds
 from meristem.nn import axis_counts
+from meristem.nn.axis_counts import soft_multiply_adds, soft_parameters
 from meristem.nn.body import Body, bodies_of
 from meristem.nn.network import Network
 
@@ -103,16 +104,6 @@ def parameters(network: Any) -> int:
 def multiply_adds(network: Network) -> int:
     """Those of the compact network's matrix products, for one sample. A host function."""
     return program_multiply_adds(compact(network), jnp.zeros(network.input_shape, network.dtype))
-
-
-def soft_parameters(network: Network) -> Float[Array, ""]:
-    """The numbers of all its arrays that are shipped, as far as they are open."""
-    return axis_counts.soft_parameters(network, network.axes())
-
-
-def soft_multiply_adds(network: Network) -> Float[Array, ""]:
-    """The products of all its maps for one sample, as far as they are open."""
-    return axis_counts.soft_multiply_adds(network, network.axes())
 
 
 SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}

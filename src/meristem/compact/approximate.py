@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_number
 from meristem.compact.model import check_samples, compact, outputs
-from meristem.gate import is_confined
+from meristem.gate import Confined, map_gates
 from meristem.layers.compact_network import CompactNetwork
 from meristem.nn import Body, Network
-from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import open_mask
-from meristem.nn.concrete import check_concrete
+from meristem.nn.compaction import check_concrete
 
 
 @dataclass(frozen=True)
@@ -71,15 +69,13 @@ def _close(body: Body, gates_below: float) -> tuple[Body, int]:
     """The body with its almost closed gates closed, and how many there were."""
     declared, counts = body.axes(), []
 
-    def close(entry: Any, node: Any) -> Any:
-        if not is_confined(node):
-            return node
-        nearly = node.is_open & (jnp.abs(node.value - node.closed) < gates_below)
-        is_there = open_mask(declared, entry.value, node.value.ndim)  # of a tree with free places, those that are taken
+    def close(gate: Confined, entry: Any) -> Confined:
+        nearly = gate.is_open & (jnp.abs(gate.value - gate.closed) < gates_below)
+        is_there = open_mask(declared, entry.value, gate.value.ndim)  # of a tree with free places, those that are taken
         counts.append(int((nearly if is_there is None else nearly & is_there).sum()))
-        return node.at(jnp.where(nearly, node.closed, node.value))
+        return gate.at(jnp.where(nearly, gate.closed, gate.value))
 
-    closed = jax.tree.map(close, declared.arrays, body, is_leaf=lambda node: is_confined(node) or is_entry(node))
+    closed = map_gates(close, body, declared.arrays)
     if not counts:
         raise ValueError(f"A {type(body).__name__} has no gates that could be closed for all inputs; use compact(network).")
     return closed, sum(counts)

@@ -13,8 +13,6 @@ else of it, and none of them asks which kind it is. Its formula must be written;
     with_capacity(n, mirrors)  the same body with n places for layers that growth may fill; a host function, for shapes change
     options(), fault()         for files: the arguments that make such a body again, what is wrong with its numbers. The
                                constructor of a body that grows calls its places `capacity`
-
-Imports axes, gate and part; every body imports it.
 """
 
 import abc
@@ -26,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from meristem.gate import Confined, is_confined
+from meristem.gate import is_confined
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis
 from meristem.nn.part import Part
 
@@ -41,6 +39,12 @@ class GrowthInfo(NamedTuple):
     opened: Int[Array, ""]
     closed: Int[Array, ""]
     waited: Int[Array, ""]  # openings that found no free place
+
+    @classmethod
+    def total(cls, infos: Sequence["GrowthInfo"] = ()) -> "GrowthInfo":
+        """The sums over several bodies; of none, zeros."""
+        first, *others = infos or [cls(*[jnp.zeros((), jnp.int32)] * 3)]
+        return jax.tree.map(lambda *counts: sum(counts[1:], start=counts[0]), first, *others)
 
 
 class Body(Part):
@@ -75,31 +79,11 @@ class Body(Part):
 
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
         """The body after an update, its mirrors (what an optimizer keeps, shaped as the body) and what happened."""
-        return self, list(mirrors), GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)
+        return self, list(mirrors), GrowthInfo.total()
 
     def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
         """The same body and its mirrors with so many places."""
         return self, list(mirrors)
-
-
-class Stacked(Body):
-    """A body of layers with weights [depth, units, width]; its options are read off its arrays."""
-
-    weight: eqx.AbstractVar[Array]
-    bias: eqx.AbstractVar[Array]
-    trunk: eqx.AbstractVar[Confined | None]
-
-    @property
-    def width(self) -> int:
-        return self.weight.shape[-1]
-
-    @property
-    def depth(self) -> int:
-        return self.bias.shape[-2]
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None
 
 
 def is_body(node: Any) -> bool:

@@ -63,13 +63,24 @@ class Linear(Part):
         return y if self.bias is None else y + self.bias.reshape(-1, *[1] * (y.ndim - 1))
 
     def axes(self) -> Axes:
-        return _axes(self, math.prod(self.positions))
+        weight = ArrayAxes(("out", "in"), MAP, self.n_applied)
+        return Axes(declare(self, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
+
+    @property
+    def n_applied(self) -> int:
+        """At how many positions the map is applied."""
+        return math.prod(self.positions)
 
     def compact_layers(self) -> list[Layer]:
-        weight, bias = _on_host(self)
+        affine = self._affine()
         if not self.positions:
-            return [Affine(weight, bias)]
-        return [Convolution(weight.reshape(*weight.shape, *[1] * len(self.positions)), bias)]
+            return [affine]
+        return [Convolution(affine.weight.reshape(*self.weight.shape, *[1] * len(self.positions)), affine.bias)]
+
+    def _affine(self) -> Affine:
+        """The map in double precision."""
+        bias = None if self.bias is None else np.asarray(self.bias, np.float64)
+        return Affine(np.asarray(self.weight, np.float64), bias)
 
     def options(self) -> dict[str, Any]:
         use_bias, positions = self.bias is not None, list(self.positions)
@@ -95,19 +106,9 @@ class PooledLinear(Linear):
     def __call__(self, x: Float[Array, "in ..."]) -> Float[Array, " out"]:
         return super().__call__(x.mean(tuple(range(1, x.ndim))))
 
-    def axes(self) -> Axes:
-        return _axes(self, 1)
+    @property
+    def n_applied(self) -> int:
+        return 1
 
     def compact_layers(self) -> list[Layer]:
-        weight, bias = _on_host(self)
-        return [Mean(weight.shape[1], self.positions), Affine(weight, bias)]
-
-
-def _axes(linear: Linear, positions: int) -> Axes:
-    weight = ArrayAxes(("out", "in"), MAP, positions)
-    return Axes(declare(linear, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
-
-
-def _on_host(linear: Linear) -> tuple[np.ndarray, np.ndarray | None]:
-    """Weight and bias in double precision."""
-    return np.asarray(linear.weight, np.float64), None if linear.bias is None else np.asarray(linear.bias, np.float64)
+        return [Mean(self.weight.shape[1], self.positions), self._affine()]

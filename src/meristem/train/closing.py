@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 
 from meristem.check import check_number, unknown
 from meristem.complexity import PRICES, UNIT
-from meristem.gate import fully_open, is_confined
+from meristem.gate import fully_open, is_confined, map_gates
 from meristem.nn import axis_counts
 
 TRIED, TRIED_ROWS = 64, 256  # how many of the least salient gates close_until closes one by one, and the rows that measure it
@@ -85,7 +85,7 @@ def model_cost(model: Model, price: str = "parameters") -> Float[Array, ""]:
     total = jnp.zeros(())
     for node in jax.tree.leaves(model, is_leaf=_has_axes):
         if _has_axes(node):
-            total = total + count(node, node.axes())
+            total = total + count(node)
         elif eqx.is_inexact_array(node) and (price == "parameters" or node.ndim > 1):
             total = total + float(node.size)
     return total
@@ -152,11 +152,7 @@ def close_until(priced: PricedModel, fits: Callable[[Model], Any]) -> Model:
 
 def with_all_closed(model: Model) -> Model:
     """Return the model with every gate closed."""
-    return jax.tree.map(
-        lambda node: node.at(jnp.full_like(node.value, node.closed)) if is_confined(node) else node,
-        model,
-        is_leaf=is_confined,
-    )
+    return map_gates(lambda gate: gate.at(jnp.full_like(gate.value, gate.closed)), model)
 
 
 class _Gates:

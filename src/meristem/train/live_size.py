@@ -21,13 +21,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.gate import closed_as
-from meristem.nn.axes import MAP, Axes, Axis, Standing, is_entry, with_axes
+from meristem.gate import hold
+from meristem.nn.axes import MAP, ROWS, Axes, Axis, is_entry, with_axes
 from meristem.nn.compaction import INPUT
 from meristem.nn.grow import resize
-from meristem.nn.live import Live, put, taken
 from meristem.nn.network import Network
-from meristem.nn.rows import Rows
+from meristem.nn.rows import Live, Rows, put, taken
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.train_state import EpochInfo, TrainState, select
 
@@ -82,7 +81,7 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
         return None
     lists = {name: _first(flags, _shared(flags.sum(-1).max(), flags.shape[-1])) for name, flags in trunks.items()}
     rows = {}
-    standing = {entry.axis for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if isinstance(entry, Standing)}
+    standing = {entry.names[0] for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if entry.role == ROWS}
     for name, axis in declared.axes.items():
         if not axis.closable or name in trunks or name == INPUT or (axis.on is not None and name not in standing):
             continue
@@ -167,7 +166,7 @@ def _restore_state(state: TrainState, small: TrainState, live: Live) -> TrainSta
     if state.average is None:
         return after
     # What was closed before the epoch was left out of the average, too.
-    return eqx.tree_at(lambda s: s.average.network, after, closed_as(after.network, after.average.network))
+    return eqx.tree_at(lambda s: s.average.network, after, hold(after.network, after.average.network))
 
 
 _shrink, _shrink_each = jax.jit(_shrink_state), jax.jit(jax.vmap(_shrink_state))

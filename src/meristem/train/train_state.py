@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from meristem.gate import closed_as
+from meristem.gate import hold
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Recipe
 
@@ -93,7 +93,7 @@ class Average(eqx.Module):
                 return new
             return jnp.where(epochs > 1, old + share.astype(new.dtype) * (new - old), new)
 
-        mean = closed_as(network, jax.tree.map(mix, self.network, network))
+        mean = hold(network, jax.tree.map(mix, self.network, network))
         return Average(mean, epochs.astype(jnp.int32))
 
 
