@@ -1,12 +1,9 @@
-"""A parameter confined to [0, 1], the only constraint of the method.
-
-A tunnel's gate g and a budding node's leafness γ take the same gradient step as the weights and are then clipped, so that they
-reach 0 and 1 *exactly*; sizes, growth and compaction rely on it.
+"""A parameter confined to [0, 1], the only constraint of the method: a tunnel's gate g, a budding node's leafness γ.
 
     p ← clip(p + u, 0, 1)        u: the optimizer's update
 
-One of the two ends is *closed* (0 for gates, 1 for leafness): what it gates takes no part. `Confined` marks such a parameter in
-any model, and `project()` is the last link of any optax chain.
+So it reaches 0 and 1 *exactly*; sizes, growth and compaction rely on it. One of the two ends is *closed* (0 for gates, 1 for
+leafness): what it gates takes no part.
 """
 
 from collections.abc import Callable
@@ -44,7 +41,7 @@ def is_confined(node: Any) -> bool:
 
 
 def project() -> optax.GradientTransformation:
-    """Return the last link of a chain, which keeps every `Confined` parameter in [0, 1]; others pass through.
+    """Return the last link of an optax chain, which keeps every `Confined` parameter in [0, 1]; others pass through.
 
     The update becomes clip(p + u) − p; adding it to p gives 0 and 1 to the bit.
 

@@ -74,8 +74,6 @@ class Report:
 def report(network: Network, x: Float[Array | np.ndarray, "n in ..."] | None = None, *, repeats: int = REPEATS) -> Report:
     """What compaction saves, measured on the batch x [n, in]; without one, on 1,000 random samples.
 
-    >>> import jax
-    >>> from meristem.nn import Network
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
     >>> saved = report(network, repeats=3)
     >>> saved.full.parameters, saved.compact.parameters, saved.full.multiply_adds, saved.compact.multiply_adds
@@ -115,7 +113,6 @@ def plain_of(network: Network) -> CompactNetwork:
 def multiply_adds(network: Any, x: Float[Array, "in ..."]) -> int:
     """Those of all matrix products and convolutions in the program for one sample.
 
-    >>> import jax, jax.numpy as jnp
     >>> multiply_adds(lambda x: jnp.ones((3, 4)) @ x, jnp.ones(4))
     12
     """

@@ -75,10 +75,7 @@ ACTIVATIONS: dict[str, Activation] = {
         _torch("nn.functional.silu"),
     ),
     "elu": Activation(
-        jax.nn.elu,
-        lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
-        _node("Elu"),
-        _torch("nn.functional.elu"),
+        jax.nn.elu, lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))), _node("Elu"), _torch("nn.functional.elu")
     ),
 }
 

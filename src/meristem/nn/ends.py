@@ -1,12 +1,4 @@
-"""The ends of a network: what is done to its embedding and its head alone.
-
-    mask_ends(network, n_in, n_out, unused)      it uses the first of its inputs and outputs
-    trim_ends(network, n_in, n_out)              it has the first of its inputs and outputs
-    divide_outputs(network, divisor)             its outputs, divided by a number
-    described_ends(network)                      what files say of those that are no plain linear maps
-
-Whoever is outside of nn asks a network for its shapes (`network.py`), and this file for the rest. Imports nn.network.
-"""
+"""The ends of a network: what is done to its embedding and its head alone, which nobody outside of nn reads."""
 
 from typing import Any
 

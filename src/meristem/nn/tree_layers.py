@@ -3,7 +3,6 @@
     unchained(living_leaves(body, nodes, mix), activation) → layers
 
 Dormant buds are gone, and leaves that a closed node (γ = 1) hides. A root that may copy mixes the tree's input into its output.
-Imports layers; budding imports it.
 """
 
 from typing import Any
