@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from meristem.compact import compact
+from meristem.compact import compact, n_parameters
 from meristem.compact.report import multiply_adds as program_multiply_adds
 from meristem.nn import axis_counts
 from meristem.nn.axis_counts import soft_multiply_adds, soft_parameters
@@ -97,6 +97,7 @@ def multiply_adds(network: Network) -> int:
     return program_multiply_adds(compact(network), jnp.zeros(network.input_shape, network.dtype))
 
 
+parameters = n_parameters  # of the compact form, exactly
 SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}
 
 
