@@ -52,10 +52,8 @@ def count(declared: Axes, entry: ArrayAxes, shape: tuple[int, ...]) -> Float[Arr
         openness = reach(declared, name)
         if openness is None:
             total = total * (jnp.ones(n) if name == front else float(n))
-        elif name == front or declared.axis(name).per is None:
-            total = total * (openness if name == front else openness.sum())
         else:
-            total = total * openness.sum(-1)
+            total = total * (openness if name == front else openness.sum(-1))
     return total.sum() if front is not None else total
 
 

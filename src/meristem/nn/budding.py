@@ -129,7 +129,7 @@ class Budding(Body):
 
     def _tree(self, x: Float[Array, " width"]) -> Float[Array, " width"]:
         sigma = ACTIVATIONS[self.activation]
-        mix = jnp.unstack(mixing(self.leafness.value, self.depth))
+        mix = jnp.unstack(mixing(self.leafness.value, self.depth))  # after leaf j: Σ_{k ≤ j} mix_jk p_k
         openness = jnp.unstack(1 - leaves_of(self.leafness.value))
         bud = jax.lax.stop_gradient(self.bud)
         stacks = (self.weight, self.bias, bud.weight, bud.bias)
@@ -140,7 +140,8 @@ class Budding(Body):
             child = sigma(bud_weight @ read(self.trunk, p) + bud_bias) if self.probe == "bud" else jnp.zeros_like(p)
             # The leaf's output carries its probe; what the nodes that start here mix in later is the bare layer.
             leaf = p + openness[j] * jax.lax.stop_gradient(child - p)
-            x = _combine(mix[j], [*outputs, leaf])
+            first, *others = [share * value for share, value in zip(jnp.unstack(mix[j]), [*outputs, leaf], strict=False)]
+            x = sum(others, start=first)
             outputs.append(p)
             hidden.append(x)
         last = jnp.arange(self.capacity) == n_leaves(self.depth) - 1
@@ -222,15 +223,6 @@ class Budding(Body):
 def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:
     """A layer's arrays as the first of `capacity` rows; the free ones hold zeros."""
     return [jnp.zeros((capacity, *part.shape), part.dtype).at[0].set(part) for part in layer]
-
-
-def _combine(row: Float[Array, " capacity"], outputs: list[Float[Array, " width"]]) -> Float[Array, " width"]:
-    """Σ_k row_k p_k over the p's there are."""
-    scales = jnp.unstack(row)
-    total = scales[0] * outputs[0]
-    for scale, output in zip(scales[1:], outputs[1:], strict=False):
-        total = total + scale * output
-    return total
 
 
 def node_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " nodes"]:

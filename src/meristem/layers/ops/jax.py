@@ -1,6 +1,6 @@
 """The operations in JAX. Features stand first: values are of one sample [units, …], or of many, which stand last [units, …, n].
 
-Picking single units is cheap in that order, see network.py; everything is differentiable.
+Picking single units is cheap in that order, see compact_network.py; everything is differentiable.
 """
 
 from collections.abc import Sequence
