@@ -13,9 +13,10 @@ from jaxtyping import Array, Float
 
 from meristem.check import check_number
 from meristem.compact.model import check_samples, compact, outputs
-from meristem.gate import Confined, map_gates
+from meristem.gate import is_confined
 from meristem.layers.compact_network import CompactNetwork
 from meristem.nn import Body, Network
+from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import open_mask
 from meristem.nn.compaction import check_concrete
 
@@ -67,13 +68,15 @@ def _close(body: Body, gates_below: float) -> tuple[Body, int]:
     """The body with its almost closed gates closed, and how many there were."""
     declared, counts = body.axes(), []
 
-    def close(gate: Confined, entry: Any) -> Confined:
-        nearly = gate.is_open & (jnp.abs(gate.value - gate.closed) < gates_below)
-        is_there = open_mask(declared, entry.value, gate.value.ndim)  # of a tree with free places, those that are taken
+    def close(entry: Any, node: Any) -> Any:
+        if not is_confined(node):
+            return node
+        nearly = node.is_open & (jnp.abs(node.value - node.closed) < gates_below)
+        is_there = open_mask(declared, entry.value, node.value.ndim)  # of a tree with free places, those that are taken
         counts.append(int((nearly if is_there is None else nearly & is_there).sum()))
-        return gate.at(jnp.where(nearly, gate.closed, gate.value))
+        return node.at(jnp.where(nearly, node.closed, node.value))
 
-    closed = map_gates(close, body, declared.arrays)
+    closed = jax.tree.map(close, declared.arrays, body, is_leaf=lambda node: is_confined(node) or is_entry(node))
     if not counts:
         raise ValueError(f"A {type(body).__name__} has no gates that could be closed for all inputs; use compact(network).")
     return closed, sum(counts)
