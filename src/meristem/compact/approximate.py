@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
