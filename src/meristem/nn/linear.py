@@ -9,7 +9,7 @@ the difficult spiral is learned in half the epochs (results/LOG.md).
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -52,6 +52,8 @@ class Linear(Part):
     bias: Float[Array, " out"] | None
     positions: tuple[int, ...] = eqx.field(static=True)
 
+    is_pooled: ClassVar[bool] = False  # whether it reads the mean over all positions
+
     def __init__(self, n_in: int, n_out: int, *, use_bias: bool = True, positions: Sequence[int] = (), key: PRNGKeyArray):
         shape = (check_size("n_out", n_out), check_size("n_in", n_in))
         self.weight = glorot(key, shape)
@@ -63,13 +65,8 @@ class Linear(Part):
         return y if self.bias is None else y + self.bias.reshape(-1, *[1] * (y.ndim - 1))
 
     def axes(self) -> Axes:
-        weight = ArrayAxes(("out", "in"), MAP, self.n_applied)
+        weight = ArrayAxes(("out", "in"), MAP, 1 if self.is_pooled else math.prod(self.positions))
         return Axes(declare(self, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
-
-    @property
-    def n_applied(self) -> int:
-        """At how many positions the map is applied."""
-        return math.prod(self.positions)
 
     def compact_layers(self) -> list[Layer]:
         affine = self._affine()
@@ -103,12 +100,10 @@ class PooledLinear(Linear):
     (3,)
     """
 
+    is_pooled: ClassVar[bool] = True
+
     def __call__(self, x: Float[Array, "in ..."]) -> Float[Array, " out"]:
         return super().__call__(x.mean(tuple(range(1, x.ndim))))
-
-    @property
-    def n_applied(self) -> int:
-        return 1
 
     def compact_layers(self) -> list[Layer]:
         return [Mean(self.weight.shape[1], self.positions), self._affine()]

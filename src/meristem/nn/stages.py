@@ -91,8 +91,9 @@ def chained(parts: Sequence[Axes], arrays: Callable[[list[Any]], Any]) -> Axes:
     first, *others = parts
     all_parts, axes, trunks, depth = [first], dict(first.axes), first.trunks, _end_of(first, lambda: 0)
     for number, part in enumerate(others, start=2):
-        names = {name: f"{name} {number}" for name in {*part.axes, *part.trunks, *_names(part)}}
-        part = renamed(part, names | {part.trunks[0]: trunks[-1]})
+        entries = jax.tree.leaves(part.arrays, is_leaf=is_entry)
+        names = {*part.axes, *part.trunks, *(name for entry in entries for name in entry.names)}
+        part = renamed(part, {name: f"{name} {number}" for name in names} | {part.trunks[0]: trunks[-1]})
         for name, axis in part.axes.items():
             if name not in axes or axes[name].openness is None:
                 axes[name] = _deeper(axis, depth)
@@ -134,10 +135,6 @@ def renamed(declared: Axes, names: Mapping[str, str]) -> Axes:
         size=tuple(map(new, declared.sizes)),
         trunks=tuple(map(new, declared.trunks)),
     )
-
-
-def _names(declared: Axes) -> set[str]:
-    return {name for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) for name in entry.names}
 
 
 def _end_of(declared: Axes, begin: Callable[[], Any]) -> Callable[[], Any]:
