@@ -9,22 +9,26 @@ jax.py and numpy.py compute; onnx.py and torch.py record. Neither of the latter 
 module by `export`, which imports it when it is used. Imports nothing of meristem; layers import it.
 """
 
+import abc
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 V = TypeVar("V")
 
 
-class Selection(Protocol[V]):
+class Selection(abc.ABC, Generic[V]):
     """Which units or columns: what `Ops` and `InputOps` have in common."""
 
+    @abc.abstractmethod
     def pick(self, rows: Sequence[int], h: V) -> V:
         """The values of these units."""
 
+    @abc.abstractmethod
     def split(self, z: V, sizes: Sequence[int]) -> list[V]:
         """Parts of so many units, one after the other."""
 
+    @abc.abstractmethod
     def concat(self, parts: Sequence[V]) -> V:
         """The units of all parts."""
 
@@ -33,58 +37,73 @@ class Selection(Protocol[V]):
         return nullcontext()
 
 
-class Ops(Selection[V], Protocol[V]):
+class Ops(Selection[V]):
     """A set of operations on values of units, for one sample or for many; see the module's header."""
 
+    @abc.abstractmethod
     def affine(self, weight: Any, bias: Any, h: V, *, plus: V | None = None, name: str = "linear") -> V:
         """W h, weight [out, in]; with a bias [out] or None; with `plus`, values of as many units as come out."""
 
+    @abc.abstractmethod
     def conv(self, weight: Any, bias: Any, h: V, *, name: str = "conv") -> V:
         """W ∗ h, weight [out, in, *kernel], h [in, *positions], zeros beyond the edge; with a bias [out] or None."""
 
+    @abc.abstractmethod
     def mean(self, positions: int, h: V) -> V:
         """The mean over the last `positions` dimensions of a sample."""
 
+    @abc.abstractmethod
     def activate(self, activation: str, z: V) -> V:
         """σ(z) by the activation's name; may write over z."""
 
+    @abc.abstractmethod
     def add(self, a: V, b: V) -> V:
         """A + b; may write over a."""
 
+    @abc.abstractmethod
     def scale(self, factor: Any, z: V, *, name: str) -> V:
         """Each unit times its factor [units]; may write over z."""
 
+    @abc.abstractmethod
     def mix(self, gate: V, new: V, old: V) -> V:
         """G · new + (1 − g) · old, the gate being values themselves; may write over gate and new."""
 
+    @abc.abstractmethod
     def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: V, old: V, *, positions: int = 0) -> V:
         """The old values of `width` units, those in `rows` mixed with the new ones by constants, gate [rows].
 
         `positions`: how many dimensions follow the units. May write over new.
         """
 
+    @abc.abstractmethod
     def combine(self, shares: Any, values: Sequence[V], *, name: str) -> V:
         """Σ_k share_k · value_k, shares [values]; at least one."""
 
 
-class InputOps(Selection[V], Protocol[V]):
+class InputOps(Selection[V]):
     """Operations on the columns [N, columns] of many rows, in double precision: what stands before the first layer."""
 
+    @abc.abstractmethod
     def one_hot(self, places: Any, width: int, codes: V) -> V:
         """[N, width] from codes [N, 1]: 1 in the place `places[code]`, −1: in none; negative codes count from the end."""
 
+    @abc.abstractmethod
     def is_missing(self, x: V) -> V:
         """1 where x is NaN or infinite, 0 elsewhere."""
 
+    @abc.abstractmethod
     def fill(self, values: Any, x: V) -> V:
         """The column's value [columns] where x is NaN or infinite."""
 
+    @abc.abstractmethod
     def standardize(self, mean: Any, scale: Any, x: V) -> V:
         """(x − mean) / scale, of constants [columns]; may write over x."""
 
+    @abc.abstractmethod
     def limit(self, limit: float, z: V) -> V:
         """C + L · tanh((z − c) / L), c = z cut off at ±L: at most twice the limit; may write over z."""
 
+    @abc.abstractmethod
     def single(self, z: V) -> V:
         """In single precision, as networks compute."""
 
