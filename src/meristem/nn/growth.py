@@ -60,8 +60,8 @@ def close_and_open(body: Budding, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[
     # Leaves that found no place stay leaves; their moments are kept, so they ask again.
     waits = waiting(body)
     gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, body.leafness.value)
-    held = eqx.tree_at(lambda b: b.leafness.value, body, gamma)
-    return held, moved, info._replace(waited=waits.sum(dtype=jnp.int32))
+    body = eqx.tree_at(lambda b: b.leafness.value, body, gamma)
+    return body, moved, info._replace(waited=waits.sum(dtype=jnp.int32))
 
 
 def is_due(body: Budding) -> Bool[Array, ""]:

@@ -61,13 +61,13 @@ class Stages(Body):
 
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
         numbers = [number for number, part in enumerate(self.parts) if is_body(part)]
-        kept = [mirror.parts for mirror in mirrors]
-        parts, moved, info = grow_each(self.parts, kept, lambda index: jax.random.fold_in(key, numbers[index]))
+        copies = [mirror.parts for mirror in mirrors]
+        parts, moved, info = grow_each(self.parts, copies, lambda index: jax.random.fold_in(key, numbers[index]))
         return _with_parts(self, parts), list(map(_with_parts, mirrors, moved)), info
 
     def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
-        kept = [mirror.parts for mirror in mirrors]
-        parts, moved = with_mirrors(lambda part, own, _: part.with_capacity(capacity, own), self.parts, kept)
+        copies = [mirror.parts for mirror in mirrors]
+        parts, moved = with_mirrors(lambda part, own, _: part.with_capacity(capacity, own), self.parts, copies)
         return _with_parts(self, parts), list(map(_with_parts, mirrors, moved))
 
     def options(self) -> dict[str, Any]:
