@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 
 from estimating import SMALL, split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
-from meristem.estimators.padding import Rows
+from meristem.estimators.encoded_table import Rows
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
 from meristem.targets import Classes
 

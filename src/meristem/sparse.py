@@ -22,9 +22,9 @@ def is_sparse(x: Any) -> bool:
     return hasattr(x, "indptr")
 
 
-def is_large(x: Any) -> bool:
-    """Return whether x would take more than `DENSE` bytes as dense float32."""
-    return is_sparse(x) and 4 * x.shape[0] * x.shape[1] > DENSE
+def is_large(x: Any, columns: int | None = None) -> bool:
+    """Return whether x is sparse, and would take more than `DENSE` bytes as dense float32 with so many columns."""
+    return is_sparse(x) and 4 * x.shape[0] * (columns or x.shape[1]) > DENSE
 
 
 def occurring(x: Any, counts: np.ndarray) -> np.ndarray:

@@ -9,17 +9,74 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from meristem.estimators.base import HasClassWeight, HasDepth, HasMaxLeaves
+from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import ClassifierDefaults
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.growing import Growing
-from meristem.estimators.input_checks import check_labels, check_scoring_data
+from meristem.estimators.input_checks import check_labels, check_scoring_data, check_X_y
 from meristem.targets import Classes, Labels
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Classifier(ClassifierMixin, HasClassWeight, Growing):
-    """What the three classifiers share."""
+class ClassifierBase(ClassifierMixin, Estimator):
+    """What all classifiers share, also those that search."""
+
+    class_weight: dict[Any, float] | str | None = None
+
+    def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Classes | Labels:
+        return Labels(y.shape[1]) if y.ndim == 2 else Classes(np.unique(y))
+
+    def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+        check_labels(y)
+        X, y = check_X_y(self, X, y, reset=reset)
+        kind = getattr(getattr(y, "dtype", None), "kind", "")
+        if kind == "T":  # NumPy's variable-width strings, which no file holds
+            y = np.asarray(y).astype(object)
+        elif kind == "O" and y.ndim == 1 and all(isinstance(label, int | np.integer) for label in y):
+            y = np.array(y.tolist())
+        try:
+            check_classification_targets(y)
+            if y.dtype == object:
+                np.unique(y)
+        except TypeError:
+            raise ValueError(
+                "y holds classes that cannot be sorted, such as texts beside numbers or None; give one type."
+            ) from None
+        if type_of_target(y) == "multilabel-indicator":
+            return X, np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        if np.ndim(y) == 2 and y.shape[1] > 1:
+            raise ValueError(f"y has shape {y.shape}; several labels per row are given as an indicator matrix of 0 and 1.")
+        return X, column_or_1d(y, warn=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row, or its labels as 0 and 1."""
+        outputs = self._outputs(X, lambda x: self._predictor_.decisive_outputs(x, self._targets_.unsure))
+        return self._targets_.decode(outputs)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, or of each label."""
+        return self._targets_.probabilities(self._outputs(X, lambda x: self._predictor_.outputs(x)))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return logits: one per row for two classes, else one per class or label."""
+        return self._targets_.decision(self._outputs(X, lambda x: self._predictor_.outputs(x)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the weighted accuracy; of labels, the share of rows with all labels correct."""
+        check_is_fitted(self)
+        check = partial(check_labels, classes=self.classes_)
+        return super().score(X, *check_scoring_data(self, X, y, sample_weight, check))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = False
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Classifier(ClassifierBase, Growing):
+    """A classifier with one network."""
 
     _defaults = ClassifierDefaults()
 
@@ -39,73 +96,24 @@ class Classifier(ClassifierMixin, HasClassWeight, Growing):
                 raise ValueError(f"classes={classes.tolist()} were {self.classes_.tolist()} before; they cannot change.")
         elif is_first:
             raise ValueError("classes=None: the first partial_fit needs all classes, partial_fit(X, y, classes=…).")
-        return self._partial_fit(X, y, sample_weight, classes)
-
-    def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Classes | Labels:
-        return Labels(y.shape[1]) if y.ndim == 2 else Classes(np.unique(y))
-
-    def _check_y(self, y: Any) -> None:
-        check_labels(y)
-
-    def _converted_y(self, y: Any) -> np.ndarray:
-        kind = getattr(getattr(y, "dtype", None), "kind", "")
-        if kind == "T":  # NumPy's variable-width strings, which no file holds
-            y = np.asarray(y).astype(object)
-        elif kind == "O" and y.ndim == 1 and all(isinstance(label, int | np.integer) for label in y):
-            y = np.array(y.tolist())
-        try:
-            check_classification_targets(y)
-            if y.dtype == object:
-                np.unique(y)
-        except TypeError:
-            raise ValueError(
-                "y holds classes that cannot be sorted, such as texts beside numbers or None; give one type."
-            ) from None
-        if type_of_target(y) == "multilabel-indicator":
-            return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
-        if np.ndim(y) == 2 and y.shape[1] > 1:
-            raise ValueError(f"y has shape {y.shape}; several labels per row are given as an indicator matrix of 0 and 1.")
-        return column_or_1d(y, warn=True)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row, or its labels as 0 and 1."""
-        outputs = self._outputs(X, lambda x: self._predictor_.decisive_outputs(x, self._targets_.unsure))
-        return self._targets_.decode(outputs)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, or of each label."""
-        outputs = self._outputs(X, lambda x: self._predictor_.outputs(x))
-        return self._targets_.probabilities(outputs)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return logits: one per row for two classes, else one per class or label."""
-        outputs = self._outputs(X, lambda x: self._predictor_.outputs(x))
-        return self._targets_.decision(outputs)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the weighted accuracy; of labels, the share of rows with all labels correct."""
-        check_is_fitted(self)
-        check = partial(check_labels, classes=self.classes_)
-        return super().score(X, *check_scoring_data(self, X, y, sample_weight, check))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = False
-        return tags
+        return self._fit(X, y, sample_weight, classes=classes, is_stream=True)
 
 
 @registered
-class TunnelClassifier(HasDepth, Classifier):
+class TunnelClassifier(Classifier):
     """A classifier whose units open one by one: a tunnel network."""
+
+    depth: int = 5
 
     _body = "tunnel"
     _example = "width=16, depth=2"
 
 
 @registered
-class BuddingClassifier(HasMaxLeaves, Classifier):
+class BuddingClassifier(Classifier):
     """A classifier whose layers split in two: a budding perceptron."""
+
+    max_leaves: int = 4
 
     _body = "budding"
     _defaults = ClassifierDefaults(noisy_l2=(3.0, 3.0))  # it starts as a layer of rectifiers, which can memorize noise
@@ -113,12 +121,13 @@ class BuddingClassifier(HasMaxLeaves, Classifier):
 
 
 @registered
-class HighwayClassifier(HasDepth, Classifier):
+class HighwayClassifier(Classifier):
     """The baseline: a highway network of a fixed size, as a classifier."""
 
     width: int | str = 64
     price: str = "units"
     settle: bool = False
+    depth: int = 5
 
     _body = "highway"
     _example = "width=16, depth=2"

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from meristem.estimators.base import HELD_OUT_LINGER, Estimator
 from meristem.estimators.defaults import ClassifierDefaults, RegressorDefaults
-from meristem.estimators.padding import Rows, initial_state, shared_objective
+from meristem.estimators.encoded_table import Rows
+from meristem.estimators.padding import FEATURES, OUTPUTS, initial_state, padded_size, shared_objective
 from meristem.estimators.predictability import predictability
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import n_numbers
@@ -67,38 +70,42 @@ class TrainingSettings(Estimator):
                 f"budget={self.budget!r} limits parameters or multiply-adds by settling: it needs price='parameters' or "
                 "'multiply-adds', and settle=True."
             )
-        dropout = facts["input_dropout_"] if isinstance(self.input_dropout, str) else float(self.input_dropout)
+        n, l2, dropout = facts["n_samples_seen_"], self.l2, self.input_dropout
+        if isinstance(l2, str):
+            l2 = self._defaults.l2(n, targets, facts["predictability_"], equal_weights=rows.have_equal_weights)
         return Knobs(
             learning_rate=float(self.learning_rate),
             penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
-            l2=self._l2(facts, rows, targets),
-            dropout=dropout or None,
+            l2=float(l2),
+            dropout=(facts["input_dropout_"] if isinstance(dropout, str) else float(dropout)) or None,
             budget=None if self.budget is None else float(self.budget),
-            patience=float(self._patience(facts["n_samples_seen_"])),
+            patience=float(self._patience(n)),
         )
-
-    def _l2(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> float:
-        if not isinstance(self.l2, str):
-            return float(self.l2)
-        n, share = facts["n_samples_seen_"], facts["predictability_"]
-        return self._defaults.l2(n, targets, share, equal_weights=rows.have_equal_weights)
 
     def _facts(self, rows: Rows, targets: Targets, stored: Mapping[str, Any], *, is_stream: bool) -> dict[str, Any]:
         """Return fitted attributes that are computed from the rows before training, or stored by an earlier one."""
         before = stored.get("n_samples_seen_", 0) if is_stream else 0
         facts: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
+        facts |= {name: stored[name] for name in ("predictability_", "input_dropout_") if name in stored}
         needs_predictability = self._defaults.penalty_needs_predictability and isinstance(self.penalty, str)
-        if needs_predictability or isinstance(self.l2, str):
-            weight, name = rows.weight * targets.typical(rows.y), "predictability_"
-            facts[name] = stored[name] if name in stored else predictability(rows.x, rows.y, weight, targets.columns)
-        if isinstance(self.input_dropout, str):
-            name = "input_dropout_"
-            facts[name] = stored[name] if name in stored else self._defaults.dropout(n_numbers(rows.x, rows.weight))
+        if (needs_predictability or isinstance(self.l2, str)) and "predictability_" not in facts:
+            weight = rows.weight * targets.typical(rows.y)
+            facts["predictability_"] = predictability(rows.x, rows.y, weight, targets.columns)
+        if isinstance(self.input_dropout, str) and "input_dropout_" not in facts:
+            facts["input_dropout_"] = self._defaults.dropout(n_numbers(rows.x, rows.weight))
         if isinstance(self.penalty, str):
             facts["penalty_"] = self._defaults.penalty(targets, facts.get("predictability_", 1.0))
         return facts
 
     def _new_state(self, targets: Targets, inputs: Inputs, seed: int) -> TrainState:
         """Return the state of a network that has not been trained."""
-        n_in, n_out = inputs.n_inputs, targets.n_out
-        return initial_state(self._body, n_in, n_out, targets.objective, seed, **self._network_options())
+        return initial_state(
+            np.uint32(seed),
+            np.int32(inputs.n_inputs),
+            np.int32(targets.n_out),
+            np.float32(targets.objective.unused_output),
+            body=self._body,
+            n_in=padded_size(inputs.n_inputs, FEATURES),
+            n_out=padded_size(targets.n_out, OUTPUTS),
+            options=tuple(sorted(self._network_options().items())),
+        )
