@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import Predictor
-from meristem.estimators.input_checks import check_X
+from meristem.estimators.input_checks import check_data
 from meristem.estimators.size_card import size_card
 from meristem.files import save
 from meristem.files.atomic_write import PATHS
@@ -81,7 +81,7 @@ class Estimator(BaseEstimator):
     def _outputs(self, X: Any, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return what `compute` makes of the network inputs of all rows, dense ones; warn of rows that are not finite."""
         check_is_fitted(self)
-        x, inputs = check_X(self, X, reset=False), self._inputs_
+        x, inputs = check_data(self, X, reset=False), self._inputs_
         step = rows_at_once(inputs.n_inputs) if is_sparse(x) else x.shape[0]
         outputs = np.concatenate([compute(inputs(x[at : at + step])) for at in range(0, x.shape[0], step)])
         if not (is_valid := np.isfinite(outputs).reshape(len(outputs), -1).all(1)).all():

@@ -13,7 +13,7 @@ from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import ClassifierDefaults
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.growing import Growing
-from meristem.estimators.input_checks import check_labels, check_scoring_data, check_X_y
+from meristem.estimators.input_checks import check_data, check_labels, check_scoring_data
 from meristem.targets import Classes, Labels
 
 
@@ -28,7 +28,7 @@ class ClassifierBase(ClassifierMixin, Estimator):
 
     def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         check_labels(y)
-        X, y = check_X_y(self, X, y, reset=reset)
+        X, y = check_data(self, X, y, reset=reset)
         kind = getattr(getattr(y, "dtype", None), "kind", "")
         if kind == "T":  # NumPy's variable-width strings, which no file holds
             y = np.asarray(y).astype(object)

@@ -1,9 +1,8 @@
-"""The parameters of the estimators: constraints as data, which `fit` checks, and the text that explains each parameter.
+"""The parameters of the estimators: constraints as data, which `fit` checks; documentation.py explains each.
 
     check_value("width", 0, (size(), AUTO))     ValueError: width=0 must be an integer of at least 1 or 'auto'.
 
-A value must satisfy one of the constraints; if it satisfies none, the first one explains why. Defaults are those of the
-classes. Docstrings (documentation.py) and the table in docs/estimators.md show the same texts.
+A value must satisfy one of the constraints; if it satisfies none, the first one explains why.
 """
 
 import math
@@ -20,10 +19,9 @@ from meristem.check import MOST, check_number, check_size, short, unknown
 from meristem.complexity import PRICES
 from meristem.estimators.fit_context import find_device
 from meristem.forks import check_fork
-from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.layers.activation import check_activation
 from meristem.targets import losses
 from meristem.train.callbacks import watcher_of
-from meristem.train.objectives import OBJECTIVES
 
 
 class Constraint(NamedTuple):
@@ -34,21 +32,14 @@ class Constraint(NamedTuple):
     check: Callable[[str, Any], Any]  # raises ValueError for a (name, value) that is not in the set
 
 
-class Parameter(NamedTuple):
-    """The constraints of a parameter, of which a value must satisfy one; what it does and when to change it."""
-
-    constraints: tuple[Constraint, ...]
-    text: str
-
-    @property
-    def kind(self) -> str:
-        """The types it may have, as docstrings name them."""
-        return alternatives(constraint.kind for constraint in self.constraints)
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """Return name → default of the parameters of an estimator or its class, in the order of the constructor."""
+    return {field.name: field.default for field in fields(estimator)}
 
 
-def parameters_of(estimator: Any) -> dict[str, tuple[Parameter, Any]]:
-    """Return name → (parameter, default) of an estimator or its class, in the order of the constructor."""
-    return {field.name: (PARAMETERS[field.name], field.default) for field in fields(estimator)}
+def kind_of(name: str) -> str:
+    """Return the types that the parameter of this name may have, as docstrings name them."""
+    return alternatives(constraint.kind for constraint in CONSTRAINTS[name])
 
 
 def check_parameters(estimator: Any) -> None:
@@ -60,7 +51,7 @@ def check_parameters(estimator: Any) -> None:
 
 def check_parameter(name: str, value: Any) -> None:
     """Raise a one-line ValueError unless the parameter of this name may have the value."""
-    check_value(name, value, PARAMETERS[name].constraints)
+    check_value(name, value, CONSTRAINTS[name])
 
 
 def check_value(name: str, value: Any, constraints: Sequence[Constraint]) -> None:
@@ -203,155 +194,43 @@ FOLDS = accepting(
     _is_cv,
 )
 
-PARAMETERS = {
-    "penalty": Parameter(
-        (NON_NEGATIVE, AUTO),
-        "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: no pressure "
-        "towards a small network. 'auto' is 1e-3 for classifiers; for regressors 1e-3 · (1 - `predictability_`), the share of "
-        "the targets' variance that is noise, and at least 1e-4.",
-    ),
-    "width": Parameter(
-        (size(), AUTO),
-        "Units of every layer: the most that a tunnel can open per layer. 'auto' learns it, up to `max_width`.",
-    ),
-    "max_width": Parameter((size(),), "With width='auto': the initial width, which can only shrink."),
-    "feature_gates": Parameter(
-        (FLAG,), "Gives each feature a gate with a price, initially open: the gates of useless features close."
-    ),
-    "price": Parameter(
-        (choice(lambda: PRICES),),
-        "What `penalty` is the price of: 'units' (as in the paper: units, layers, and dimensions of a learned width), or the "
-        "cost of a unit in memory ('parameters') or in computation ('multiply-adds'), fifty of which cost as much as a unit.",
-    ),
-    "budget": Parameter(
-        (size(2**53), NONE),
-        "The most parameters (or multiply-adds, as `price` says) of the compact network, in place of `penalty`: the price is "
-        "then adapted during training, and the limit holds.",
-    ),
-    "settle": Parameter(
-        (FLAG,),
-        "From the first drop of the learning rate on, gates that are not worth their price close; in the last stage they stay "
-        "closed, and the model is one of that stage. False keeps the best of all epochs, whose gates are often barely open.",
-    ),
-    "depth": Parameter((size(),), "Layers of a tunnel (the most it can use) or of a highway."),
-    "max_leaves": Parameter(
-        (size(),), "The most layers of a budding tree. Raise it where a `GrowthWarning` says that the tree reached it."
-    ),
-    "learning_rate": Parameter(
-        (interval(0),), "Learning rate of Adam. Try a third where training is unsteady, more where nothing opens."
-    ),
-    "batch_size": Parameter((size(),), "Rows per step. A larger batch makes an epoch faster but less effective."),
-    "l2": Parameter(
-        (NON_NEGATIVE, AUTO),
-        "L2 regularization, ½ · l2 · ‖W‖² beside the mean loss. 'auto' depends on the share of the targets' variance that the "
-        "inputs predict (`predictability_`). For classifiers it is 5e-5 from 0.6 on; at 0.5 or less, where a network would "
-        "mostly fit noise, it is (1 - `predictability_`) / `predictability_` / rows, from 1 to 10 / rows (3 / rows for trees). "
-        "For regressors it is that of ridge regression, in proportion to the noise: (1 - `predictability_`) · 5 / rows (3 / "
-        "rows for tunnels, which start linear; for rare counts 3 times their relative variance / rows).",
-    ),
-    "input_dropout": Parameter(
-        (DROPOUT, AUTO),
-        "The share of inputs that is set to 0 in each step; 'auto' is 0, but for classifiers with 16 numeric features or more "
-        "(binary ones not counted) 0.25 if that has the lower loss on held-out rows.",
-    ),
-    "depth_decay": Parameter(
-        (interval(0, 1, closed="high"),),
-        "Each layer's learning rate relative to the layer before it; 1.0 is the same rate for all layers.",
-    ),
-    "activation": Parameter(
-        (Constraint("str", "a name, such as 'relu'", _check_activation),),
-        f"One of {', '.join(ACTIVATIONS)}.",
-    ),
-    "max_epochs": Parameter(
-        (size(), AUTO),
-        "The most epochs; 'auto': 300, or 6,000 steps where rows are few. Raise it where a `ConvergenceWarning` says that the "
-        "loss was still falling.",
-    ),
-    "patience": Parameter(
-        (size(), AUTO),
-        "Epochs without a better loss after which the learning rate drops to 0.3, to 0.1, and training ends; 'auto': 10, or "
-        "300 steps where rows are few. With held-out rows (in a search: of regressors) it is 40 before the first drop, because "
-        "their loss may rise for long before a network finds a difficult pattern.",
-    ),
-    "early_stopping": Parameter(
-        (FLAG, AUTO),
-        "True holds out rows, whose loss determines how long to train; then a network is trained on all rows for as long. For "
-        "classifiers it is the loss at the best temperature of the logits, which becomes part of the model: probabilities are "
-        "better, networks larger. 'auto': True for regressors, False for classifiers.",
-    ),
-    "validation_fraction": Parameter((interval(0, 1),), "The share of the rows that early stopping holds out."),
-    "loss": Parameter(
-        (choice(losses),),
-        f"What is predicted: {'; '.join(f'{name!r} {OBJECTIVES[name].learns}' for name in losses())}.",
-    ),
-    "quantiles": Parameter(
-        (LEVELS,),
-        "With loss='quantile': the share of y below the prediction. Of several, `predict` returns a column each, in this "
-        "order; of several targets, target by target.",
-    ),
-    "class_weight": Parameter(
-        (CLASS_WEIGHT, literal("balanced"), NONE),
-        "The weight of the rows of each class: None, all rows alike; 'balanced', all classes alike; or {class: weight}.",
-    ),
-    "standardize": Parameter(
-        (FLAG,), "False keeps the scale of features, and of the targets of regressors: for data that share one scale."
-    ),
-    "warm_start": Parameter((FLAG,), "Another `fit` continues with the trained network."),
-    "random_state": Parameter((SEED,), "The seed: the same results on the same machine, to the bit."),
-    "device": Parameter(
-        (Constraint("str", "a device", lambda name, value: find_device(value)), NONE),
-        "'cpu', 'gpu', 'gpu:1'; None is JAX's default.",
-    ),
-    "callbacks": Parameter(
-        (CALLBACKS,),
-        "Called after each epoch with its info: epoch, loss, error, dev_loss, dev_error, soft_size, hard_size, rate and more, "
-        "by name, as in `info['loss']`; returning True ends the training. A `meristem.Watcher` is also called within long "
-        "epochs.",
-    ),
-    "verbose": Parameter((VERBOSITY,), "Progress with the remaining time, on standard error."),
-    "checkpoint_dir": Parameter(
-        (accepting("str, Path", "the path of a folder", _is_folder), NONE),
-        "A folder for checkpoints, written every five minutes in at most 5 % of the time; one fit at a time can use it. Needs "
-        "an integer `random_state`.",
-    ),
-    "resume": Parameter(
-        (FLAG,),
-        "The same fit (data, parameters, seed) continues from the checkpoints in `checkpoint_dir`, with the same result to the "
-        "bit; without any it starts. False: it starts afresh, unless that would overwrite an interrupted fit.",
-    ),
-    "penalties": Parameter(
-        (list_of(NON_NEGATIVE), AUTO),
-        "The penalties to search. 'auto': five, evenly spaced on a log scale, below the penalty at which nothing would open.",
-    ),
-    "l2s": Parameter((list_of(NON_NEGATIVE), AUTO), "The values of l2 to search. 'auto': 0.01, 0.3 and 10 / rows."),
-    "input_dropouts": Parameter(
-        (list_of(DROPOUT), AUTO),
-        "The values of input_dropout to search. 'auto': 0, and 0.25 for classifiers with 16 numeric features or more (binary "
-        "ones not counted).",
-    ),
-    "cv": Parameter(
-        (FOLDS,),
-        "The folds: a number of them (shuffled, and for classes stratified), a scikit-learn splitter, or (training rows, "
-        "held-out rows) for each.",
-    ),
-    "rule": Parameter(
-        (choice(lambda: ["min", "1se"]),),
-        "Which penalty is chosen: that of the least held-out loss, or the largest within one standard error of it, for a "
-        "smaller network.",
-    ),
-    "refit": Parameter(
-        (choice(lambda: ["bag", "one"]),),
-        "The final model: the networks of all folds with their outputs averaged, or one network, trained on all rows.",
-    ),
-    "halving": Parameter(
-        (FLAG,),
-        "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … epochs), "
-        "then dropout; with these every other penalty is tried, and those that are clearly behind stop early. "
-        "False trains every combination to its end.",
-    ),
-    "scoring": Parameter(
-        (Constraint("str, function", "a scorer", _check_scoring), NONE),
-        "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
-        "estimator, X and y: higher is better). None: the held-out loss. The length of training always depends on the loss.",
-    ),
+CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
+    "penalty": (NON_NEGATIVE, AUTO),
+    "width": (size(), AUTO),
+    "max_width": (size(),),
+    "feature_gates": (FLAG,),
+    "price": (choice(lambda: PRICES),),
+    "budget": (size(2**53), NONE),
+    "settle": (FLAG,),
+    "depth": (size(),),
+    "max_leaves": (size(),),
+    "learning_rate": (interval(0),),
+    "batch_size": (size(),),
+    "l2": (NON_NEGATIVE, AUTO),
+    "input_dropout": (DROPOUT, AUTO),
+    "depth_decay": (interval(0, 1, closed="high"),),
+    "activation": (Constraint("str", "a name, such as 'relu'", _check_activation),),
+    "max_epochs": (size(), AUTO),
+    "patience": (size(), AUTO),
+    "early_stopping": (FLAG, AUTO),
+    "validation_fraction": (interval(0, 1),),
+    "loss": (choice(losses),),
+    "quantiles": (LEVELS,),
+    "class_weight": (CLASS_WEIGHT, literal("balanced"), NONE),
+    "standardize": (FLAG,),
+    "warm_start": (FLAG,),
+    "random_state": (SEED,),
+    "device": (Constraint("str", "a device", lambda name, value: find_device(value)), NONE),
+    "callbacks": (CALLBACKS,),
+    "verbose": (VERBOSITY,),
+    "checkpoint_dir": (accepting("str, Path", "the path of a folder", _is_folder), NONE),
+    "resume": (FLAG,),
+    "penalties": (list_of(NON_NEGATIVE), AUTO),
+    "l2s": (list_of(NON_NEGATIVE), AUTO),
+    "input_dropouts": (list_of(DROPOUT), AUTO),
+    "cv": (FOLDS,),
+    "rule": (choice(lambda: ["min", "1se"]),),
+    "refit": (choice(lambda: ["bag", "one"]),),
+    "halving": (FLAG,),
+    "scoring": (Constraint("str, function", "a scorer", _check_scoring), NONE),
 }

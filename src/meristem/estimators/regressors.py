@@ -12,7 +12,7 @@ from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import RegressorDefaults
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.growing import Growing
-from meristem.estimators.input_checks import check_numbers, check_scoring_data, check_X_y, naming_argument
+from meristem.estimators.input_checks import check_data, check_numbers, check_scoring_data, naming_argument
 from meristem.targets import Counts, Numbers, losses
 from meristem.train.objectives import OBJECTIVES, Quantile
 
@@ -31,7 +31,7 @@ class RegressorBase(RegressorMixin, Estimator):
 
     def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         check_numbers(y)
-        X, y = check_X_y(self, X, y, reset=reset)
+        X, y = check_data(self, X, y, reset=reset)
         try:
             return X, np.asarray(y, float)
         except (ValueError, TypeError) as error:
