@@ -156,14 +156,15 @@ def test_a_stream_counts_all_its_rows_and_its_first_ones_say_how_noisy_it_is(sta
     X, _, y, _ = split("diabetes")
     model = tunnel_regressor(standardize=standardize, max_epochs=1)
     asked = []
-    monkeypatch.setattr(type(model), "_l2", lambda self, facts, rows, targets: asked.append(facts) or 1e-3)
+    l2 = lambda self, n, targets, share, *, equal_weights: asked.append((n, share)) or 1e-3  # noqa: E731
+    monkeypatch.setattr(type(model._defaults), "l2", l2)
     for rows in np.array_split(np.arange(300), 3):
         model.partial_fit(X[rows], y[rows], np.where(rows % 10, 3.0, 0.0))
     model.save(tmp_path / "model")
     load(tmp_path / "model").partial_fit(X[:7], y[:7])
     model.fit(X, y)
-    assert [one["n_samples_seen_"] for one in asked] == [90, 180, 270, 277, 309] and model.n_samples_seen_ == 309
-    *stream, again = [one["predictability_"] for one in asked]
+    assert [n for n, _ in asked] == [90, 180, 270, 277, 309] and model.n_samples_seen_ == 309
+    *stream, again = [share for _, share in asked]
     assert len(set(stream)) == 1 and again != stream[0]
 
 

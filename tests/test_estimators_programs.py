@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from estimating import CLASSIFIERS, REGRESSORS, programs
-from meristem.estimators.padding import padded_size
+from meristem.estimators.encoded_table import padded_size
 
 RNG = np.random.default_rng(0)
 

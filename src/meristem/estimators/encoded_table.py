@@ -1,6 +1,12 @@
-"""The rows of a fit or a search, encoded and scaled once; how they are split into folds, and padded for training.
+"""The rows of a fit or a search, encoded and scaled once; how they are split into folds, and padded to few shared shapes.
 
-Rows with outliers are trained on, not held out: no loss on them is meaningful.
+    rows      256, 512, …, 2048, then four sizes between one power of two and the next
+    features  32, 64, 128, 256, 320, 384, 448, 512, 640, …
+    outputs   8, 16, 32, 64, 80, …
+
+A compiled program belongs to one shape. Small shapes are cheap, so there are few of them; at most a fifth of a large one is
+padding. Padding changes no result: rows get weight 0, features are 0 in every sample, and unused outputs are constant (the
+objective's `unused_output`). Rows with outliers are trained on, not held out: no loss on them is meaningful.
 """
 
 from dataclasses import dataclass
@@ -12,7 +18,6 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv, train_test
 
 from meristem.check import short
 from meristem.estimators.input_checks import naming_argument
-from meristem.estimators.padding import FEATURES, ROWS, padded_size
 from meristem.inputs import Inputs
 from meristem.nn import Network
 from meristem.paths.folds import Fold, check_weights
@@ -21,7 +26,19 @@ from meristem.targets import Targets
 from meristem.train.objectives import Objective
 from meristem.train.training_data import Data
 
+ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest padded sizes
 LEAST_HELD_OUT = 5  # rows
+
+
+def padded_size(n: int, least: int) -> int:
+    """Return the next shared size.
+
+    >>> [padded_size(n, 32) for n in (1, 32, 33, 100, 300, 784)]
+    [32, 32, 64, 128, 320, 896]
+    """
+    power = max(least, 1 << (n - 1).bit_length())
+    step = power if power <= 8 * least else power // 8
+    return -(-n // step) * step
 
 
 class Rows(NamedTuple):

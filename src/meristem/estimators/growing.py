@@ -25,9 +25,8 @@ from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE, FitProcedure
 from meristem.estimators.fit_warnings import fit_warning
 from meristem.estimators.input_checks import weights_of
-from meristem.estimators.padding import continued, state_to_continue
 from meristem.estimators.parameters import check_parameters
-from meristem.estimators.training_settings import TrainingSettings
+from meristem.estimators.training_settings import TrainingSettings, continued
 from meristem.inputs import Inputs, Preprocessor
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends
@@ -35,11 +34,12 @@ from meristem.paths.result import Path
 from meristem.sparse import is_large, occurring
 from meristem.targets import Targets
 from meristem.train.callbacks import Watcher, WatcherGroup
+from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import DivergedError
 from meristem.train.objectives import Quantile
 from meristem.train.run import Run
 from meristem.train.temperature import tempered
-from meristem.train.train_state import TrainState
+from meristem.train.train_state import TrainState, fit_to_recipe
 from meristem.train.training_data import prepare
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
@@ -249,7 +249,8 @@ class Growing(TrainingSettings):
         self.network_, self._compact_ = network, as_numpy(compact(network))
         self._predictor_.layers(np.float64)  # cast now, not in every predict
         self.n_live_units_ = sum(self._compact_.units)
-        self._targets_, self._inputs_, self._state_ = table.targets, table.inputs, state_to_continue(run.state)
+        self._targets_, self._inputs_ = table.targets, table.inputs
+        self._state_ = fit_to_recipe(run.state, Recipe())  # without the weight average, which belongs to the end
         if hasattr(table.targets, "classes"):
             self.classes_ = table.targets.classes
 

@@ -29,8 +29,8 @@ from meristem.estimators.fit_context import on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import naming_argument
-from meristem.estimators.padding import shared_objective
 from meristem.estimators.parameters import check_parameter, check_parameters
+from meristem.estimators.training_settings import shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends

@@ -2,20 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
+import equinox as eqx
+import jax
 import numpy as np
 
 from meristem.estimators.base import HELD_OUT_LINGER, Estimator
 from meristem.estimators.defaults import ClassifierDefaults, RegressorDefaults
-from meristem.estimators.encoded_table import Rows
-from meristem.estimators.padding import FEATURES, OUTPUTS, initial_state, padded_size, shared_objective
+from meristem.estimators.encoded_table import FEATURES, OUTPUTS, Rows, padded_size
 from meristem.estimators.predictability import predictability
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import n_numbers
+from meristem.nn import Network
+from meristem.nn.ends import mask_ends
 from meristem.targets import Targets
 from meristem.train.hyperparameters import Knobs, Recipe
-from meristem.train.train_state import TrainState
+from meristem.train.objectives import Binary, Multilabel, Objective
+from meristem.train.train_state import Plateau, TrainState, start
 
 FOLLOW_FROM = 10**9  # multiply-adds per epoch on a CPU, from which compiling a program for the open units is worth its time
 B2 = 0.95  # of Adam: steps on tables are few and noisy, so an average over 20 of them is better than one over 1000
@@ -109,3 +114,27 @@ class TrainingSettings(Estimator):
             n_out=padded_size(targets.n_out, OUTPUTS),
             options=tuple(sorted(self._network_options().items())),
         )
+
+
+def shared_objective(objective: Objective) -> Objective:
+    """Return an equivalent objective whose programs others share: two classes are trained as one label."""
+    return Multilabel() if objective == Binary() else objective
+
+
+@partial(jax.jit, static_argnames=("body", "n_in", "n_out", "options"))
+def initial_state(
+    seed: Any, used_in: Any, used_out: Any, unused_output: Any, *, body: str, n_in: int, n_out: int, options: tuple[Any, ...]
+) -> TrainState:
+    """Return the state before the first epoch of a padded network; it is the same for every recipe.
+
+    Of its inputs and outputs, `used_in` and `used_out` are not padding; the options are those of `Network.create`.
+    """
+    keys = jax.random.split(jax.random.key(seed))
+    network = Network.create(body, n_in, n_out, key=keys[0], **dict(options))
+    return start(mask_ends(network, used_in, used_out, unused_output), Recipe(), key=keys[1])
+
+
+def continued(state: TrainState) -> TrainState:
+    """Return the state with the same network and moments, and with the schedule and the best loss reset."""
+    inf, zero, no = jax.device_put((np.full_like(state.best[0], np.inf), np.int32(0), np.False_))
+    return eqx.tree_at(lambda s: (s.plateau, s.best, s.diverged), state, (Plateau(inf, zero, zero), (inf, inf), no))

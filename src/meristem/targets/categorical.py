@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meristem.targets.base import Targets
+from meristem.targets.base import Packed, Targets
 from meristem.train.objectives import Binary, Multiclass, Multilabel, Objective
 
 
@@ -80,7 +80,7 @@ class Classes(Targets):
             return np.repeat(self.classes, len(outputs))
         return self.classes[(outputs[:, 0] > 0).astype(int) if self._share_one_logit else outputs.argmax(1)]
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def pack(self) -> Packed:
         """Return numeric classes as an array, texts in the header."""
         if self.classes.dtype.kind in "biuf":
             return {"kind": self.kind}, {"classes": self.classes}
@@ -147,7 +147,7 @@ class Labels(Targets):
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         return (outputs > 0).astype(int)
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def pack(self) -> Packed:
         return {"kind": self.kind, "count": self.count}, {}
 
     @classmethod
