@@ -34,11 +34,6 @@ def occurring(x: Any, counts: np.ndarray) -> np.ndarray:
     return np.flatnonzero(occurs)
 
 
-def weight_of_entries(x: Any, weight: np.ndarray) -> np.ndarray:
-    """Return for each column the total weight of the rows that have an entry."""
-    return np.bincount(x.indices, np.repeat(weight, np.diff(x.indptr)), minlength=x.shape[1])
-
-
 @dataclass(frozen=True, eq=False)
 class Scattered(Lazy):
     """Rows that differ from `base` in a few places.

@@ -138,12 +138,8 @@ def _column_inputs(graph: Graph, inputs: Inputs, schema: Schema) -> tuple[str, l
         infos.append(graph.onnx.helper.make_tensor_value_info(value, types.STRING if is_text else types.DOUBLE, ["N", 1]))
         graph.scope = f"column_{place}"
         if is_text:  # as codes, int64 [N, 1]
-            codes: dict[str, Any] = {
-                "keys_strings": [*field.codes],
-                "values_int64s": [*field.codes.values()],
-                "default_int64": UNSEEN,
-            }
-            value = graph("LabelEncoder", value, domain=ML_OPSET[0], **codes)
+            table: dict[str, Any] = {"keys_strings": [*field.codes], "values_int64s": [*field.codes.values()]}
+            value = graph("LabelEncoder", value, domain=ML_OPSET[0], default_int64=UNSEEN, **table)
         values.append(value)
     graph.scope = "inputs"
     return inputs.trace(graph, values), infos

@@ -123,30 +123,23 @@ class Field:
     @classmethod
     def of_json(cls, entry: dict[str, Any]) -> Self:
         """Return what `as_json` gave; raise ValueError where it is something else."""
-        silent, has_missing = entry["silent"], entry["has_missing"]
-        if not isinstance(entry["categories"], list) or not isinstance(entry["rare"], list):
-            raise ValueError(f"its column {short(entry['name'])} has categories that are no list.")
-        if (n := len(entry["categories"]) + len(entry["rare"])) > MOST_TEXTS:
-            raise ValueError(f"its column {short(entry['name'])} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
-        field = cls(
-            _text(entry["name"]),
-            _text(entry["kind"]),
-            _text(entry["why"]),
-            tuple(map(_text, entry["categories"])),
-            tuple(map(_text, entry["rare"])),
-            has_missing is True,
-            None if silent is None else _text(silent),
-        )
-        is_sound = bool(field.name) and field.kind in (NUMBER, DATE, CATEGORY) and type(has_missing) is bool
+        parts = {name: entry[name] for name in cls.__dataclass_fields__}
+        if not isinstance(parts["categories"], list) or not isinstance(parts["rare"], list):
+            raise ValueError(f"its column {short(parts['name'])} has categories that are no list.")
+        if (n := len(parts["categories"]) + len(parts["rare"])) > MOST_TEXTS:
+            raise ValueError(f"its column {short(parts['name'])} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
+        field = cls(**parts | {"categories": tuple(parts["categories"]), "rare": tuple(parts["rare"])})
+        _check_texts(field.name, field.kind, field.why, *field.texts)
+        is_sound = bool(field.name) and field.kind in (NUMBER, DATE, CATEGORY) and type(field.has_missing) is bool
         if not is_sound or not field.features or len(set(field.texts)) < len(field.texts):
             raise ValueError(f"its column {short(field.name)} is inconsistent.")
         return field
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"its schema holds {short(value)} where a text should be.")
-    return value
+def _check_texts(*values: Any) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise ValueError(f"its schema holds {short(value)} where a text should be.")
 
 
 @dataclass(frozen=True)
@@ -196,8 +189,8 @@ class Schema:
         >>> Schema.of_json(schema.as_json()) == schema, schema.features
         (True, ['size', 'color=red'])
         """
-        dropped = tuple((_text(name), _text(why)) for name, why in entry["dropped"])
-        schema = cls(tuple(map(Field.of_json, entry["columns"])), dropped)
+        schema = cls(tuple(map(Field.of_json, entry["columns"])), tuple((name, why) for name, why in entry["dropped"]))
+        _check_texts(*(text for pair in schema.dropped for text in pair))
         if not schema.fields or len(set(schema.names)) < len(schema.fields):
             raise ValueError("its schema has no columns, or two of a name.")
         return schema

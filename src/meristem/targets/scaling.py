@@ -1,6 +1,6 @@
 """Standardize columns to mean 0 and standard deviation 1; a constant column becomes 0.
 
-    Scaling.of(x) → scaling;  scaling(x) → float32;  scaling.inverse(z);  scaling.with_more(x) → scaling, for a stream
+    Scaling.of(x) → scaling;  scaling(x) → float32;  scaling.inverse(z);  scaling.merged(more) → scaling, for a stream
 
 `Scaling.robust` uses the median and the interquartile range instead, which outliers do not move. Columns between 1e-150 and
 1e150 are scaled exactly as if they were multiplied by a power of two first (`unit_of`). Sparse matrices are made dense here,
@@ -62,10 +62,6 @@ class Scaling:
         with np.errstate(over="ignore"):
             plain, square = cls.of(x, weight), ((high - low) / QUARTILES) ** 2
         return cls(plain.total, median, np.where(square > 0, square, plain.variance))
-
-    def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
-        """Return the scaling of all rows so far and these."""
-        return self.merged(type(self).of(x, weight)) if self.total else self
 
     def merged(self, more: "Scaling") -> Self:
         """Return the scaling of two sets of rows together; exact for means and variances."""
