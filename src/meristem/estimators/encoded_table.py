@@ -64,6 +64,8 @@ class EncodedTable:
     inputs: Inputs
     seed: int
     y: np.ndarray  # not encoded, for folds and scores
+    continues: bool = False  # a training that earlier rows began
+    is_stream: bool = False  # which is one epoch, of these rows
 
     @cached_property
     def z(self) -> Any:

@@ -38,26 +38,6 @@ TRIALS = 3
 RESTART_FACTOR = 3.0  # of learning rate and patience; the difficult spirals succeed in 6 of 6 cases, in place of 1
 
 
-def is_chance(error: float, constant: float, rows: int) -> bool:
-    """Return whether the error on held-out rows is not below that of a constant by two standard errors.
-
-    >>> is_chance(0.4, 0.5, 40), is_chance(0.1, 0.5, 40)
-    (True, False)
-    """
-    return not error < constant - 2 * np.sqrt(constant * max(1 - constant, 0.0) / rows)
-
-
-def learned_too_little(predictability: float, error: float, constant: float) -> bool:
-    """Return whether the training error is large although the targets are predictable.
-
-    A tunnel starts linear, and some trainings end before anything opens.
-
-    >>> [learned_too_little(*case) for case in ((0.99, 0.35, 0.5), (0.99, 0.01, 0.5), (0.1, 0.5, 0.5))]
-    [True, False, False]
-    """
-    return predictability > PREDICTABLE and error > (1 - LEARNED * predictability) * constant > 0
-
-
 @dataclass(frozen=True, eq=False)
 class FitProcedure:
     """The data and settings of a fit."""
@@ -135,8 +115,9 @@ class FitProcedure:
             best, held_out = min(trials, key=least_loss), fold[1]
             knobs = knobs._replace(dropout=best.knobs.dropout)
             constant = objective.constant_error(rows.y[held_out], rows.weight[held_out])
-            if not is_chance(float(best.history["dev_error"][int(best.best_epoch) - 1]), constant, len(held_out)):
-                return knobs
+            standard_error = np.sqrt(constant * max(1 - constant, 0.0) / len(held_out))
+            if float(best.history["dev_error"][int(best.best_epoch) - 1]) < constant - 2 * standard_error:
+                return knobs  # it predicts better than by chance
         return knobs._replace(l2=STRONG_L2 / self._n) if is_unpredictable else knobs
 
     def _is_complete(self, run: Run) -> bool:
@@ -144,10 +125,15 @@ class FitProcedure:
         return bool(not run.diverged and (run.stopped or run.epochs >= self.epochs))
 
     def _learned_too_little(self, run: Run) -> bool:
-        if self.predictability is None or self.prepared.data.dev_x is not None:
+        """Return whether the training error is large although the targets are predictable.
+
+        A tunnel starts linear, and some trainings end before anything opens.
+        """
+        share = self.predictability
+        if share is None or share <= PREDICTABLE or self.prepared.data.dev_x is not None:
             return False
         constant = self.table.targets.objective.constant_error(self.table.rows.y, self.table.rows.weight)
-        return learned_too_little(self.predictability, _training_error(run), constant)
+        return _training_error(run) > (1 - LEARNED * share) * constant > 0
 
 
 def _training_error(run: Run) -> float:

@@ -71,12 +71,11 @@ class Growing(TrainingSettings):
     ) -> Self:
         """Train to the end, or one epoch on these rows of a stream, whose `classes` are those of all rows."""
         check_parameters(self)
-        continues = (self.warm_start or is_stream) and hasattr(self, "network_")
         before = {name: self.__dict__[name] for name in SET_BY_SKLEARN if name in self.__dict__}
         try:
-            table = self._encoded(X, y, sample_weight, classes=classes, continues=continues, is_stream=is_stream)
-            dev = None if validation is None else self._validation_table(validation, table)
-            self._train(table, dev, continues=continues, is_stream=is_stream)
+            continues = (self.warm_start or is_stream) and hasattr(self, "network_")
+            table = self._encoded(X, y, sample_weight, classes, continues=continues, is_stream=is_stream)
+            self._train(table, None if validation is None else self._validation_table(validation, table))
         except BaseException as error:
             for name in SET_BY_SKLEARN:
                 self.__dict__.pop(name, None)
@@ -94,29 +93,26 @@ class Growing(TrainingSettings):
         return path_of(self, data, **options)
 
     def _encoded(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        classes: Any = None,
-        continues: bool = False,
-        is_stream: bool = False,
+        self, X: Any, y: Any, weight: Any = None, classes: Any = None, *, continues: bool = False, is_stream: bool = False
     ) -> EncodedTable:
         """Return the rows as they are trained on; sets the number and names of the features.
 
-        If training `continues`, the encoding is that of earlier rows; more rows of a stream update it.
+        If training `continues`, the encoding is that of earlier rows; more rows of a stream update it. Features of a large
+        sparse table that never occur are dropped, except in a stream.
         """
-        X, y, weight = self._validated(X, y, sample_weight, reset=not continues)
+        X, y, weight = self._validated(X, y, weight, reset=not continues)
         if not continues:
             targets = self._make_targets(y if classes is None else classes, weight)
-            inputs = self._learn_inputs(X, weight, is_stream=is_stream)
+            selected = occurring(X, weight > 0) if is_large(X) and not is_stream else ()
+            names = tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
+            options: dict[str, Any] = {"selected": selected if len(selected) else None, "names": names}
+            inputs = Inputs(Preprocessor.of(X, weight, standardize=bool(self.standardize), **options), names=names)
         elif is_stream:
             targets, inputs = self._targets_.with_more(y, weight), self._inputs_.with_more(X, weight)
         else:
             targets, inputs = self._targets_, self._inputs_
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))  # a generator advances
-        return EncodedTable(Rows(X, targets.encode(y), weight), targets, inputs, seed, y)
+        return EncodedTable(Rows(X, targets.encode(y), weight), targets, inputs, seed, y, continues, is_stream)
 
     def _validated(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return X, y, and the weights, class_weight included, with a mean of 1 over the rows that count."""
@@ -127,13 +123,6 @@ class Growing(TrainingSettings):
             raise ValueError("sample_weight, times class_weight, is 0 for every sample; at least one must count.")
         return X, y, weight / weight[weight > 0].mean()
 
-    def _learn_inputs(self, X: Any, weight: np.ndarray, *, is_stream: bool) -> Inputs:
-        """Return the preprocessing of X. Features of a large sparse table that never occur are dropped, except in a stream."""
-        selected = occurring(X, weight > 0) if is_large(X) and not is_stream else ()
-        names = tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
-        options: dict[str, Any] = {"selected": selected if len(selected) else None, "names": names}
-        return Inputs(Preprocessor.of(X, weight, standardize=bool(self.standardize), **options), names=names)
-
     def _validation_table(self, validation: Any, table: EncodedTable) -> EncodedTable:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise ValueError(f"validation is a {type(validation).__name__}; it must be a pair (X, y).")
@@ -143,9 +132,9 @@ class Growing(TrainingSettings):
         except ValueError as error:
             raise ValueError(f"validation=(X, y) does not fit: {error}") from error
 
-    def _state_before(self, table: EncodedTable, *, continues: bool) -> TrainState:
+    def _state_before(self, table: EncodedTable) -> TrainState:
         """Return the state that training starts from; raise ValueError where a parameter does not fit the stored network."""
-        if not continues:
+        if not table.continues:
             return self._new_state(table.targets, table.inputs, table.seed)
         stored, options = self.network_.body.options(), self._network_options()
         stored["width"] = "auto" if stored["learn_width"] else stored["width"]
@@ -162,10 +151,11 @@ class Growing(TrainingSettings):
                 raise ValueError(f"{name}={now!r}, but the network to continue with was made with {before!r}; {advice}")
         return continued(self._state_)
 
-    def _train(self, table: EncodedTable, dev: EncodedTable | None, *, continues: bool, is_stream: bool) -> None:
+    def _train(self, table: EncodedTable, dev: EncodedTable | None) -> None:
         """Train, store the fitted attributes, and warn."""
         keep_programs()
         rows, targets, name, n = table.rows, table.targets, type(self).__name__, len(table.y)
+        continues, is_stream = table.continues, table.is_stream
         is_first = not continues and not is_stream
         stops_early = self._defaults.early_stopping if isinstance(self.early_stopping, str) else self.early_stopping
         fold = table.split(self.validation_fraction) if stops_early and dev is None and is_first else None
@@ -174,7 +164,7 @@ class Growing(TrainingSettings):
         before = int(self._state_.epoch) if continues else 0
         options = {"callbacks": self.callbacks, "verbose": self.verbose, "epochs_before": before}
         with on_device(self.device), watchers(name, epochs, targets.objective, **options) as (watch, say):
-            state = self._state_before(table, continues=continues)
+            state = self._state_before(table)
             on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a small step takes as long as a large one
             work = n * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
             has_dev = dev is not None or fold is not None
@@ -209,7 +199,7 @@ class Growing(TrainingSettings):
                 facts["input_dropout_"] = round(float(np.asarray(timed_run.knobs.dropout)), 6)
             network = trim_ends(run.last if is_stream else run.best, table.inputs.n_inputs, targets.n_out)
             network = network if is_stream else tempered(network, float(timed_run.temperature))
-            self._store(run, network, table, facts, continues=continues, is_stream=is_stream)
+            self._store(run, network, table, facts)
             last = {key: values[-1] for key, values in run.history.items()}
             say(
                 f"{name}: {many(before + int(run.epochs), 'epoch')}, loss {last['loss']:.4g} "
@@ -222,19 +212,10 @@ class Growing(TrainingSettings):
             if warning is not None:
                 warnings.warn(warning, stacklevel=4)
 
-    def _store(
-        self,
-        run: Run,
-        network: Network,
-        table: EncodedTable,
-        facts: dict[str, Any],
-        *,
-        continues: bool = False,
-        is_stream: bool = False,
-    ) -> None:
+    def _store(self, run: Run, network: Network, table: EncodedTable, facts: dict[str, Any]) -> None:
         """Set all fitted attributes: those of the last epoch of a stream, else of the best one."""
-        before = self.n_iter_ if continues else 0
-        epoch = int(run.epochs if is_stream else run.best_epoch)
+        before = self.n_iter_ if table.continues else 0
+        epoch = int(run.epochs if table.is_stream else run.best_epoch)
         history = {name: run.history[name] for name in HISTORY}
         scales = np.asarray(run.recipe.scales)
         factor = round(float(run.knobs.learning_rate) / float(self.learning_rate), 3)  # above 1 after a restart
@@ -244,7 +225,7 @@ class Growing(TrainingSettings):
         self.best_epoch_ = before + epoch
         self.__dict__.update(facts)
         self.history_: dict[str, np.ndarray] = (
-            {k: np.concatenate([self.history_[k], v]) for k, v in history.items()} if continues else history
+            {k: np.concatenate([self.history_[k], v]) for k, v in history.items()} if table.continues else history
         )
         self.network_, self._compact_ = network, as_numpy(compact(network))
         self._predictor_.layers(np.float64)  # cast now, not in every predict
