@@ -24,9 +24,11 @@ class ClassifierBase(ClassifierMixin, Estimator):
     class_weight: dict[Any, float] | str | None = None
 
     def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Classes | Labels:
+        """Return the encoding of y."""
         return Labels(y.shape[1]) if y.ndim == 2 else Classes(np.unique(y))
 
     def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+        """Return X and y as arrays, for training or scoring."""
         check_labels(y)
         X, y = check_data(self, X, y, reset=reset)
         kind = getattr(getattr(y, "dtype", None), "kind", "")

@@ -85,8 +85,7 @@ class CrossValidated(Estimator):
         """Return what was tried, the chosen setting, the runs of the final networks, and the temperature of their logits."""
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
-        epochs = self._expected_settings() * len(folds) * expected_epochs(search.max_epochs)
-        watched = watchers(name, epochs, objective, callbacks=self.callbacks, verbose=self.verbose)
+        watched = watchers(name, self._expected_epochs(search), objective, callbacks=self.callbacks, verbose=self.verbose)
         with (
             on_device(self.device),
             watched as (watch, say),
@@ -117,12 +116,13 @@ class CrossValidated(Estimator):
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
         return path, chosen, final, temperature
 
-    def _expected_settings(self) -> int:
-        """Return how many settings the search tries, for the progress display."""
+    def _expected_epochs(self, search: Search) -> int:
+        """Return how many epochs the search takes, for the progress display: some members stop early."""
         counts = AUTO_VALUES | ({} if self.budget is None else {"penalties": 1})
         lists = {name: getattr(self, name) for name in counts}
         counts |= {name: len(values) for name, values in lists.items() if not isinstance(values, str)}
-        return sum(counts.values()) - len(counts) + 1 if self.halving else math.prod(counts.values())
+        settings = sum(counts.values()) - len(counts) + 1 if self.halving else math.prod(counts.values())
+        return settings * len(search.folds) * min(search.max_epochs, max(60, search.max_epochs // 5))
 
     def _store(self, path: Path, chosen: Point, members: list[Growing]) -> None:
         """Set all fitted attributes."""
@@ -137,15 +137,6 @@ class CrossValidated(Estimator):
         bag = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
         self._compact_ = bag if len(members) > 1 else members[0]._compact_
         self._predictor_.layers(np.float64)  # cast now, not in every predict
-
-
-def expected_epochs(most: int) -> int:
-    """Return how many epochs a training takes on average, given the most: some members stop early.
-
-    >>> expected_epochs(300), expected_epochs(9)
-    (60, 9)
-    """
-    return min(most, max(60, most // 5))
 
 
 def cv_results(path: Path) -> dict[str, Any]:

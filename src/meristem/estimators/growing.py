@@ -32,7 +32,6 @@ from meristem.nn import Network
 from meristem.nn.ends import trim_ends
 from meristem.paths.result import Path
 from meristem.sparse import is_large, occurring
-from meristem.targets import Targets
 from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import DivergedError
@@ -49,14 +48,6 @@ SET_BY_SKLEARN = ["n_features_in_", "feature_names_in_"]  # as soon as X is vali
 @dataclass(eq=False, repr=False, kw_only=True)
 class Growing(TrainingSettings):
     """An estimator with one network, at a given penalty."""
-
-    def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
-        """Return X and y as arrays, for training or scoring."""
-        raise NotImplementedError
-
-    def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
-        """Return the encoding of y."""
-        raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: Any = None) -> Self:
         """Train on X [samples, features] and y; `validation=(X, y)` is your own validation set.

@@ -160,18 +160,18 @@ def check_labels(y: Any, classes: np.ndarray | None = None) -> None:
             raise ValueError(f"y holds the bytes {short(bytes(value))} in row {row}; decode the labels: label.decode().")
         if isinstance(value, str) and ("\0" in value or SURROGATE.search(value)):
             raise ValueError(f"y holds {short(str(value))} in row {row}, a text with a character that no file holds.")
-    is_object = y.dtype.kind == "O"
-    missing = np.array([_is_missing(value) for value in y]) if is_object else np.zeros(len(y), bool)
-    _check_rows("y", y, ~missing, "remove the rows without a label, or give them a label of their own")
-    first = classes[0] if classes is not None and len(classes) else y[0]
-    is_text = np.array([isinstance(value, str) for value in y]) if is_object else np.full(len(y), y.dtype.kind in "US")
+        if _is_missing(value):
+            advice = "remove the rows without a label, or give them a label of their own"
+            raise ValueError(f"y holds {_as_text(value)} in row {row}; {advice}.")
+    first, kind = classes[0] if classes is not None and len(classes) else y[0], y.dtype.kind
+    is_text = np.array([isinstance(value, str) for value in y]) if kind == "O" else np.full(len(y), kind in "US")
     other = np.flatnonzero(is_text != isinstance(first, str))
     if len(other) and classes is None:
         raise ValueError(
             f"y holds labels of several types: {short(y[0])} in row 0, {short(y[other[0]])} in row {other[0]}; "
             "make all of them text, or all of them numbers."
         )
-    if not len(other) and classes is not None and classes.dtype.kind in "biu" and y.dtype.kind == "f":
+    if not len(other) and classes is not None and classes.dtype.kind in "biu" and kind == "f":
         other = np.flatnonzero(np.isfinite(y) & (y != np.floor(y)))
     if len(other):
         raise ValueError(f"y holds {_as_text(y[other[0]])}, but the classes are such as {_as_text(first)}.")

@@ -243,12 +243,12 @@ def path_of(
     cv: Any,
     seeds: int,
     halving: bool,
-    together: bool | None,
     scoring: Any,
     watch: Any,
     verbose: bool,
+    **options: Any,
 ) -> Path:
-    """Return `meristem.path` of an estimator, whose parameters are the default of what is None."""
+    """Return `meristem.path` of an estimator, whose parameters are the default of what is None; the options are a search's."""
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise ValueError("data must be a pair for an estimator: path(estimator, (X, y), …).")
     check_parameters(estimator)
@@ -261,7 +261,7 @@ def path_of(
     epochs = len(folds) * seeds * estimator._epochs(len(table.y), STEPS_SHARE)  # a guess: four settings, a quarter each
     watched = watchers("path", epochs, table.targets.objective, callbacks=watch, verbose=verbose)
     with on_device(estimator.device), watched as (watcher, _):
-        search = Search(estimator, table, folds, seeds, together=together, scoring=scoring, watcher=watcher)
+        search = Search(estimator, table, folds, seeds, scoring=scoring, watcher=watcher, **options)
         return search.every_combination(
             stays=promising if halving else None,
             penalties=search.penalties(penalties),
