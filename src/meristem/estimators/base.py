@@ -59,24 +59,25 @@ class Estimator(BaseEstimator):
 
     def _epochs(self, rows: int, share: float = 1.0) -> int:
         """Return the most epochs of a training on so many rows; `share`: of the usual steps."""
-        if not isinstance(self.max_epochs, str):
-            return int(self.max_epochs)
-        return -(-max(EPOCHS, round(share * STEPS / self._steps(rows))) // self._passes(rows))
+        return self._counted(self.max_epochs, EPOCHS, share * STEPS, rows)
 
     def _patience(self, rows: int, share: float = 1.0, least_passes: int = PATIENCE) -> int:
         """Return the epochs without a better loss before the learning rate drops; `share`: of the usual steps."""
-        if not isinstance(self.patience, str):
-            return int(self.patience)
-        return -(-max(least_passes, round(share * PATIENCE_STEPS / self._steps(rows))) // self._passes(rows))
+        return self._counted(self.patience, least_passes, share * PATIENCE_STEPS, rows)
 
-    def _steps(self, rows: int) -> int:
-        """Return the steps of a pass over the rows."""
+    def _counted(self, epochs: int | str, passes: int, steps: float, rows: int) -> int:
+        """Return the user's number of epochs, or for "auto" that of so many passes or steps, whichever is longer."""
+        if not isinstance(epochs, str):
+            return int(epochs)
+        return -(-max(passes, round(steps / self._steps_of_pass(rows))) // self._passes(rows))
+
+    def _steps_of_pass(self, rows: int) -> int:
         return -(-rows // int(self.batch_size))
 
     def _passes(self, rows: int) -> int:
         """Return the passes over the rows in an epoch; 1 where the user counts epochs."""
         are_counted = not isinstance(self.max_epochs, str) or not isinstance(self.patience, str)
-        return 1 if are_counted else max(1, STEPS_PER_EPOCH // self._steps(rows))
+        return 1 if are_counted else max(1, STEPS_PER_EPOCH // self._steps_of_pass(rows))
 
     def _outputs(self, X: Any, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return what `compute` makes of the network inputs of all rows, dense ones; warn of rows that are not finite."""

@@ -30,7 +30,7 @@ from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
 from meristem.show.measures import error_measure
 from meristem.train.callbacks import WatcherGroup
-from meristem.train.run import Run, within_budget
+from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
 
 AUTO_VALUES = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # how many values "auto" tries
@@ -56,13 +56,6 @@ class CrossValidated(Estimator):
         check_parameters(self)
         return self.fit_search(self._planned(X, y, sample_weight))
 
-    def fit_search(self, search: Search) -> Self:
-        """Fit by a planned search."""
-        path, chosen, runs, temperature = self._searched(search)
-        search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        self._store(path, chosen, [search.fitted(run, temperature) for run in runs])
-        return self
-
     def _planned(self, X: Any, y: Any, sample_weight: Any = None) -> Search:
         """Return the search before it starts; raise ValueError where no network for this table is within the budget."""
         own = {field.name for field in fields(self)}
@@ -81,8 +74,8 @@ class CrossValidated(Estimator):
                     raise ValueError(f"budget={self.budget} {shared}; give at least that.")
         return search
 
-    def _searched(self, search: Search) -> tuple[Path, Point, list[Run], float]:
-        """Return what was tried, the chosen setting, the runs of the final networks, and the temperature of their logits."""
+    def fit_search(self, search: Search) -> Self:
+        """Fit by a planned search."""
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
         watched = watchers(name, self._expected_epochs(search), objective, callbacks=self.callbacks, verbose=self.verbose)
@@ -114,7 +107,9 @@ class CrossValidated(Estimator):
             if self.refit == "one":
                 run = None if search.watcher.over() else search.on_all_rows(final)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
-        return path, chosen, final, temperature
+        search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
+        self._store(path, chosen, [search.fitted(run, temperature) for run in final])
+        return self
 
     def _expected_epochs(self, search: Search) -> int:
         """Return how many epochs the search takes, for the progress display: some members stop early."""
