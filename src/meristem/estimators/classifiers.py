@@ -57,11 +57,13 @@ class ClassifierBase(ClassifierMixin, Estimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, or of each label."""
-        return self._targets_.probabilities(self._outputs(X, lambda x: self._predictor_.outputs(x)))
+        outputs = self._outputs(X, lambda x: self._predictor_.outputs(x))
+        return self._targets_.probabilities(outputs)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return logits: one per row for two classes, else one per class or label."""
-        return self._targets_.decision(self._outputs(X, lambda x: self._predictor_.outputs(x)))
+        outputs = self._outputs(X, lambda x: self._predictor_.outputs(x))
+        return self._targets_.decision(outputs)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the weighted accuracy; of labels, the share of rows with all labels correct."""

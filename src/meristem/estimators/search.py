@@ -150,7 +150,7 @@ class Search:
         """Return the results."""
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
         networks = [trim_ends(run.best, n_in, n_out) for run in runs]
-        scores = None if self.scoring is None else list(map(self._score, runs, members.fold))
+        scores = None if self.scoring is None else list(map(self._score, runs, members.fold.tolist()))
         return result_of(members, runs, networks, self.max_epochs, seconds, scores)
 
     def _score(self, run: Run, fold: int) -> float:

@@ -87,7 +87,9 @@ class Preprocessor:
         Raises TooLargeError where a feature's numbers are too large to be squared; `names` are those of the features.
         """
         if selected is not None:
-            return replace(cls.of(x[:, selected], weight, standardize=standardize), selected=selected, width=x.shape[1])
+            names = selected.tolist() if names is None else [names[place] for place in selected]
+            part = cls.of(x[:, selected], weight, standardize=standardize, names=names)
+            return replace(part, selected=selected, width=x.shape[1])
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
         gaps = columns_with_gaps(x, w > 0)
         learned = usual_statistics(x, w, gaps)

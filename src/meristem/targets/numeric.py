@@ -227,8 +227,8 @@ def _check_scaling(scaling: Scaling, columns: np.ndarray, weight: np.ndarray) ->
         spread = np.ptp(columns[:, place])
         if not is_normal[place]:
             raise ValueError(f"y varies by {spread:.3g}, whose square no float holds; multiply y by a power of ten.")
-        about = f"about {scaling.mean[place]:.6g}, less than float precision"
-        raise ValueError(f"y varies by {spread:.3g} {about}; subtract its mean first.")
+        advice = "less than float precision; subtract its mean first"
+        raise ValueError(f"y varies by {spread:.3g} about {scaling.mean[place]:.6g}, {advice}.")
     return scaling
 
 

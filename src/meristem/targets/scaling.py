@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.weighted_quantiles import weighted_quantile
+from meristem.weighted_quantiles import weighted_quantiles
 
 BLOCK_ROWS, BLOCK_NUMBERS = 4096, 2**22  # the most of both in a block
 QUARTILES = 1.349  # the interquartile range of a normal distribution, in standard deviations
@@ -58,7 +58,7 @@ class Scaling:
 
         Where both quartiles are the same the scale is the standard deviation.
         """
-        low, median, high = (weighted_quantile(x, weight, level) for level in (0.25, 0.5, 0.75))
+        low, median, high = weighted_quantiles(x, weight, [0.25, 0.5, 0.75])
         with np.errstate(over="ignore"):
             plain, square = cls.of(x, weight), ((high - low) / QUARTILES) ** 2
         return cls(plain.total, median, np.where(square > 0, square, plain.variance))
