@@ -120,7 +120,7 @@ def _value_dtype(link: str, mean: np.ndarray, scale: np.ndarray) -> type[np.floa
     return np.float32 if (is_precise & is_in_range).all() else np.float64
 
 
-def checked(network: CompactNetwork | Network, ending: Ending) -> tuple[CompactNetwork, int, int, Ending]:
+def check_export(network: CompactNetwork | Network, ending: Ending) -> tuple[CompactNetwork, int, int, Ending]:
     """Return the compact network, its numbers of inputs and outputs, and the ending, if that fits it."""
     small = compact(network)
     if not small.layers:

@@ -26,7 +26,7 @@ import numpy as np
 import meristem
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy, spread
-from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, checked, ending_of
+from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, check_export, ending_of
 from meristem.export.feature_scaling import FeatureScaling, Scaling
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
@@ -95,7 +95,7 @@ def build(
     metadata: Mapping[str, str] | None = None,
 ) -> Any:
     """Return the checked `onnx.ModelProto` that `to_onnx` writes."""
-    graph, (small, n_in, n_out, ending) = Graph(_import_onnx()), checked(network, ending)
+    graph, (small, n_in, n_out, ending) = Graph(_import_onnx()), check_export(network, ending)
     helper, types, n_features, graph.scope = graph.onnx.helper, graph.onnx.TensorProto, n_in, "inputs"
     if scaling is None:
         h, inputs = "X", [helper.make_tensor_value_info("X", types.FLOAT, ["N", n_in, *small.positions])]

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from meristem.compact import CompactNetwork
-from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, checked, ending_of
+from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_export, ending_of
 from meristem.export.feature_scaling import FeatureScaling, Scaling
 from meristem.inputs import Inputs
 from meristem.layers.ops.torch import Record
@@ -38,7 +38,7 @@ def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = Non
     >>> module(torch.zeros(5, 2)).sum(1)                                      # doctest: +SKIP
     tensor([1., 1., 1., 1., 1.], grad_fn=<SumBackward1>)
     """
-    torch, (small, n_in, n_out, ending) = _import_torch(), checked(network, ending)
+    torch, (small, n_in, n_out, ending) = _import_torch(), check_export(network, ending)
     dtype = np.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves(small)) else np.float32
     modules = OrderedDict()
     if scaling is not None:
