@@ -159,7 +159,7 @@ def check_labels(y: Any, classes: np.ndarray | None = None) -> None:
         if isinstance(value, bytes):
             raise ValueError(f"y holds the bytes {short(bytes(value))} in row {row}; decode the labels: label.decode().")
         if isinstance(value, str) and ("\0" in value or SURROGATE.search(value)):
-            raise ValueError(f"y holds {short(str(value))} in row {row}, a text with a character that no file holds.")
+            raise ValueError(f"y holds {short(str(value))} in row {row}, a text with NUL, or that UTF-8 cannot encode.")
         if _is_missing(value):
             advice = "remove the rows without a label, or give them a label of their own"
             raise ValueError(f"y holds {_as_text(value)} in row {row}; {advice}.")

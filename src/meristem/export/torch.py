@@ -56,8 +56,8 @@ def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = Non
 
 def torch_of(estimator: Any, *, raw: bool = False) -> Any:
     """Return a `torch.nn.Module`: X → probabilities or predictions; if `raw`, logits or standardized numbers."""
-    ending = Raw() if raw else ending_of(estimator._targets_)
-    return to_torch(estimator.compact(), scaling=estimator._inputs_, ending=ending)
+    network = estimator.compact()
+    return to_torch(network, scaling=estimator._inputs_, ending=Raw() if raw else ending_of(estimator._targets_))
 
 
 def _network_inputs(record: Record, scaling: Scaling, n_in: int, dtype: Any) -> Any:

@@ -124,16 +124,17 @@ class Field:
     def of_json(cls, entry: dict[str, Any]) -> Self:
         """Return what `as_json` gave; raise ValueError where it is something else."""
         parts = {name: entry[name] for name in cls.__dataclass_fields__}
-        if not isinstance(parts["categories"], list) or not isinstance(parts["rare"], list):
-            raise ValueError(f"its column {short(parts['name'])} has categories that are no list.")
-        if (n := len(parts["categories"]) + len(parts["rare"])) > MOST_TEXTS:
-            raise ValueError(f"its column {short(parts['name'])} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
-        field = cls(**parts | {"categories": tuple(parts["categories"]), "rare": tuple(parts["rare"])})
-        _check_texts(field.name, field.kind, field.why, *field.texts)
-        is_sound = bool(field.name) and field.kind in (NUMBER, DATE, CATEGORY) and type(field.has_missing) is bool
-        if not is_sound or not field.features or len(set(field.texts)) < len(field.texts):
-            raise ValueError(f"its column {short(field.name)} is inconsistent.")
-        return field
+        name, categories, rare, silent = (parts[part] for part in ("name", "categories", "rare", "silent"))
+        if not isinstance(categories, list) or not isinstance(rare, list):
+            raise ValueError(f"its column {short(name)} has categories that are no list.")
+        if (n := len(categories) + len(rare)) > MOST_TEXTS:
+            raise ValueError(f"its column {short(name)} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
+        _check_texts(name, parts["kind"], parts["why"], *categories, *rare, *([] if silent is None else [silent]))
+        if name and parts["kind"] in (NUMBER, DATE, CATEGORY) and type(parts["has_missing"]) is bool:
+            field = cls(**parts | {"categories": tuple(categories), "rare": tuple(rare)})
+            if field.features and len(set(field.texts)) == len(field.texts):
+                return field
+        raise ValueError(f"its column {short(name)} is inconsistent.")
 
 
 def _check_texts(*values: Any) -> None:
@@ -189,8 +190,9 @@ class Schema:
         >>> Schema.of_json(schema.as_json()) == schema, schema.features
         (True, ['size', 'color=red'])
         """
-        schema = cls(tuple(map(Field.of_json, entry["columns"])), tuple((name, why) for name, why in entry["dropped"]))
-        _check_texts(*(text for pair in schema.dropped for text in pair))
+        dropped = tuple((name, why) for name, why in entry["dropped"])
+        _check_texts(*(text for pair in dropped for text in pair))
+        schema = cls(tuple(map(Field.of_json, entry["columns"])), dropped)
         if not schema.fields or len(set(schema.names)) < len(schema.fields):
             raise ValueError("its schema has no columns, or two of a name.")
         return schema
