@@ -8,7 +8,6 @@ from sklearn.linear_model import Ridge
 
 from estimating import SMALL, split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
-from meristem.estimators.encoded_table import Rows
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
 from meristem.targets import Classes
 
@@ -146,9 +145,9 @@ def test_classes_are_dropped_by_the_number_of_features():
     for features, share in ((15, None), (16, 0.25)):
         X = rng.normal(size=(40, features))
         model = tunnel(max_epochs=1).fit(X, X[:, 0] > 0)
-        rows = Rows(X, X[:, 0] > 0, np.ones(40))
-        assert model._knobs(vars(model), rows, model._targets_).dropout == share
-        assert model.set_params(input_dropout=0.5)._knobs(vars(model), rows, model._targets_).dropout == 0.5
+        table = model._encoded(X, X[:, 0] > 0)
+        assert model._knobs(vars(model), table).dropout == share
+        assert model.set_params(input_dropout=0.5)._knobs(vars(model), table).dropout == 0.5
 
 
 @pytest.mark.parametrize("standardize", [True, False])

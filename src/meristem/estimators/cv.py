@@ -82,7 +82,7 @@ class CrossValidated(Estimator):
         with (
             on_device(self.device),
             watched as (watch, say),
-            checkpointing(self, table.seed, table.rows._asdict(), say) as epoch_log,
+            checkpointing(self, table.seed, table.arrays, say) as epoch_log,
         ):
             search = replace(search, watcher=WatcherGroup([*watch.watchers, epoch_log]))
             path, runs = (search.one_by_one if self.halving else search.every_combination)(

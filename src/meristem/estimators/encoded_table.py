@@ -11,7 +11,7 @@ objective's `unused_output`). Rows with outliers are trained on, not held out: n
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv, train_test_split
@@ -41,47 +41,46 @@ def padded_size(n: int, least: int) -> int:
     return -(-n // step) * step
 
 
-class Rows(NamedTuple):
-    """Samples, dense or sparse; their encoded targets; their weights."""
-
-    x: Any
-    y: np.ndarray
-    weight: np.ndarray
-
-    @property
-    def have_equal_weights(self) -> bool:
-        """Whether all rows of a weight above 0 have the same one."""
-        counted = self.weight[self.weight > 0]
-        return bool(np.ptp(counted) <= 1e-6 * counted.max())
-
-
 @dataclass(frozen=True, eq=False)
 class EncodedTable:
     """Rows, the encoding of their targets, and the preprocessing of their features."""
 
-    rows: Rows
+    x: Any  # [n, features], dense or sparse
+    y: np.ndarray  # encoded
+    weight: np.ndarray  # [n]
     targets: Targets
     inputs: Inputs
     seed: int
-    y: np.ndarray  # not encoded, for folds and scores
+    raw_y: np.ndarray  # not encoded, for folds and scores
     continues: bool = False  # a training that earlier rows began
     is_stream: bool = False  # which is one epoch, of these rows
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """What is trained on, by name."""
+        return {"x": self.x, "y": self.y, "weight": self.weight}
+
+    @property
+    def has_equal_weights(self) -> bool:
+        """Whether all rows of a weight above 0 have the same one."""
+        counted = self.weight[self.weight > 0]
+        return bool(np.ptp(counted) <= 1e-6 * counted.max())
 
     @cached_property
     def z(self) -> Any:
         """The network inputs [n, n_inputs] of all rows, float32; those of a large sparse table are made on demand."""
-        x, is_scattered = self.rows.x, is_large(self.rows.x, padded_size(self.inputs.n_inputs, FEATURES))
+        x, is_scattered = self.x, is_large(self.x, padded_size(self.inputs.n_inputs, FEATURES))
         return self.inputs.preprocessor.scattered(x) if is_scattered else self.inputs(x)
 
     def split(self, fraction: float) -> Fold | None:
         """Return training and held-out rows, stratified by class where possible; None where there are too few to judge by."""
-        counted = np.flatnonzero(self.rows.weight > 0)
+        counted = np.flatnonzero(self.weight > 0)
         n, n_test = len(counted), int(np.ceil(len(counted) * fraction))
         if n * fraction < LEAST_HELD_OUT:
             return None
         if n_test >= n:
             raise ValueError(f"validation_fraction={fraction} of {n} rows leaves none to learn from; lower it.")
-        y = self.rows.y[counted]
+        y = self.y[counted]
         counts = np.unique(y, return_counts=True)[1] if y.ndim == 1 else np.zeros(1)
         stratify = y if counts.min() >= 2 and len(counts) <= min(n_test, n - n_test) else None
         train, test = train_test_split(counted, test_size=fraction, random_state=self.seed, stratify=stratify)
@@ -90,26 +89,26 @@ class EncodedTable:
 
     def folds(self, cv: Any, *, classes: bool) -> list[Fold]:
         """Return the training and held-out rows of each fold; a number of folds is shuffled, and stratified if possible."""
-        n = len(self.rows.y)
+        n = len(self.y)
         if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
             if not 2 <= cv <= n:
                 raise ValueError(f"cv={cv} must be at least 2, and at most as many as there are samples: n_samples={n}.")
-            counts = np.unique(self.y, return_counts=True)[1] if classes and self.y.ndim == 1 else np.zeros(1)
+            counts = np.unique(self.raw_y, return_counts=True)[1] if classes and self.raw_y.ndim == 1 else np.zeros(1)
             kind = StratifiedKFold if counts.min() >= cv else KFold
-            splits = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.y)
+            splits = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.raw_y)
             is_typical, folds = self.inputs.preprocessor.typical(self.z), []
             for train, test in splits:
                 stays = is_typical[test] if is_typical[test].any() else np.ones(len(test), bool)
                 folds.append((np.sort(np.concatenate([train, test[~stays]])), test[stays]))
         else:
             try:
-                splits = list(check_cv(cv, self.y, classifier=classes).split(np.zeros((n, 1)), self.y))
+                splits = list(check_cv(cv, self.raw_y, classifier=classes).split(np.zeros((n, 1)), self.raw_y))
                 folds = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
             except (ValueError, TypeError, IndexError, AttributeError) as error:
                 raise naming_argument(error, f"cv={short(cv)}") from error
             if not folds or not all(rows.ndim == 1 and rows.size for fold in folds for rows in fold):
                 raise ValueError(f"cv={short(cv)} must give non-empty (training rows, held-out rows) for each fold.")
-        check_weights(folds, self.rows.weight)
+        check_weights(folds, self.weight)
         return folds
 
 
@@ -122,12 +121,12 @@ def padded_data(table: EncodedTable, network: Network, objective: Objective, dev
 
 def _padded(table: EncodedTable, network: Network, objective: Objective) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return padded samples, targets and weights; the rows of a large sparse table are not padded."""
-    (_, y, weight), z, (n_in,) = table.rows, table.z, network.input_shape
+    y, z, (n_in,) = table.y, table.z, network.input_shape
     is_scattered = isinstance(z, Scattered)
     n = len(y) if is_scattered else padded_size(len(y), ROWS)
     y = y if objective.targets_are_classes else y.reshape(len(y), -1).astype(np.float32)
     x = z.filled(n_in) if is_scattered else _zero_padded(z, n, n_in)
-    return x, _zero_padded(y, n, *[network.n_out] * (y.ndim - 1)), _zero_padded(weight, n)
+    return x, _zero_padded(y, n, *[network.n_out] * (y.ndim - 1)), _zero_padded(table.weight, n)
 
 
 def _zero_padded(array: np.ndarray, *shape: int) -> np.ndarray:

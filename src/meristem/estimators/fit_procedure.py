@@ -99,14 +99,14 @@ class FitProcedure:
 
     def _choose_dropout(self, state: TrainState) -> Knobs:
         """Return the knobs with the dropout of the least held-out loss, and with a strong l2 where nothing is predictable."""
-        rows, objective = self.table.rows, self.table.targets.objective
+        table, objective = self.table, self.table.targets.objective
         is_nothing = self.predictability is not None and self.predictability < UNPREDICTABLE
-        is_unpredictable = is_nothing and rows.have_equal_weights and objective.error_is_share
+        is_unpredictable = is_nothing and table.has_equal_weights and objective.error_is_share
         if self.prepared.data.dev_x is not None or not (is_unpredictable or len(self.dropouts) > 1):
             return self.knobs
-        knobs, fold = self.knobs, self.table.split(self.estimator.validation_fraction)
+        knobs, fold = self.knobs, table.split(self.estimator.validation_fraction)
         if fold is not None:
-            recipe = self.estimator._recipe(self.table.targets, has_dev=True, work=0, is_patient=self.least_passes > PATIENCE)
+            recipe = self.estimator._recipe(table.targets, has_dev=True, work=0, is_patient=self.least_passes > PATIENCE)
             short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(self._n, STEPS_SHARE))
             trials = [
                 short._train(state, knobs._replace(dropout=dropout), f"dropout-{number}")
@@ -114,7 +114,7 @@ class FitProcedure:
             ]
             best, held_out = min(trials, key=least_loss), fold[1]
             knobs = knobs._replace(dropout=best.knobs.dropout)
-            constant = objective.constant_error(rows.y[held_out], rows.weight[held_out])
+            constant = objective.constant_error(table.y[held_out], table.weight[held_out])
             standard_error = np.sqrt(constant * max(1 - constant, 0.0) / len(held_out))
             if float(best.history["dev_error"][int(best.best_epoch) - 1]) < constant - 2 * standard_error:
                 return knobs  # it predicts better than by chance
@@ -132,7 +132,7 @@ class FitProcedure:
         share = self.predictability
         if share is None or share <= PREDICTABLE or self.prepared.data.dev_x is not None:
             return False
-        constant = self.table.targets.objective.constant_error(self.table.rows.y, self.table.rows.weight)
+        constant = self.table.targets.objective.constant_error(self.table.y, self.table.weight)
         return _training_error(run) > (1 - LEARNED * share) * constant > 0
 
 

@@ -20,7 +20,7 @@ from meristem.check import many
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.base import HELD_OUT_PATIENCE, PATIENCE
-from meristem.estimators.encoded_table import EncodedTable, Rows, padded_data
+from meristem.estimators.encoded_table import EncodedTable, padded_data
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE, FitProcedure
 from meristem.estimators.fit_warnings import fit_warning
@@ -103,7 +103,7 @@ class Growing(TrainingSettings):
         else:
             targets, inputs = self._targets_, self._inputs_
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))  # a generator advances
-        return EncodedTable(Rows(X, targets.encode(y), weight), targets, inputs, seed, y, continues, is_stream)
+        return EncodedTable(X, targets.encode(y), weight, targets, inputs, seed, y, continues, is_stream)
 
     def _validated(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return X, y, and the weights, class_weight included, with a mean of 1 over the rows that count."""
@@ -119,7 +119,7 @@ class Growing(TrainingSettings):
             raise ValueError(f"validation is a {type(validation).__name__}; it must be a pair (X, y).")
         try:
             X, y, weight = self._validated(*validation, reset=False)
-            return replace(table, rows=Rows(X, table.targets.encode(y), weight), y=y)
+            return replace(table, x=X, y=table.targets.encode(y), weight=weight, raw_y=y)
         except ValueError as error:
             raise ValueError(f"validation=(X, y) does not fit: {error}") from error
 
@@ -145,13 +145,13 @@ class Growing(TrainingSettings):
     def _train(self, table: EncodedTable, dev: EncodedTable | None) -> None:
         """Train, store the fitted attributes, and warn."""
         keep_programs()
-        rows, targets, name, n = table.rows, table.targets, type(self).__name__, len(table.y)
+        targets, name, n = table.targets, type(self).__name__, len(table.y)
         continues, is_stream = table.continues, table.is_stream
         is_first = not continues and not is_stream
         stops_early = self._defaults.early_stopping if isinstance(self.early_stopping, str) else self.early_stopping
         fold = table.split(self.validation_fraction) if stops_early and dev is None and is_first else None
         epochs = 1 if is_stream else self._epochs(n, 1.0 if fold is None else STEPS_SHARE)
-        facts = self._facts(rows, targets, vars(self) if continues else {}, is_stream=is_stream)
+        facts = self._facts(table, vars(self) if continues else {})
         before = int(self._state_.epoch) if continues else 0
         options = {"callbacks": self.callbacks, "verbose": self.verbose, "epochs_before": before}
         with on_device(self.device), watchers(name, epochs, targets.objective, **options) as (watch, say):
@@ -162,15 +162,15 @@ class Growing(TrainingSettings):
             is_patient = has_dev and isinstance(self.patience, str)
             least_passes = HELD_OUT_PATIENCE if is_patient else PATIENCE
             recipe = self._recipe(targets, has_dev=has_dev, work=work, is_patient=is_patient)
-            knobs = self._knobs(facts, rows, targets)._replace(passes=1 if is_stream else self._passes(n))
+            knobs = self._knobs(facts, table)._replace(passes=1 if is_stream else self._passes(n))
             if dev is not None:
                 patience = self._patience(facts["n_samples_seen_"], least_passes=least_passes)
                 knobs = knobs._replace(patience=float(patience))
             chooses_dropout = is_first and isinstance(self.input_dropout, str) and knobs.dropout is not None
             prepared = prepare(padded_data(table, state.network, recipe.task, dev), state.network, recipe.task)
-            parts = rows._asdict()
+            parts = table.arrays
             if dev is not None:
-                parts |= {f"validation.{key}": part for key, part in dev.rows._asdict().items()}
+                parts |= {f"validation.{key}": part for key, part in dev.arrays.items()}
             with nullcontext(Watcher()) if is_stream else checkpointing(self, table.seed, parts, say) as epoch_log:
                 procedure = FitProcedure(
                     estimator=self,
@@ -198,7 +198,7 @@ class Growing(TrainingSettings):
                 f"hard size {last['hard_size']}; {self.n_parameters_:,} parameters in the compact network"
             )
         if not is_stream:
-            constant_error = targets.objective.constant_error(rows.y, rows.weight)
+            constant_error = targets.objective.constant_error(table.y, table.weight)
             warning = fit_warning(timed_run, network, epochs, constant_error)
             if warning is not None:
                 warnings.warn(warning, stacklevel=4)

@@ -73,7 +73,7 @@ class Search:
             return [float(penalty) for penalty in values]
         if self.budget is not None:
             return [0.0]
-        weight, (y, objective) = self.table.rows.weight, self._shared_targets
+        weight, (y, objective) = self.table.weight, self._shared_targets
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
         return penalties_below(highest_penalty(y, weight, objective, n_in, n_out, str(self.estimator.price))).tolist()
 
@@ -83,7 +83,7 @@ class Search:
     def dropouts(self, values: Any) -> Any:
         if not isinstance(values, str):
             return values
-        n_numeric = n_numbers(self.table.rows.x, self.table.rows.weight)
+        n_numeric = n_numbers(self.table.x, self.table.weight)
         return sorted({0.0, self.estimator._defaults.dropout(n_numeric)})
 
     # Members ----------------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Search:
         model, held_out = self.fitted(run, float(run.temperature)), self.folds[fold][1]
         scorer = get_scorer(self.scoring)  # returns a function as it is
         try:
-            return float(scorer(model, self.table.rows.x[held_out], self.table.y[held_out]))
+            return float(scorer(model, self.table.x[held_out], self.table.raw_y[held_out]))
         except (ValueError, TypeError, AttributeError) as error:
             raise naming_argument(error, f"scoring={short(self.scoring)}") from error
 
@@ -168,19 +168,19 @@ class Search:
         """Return a copy of the estimator with the best network of a run."""
         model, table = copy.copy(self.estimator), self.table
         network = tempered(trim_ends(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
-        model._store(run, network, table, {"n_samples_seen_": int((table.rows.weight > 0).sum())})
+        model._store(run, network, table, {"n_samples_seen_": int((table.weight > 0).sum())})
         return model
 
     def _has_learned(self, path: Path) -> bool:
         """Return whether the best setting has a lower loss than a constant prediction."""
         best, (y, objective) = list(path.best().members), self._shared_targets
-        constant = constant_losses(y, self.table.rows.weight, self.folds, objective, self.table.targets.n_out)
+        constant = constant_losses(y, self.table.weight, self.folds, objective, self.table.targets.n_out)
         return has_learned(path.table["loss"][best], constant[path.table["fold"][best]])
 
     @property
     def _shared_targets(self) -> tuple[np.ndarray, Objective]:
         """The targets and their objective as padded networks have them."""
-        y, objective = self.table.rows.y, shared_objective(self.table.targets.objective)
+        y, objective = self.table.y, shared_objective(self.table.targets.objective)
         return (y if objective.targets_are_classes else y.reshape(len(y), -1)), objective
 
     # Strategies -------------------------------------------------------------------------------------------------------------
@@ -254,8 +254,8 @@ def path_of(
     check_parameters(estimator)
     check_parameter("scoring", scoring)
     table = estimator._encoded(*data)
-    facts = estimator._facts(table.rows, table.targets, {}, is_stream=False)
-    knobs = estimator._knobs(facts, table.rows, table.targets)
+    facts = estimator._facts(table, {})
+    knobs = estimator._knobs(facts, table)
     keep_programs()
     folds = table.folds(cv, classes=is_classifier(estimator))
     epochs = len(folds) * seeds * estimator._epochs(len(table.y), STEPS_SHARE)  # a guess: four settings, a quarter each

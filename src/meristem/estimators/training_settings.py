@@ -11,7 +11,7 @@ import numpy as np
 
 from meristem.estimators.base import HELD_OUT_LINGER, Estimator
 from meristem.estimators.defaults import ClassifierDefaults, RegressorDefaults
-from meristem.estimators.encoded_table import FEATURES, OUTPUTS, Rows, padded_size
+from meristem.estimators.encoded_table import FEATURES, OUTPUTS, EncodedTable, padded_size
 from meristem.estimators.predictability import predictability
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import n_numbers
@@ -69,7 +69,7 @@ class TrainingSettings(Estimator):
             linger=HELD_OUT_LINGER if is_patient else 1.0 if has_dev else LINGER,
         )
 
-    def _knobs(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> Knobs:
+    def _knobs(self, facts: dict[str, Any], table: EncodedTable) -> Knobs:
         if self.budget is not None and (self.price == "units" or not self.settle):
             raise ValueError(
                 f"budget={self.budget!r} limits parameters or multiply-adds by settling: it needs price='parameters' or "
@@ -77,7 +77,8 @@ class TrainingSettings(Estimator):
             )
         n, l2, dropout = facts["n_samples_seen_"], self.l2, self.input_dropout
         if isinstance(l2, str):
-            l2 = self._defaults.l2(n, targets, facts["predictability_"], equal_weights=rows.have_equal_weights)
+            share = facts["predictability_"]
+            l2 = self._defaults.l2(n, table.targets, share, equal_weights=table.has_equal_weights)
         return Knobs(
             learning_rate=float(self.learning_rate),
             penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
@@ -87,19 +88,19 @@ class TrainingSettings(Estimator):
             patience=float(self._patience(n)),
         )
 
-    def _facts(self, rows: Rows, targets: Targets, stored: Mapping[str, Any], *, is_stream: bool) -> dict[str, Any]:
+    def _facts(self, table: EncodedTable, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Return fitted attributes that are computed from the rows before training, or stored by an earlier one."""
-        before = stored.get("n_samples_seen_", 0) if is_stream else 0
-        facts: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
+        before = stored.get("n_samples_seen_", 0) if table.is_stream else 0
+        facts: dict[str, Any] = {"n_samples_seen_": before + int((table.weight > 0).sum())}
         facts |= {name: stored[name] for name in ("predictability_", "input_dropout_") if name in stored}
         needs_predictability = self._defaults.penalty_needs_predictability and isinstance(self.penalty, str)
         if (needs_predictability or isinstance(self.l2, str)) and "predictability_" not in facts:
-            weight = rows.weight * targets.typical(rows.y)
-            facts["predictability_"] = predictability(rows.x, rows.y, weight, targets.columns)
+            weight = table.weight * table.targets.typical(table.y)
+            facts["predictability_"] = predictability(table.x, table.y, weight, table.targets.columns)
         if isinstance(self.input_dropout, str) and "input_dropout_" not in facts:
-            facts["input_dropout_"] = self._defaults.dropout(n_numbers(rows.x, rows.weight))
+            facts["input_dropout_"] = self._defaults.dropout(n_numbers(table.x, table.weight))
         if isinstance(self.penalty, str):
-            facts["penalty_"] = self._defaults.penalty(targets, facts.get("predictability_", 1.0))
+            facts["penalty_"] = self._defaults.penalty(table.targets, facts.get("predictability_", 1.0))
         return facts
 
     def _new_state(self, targets: Targets, inputs: Inputs, seed: int) -> TrainState:
