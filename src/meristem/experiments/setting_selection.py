@@ -18,15 +18,17 @@ RULES = ["best", "smallest"]
 
 
 def select_setting(trained: Trained, measure: Measure, rule: str) -> tuple[Trained, list[Record]]:
-    """Return the runs of the selected setting, and a record of each setting that was tried."""
-    name = f"dev_{measure.name}"
-    tried = [_average(setting, trained, name) for setting in dict.fromkeys(_setting(record) for record, _ in trained)]
+    """Return the runs of the selected setting, and a record of each setting that was tried, averaged over its seeds."""
+    name, groups = f"dev_{measure.name}", dict[tuple[Any, ...], list[tuple[Record, Any]]]()
+    for row, run in trained:
+        groups.setdefault(tuple(row.get(key) for key in SETTINGS), []).append((row, run))
+    tried = [_average([row for row, _ in group], name) for group in groups.values()]
     selected = min(tried, key=lambda record: measure.cost(record[name]))
     if rule == "smallest":
         limit = measure.cost(selected[name]) + (selected["sd"] or 0.0) / math.sqrt(selected["seeds"])
         as_good = [record for record in tried if measure.cost(record[name]) <= limit]
-        selected = min(as_good, key=lambda record: math.inf if record["soft_size"] is None else float(record["soft_size"]))
-    runs = [pair for pair in trained if _setting(pair[0]) == _setting(selected)]
+        selected = min(as_good, key=lambda record: math.inf if record["soft_size"] is None else record["soft_size"])
+    runs = list(groups.values())[next(place for place, record in enumerate(tried) if record is selected)]
     return runs, [{**record, "chosen": record is selected} for record in tried]
 
 
@@ -45,13 +47,7 @@ def describe_selection(tried: Sequence[Record], measure: Measure, part: str = "v
     return f"{tried[0]['model']}, {tried[0]['task']}: tried {'; '.join(settings)}"
 
 
-def _setting(record: Record) -> tuple[Any, ...]:
-    return tuple(record.get(name) for name in SETTINGS)
-
-
-def _average(setting: tuple[Any, ...], trained: Trained, name: str) -> Record:
-    """Return the record of a setting, averaged over its seeds."""
-    group = [record for record, _ in trained if _setting(record) == setting]
+def _average(group: list[Record], name: str) -> Record:
     values, sizes = ([record[key] for record in group if record[key] is not None] for key in (name, "soft_size"))
     return {
         **{key: group[0][key] for key in ("model", "task", *SETTINGS) if key in group[0]},

@@ -1,34 +1,64 @@
 """A study as one record: its options, tasks, table, the paper's values and figures.
 
     STUDY = Study(name="two-spirals", options=SpiralsOptions, plan=plan, columns=(…), paper={…}, pictures=…, …)
-    result = run(STUDY, options, STUDY.plan(options), progress)
+    result = run(STUDY, options, STUDY.plan(options), progress)             (study_training.py)
 
 A new study is a file of this folder with such a record, from which command line, summary, table and figures follow.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
+
+import numpy as np
 
 from meristem.experiments.options import Options
 from meristem.experiments.result_table import Column, PaperValues
-from meristem.experiments.study_training import (
-    Arrays,
-    Result,
-    Task,
-    Trainer,
-    Trials,
-    tasks_by_name,
-    train_directly,
-    train_model,
-)
 from meristem.experiments.summary import Record
 from meristem.nn import Network
-from meristem.pictures.studies.study_results import StudyPictures
-from meristem.show.progress import Progress
+from meristem.pictures.studies.study_pictures import StudyPictures
+from meristem.show.measures import LOSS, MACRO_F1, Measure, error_measure
+from meristem.train.hyperparameters import Recipe
+from meristem.train.training_data import Data
 
-T = TypeVar("T", bound=Options)
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a network is trained on, and how."""
+
+    name: str
+    data: Data
+    n_out: int
+    recipe: Recipe
+    width: int
+    depth: int  # of bodies with a fixed number of layers
+    expected_epochs: int  # of one seed, to estimate the time left
+    test: Data | None = None  # its x and y
+    record_fields: dict[str, Any] = field(default_factory=dict)  # further values of its records: features, split
+    arrays: Arrays = field(default_factory=dict)  # further arrays of history.npz, below data/
+    learns_width: bool = False  # up to `width`
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that selects a model's best epoch, and then its setting."""
+        error = error_measure(self.recipe.task.error_name, is_share=self.recipe.task.error_is_share)
+        return {"error": error, "macro_f1": MACRO_F1, "loss": LOSS}[self.recipe.select]
+
+    @property
+    def selection_part(self) -> str:
+        return "training" if self.data.dev_x is None else "validation"
+
+    def resized(self, options: Options) -> "Task":
+        """Return the task with networks of the requested size, which settle if that is requested."""
+        recipe, learns_width = self.recipe, self.learns_width
+        if options.budget is not None:
+            recipe, learns_width = replace(recipe, settle=True, price="parameters"), True
+        elif options.settle or options.penalties is not None:
+            recipe = replace(recipe, settle=True)
+        width, depth = options.width or self.width, options.depth or self.depth
+        return replace(self, recipe=recipe, width=width, depth=depth, learns_width=learns_width)
 
 
 @dataclass(frozen=True)
@@ -43,18 +73,18 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Study(Generic[T]):
+class Study:
     """A study."""
 
     name: str
     help: str
     description: str
     example: str  # options of a typical command
-    options: type[T]
-    plan: Callable[[T], Plan]  # loads the data
+    options: type[Any]  # a subclass of Options
+    plan: Callable[[Any], Plan]  # of the options; loads the data
     columns: tuple[Column, ...]
     averages: str  # what the table's numbers are
-    summary_line: Callable[[list[Record]], str]  # of a model's runs on a task
+    summary_line: Callable[[list[Record]], str]  # what a model's runs on a task reached
     pictures: StudyPictures
     paper: PaperValues = field(default_factory=dict)
     arrays: Callable[[Network], Arrays] | None = None  # further arrays of a run's best network in history.npz
@@ -62,50 +92,3 @@ class Study(Generic[T]):
 
     def paper_of(self, plan: Plan) -> PaperValues:
         return self.paper if plan.is_papers_data else {}
-
-    def pictures_of(self, plan: Plan) -> StudyPictures:
-        return plan.pictures or self.pictures
-
-
-def run(study: Study[T], options: T, plan: Plan, progress: Progress, trainer: Trainer = train_directly) -> Result:
-    """Train every model on every task, each at the setting that it keeps."""
-    result = Result()
-    for task in plan.tasks:
-        result.history |= {f"data/{task.name}/{name}": values for name, values in task.arrays.items()}
-    tasks = [options.resized(task) for task in plan.tasks]
-    progress.plan(expected_epochs(options, tasks))
-    line, arrays = study.summary_line, study.arrays
-    for model in options.models:
-        train = partial(train_model, model, tasks, progress=progress, trainer=trainer, summary_line=line, arrays=arrays)
-        trials = options.trials(model)
-        result.join(train_selecting_rate(model, trials, train, progress) if options.select_rate else train(trials))
-    return result
-
-
-def expected_epochs(options: Options, tasks: Sequence[Task]) -> Mapping[tuple[str, str], float]:
-    """Return how many epochs each model takes on each task, approximately."""
-    epochs = {name: sum(task.expected_epochs for task in variants) for name, variants in tasks_by_name(tasks).items()}
-    members = {model: len(options.trials(model).members(model)) for model in options.models}
-    return {(model, name): members[model] * epochs[name] for model in options.models for name in epochs}
-
-
-def train_selecting_rate(model: str, trials: Trials, train: Callable[[Trials], Result], progress: Progress) -> Result:
-    """Return the result of the smallest rate that solves every task, or else of the largest: the paper's rule.
-
-    A task is solved if more than half of the seeds reach zero training error; the counts are in the result's "rates".
-    """
-    tried = []
-    for rate in sorted(trials.rates):
-        result = train(replace(trials, rates=(rate,)))
-        solved = dict.fromkeys((run["task"] for run in result.runs), 0)
-        for run in result.runs:
-            solved[run["task"]] += run["zero_error_epoch"] is not None
-        tried += [
-            {"model": model, "task": task, "learning_rate": rate, "solved": count, "seeds": trials.seeds}
-            for task, count in solved.items()
-        ]
-        if all(2 * count > trials.seeds for count in solved.values()):
-            break
-    progress.say(f"{model}: rate {rate:g} is the one that is kept")
-    result.extra["rates"] = tried
-    return result

@@ -4,8 +4,10 @@ Online Adam, ten units a layer, ten layers (tunnel, highway), λ = 0.001, L2 = 1
 the training cross-entropy.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import jax
@@ -14,19 +16,9 @@ import numpy as np
 
 from meristem.cpu import fuse_small_loops
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
-from meristem.experiments.options import (
-    FROM_PAPER,
-    Options,
-    models_option,
-    names_option,
-    penalties_option,
-    rates_option,
-    seeds_option,
-    switch_option,
-)
-from meristem.experiments.result_table import Column, PaperValues, median_and_range, median_column, parameter_columns
-from meristem.experiments.study import Plan, Study
-from meristem.experiments.study_training import Arrays, Task
+from meristem.experiments.options import Options, names_option, option
+from meristem.experiments.result_table import Column, PaperValues, median_and_range, parameter_columns
+from meristem.experiments.study import Arrays, Plan, Study, Task
 from meristem.experiments.summary import Record
 from meristem.nn import Network
 from meristem.pictures.studies.study_figures import CATALOG
@@ -54,6 +46,7 @@ class SpiralsOptions(Options):
     """Options of this study."""
 
     default_rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
+    from_paper: ClassVar[tuple[str, ...]] = ("penalty",)
 
     task: tuple[str, ...] = names_option(
         ("easy", "medium", "difficult"),
@@ -62,14 +55,13 @@ class SpiralsOptions(Options):
         default_text="all but classic",
         old_spellings=("--tasks",),
     )
-    equal_rates: bool = switch_option("the same rate in all layers, the paper's ablation")
-    select_rate: bool = switch_option(
-        "try rates one after another, by default the paper's four, keep the smallest that solves every task"
+    equal_rates: bool = option(False, "the same rate in all layers, the paper's ablation")
+    select_rate: bool = option(
+        False, "try rates one after another, by default the paper's four, keep the smallest that solves every task"
     )
-    models: tuple[str, ...] = models_option("tunnel", "budding")
-    seeds: int = seeds_option(3)
-    rate: tuple[float, ...] | None = rates_option(LEARNING_RATES)
-    penalty: tuple[float, ...] = penalties_option(PENALTY, FROM_PAPER)
+    models: tuple[str, ...] = ("tunnel", "budding")
+    seeds: int = 3
+    penalty: tuple[float, ...] = (PENALTY,)
 
     def rates_of(self, model: str) -> tuple[float, ...]:
         return RATES if self.select_rate and self.rate is None else super().rates_of(model)
@@ -85,15 +77,12 @@ def plan(options: SpiralsOptions) -> Plan:
     return Plan(tasks, "Two spirals")
 
 
-def summary_line(runs: list[Record]) -> str:
-    sizes = [run["soft_size"] for run in runs if run["soft_size"] is not None]
-    size, seconds = median_and_range(sizes, 1) if sizes else "–", sum(run["seconds"] for run in runs)
-    first, epoch = runs[0], _zero_error_epoch(runs)
-    return f"{first['model']}, {first['task']}: zero error at epoch {epoch}, soft size {size}, {seconds:.1f} s"
+def _is_solved(run: Record) -> bool:
+    return run["zero_error_epoch"] is not None
 
 
-def _zero_error_epoch(runs: Sequence[Record]) -> str:
-    return median_and_range([run["zero_error_epoch"] for run in runs])
+def _zero_error_epoch(run: Record) -> float:
+    return run["zero_error_epoch"] if _is_solved(run) else math.inf
 
 
 def discriminant(network: Network) -> Arrays:
@@ -108,6 +97,9 @@ def _probability(network: Network) -> jax.Array:
     return jax.nn.sigmoid(jax.vmap(jax.vmap(network))(grid)[..., 0])
 
 
+MedianColumn = partial(Column, average=median_and_range)
+ZERO_ERROR_EPOCH = MedianColumn("zero error at epoch", _zero_error_epoch, paper="zero_error_epoch")
+SOFT_SIZE = MedianColumn("final soft size", "soft_size", 1, paper="soft_size")
 STUDY = Study(
     name="two-spirals",
     help="two spirals, easy to difficult, with one set of hyper-parameters",
@@ -116,15 +108,15 @@ STUDY = Study(
     options=SpiralsOptions,
     plan=plan,
     columns=(
-        Column("solved", lambda runs: f"{sum(run['zero_error_epoch'] is not None for run in runs)}/{len(runs)}"),
-        Column("zero error at epoch", _zero_error_epoch, "zero_error_epoch"),
-        median_column("final soft size", "soft_size", 1, paper="soft_size"),
-        median_column("peak", "peak_soft_size", 1),
-        median_column("hard size", "hard_size"),
-        *parameter_columns(median_column),
+        Column("solved", _is_solved, average=lambda solved, digits: f"{sum(solved)}/{len(solved)}"),
+        ZERO_ERROR_EPOCH,
+        SOFT_SIZE,
+        MedianColumn("peak", "peak_soft_size", 1),
+        MedianColumn("hard size", "hard_size"),
+        *parameter_columns(MedianColumn),
     ),
     averages="median (range)",
-    summary_line=summary_line,
+    summary_line=lambda runs: f"zero error at epoch {ZERO_ERROR_EPOCH.show(runs)}, soft size {SOFT_SIZE.show(runs)}",
     pictures=CATALOG["two-spirals"],
     paper=PAPER,
     arrays=discriminant,

@@ -10,6 +10,11 @@ from meristem.pictures.studies.study_results import StudyResults
 WHITE = 0.5  # share of white in the shading
 
 
+def models_with_discriminant(results: StudyResults) -> list[str]:
+    """Return the models whose decision boundaries can be drawn."""
+    return [model for model in results.models if any(results.run_with_discriminant(model, task) for task in results.tasks)]
+
+
 def draw_data(results: StudyResults) -> Figure:
     """Draw the tasks side by side, in reading order."""
     figure, axes = figure_grid(1, len(results.tasks), cell=(2.9, 3.1), sharex=True, sharey=True)
@@ -28,7 +33,7 @@ def draw_data(results: StudyResults) -> Figure:
 
 def draw_discriminants(results: StudyResults) -> Figure:
     """Draw models × tasks: the probability of class 1, the boundary, the points."""
-    models = results.models_with_discriminant
+    models = models_with_discriminant(results)
     figure, axes = figure_grid(len(models), len(results.tasks), cell=(2.5, 2.55), frame=0.6, sharex=True, sharey=True)
     shading = None
     for row, model in zip(axes, models, strict=True):
@@ -50,11 +55,10 @@ def _draw_discriminant(ax: Axes, results: StudyResults, model: str, task: str) -
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set_visible(False)
-    run_and_values = results.discriminant(model, task)
-    if run_and_values is None:
+    run = results.run_with_discriminant(model, task)
+    if run is None:
         return None
-    run, probability = run_and_values
-    limit = float(results.series(run, "discriminant_limit"))
+    probability, limit = results.series(run, "discriminant").astype(float), float(results.series(run, "discriminant_limit"))
     edge = limit * (1 + 1 / max(1, len(probability) - 1))  # the values are at the centers of the pixels
     style = {"cmap": class_colormap(CLASSES, WHITE), "vmin": 0, "vmax": 1, "interpolation": "bilinear", "origin": "lower"}
     shading = ax.imshow(probability, extent=(-edge, edge, -edge, edge), **style)
