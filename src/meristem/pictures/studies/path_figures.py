@@ -27,12 +27,7 @@ def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Fig
     figure, axes = figure_grid(len(results.tasks), len(models), cell=(4.2, 3.0))
     for row, task in zip(axes, results.tasks, strict=True):
         for ax, model in zip(row, models, strict=True):
-            ax.set_title(f"{model_label(model)}, {results.task_label(task)}")
-            dots = _draw_runs(ax, results, model, task, f"{part}_{measure.name}", norm)
-            _draw_paper(ax, results, model, task, f"{part}_{measure.name}", measure)
-            scale_measure(measure, ax)
-            ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-            ax.xaxis.set_minor_formatter(lambda value, _: "")
+            dots = _draw_panel(ax, results, model, task, measure, part, norm)
     for ax in axes[-1]:
         ax.set_xlabel("parameters")
     for ax in axes[:, 0]:
@@ -43,23 +38,25 @@ def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Fig
     return figure
 
 
-def _draw_runs(ax: Axes, results: StudyResults, model: str, task: str, field: str, norm: Any) -> Any:
+def _draw_panel(ax: Axes, results: StudyResults, model: str, task: str, measure: Measure, part: str, norm: Any) -> Any:
+    """Draw the runs of a model on a task and the paper's error, and return the dots."""
+    field = f"{part}_{measure.name}"
     runs = [run for run in results.path if (run["model"], run["task"]) == (model, task)]
     valued = [(run["n_parameters"], error, run["penalty"]) for run in runs if (error := finite_value(run, field)) is not None]
     sizes, errors, penalties = np.array(valued, float).reshape(-1, 3).T
     frontier = non_dominated(sizes, errors)
     ax.plot(sizes[frontier], errors[frontier], color=INK, linewidth=1.2, zorder=2)
-    ax.set_xscale("log")
+    ax.set(title=f"{model_label(model)}, {results.task_label(task)}", xscale="log")
     ax.grid(axis="y")
-    return ax.scatter(sizes, errors, c=np.maximum(penalties, 1e-300), norm=norm, **DOTS)
-
-
-def _draw_paper(ax: Axes, results: StudyResults, model: str, task: str, field: str, measure: Measure) -> None:
-    error, size = results.paper_value(model, task, field), results.paper_value(model, task, "soft_size")
-    if error is None and results.paper_value(model, task, "zero_error_epoch") is not None:
+    dots = ax.scatter(sizes, errors, c=np.maximum(penalties, 1e-300), norm=norm, **DOTS)
+    error, size, epoch = (results.paper_value(model, task, name) for name in (field, "soft_size", "zero_error_epoch"))
+    if error is None and epoch is not None:
         error = 0.0
-    if error is None:
-        return
-    words = f"the paper: {measure.show(error)}" + (f", soft size {size:g}" if size is not None else "")
-    ax.axhline(error, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=1)
-    ax.text(0.98, 0.97, words, transform=ax.transAxes, ha="right", va="top", color=GREY, fontsize=9)
+    if error is not None:
+        words = f"the paper: {measure.show(error)}" + (f", soft size {size:g}" if size is not None else "")
+        ax.axhline(error, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=1)
+        ax.text(0.98, 0.97, words, transform=ax.transAxes, ha="right", va="top", color=GREY, fontsize=9)
+    scale_measure(measure, ax)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    ax.xaxis.set_minor_formatter(lambda value, _: "")
+    return dots

@@ -53,8 +53,7 @@ def draw_discriminants(results: StudyResults) -> Figure:
 def _draw_discriminant(ax: Axes, results: StudyResults, model: str, task: str) -> Any:
     """Draw one cell and return its shading, or None if the files have no discriminant."""
     ax.set(xticks=[], yticks=[])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
     run = results.run_with_discriminant(model, task)
     if run is None:
         return None

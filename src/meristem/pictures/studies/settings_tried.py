@@ -20,10 +20,18 @@ PLOT_WIDTH, COLUMN_WIDTH, MIN_COLUMNS_WIDTH = 6.4, 0.85, 1.0  # inches: the dots
 Rows = dict[str, list[Run]]  # a setting in words → the models tried at it
 
 
-def draw_settings(results: StudyResults, measure: Measure, part: str = "validation") -> Figure:
+def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
     """Draw a panel for each task, one below the other."""
-    by_task = {task: [setting for setting in results.settings if setting["task"] == task] for task in results.tasks}
-    panels = {task: _rows(settings) for task, settings in by_task.items() if settings}
+    from matplotlib.lines import Line2D
+
+    # In words for what was varied for a model: a highway has no penalty.
+    panels, all_best = dict[str, Rows](), True
+    for task in results.tasks:
+        for model in dict.fromkeys(setting["model"] for setting in results.settings):
+            group = [setting for setting in results.settings if (setting["model"], setting["task"]) == (model, task)]
+            all_best = all_best and _is_best_chosen(group, measure)
+            for words, setting in zip(describe_settings(group), group, strict=True):
+                panels.setdefault(task, {}).setdefault(words, []).append(setting)
     models = [model for model in results.models if any(setting["model"] == model for setting in results.settings)]
     has_sizes = any(finite_value(setting, "soft_size") is not None for setting in results.settings)  # early files have none
     heights = [FRAME + ROW_HEIGHT * len(rows) for rows in panels.values()]
@@ -35,21 +43,22 @@ def draw_settings(results: StudyResults, measure: Measure, part: str = "validati
         row_axes[0].set_title(results.task_label(task))
         if has_sizes:
             _write_sizes(row_axes[1], results, rows, models)
-            row_axes[1].set_ylim(row_axes[0].get_ylim())
+        for ax in row_axes:
+            ax.set_ylim(len(rows) - 0.4, -0.6)
+            for border in range(1, len(rows)):
+                ax.axhline(border - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0.5)
     axes[-1, 0].set_xlabel(f"{part} {measure.label}")
     figure.suptitle(f"Settings tried on {results.subject}")
-    _add_legend(figure, results, models, measure)
+    mean = Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT)
+    rule = Line2D([], [], color=GREY, label="kept: the best" if all_best else "kept: the smallest of the best", **DOT)
+    legend_below(figure, {model: results.colors[model] for model in models}, [mean, rule])
     return figure
 
 
-def _rows(settings: list[Run]) -> Rows:
-    """Return the settings of a task by row, in words for what was varied for a model: a highway has no penalty."""
-    rows: Rows = {}
-    for model in dict.fromkeys(setting["model"] for setting in settings):
-        of_model = [setting for setting in settings if setting["model"] == model]
-        for words, setting in zip(describe_settings(of_model), of_model, strict=True):
-            rows.setdefault(words, []).append(setting)
-    return rows
+def _is_best_chosen(group: list[Run], measure: Measure) -> bool:
+    """Return whether a model kept its best setting on a task, the first of ties, rather than a smaller network."""
+    best = measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in group], float))
+    return best is None or all(place == best for place, setting in enumerate(group) if setting["chosen"])
 
 
 def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -> None:
@@ -65,9 +74,7 @@ def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -
             ax.plot([value - sd, value + sd], [y, y], color=color, alpha=0.5, linewidth=2, solid_capstyle="butt")
             ax.plot(value, y, color=color, markerfacecolor=color if setting["chosen"] else "white", zorder=4, **DOT)
     ax.set_yticks(range(len(rows)), list(rows))
-    ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    _draw_borders(ax, len(rows))
     ax.grid(axis="x")
     if ax.get_xlim()[0] < 0 <= min(values, default=0):  # no room below 0 for a measure that is never negative
         top = max(measure.least_span, 1.05 * ax.dataLim.xmax)
@@ -75,17 +82,10 @@ def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -
     format_measure(measure, ax.xaxis)
 
 
-def _draw_borders(ax: Axes, rows: int) -> None:
-    for border in range(1, rows):
-        ax.axhline(border - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0.5)
-
-
 def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str]) -> None:
     """Write the mean soft size of each setting, in units or tree nodes, in a column for each model."""
     ax.set(xlim=(-0.5, len(models) - 0.5), xticks=[], yticks=[])
-    for side in ax.spines.values():
-        side.set_visible(False)
-    _draw_borders(ax, len(rows))
+    ax.spines[:].set_visible(False)
     heads = [[*model_label(model).split(), "(units)" if results.is_layered(model) else "(nodes)"] for model in models]
     title = "mean soft size" if len(models) > 1 else "mean\nsoft size"
     ax.set_title(title, fontsize=9, color=GREY, pad=8 + 10 * max(map(len, heads)))
@@ -98,25 +98,3 @@ def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str])
                 if setting["model"] == model and (size := finite_value(setting, "soft_size")) is not None:
                     style = {"weight": "bold" if setting["chosen"] else "normal", "color": color, "fontsize": 9}
                     ax.text(column, place, f"{size:.{digits}f}", ha="center", va="center", **style)
-
-
-def _add_legend(figure: Figure, results: StudyResults, models: list[str], measure: Measure) -> None:
-    from matplotlib.lines import Line2D
-
-    rule = "kept: the best" if _are_best_chosen(results.settings, measure) else "kept: the smallest of the best"
-    mean = Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT)
-    colors = {model: results.colors[model] for model in models}
-    legend_below(figure, colors, [mean, Line2D([], [], color=GREY, label=rule, **DOT)])
-
-
-def _are_best_chosen(settings: list[Run], measure: Measure) -> bool:
-    """Return whether every model kept its best setting on each task, the first of ties, rather than a smaller network."""
-    cells: dict[tuple[str, str], list[Run]] = {}
-    for setting in settings:
-        cells.setdefault((setting["model"], setting["task"]), []).append(setting)
-    return all(
-        measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in cell], float)) in (None, place)
-        for cell in cells.values()
-        for place, setting in enumerate(cell)
-        if setting["chosen"]
-    )

@@ -3,7 +3,6 @@
 A study writes its pictures into summary.json (`as_json`), so a new study with the usual figures changes nothing here.
 """
 
-import abc
 import math
 import textwrap
 from collections.abc import Callable
@@ -49,8 +48,8 @@ class Required:
 
 
 @dataclass(frozen=True)
-class StudyPictures(abc.ABC):
-    """The names in titles, and what the two kinds of studies share."""
+class StudyPictures:
+    """What both kinds share: the names in titles, and the figures there are."""
 
     kind: ClassVar[str]  # the name of the subclass in summary.json
     selection_part: ClassVar[str] = "validation"  # whose measure selects a setting
@@ -58,6 +57,12 @@ class StudyPictures(abc.ABC):
     cell: ClassVar[tuple[float, float]]  # inches of a panel of a training
     shares_scale: ClassVar[bool]  # among the tasks of a training
     legend_columns: ClassVar[tuple[int, ...]]  # for one task, two, more
+    # What a kind defines:
+    required: ClassVar[Callable[..., Required]]  # (): what the files must hold
+    rows: ClassVar[Callable[..., list[Row]]]  # (results, model): the quantities that are shown of a training
+    heading: ClassVar[Callable[..., str]]  # (runs, median): the line above a task, of all seeds and the median run
+    handles: ClassVar[Callable[..., Handles]]  # (medians, color, has_seeds): the legend of a training
+    draw_sizes: ClassVar[Callable[..., Figure]]  # (results): the figure of final values
 
     subject: str  # the study's name in titles
     tasks: dict[str, str] = field(default_factory=dict)  # name of a task → its label, in reading order
@@ -67,29 +72,10 @@ class StudyPictures(abc.ABC):
         """The measure that selects the model and the setting."""
         return ERROR
 
-    @abc.abstractmethod
-    def required(self) -> Required:
-        """Return what the files must hold."""
-
-    @abc.abstractmethod
     def rank(self, run: Run) -> float:
         """Return the value whose lower median is the seed that is drawn."""
-
-    @abc.abstractmethod
-    def rows(self, results: StudyResults, model: str) -> list[Row]:
-        """Return the quantities that are shown of a training."""
-
-    @abc.abstractmethod
-    def heading(self, runs: list[Run], median: Run) -> str:
-        """Return the line above a task: all seeds, and the median run."""
-
-    @abc.abstractmethod
-    def handles(self, medians: list[Run], color: Any, has_seeds: bool) -> Handles:
-        """Return the legend of a training."""
-
-    @abc.abstractmethod
-    def draw_sizes(self, results: StudyResults) -> Figure:
-        """Draw the final values."""
+        value = finite_value(run, f"dev_{self.selects.name}")
+        return math.inf if value is None else value
 
     def drawings(self, results: StudyResults) -> Drawings:
         """Return the figures that can be drawn of these results."""
@@ -211,10 +197,6 @@ class LearningPictures(StudyPictures):
             nullable=(f"dev_{self.selects.name}", *(f"test_{measure.name}" for measure in self.measures)),
             arrays={part + measure.name: 1 for measure in self.measures for part in PARTS} | SIZES,
         )
-
-    def rank(self, run: Run) -> float:
-        value = finite_value(run, f"dev_{self.selects.name}")
-        return math.inf if value is None else value
 
     def rows(self, results: StudyResults, model: str) -> list[Row]:
         curves = [
