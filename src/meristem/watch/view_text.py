@@ -35,13 +35,13 @@ def run_details(run: State, groups: list[State]) -> str:
     return ", ".join(parts + ([f"{many(run['damaged'], 'damaged line')} skipped"] if run["damaged"] else []))
 
 
-def group_details(members: list[State], is_finished: bool, seconds: float | None) -> str:
+def group_details(group: State) -> str:
     """Return the number of networks of a group, their epochs, and the median and range of error, loss and size."""
-    first, last = min(member["epoch"] for member in members), max(member["epoch"] for member in members)
-    epochs = f"epoch {first}" if first == last else f"epoch {first} … {last}"
-    figures = [f"{name} {spread([member[name] for member in members])}" for name in ("error", "loss", "size")]
-    ends = (["finished"] if is_finished else []) + ([] if seconds is None else [f"{seconds:.1f} s"])
-    return ", ".join([many(len(members), "network"), epochs, *figures, *ends])
+    epochs = [member["epoch"] for member in group["members"]]
+    parts = [many(len(epochs), "network"), f"epoch {min(epochs)}" + (f" … {max(epochs)}" if max(epochs) > min(epochs) else "")]
+    parts += [f"{name} {group['spread'][name]}" for name in ("error", "loss", "size")]
+    parts += ["finished"] if group["over"] else []
+    return ", ".join(parts + ([] if group["seconds"] is None else [f"{group['seconds']:.1f} s"]))
 
 
 def layer_details(sizes: list[float | None], leaves: int | None, opened: int, closed: int) -> str:
