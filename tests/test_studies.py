@@ -13,9 +13,8 @@ from commanding import Done, meristem_here
 from meristem.commands.main import parser
 from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
-from meristem.experiments.options import MODELS, Options
-from meristem.experiments.result_table import Column, parameter_columns, table
-from meristem.experiments.study import Plan, Study, Task
+from meristem.experiments.options import Options
+from meristem.experiments.study import Column, Plan, Study, Task, parameter_columns, table
 from meristem.experiments.study_training import run as run_study, train
 from meristem.pictures.studies import LearningPictures, have_matplotlib
 from meristem.show.progress import Progress
@@ -172,7 +171,7 @@ def test_old_records_keep_their_column_of_parameters(name):
 class OwnOptions(Options):
     """With rates of its own."""
 
-    default_rates: ClassVar[dict[str, float]] = dict.fromkeys(MODELS, 0.01)
+    default_rate: ClassVar[float] = 0.01
 
     penalty: tuple[float, ...] = (1e-3,)
 
@@ -190,9 +189,8 @@ OWN = Study(
     example="--width 3",
     options=OwnOptions,
     plan=own_plan,
-    columns=(Column("test error", "test_error", 2), *parameter_columns()),
+    columns=(Column("test error", "test_error", 2, line="test error {}"), *parameter_columns()),
     averages="mean ± sd",
-    summary_line=lambda runs: f"{runs[0]['task']}: {len(runs)} run",
     pictures=LearningPictures("arcs", {"arcs": "two arcs"}),
 )
 
@@ -205,7 +203,7 @@ def test_a_study_of_ones_own_is_one_record(tmp_path, monkeypatch, capsys):
     parsed = commands.parse_args(["reproduce", "arcs", *args])
     parsed.run(parsed)
     shown = capsys.readouterr()
-    assert shown.out.startswith("Arcs, 1 seed: mean ± sd\n") and "arcs: 1 run" in shown.err
+    assert shown.out.startswith("Arcs, 1 seed: mean ± sd\n") and "tunnel, arcs: test error 0." in shown.err
     assert "tunnel, arcs: tried rate 0.03 → validation error" in shown.err
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert [one["learning_rate"] for one in summary["tried"]] == [0.03, 1e-6]

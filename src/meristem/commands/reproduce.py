@@ -16,7 +16,7 @@ from meristem.commands.parsing import Parser, add_command
 from meristem.commands.shutdown import on_shutdown
 from meristem.experiments import STUDIES, summary
 from meristem.experiments.options import Option, flag
-from meristem.experiments.result_table import table
+from meristem.experiments.study import table
 from meristem.experiments.study_checkpoints import StudyCheckpoints, group_name, study_config
 from meristem.experiments.study_training import expected_epochs, run as run_study, summarize, train_directly
 from meristem.folders.run_folder import RunFolder

@@ -5,15 +5,13 @@ the sum over a batch of 32, so λ / 32 on our scale. Schedule and best epoch by 
 for MNIST only, not for other images in such files (Fashion-MNIST, KMNIST).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from meristem.data.mnist import FILES, TASKS, Images, read_images, split_images
-from meristem.experiments.options import MODELS, Options, folder_option, names_option
-from meristem.experiments.result_table import Column, PaperValues, parameter_columns
-from meristem.experiments.study import Plan, Study, Task
+from meristem.experiments.options import Options, folder_option, names_option
+from meristem.experiments.study import Column, PaperValues, Plan, Study, Task, parameter_columns
 from meristem.experiments.summary import Record
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
@@ -39,7 +37,7 @@ EXPECTED_EPOCHS = {"ten": 180, "two": 90}  # to estimate the time left
 class MnistOptions(Options):
     """Options of this study."""
 
-    default_rates: ClassVar[Mapping[str, float]] = dict.fromkeys(MODELS, LEARNING_RATE)
+    default_rate: ClassVar[float] = LEARNING_RATE
     from_paper: ClassVar[tuple[str, ...]] = ("rate", "penalty")
 
     task: tuple[str, ...] = names_option(
@@ -86,8 +84,6 @@ def _size_digits(run: Record) -> int:
     return 1 if run["layer_sizes"] else 2  # a tree has few nodes
 
 
-TEST_ERROR = Column("test error, %", "test_error", 2, percent=True, paper="test_error")
-SOFT_SIZE = Column("final soft size", "soft_size", _size_digits, paper="soft_size")
 STUDY = Study(
     name="mnist",
     help="handwritten digits: ten classes, or 0 versus 1; or other images in such files",
@@ -98,18 +94,17 @@ STUDY = Study(
     options=MnistOptions,
     plan=plan,
     columns=(
-        TEST_ERROR,
+        Column("test error, %", "test_error", 2, percent=True, paper="test_error", line="test error {} %"),
         Column("validation", "dev_error", 2, percent=True),
         Column("training", "train_error", 2, percent=True),
         Column("epochs", "epochs", paper="epochs"),
         Column("first layer's peak", _first_layer_peak, 1, paper="peak_first_layer"),
-        SOFT_SIZE,
+        Column("final soft size", "soft_size", _size_digits, paper="soft_size", line="soft size {}"),
         Column("peak", "peak_soft_size", _size_digits),
         Column("hard size", "hard_size", 1),
         *parameter_columns(),
     ),
     averages="mean ± sd",
-    summary_line=lambda runs: f"test error {TEST_ERROR.show(runs)} %, soft size {SOFT_SIZE.show(runs)}",
     pictures=CATALOG["mnist"],
     paper=PAPER,
 )

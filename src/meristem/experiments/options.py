@@ -121,7 +121,8 @@ class Member(NamedTuple):
 class Options:
     """The options of every study; a subclass changes defaults and adds its own."""
 
-    default_rates: ClassVar[Mapping[str, float]] = dict.fromkeys(MODELS, 0.001)
+    default_rate: ClassVar[float] = 0.001
+    other_rates: ClassVar[Mapping[str, float]] = {}  # of models with another default
     from_paper: ClassVar[tuple[str, ...]] = ()  # options whose defaults are the paper's
 
     rate: tuple[float, ...] | None = numbers_option(
@@ -196,15 +197,12 @@ class Options:
         values = field.default if isinstance(field.default, tuple) else (field.default,)
         text = ",".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
         if field.name == "rate":
-            rates = list(cls.default_rates.values())
-            common = max(set(rates), key=rates.count)
-            others = [f"of {model} {rate:g}" for model, rate in cls.default_rates.items() if rate != common]
-            text = ", ".join([f"{common:g}", *others])
+            text = ", ".join([f"{cls.default_rate:g}", *(f"of {model} {rate:g}" for model, rate in cls.other_rates.items())])
         return f"{text}, the paper's" if field.name in cls.from_paper else text
 
     def rates_of(self, model: str) -> tuple[float, ...]:
         """Return the learning rates that are tried."""
-        return (self.default_rates[model],) if self.rate is None else self.rate
+        return (self.other_rates.get(model, self.default_rate),) if self.rate is None else self.rate
 
     def members(self, model: str) -> list[Member]:
         """Return the settings of each network: every rate with every penalty and input dropout, for every seed."""

@@ -5,7 +5,7 @@ sum of binary cross-entropies, λ = 0.1 relative to the sum over a batch, so λ 
 validation macro-F1. Errors are wrong labels per instance.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,8 @@ from typing import Any, ClassVar
 
 from meristem.data.multilabel import multilabel
 from meristem.data.parts import COLUMNS as STANDARDIZED, Parts
-from meristem.experiments.options import MODELS, Options, integer_option, names_option, numbers_option, option
-from meristem.experiments.result_table import Column, parameter_columns
-from meristem.experiments.study import Plan, Study, Task
-from meristem.experiments.summary import Record
+from meristem.experiments.options import Options, integer_option, names_option, numbers_option, option
+from meristem.experiments.study import Column, Plan, Study, Task, parameter_columns
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
 from meristem.train.training_data import Data
@@ -33,7 +31,7 @@ EXPECTED_EPOCHS = 120  # to estimate the time left
 class LabelOptions(Options):
     """Options of all multi-label studies; standardization is tried along with rates, penalties and input dropouts."""
 
-    default_rates: ClassVar[Mapping[str, float]] = dict.fromkeys(MODELS, LEARNING_RATE)
+    default_rate: ClassVar[float] = LEARNING_RATE
     from_paper: ClassVar[tuple[str, ...]] = ("rate", "penalty", "input_dropout")
 
     input_dropout: tuple[float, ...] = numbers_option(
@@ -84,30 +82,20 @@ def plan(options: TaggingOptions) -> Plan:
     return Plan(tasks, "Tagging", is_papers_data=False)
 
 
-DEV_F1 = Column("macro-F1, validation", "dev_macro_f1", 1, percent=True, paper="dev_macro_f1")
-TEST_F1 = Column("test", "test_macro_f1", 1, percent=True)
-SOFT_SIZE = Column("final soft size", "soft_size", 1)
 COLUMNS = (
-    DEV_F1,
+    Column("macro-F1, validation", "dev_macro_f1", 1, percent=True, paper="dev_macro_f1", line="macro-F1 {} % (validation)"),
     Column("training", "train_macro_f1", 1, percent=True, paper="train_macro_f1"),
-    TEST_F1,
+    Column("test", "test_macro_f1", 1, percent=True, line="{} % (test)"),
     Column("errors per instance, validation", "dev_error", 3, paper="dev_error"),
     Column("test", "test_error", 3),
     Column("kept epoch", "best_epoch"),
     Column("its soft size", "best_soft_size", 1),
     Column("epochs", "epochs"),
-    SOFT_SIZE,
+    Column("final soft size", "soft_size", 1, line="soft size {}"),
     Column("peak", "peak_soft_size", 1),
     Column("hard size", "hard_size", 1),
     *parameter_columns(),
 )
-
-
-def summary_line(runs: list[Record]) -> str:
-    scores = f"macro-F1 {DEV_F1.show(runs)} % (validation), {TEST_F1.show(runs)} % (test)"
-    return f"{scores}, soft size {SOFT_SIZE.show(runs)}"
-
-
 STUDY = Study(
     name="tagging",
     help="the study of photographs' labels on multi-label data of your own",
@@ -118,6 +106,5 @@ STUDY = Study(
     plan=plan,
     columns=COLUMNS,
     averages="mean ± sd, macro-F1 in %",
-    summary_line=summary_line,
     pictures=CATALOG["tagging"],
 )

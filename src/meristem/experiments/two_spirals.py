@@ -17,8 +17,7 @@ import numpy as np
 from meristem.cpu import fuse_small_loops
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
 from meristem.experiments.options import Options, names_option, option
-from meristem.experiments.result_table import Column, PaperValues, median_and_range, parameter_columns
-from meristem.experiments.study import Arrays, Plan, Study, Task
+from meristem.experiments.study import Arrays, Column, PaperValues, Plan, Study, Task, median_and_range, parameter_columns
 from meristem.experiments.summary import Record
 from meristem.nn import Network
 from meristem.pictures.studies.study_figures import CATALOG
@@ -28,7 +27,6 @@ from meristem.train.training_data import Data
 WIDTH, DEPTH = 10, 10
 PENALTY = 0.001
 RATES = (0.0001, 0.0003, 0.001, 0.003)  # the paper takes the smallest that reaches zero error
-LEARNING_RATES = {"tunnel": 0.003, "budding": 0.001, "highway": 0.003, "highway-penalized": 0.003}
 GRID, LIMIT = 80, 1.15 * RADIUS  # of the discriminant: points along each axis, and the largest coordinate
 PAPER: PaperValues = {
     "tunnel/easy": {"zero_error_epoch": 2, "soft_size": 2},
@@ -45,7 +43,8 @@ EXPECTED_EPOCHS = {"easy": 160, "medium": 250, "difficult": 400, "classic": 900}
 class SpiralsOptions(Options):
     """Options of this study."""
 
-    default_rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
+    default_rate: ClassVar[float] = 0.003
+    other_rates: ClassVar[Mapping[str, float]] = {"budding": 0.001}
     from_paper: ClassVar[tuple[str, ...]] = ("penalty",)
 
     task: tuple[str, ...] = names_option(
@@ -98,8 +97,6 @@ def _probability(network: Network) -> jax.Array:
 
 
 MedianColumn = partial(Column, average=median_and_range)
-ZERO_ERROR_EPOCH = MedianColumn("zero error at epoch", _zero_error_epoch, paper="zero_error_epoch")
-SOFT_SIZE = MedianColumn("final soft size", "soft_size", 1, paper="soft_size")
 STUDY = Study(
     name="two-spirals",
     help="two spirals, easy to difficult, with one set of hyper-parameters",
@@ -109,14 +106,13 @@ STUDY = Study(
     plan=plan,
     columns=(
         Column("solved", _is_solved, average=lambda solved, digits: f"{sum(solved)}/{len(solved)}"),
-        ZERO_ERROR_EPOCH,
-        SOFT_SIZE,
+        MedianColumn("zero error at epoch", _zero_error_epoch, paper="zero_error_epoch", line="zero error at epoch {}"),
+        MedianColumn("final soft size", "soft_size", 1, paper="soft_size", line="soft size {}"),
         MedianColumn("peak", "peak_soft_size", 1),
         MedianColumn("hard size", "hard_size"),
         *parameter_columns(MedianColumn),
     ),
     averages="median (range)",
-    summary_line=lambda runs: f"zero error at epoch {ZERO_ERROR_EPOCH.show(runs)}, soft size {SOFT_SIZE.show(runs)}",
     pictures=CATALOG["two-spirals"],
     paper=PAPER,
     arrays=discriminant,

@@ -6,15 +6,12 @@ Whether a model is a stack of layers or a tree is read from its runs.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from meristem.pictures.curves import change_points
 from meristem.pictures.figure_style import NAMES, model_colors
-
-if TYPE_CHECKING:
-    from meristem.pictures.studies.study_pictures import StudyPictures
 
 Run = dict[str, Any]  # an entry of summary.json's "runs"
 
@@ -23,7 +20,7 @@ Run = dict[str, Any]  # an entry of summary.json's "runs"
 class StudyResults:
     """The validated content of summary.json and history.npz."""
 
-    pictures: "StudyPictures"
+    pictures: Any  # StudyPictures
     runs: list[Run]
     paper: dict[str, Any]  # "model/task" → {"soft_size": …}, as reported in the paper
     arrays: dict[str, np.ndarray]  # "model/task/seed/field", epochs first
