@@ -159,7 +159,7 @@ class Options:
         None, "at most so many parameters, in place of a penalty: networks settle and learn their width", default_text="none"
     )
     input_dropout: tuple[float, ...] = (0.0,)
-    select_rate: bool = False  # by the paper's rule, see `train_selecting_rate`
+    select_rate: bool = False  # by the paper's rule, see study_training.py
 
     def __post_init__(self) -> None:
         """Remove repeated values from lists and check every option."""

@@ -8,8 +8,10 @@ All members of a task train as one population. The network of the best validatio
 part. A `Trainer` runs the training of a population, with checkpoints (study_checkpoints.py) or without.
 """
 
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
@@ -77,7 +79,6 @@ def train(
     """Train a model on a task at every setting with every seed."""
     members = options.members(model)
     dropout, rate, penalty, seeds = (np.asarray(values) for values in zip(*members, strict=True))
-
     body, n_in = MODELS[model].body, task.data.x.shape[1]
     size: dict[str, Any] = {"width": "auto", "max_width": task.width} if task.learns_width else {"width": task.width}
     if "depth" in signature(BODIES[body]).parameters:
@@ -161,25 +162,22 @@ def run(study: Study, options: Options, plan: Plan, progress: Progress, trainer:
     result, tasks = Result(history=data), [task.resized(options) for task in plan.tasks]
     progress.plan(expected_epochs(options, tasks))
     for model in options.models:
-        if options.select_rate:
-            result.join(_train_selecting_rate(model, tasks, options, progress, trainer, study))
-        else:
-            result.join(train_model(model, tasks, options, progress, trainer, study))
+        train_at = partial(train_model, model, tasks, progress=progress, trainer=trainer, study=study)
+        result.join(_select_rate(model, options, train_at, progress) if options.select_rate else train_at(options))
     return result
 
 
-def _train_selecting_rate(model: str, tasks: Sequence[Task], options: Options, progress: Progress, *args: Any) -> Result:
+def _select_rate(model: str, options: Options, train_at: Callable[[Options], Result], progress: Progress) -> Result:
     """Return the result of the smallest rate that solves every task, or else of the largest: the paper's rule.
 
     A task is solved if more than half of the seeds reach zero training error; the counts are in the result's "rates".
     """
     tried: list[Record] = []
     for rate in sorted(options.rates_of(model)):
-        result = train_model(model, tasks, replace(options, rate=(rate,)), progress, *args)
+        result, fields = train_at(replace(options, rate=(rate,))), {"learning_rate": rate, "seeds": options.seeds}
         solved = dict.fromkeys((run["task"] for run in result.runs), 0)
         for run in result.runs:
             solved[run["task"]] += run["zero_error_epoch"] is not None
-        fields = {"learning_rate": rate, "seeds": options.seeds}
         tried += [{"model": model, "task": task, "solved": count, **fields} for task, count in solved.items()]
         if all(2 * count > options.seeds for count in solved.values()):
             break
@@ -188,12 +186,11 @@ def _train_selecting_rate(model: str, tasks: Sequence[Task], options: Options, p
     return result
 
 
-def expected_epochs(options: Options, tasks: Sequence[Task]) -> dict[tuple[str, str], float]:
+def expected_epochs(options: Options, tasks: Sequence[Task]) -> Mapping[tuple[str, str], float]:
     """Return how many epochs each model takes on each task, approximately."""
-    epochs = dict.fromkeys(((model, task.name) for model in options.models for task in tasks), 0.0)
-    for model in options.models:
-        for task in tasks:
-            epochs[model, task.name] += len(options.members(model)) * task.expected_epochs
+    epochs: Counter[tuple[str, str]] = Counter()
+    for model, task in itertools.product(options.models, tasks):
+        epochs[model, task.name] += len(options.members(model)) * task.expected_epochs
     return epochs
 
 

@@ -36,7 +36,8 @@ def record(run: Run, test: Measures | None, **fields: Any) -> Record:
     finite = np.isfinite(history["loss"]) & np.isfinite(history["dev_loss"])
     zero = np.flatnonzero((history["error"] == 0) & finite)
     sizes, trees = history["layer_sizes"][finite], history["hard_size"][finite]
-    is_tree = bool(run.last.capacity)  # it has nodes in place of layers of units
+    is_tree, live = bool(run.last.capacity), int(run.last.live_parameters())  # a tree has nodes in place of layers of units
+    trained = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(run.last, trainable(run.last))))
     layers, nodes = sizes[: 0 if is_tree else None], trees[: None if is_tree else 0]
 
     def at_best(name: str) -> float | None:
@@ -66,15 +67,11 @@ def record(run: Run, test: Measures | None, **fields: Any) -> Record:
         "peak_layer_sizes": layers.max(0).tolist() if len(layers) else None,
         "hard_size": int(nodes[-1]) if len(nodes) else None,
         "peak_hard_size": int(nodes.max()) if len(nodes) else None,
-        "parameters": int(run.last.live_parameters()) if is_tree else _count_trainable(run.last),
-        "live_parameters": int(run.last.live_parameters()),
+        "parameters": live if is_tree else trained,
+        "live_parameters": live,
         "n_parameters": n_parameters(run.best) if best else None,
         "diverged": bool(run.diverged),
     }
-
-
-def _count_trainable(model: Any) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
 
 
 def device() -> str:

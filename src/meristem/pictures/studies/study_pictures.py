@@ -25,7 +25,7 @@ from meristem.pictures.curves import (
 from meristem.pictures.figure_style import INK, OTHER, Axes, Figure
 from meristem.pictures.studies.final_values import Panel, ScaleAxis, draw_final_values, size_panels
 from meristem.pictures.studies.path_figures import draw_penalty_path
-from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, models_with_discriminant
+from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, runs_with_discriminant
 from meristem.pictures.studies.settings_tried import draw_settings
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 from meristem.pictures.studies.training_curves import Handles, Row, draw_training, plot_other_seeds, plot_seeds, size_rows
@@ -118,7 +118,7 @@ class SolvingPictures(StudyPictures):
         drawings = super().drawings(results)
         if not self.is_planar:
             return drawings
-        boundaries: Drawings = {"discriminants": draw_discriminants} if models_with_discriminant(results) else {}
+        boundaries: Drawings = {"discriminants": draw_discriminants} if runs_with_discriminant(results) else {}
         trainings = {model: drawings.pop(model) for model in results.models}
         return {"data": draw_data, **trainings, **boundaries, **drawings}
 

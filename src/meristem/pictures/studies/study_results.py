@@ -78,12 +78,6 @@ class StudyResults:
         """Return the paper's value for a model and task that have runs, or None."""
         return self.paper.get(f"{model}/{task}", {}).get(field) if self.runs_of(model, task) else None
 
-    def run_with_discriminant(self, model: str, task: str) -> Run | None:
-        """Return the median run, or else the first run, that has a discriminant."""
-        runs = self.runs_of(model, task)
-        candidates = [self.median_run(runs), *runs] if runs else []
-        return next((run for run in candidates if f"{run_key(run)}/discriminant" in self.arrays), None)
-
 
 def finite_value(run: Run, field: str) -> float | None:
     """Return a value of a run, or None if it is missing or not finite."""
