@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,8 @@ def draw(out: Path) -> list[Path]:
     Figures of an earlier study with the usual names are removed. Raises ValueError if the files are missing or invalid, or if
     a file that is not a figure has the name of one.
     """
-    results = load_study(out)
-    if not (out / ownership.OWN).is_dir():  # files that were copied or written by an earlier version: no process uses them
-        return _replace_figures(out, draw_study(results))
-    with RunFolder.take(out):
+    # Files that were copied or written by an earlier version are used by no process: there is nothing to lock.
+    with RunFolder.take(out) if (out / ownership.OWN).is_dir() else nullcontext():
         return _replace_figures(out, draw_study(load_study(out)))
 
 

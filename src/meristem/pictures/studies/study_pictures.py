@@ -12,18 +12,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meristem.pictures.curves import (
-    PARTS,
-    integers_from_zero,
-    plot_curve,
-    ring,
-    scale_epochs,
-    scale_measure,
-    scale_nodes,
-    scale_units,
-)
+from meristem.pictures import curves
 from meristem.pictures.figure_style import INK, OTHER, Axes, Figure
-from meristem.pictures.studies.final_values import Panel, ScaleAxis, draw_final_values, size_panels
+from meristem.pictures.studies.final_values import Panel, draw_final_values, size_panels
 from meristem.pictures.studies.path_figures import draw_penalty_path
 from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, runs_with_discriminant
 from meristem.pictures.studies.settings_tried import draw_settings
@@ -139,7 +130,7 @@ class SolvingPictures(StudyPictures):
             handles["seed with the median zero-error epoch"] = Line2D([], [], color=color)
             handles["other seeds"] = Line2D([], [], color=OTHER, linewidth=1)
         if any(run["zero_error_epoch"] is not None for run in medians):
-            handles["first epoch without error"] = Line2D([], [], linestyle="", **ring(color))
+            handles["first epoch without error"] = Line2D([], [], linestyle="", **curves.ring(color))
         return handles
 
     def draw_sizes(self, results: StudyResults) -> Figure:
@@ -148,9 +139,9 @@ class SolvingPictures(StudyPictures):
         paper = [results.paper_value(model, task, "zero_error_epoch") or 0 for model in models for task in tasks]
         never = 2.5 * max(*paper, *(len(results.series(run, "error")) for run in results.runs), 3)
         all_solved = all(run["zero_error_epoch"] is not None for run in results.runs)
-        scale = partial(scale_epochs, never=None if all_solved else never)
+        scale = partial(curves.scale_epochs, never=None if all_solved else never)
         epochs = Panel("Epochs to zero error", "epoch", "zero_error_epoch", models, tasks, scale, never)
-        sizes = size_panels(results, {"units": integers_from_zero, "nodes": integers_from_zero})
+        sizes = size_panels(results, {"units": curves.integers_from_zero, "nodes": curves.integers_from_zero})
         title = f"Final size and training time on {results.subject}"
         return draw_final_values(
             results,
@@ -195,15 +186,15 @@ class LearningPictures(StudyPictures):
         return Required(
             values=("model", "task", "seed", "best_epoch", "soft_size"),
             nullable=(f"dev_{self.selects.name}", *(f"test_{measure.name}" for measure in self.measures)),
-            arrays={part + measure.name: 1 for measure in self.measures for part in PARTS} | SIZES,
+            arrays={part + measure.name: 1 for measure in self.measures for part in curves.PARTS} | SIZES,
         )
 
     def rows(self, results: StudyResults, model: str) -> list[Row]:
-        curves = [
-            Row(_wrap(measure.label), partial(_plot_measure, measure), partial(scale_measure, measure))
+        measures = [
+            Row(_wrap(measure.label), partial(_plot_measure, measure), partial(curves.scale_measure, measure))
             for measure in self.measures
         ]
-        return [*curves, *size_rows(results, model, color=INK, mark="best_epoch", scale_nodes=scale_nodes)]
+        return [*measures, *size_rows(results, model, color=INK, mark="best_epoch", scale_nodes=curves.scale_nodes)]
 
     def heading(self, runs: list[Run], median: Run) -> str:
         seed = f"seed {median['seed']}" + (f" (median of {len(runs)})" if len(runs) > 1 else "")
@@ -214,13 +205,13 @@ class LearningPictures(StudyPictures):
     def handles(self, medians: list[Run], color: Any, has_seeds: bool) -> Handles:
         from matplotlib.lines import Line2D
 
-        handles: Handles = {label: Line2D([], [], color=color) for label, color, _ in PARTS.values()}
-        handles["best of its curve"] = tuple(Line2D([], [], color=color, **DOT) for _, color, _ in PARTS.values())
+        handles: Handles = {label: Line2D([], [], color=color) for label, color, _ in curves.PARTS.values()}
+        handles["best of its curve"] = tuple(Line2D([], [], color=color, **DOT) for _, color, _ in curves.PARTS.values())
         if any(run["best_epoch"] for run in medians):
             handles["kept model's test figure"] = Line2D([], [], **ASTERISK)
-            handles["kept model's size"] = Line2D([], [], linestyle="", **ring(INK))
+            handles["kept model's size"] = Line2D([], [], linestyle="", **curves.ring(INK))
         if has_seeds:
-            light_colors = [*(light for _, _, light in PARTS.values()), OTHER]
+            light_colors = [*(light for _, _, light in curves.PARTS.values()), OTHER]
             handles["other seeds"] = tuple(Line2D([], [], color=color, linewidth=1) for color in light_colors)
         return handles
 
@@ -230,15 +221,18 @@ class LearningPictures(StudyPictures):
         fields = {f"{part}_{measure.name}": f"{words[part]} {measure.label}" for part in self.scores}
         values = [finite_value(run, field) or 0 for run in results.runs for field in fields]
         values += [results.paper_value(run["model"], run["task"], field) or 0 for run in results.runs for field in fields]
-        scale = partial(scale_measure, measure, min_span=0.0 if self.panel_per_task else 1.06 * max(values))
+        scale = partial(curves.scale_measure, measure, min_span=0.0 if self.panel_per_task else 1.06 * max(values))
         panels = [
             Panel(title, _wrap(measure.label), field, results.models, tasks, scale)
             for field, title in fields.items()
             for tasks in ([[task] for task in results.tasks] if self.panel_per_task else [results.tasks])
         ]
-        scales: dict[str, ScaleAxis] = {"units (log scale)": scale_units, "nodes": partial(scale_nodes, min_span=0.25)}
+        scales: dict[str, ScaleAxis] = {
+            "units (log scale)": curves.scale_units,
+            "nodes": partial(curves.scale_nodes, min_span=0.25),
+        }
         title = f"Results and final sizes on {results.subject}"
-        return draw_final_values(results, title, [*panels, *size_panels(results, scales)], "mean")
+        return draw_final_values(results, title, [*panels, *sizes], "mean")
 
 
 def _wrap(label: str) -> str:
@@ -248,11 +242,11 @@ def _wrap(label: str) -> str:
 def _plot_measure(measure: Measure, ax: Axes, results: StudyResults, runs: list[Run], median: Run) -> None:
     """Plot the curves of both parts with their marks; the much larger first epochs leave through the top."""
     later = []
-    for prefix, (_, color, light) in PARTS.items():
+    for prefix, (_, color, light) in curves.PARTS.items():
         name = prefix + measure.name
         plot_other_seeds(ax, results, runs, median, name, color=light, linewidth=0.8)
         values = results.series(median, name)
-        plot_curve(ax, values, color=color)
+        curves.plot_curve(ax, values, color=color)
         best = measure.best(values, prefer=median["best_epoch"] - 1 if prefix else 0)
         if best is not None:
             ax.plot(best + 1, values[best], color=color, zorder=4, clip_on=False, **DOT)

@@ -11,15 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.curves import (
-    CUT_LINE,
-    from_zero,
-    integers_from_zero,
-    layer_colorbar,
-    plot_curve,
-    plot_layer_sizes,
-    ring,
-)
+from meristem.pictures import curves
 from meristem.pictures.figure_style import GREY, OTHER, Axes, Figure, figure_grid, model_label
 from meristem.pictures.studies.study_results import Run, StudyResults
 
@@ -32,7 +24,7 @@ class Row:
 
     label: str
     paint: Callable[[Axes, StudyResults, list[Run], Run], None]  # all seeds of a task, and the median run
-    scale: Callable[[Axes], None] = from_zero  # sets the limits, once everything is painted
+    scale: Callable[[Axes], None] = curves.from_zero  # sets the limits, once everything is painted
     has_layers: bool = False  # curves are colored by layer
 
 
@@ -52,7 +44,7 @@ def draw_training(results: StudyResults, model: str) -> Figure:
         for ax, row in zip(column, rows, strict=True):
             row.paint(ax, results, runs, median)
             for change in results.rate_changes(median):
-                ax.axvline(change, zorder=1.8, **CUT_LINE)
+                ax.axvline(change, zorder=1.8, **curves.CUT_LINE)
             ax.grid(axis="y")
         column[-1].set_xlabel("epoch")
         column[-1].xaxis.get_major_locator().set_params(integer=True)
@@ -62,12 +54,12 @@ def draw_training(results: StudyResults, model: str) -> Figure:
             row.scale(ax)
         if row.has_layers:
             layers = max(results.series(run, "layer_sizes").shape[1] for runs in groups for run in runs)
-            layer_colorbar(figure, layers, ax=row_axes.tolist(), aspect=14, pad=0.01)
+            curves.layer_colorbar(figure, layers, ax=row_axes.tolist(), aspect=14, pad=0.01)
     name, kind = model_label(model), "network" if results.is_layered(model) else "perceptron"
     figure.suptitle(f"{name[:1].upper()}{name[1:]} {kind} on {results.subject}")
     handles = pictures.handles(medians, results.colors[model], has_seeds=any(len(runs) > 1 for runs in groups))
     if any(results.rate_changes(run).size for run in medians):
-        handles["learning rate shrinks"] = Line2D([], [], **CUT_LINE)
+        handles["learning rate shrinks"] = Line2D([], [], **curves.CUT_LINE)
     if handles:
         columns = pictures.legend_columns[min(len(tasks), len(pictures.legend_columns)) - 1]
         place = {"ncols": columns, "handler_map": {tuple: HandlerTuple(ndivide=None, pad=0.4)}}
@@ -81,15 +73,15 @@ def plot_seeds(
     """Plot a field, summed over layers: the median run in color, with a ring at the epoch `mark` of it, the others in grey."""
     plot_other_seeds(ax, results, runs, median, field, **(options | {"color": OTHER, "linewidth": 0.8}))
     values, epoch = _totals(results.series(median, field)), median[mark]
-    plot_curve(ax, values, color=color, **options)
+    curves.plot_curve(ax, values, color=color, **options)
     if epoch and epoch <= len(values):
-        ax.plot(epoch, values[epoch - 1], **ring(color), zorder=4, clip_on=False)
+        ax.plot(epoch, values[epoch - 1], **curves.ring(color), zorder=4, clip_on=False)
 
 
 def plot_other_seeds(ax: Axes, results: StudyResults, runs: list[Run], median: Run, field: str, **options: Any) -> None:
     for run in runs:
         if run is not median:
-            plot_curve(ax, _totals(results.series(run, field)), zorder=1.5, **options)
+            curves.plot_curve(ax, _totals(results.series(run, field)), zorder=1.5, **options)
 
 
 def _totals(values: np.ndarray) -> np.ndarray:
@@ -97,12 +89,12 @@ def _totals(values: np.ndarray) -> np.ndarray:
 
 
 def size_rows(
-    results: StudyResults, model: str, *, color: Any, mark: str, scale_nodes: Callable[[Axes], None] = from_zero
+    results: StudyResults, model: str, *, color: Any, mark: str, scale_nodes: Callable[[Axes], None] = curves.from_zero
 ) -> list[Row]:
     """Return the rows of a model's size, with a ring at the epoch that a run's `mark` names."""
 
     def layer_sizes(ax: Axes, results: StudyResults, runs: list[Run], median: Run) -> None:
-        plot_layer_sizes(ax, results.series(median, "layer_sizes"))
+        curves.plot_layer_sizes(ax, results.series(median, "layer_sizes"))
 
     def hard_size(ax: Axes, results: StudyResults, runs: list[Run], median: Run) -> None:
         # The median run alone: several step functions on top of one another could not be told apart.
@@ -112,4 +104,4 @@ def size_rows(
     soft_size = partial(plot_seeds, field="layer_sizes", color=color, mark=mark)
     if results.is_layered(model):
         return [Row("soft size per layer", layer_sizes, has_layers=True), Row("total soft size", soft_size)]
-    return [Row("hard size (nodes)", hard_size, integers_from_zero), Row("soft size (nodes)", soft_size, scale_nodes)]
+    return [Row("hard size (nodes)", hard_size, curves.integers_from_zero), Row("soft size (nodes)", soft_size, scale_nodes)]
