@@ -227,10 +227,8 @@ class LearningPictures(StudyPictures):
             for field, title in fields.items()
             for tasks in ([[task] for task in results.tasks] if self.panel_per_task else [results.tasks])
         ]
-        scales: dict[str, ScaleAxis] = {
-            "units (log scale)": curves.scale_units,
-            "nodes": partial(curves.scale_nodes, min_span=0.25),
-        }
+        scale_nodes = partial(curves.scale_nodes, min_span=0.25)
+        sizes = size_panels(results, {"units (log scale)": curves.scale_units, "nodes": scale_nodes})
         title = f"Results and final sizes on {results.subject}"
         return draw_final_values(results, title, [*panels, *sizes], "mean")
 
