@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
             if any(record["best_epoch"] for record in result.runs):
                 files |= _figures(head, result.history, out)
             written = folder.publish(files, head)
-    paper = study.paper_of(plan)
+    paper = head["paper"]
     comparison = ", beside the paper" if paper else ""
     print_table(*table(study.columns, result.runs, paper), f"{plan.title}, {seeds}: {study.averages}{comparison}")
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")

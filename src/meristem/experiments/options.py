@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from meristem.check import MOST, check_number, check_size, unknown
-from meristem.experiments.setting_selection import RULES
 from meristem.train.loop import MAX_EPOCHS
 
 MAX_MEMBERS = 10_000  # of a population
@@ -144,7 +143,7 @@ class Options:
     )
     choose: str = choice_option(
         "best",
-        RULES,
+        ["best", "smallest"],
         "which of several settings a model keeps: the best, by the measure that selects its best epoch, or the smallest "
         "network within one standard error of it",
         metavar="HOW",

@@ -147,9 +147,6 @@ class Study:
         """Return what the runs of one model on one task reached."""
         return ", ".join(column.line.format(column.show(runs)) for column in self.columns if column.line)
 
-    def paper_of(self, plan: Plan) -> PaperValues:
-        return self.paper if plan.is_papers_data else {}
-
 
 def table(columns: Sequence[Column], runs: Sequence[Record], paper: PaperValues) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns and the rows, a row for each model on each task in the order of training.

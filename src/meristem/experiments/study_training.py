@@ -5,10 +5,17 @@
     run(study, options, plan, progress) → the Result of all models; summarize(…) makes summary.json of it
 
 All members of a task train as one population. The network of the best validation epoch is tested; nothing else sees the test
-part. A `Trainer` runs the training of a population, with checkpoints (study_checkpoints.py) or without.
+part. Of several settings a model keeps one by its validation measure averaged over seeds:
+
+    best        the setting with the best average, the first of ties
+    smallest    of those within one standard error of the best, the one whose networks end smallest
+
+A `Trainer` runs the training of a population, with checkpoints (study_checkpoints.py) or without.
 """
 
 import itertools
+import math
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +29,12 @@ import numpy as np
 
 import meristem
 from meristem.experiments.options import MODELS, Options
-from meristem.experiments.setting_selection import describe_selection, select_setting
 from meristem.experiments.study import Arrays, Plan, Study, Task
 from meristem.experiments.summary import HISTORY_FIELDS, Record, device, record
 from meristem.nn import Network
 from meristem.nn.network import BODIES
+from meristem.show.describe import SETTINGS, describe_settings
+from meristem.show.measures import Measure
 from meristem.show.progress import Progress
 from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.loop import fit, seed_keys
@@ -40,6 +48,7 @@ PATH_FIELDS = [
     *("train_error", "dev_error", "test_error", "best_soft_size", "n_parameters"),
 ]
 Train = Callable[[list[Watcher]], Run]
+Trained = Sequence[tuple[Record, Any]]  # records and their runs
 Trainer = Callable[[str, str, Train], tuple[Run, float]]  # of a model on a task: the run, and its seconds
 
 
@@ -125,6 +134,47 @@ def train(
     return trained
 
 
+def select_setting(trained: Trained, measure: Measure, rule: str) -> tuple[Trained, list[Record]]:
+    """Return the runs of the selected setting, and a record of each setting that was tried, averaged over its seeds."""
+    name, groups = f"dev_{measure.name}", dict[tuple[Any, ...], list[tuple[Record, Any]]]()
+    for row, run in trained:
+        groups.setdefault(tuple(row.get(key) for key in SETTINGS), []).append((row, run))
+    tried = [_average([row for row, _ in group], name) for group in groups.values()]
+    selected = min(tried, key=lambda record: measure.cost(record[name]))
+    if rule == "smallest":
+        limit = measure.cost(selected[name]) + (selected["sd"] or 0.0) / math.sqrt(selected["seeds"])
+        as_good = [record for record in tried if measure.cost(record[name]) <= limit]
+        selected = min(as_good, key=lambda record: math.inf if record["soft_size"] is None else record["soft_size"])
+    runs = list(groups.values())[next(place for place, record in enumerate(tried) if record is selected)]
+    return runs, [{**record, "chosen": record is selected} for record in tried]
+
+
+def describe_selection(tried: Sequence[Record], measure: Measure, part: str = "validation") -> str:
+    """Return a line with the settings that were tried, their measure, and the selected one.
+
+    >>> from meristem.show.measures import ERROR
+    >>> tunnel = {"model": "tunnel", "task": "ten", "learning_rate": 0.001, "penalty": 0.0, "dev_error": 0.025, "chosen": True}
+    >>> describe_selection([tunnel, {**tunnel, "learning_rate": 0.003, "dev_error": 0.03, "chosen": False}], ERROR)
+    'tunnel, ten: tried rate 0.001 → validation error 2.50 % (kept); rate 0.003 → validation error 3.00 %'
+    """
+    settings = [
+        f"{words} → {part} {measure.label} {measure.show(record[f'dev_{measure.name}'])}{' (kept)' * record['chosen']}"
+        for words, record in zip(describe_settings(tried), tried, strict=True)
+    ]
+    return f"{tried[0]['model']}, {tried[0]['task']}: tried {'; '.join(settings)}"
+
+
+def _average(group: list[Record], name: str) -> Record:
+    values, sizes = ([record[key] for record in group if record[key] is not None] for key in (name, "soft_size"))
+    return {
+        **{key: group[0][key] for key in ("model", "task", *SETTINGS) if key in group[0]},
+        "seeds": len(group),
+        name: statistics.mean(values) if values else None,
+        "sd": statistics.stdev(values) if len(values) > 1 else None,
+        "soft_size": statistics.mean(sizes) if sizes else None,
+    }
+
+
 def train_model(
     model: str,
     tasks: Sequence[Task],
@@ -206,7 +256,7 @@ def summarize(study: Study, plan: Plan, result: Result, wall_seconds: float, com
         "command": command,
         "wall_seconds": round(wall_seconds, 1),
         "runs": result.runs,
-        "paper": dict(study.paper_of(plan)),
+        "paper": dict(study.paper if plan.is_papers_data else {}),
         **plan.summary_fields,
         "pictures": (plan.pictures or study.pictures).as_json(),
         **result.extra,

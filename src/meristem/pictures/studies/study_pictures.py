@@ -15,9 +15,8 @@ import numpy as np
 from meristem.pictures import curves
 from meristem.pictures.figure_style import INK, OTHER, Axes, Figure
 from meristem.pictures.studies.final_values import Panel, draw_final_values, size_panels
-from meristem.pictures.studies.path_figures import draw_penalty_path
 from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, runs_with_discriminant
-from meristem.pictures.studies.settings_tried import draw_settings
+from meristem.pictures.studies.settings_tried import draw_penalty_path, draw_settings
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 from meristem.pictures.studies.training_curves import Handles, Row, draw_training, plot_other_seeds, plot_seeds, size_rows
 from meristem.show.measures import ERROR, Measure
