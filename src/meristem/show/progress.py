@@ -144,8 +144,7 @@ class Progress:
             return "time left not known yet"
         if share >= MOST_SHARE:  # the plan is exhausted, so there is nothing to extrapolate from
             return "nearly done"
-        left = elapsed * (1 - share) / share
-        return f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left"
+        return describe_time_left(elapsed * (1 - share) / share)
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
@@ -164,6 +163,17 @@ class Progress:
         bar, percent = rich.Table.grid(padding=(0, 1)), rich.Text(f"{self.fraction():4.0%}  {self.time_left()}")
         bar.add_row(rich.ProgressBar(total=1.0, completed=self.fraction(), width=40), percent)
         return rich.Group(rich.Text(self._status or "compiling …"), bar)
+
+
+def describe_time_left(seconds: float) -> str:
+    """Return a duration in the unit that suits it.
+
+    >>> describe_time_left(12), describe_time_left(200), describe_time_left(10_000)
+    ('about 12 s left', 'about 3 min left', 'about 2.8 h left')
+    """
+    if seconds > 5400:
+        return f"about {seconds / 3600:.1f} h left"
+    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
 
 
 def describe_members(infos: Mapping[int, EpochInfo], measure: Measure) -> str:
