@@ -30,23 +30,17 @@ class Panel:
     never: float | None = None  # where runs without a value are drawn, and those above it; None: they are left out
 
 
-def draw_final_values(
-    results: StudyResults,
-    title: str,
-    panels: list[Panel],
-    average: str,
-    marker_of: Callable[[Run], str] = lambda run: "one seed",
-) -> Figure:
-    """Draw all panels in a row; four of them two by two. `marker_of` and `average` are keys of MARKERS and AVERAGES."""
+def draw_final_values(results: StudyResults, title: str, panels: list[Panel], average: str, goal: str | None = None) -> Figure:
+    """Draw all panels in a row, four of them two by two; runs without a value of the field `goal` have a mark of their own."""
     from matplotlib.lines import Line2D
 
     columns = 2 if len(panels) == 4 else len(panels)
     widths = [2.0 + 0.4 * len(panel.models) for panel in panels]
     figure, axes = figure_style.figure_grid(len(panels) // columns, columns, cell=(3.4, 3.3), width_ratios=widths[:columns])
     for ax, panel in zip(axes.ravel(), panels, strict=True):
-        _draw_panel(ax, results, panel, average, marker_of)
+        _draw_panel(ax, results, panel, average, goal)
     figure.suptitle(title)
-    markers = {marker_of(run) for run in results.runs}
+    markers = {_marker(run, goal) for run in results.runs}
     handles = [Line2D([], [], color=GREY, label=label, **style) for label, style in MARKERS.items() if label in markers]
     if any(len(results.runs_of(model, task)) > 1 for model in results.models for task in results.tasks):
         handles.append(Line2D([], [], color=GREY, label=average, **AVERAGE_LINE))
@@ -68,7 +62,7 @@ def size_panels(results: StudyResults, scales: dict[str, ScaleAxis]) -> list[Pan
     ]
 
 
-def _draw_panel(ax: Axes, results: StudyResults, panel: Panel, average: str, marker_of: Callable[[Run], str]) -> None:
+def _draw_panel(ax: Axes, results: StudyResults, panel: Panel, average: str, goal: str | None) -> None:
     width, top = min(0.5, 0.76 / len(panel.models)), math.inf if panel.never is None else panel.never
     for (place, model), (position, task) in itertools.product(enumerate(panel.models), enumerate(panel.tasks)):
         center, color = position + width * (place - (len(panel.models) - 1) / 2), results.colors[model]
@@ -76,7 +70,7 @@ def _draw_panel(ax: Axes, results: StudyResults, panel: Panel, average: str, mar
         dots = [(run, top if value is None else value) for run, value in runs if value is not None or panel.never is not None]
         for seed, (run, value) in enumerate(dots):
             x = center + 0.55 * width * ((seed + 0.5) / len(dots) - 0.5)
-            ax.plot(x, min(value, top), color=color, zorder=4, **MARKERS[marker_of(run)])
+            ax.plot(x, min(value, top), color=color, zorder=4, **MARKERS[_marker(run, goal)])
         if len(dots) > 1:
             ends, level = [center - 0.4 * width, center + 0.4 * width], AVERAGES[average]([value for _, value in dots])
             ax.plot(ends, [min(level, top)] * 2, color=color, solid_capstyle="butt", zorder=3, **AVERAGE_LINE)
@@ -92,3 +86,7 @@ def _draw_panel(ax: Axes, results: StudyResults, panel: Panel, average: str, mar
     panel.scale(ax)
     ax.set_title(panel.title)
     ax.set_ylabel(panel.label)
+
+
+def _marker(run: Run, goal: str | None) -> str:
+    return "never at zero error" if goal and run[goal] is None else "one seed"

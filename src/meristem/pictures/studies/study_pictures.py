@@ -142,13 +142,7 @@ class SolvingPictures(StudyPictures):
         epochs = Panel("Epochs to zero error", "epoch", "zero_error_epoch", models, tasks, scale, never)
         sizes = size_panels(results, {"units": curves.integers_from_zero, "nodes": curves.integers_from_zero})
         title = f"Final size and training time on {results.subject}"
-        return draw_final_values(
-            results,
-            title,
-            [*sizes, epochs],
-            "median",
-            lambda run: "never at zero error" if run["zero_error_epoch"] is None else "one seed",
-        )
+        return draw_final_values(results, title, [*sizes, epochs], "median", goal="zero_error_epoch")
 
 
 @dataclass(frozen=True)
