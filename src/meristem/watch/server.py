@@ -11,7 +11,6 @@ starlette and uvicorn (the extra `live`).
 import asyncio
 import json
 import logging
-import os
 import secrets
 import socket
 import threading
@@ -172,14 +171,9 @@ def serving(out: Path, port: int = 0, on_problem: Callable[[ValueError], None] =
         raise ValueError(f"--port={port} must be an integer from 0 (any free port) to 65535.")
     view = View(out)
     view.now()  # raises now, not in the thread
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if os.name != "nt":  # on Windows it would let two servers share a port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen(BACKLOG)
+        listener = socket.create_server((HOST, port), backlog=BACKLOG)
     except OSError as error:
-        listener.close()
         raise ValueError(f"--port={port} cannot be used ({error.strerror}); leave it out to use any free port.") from error
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     quiet: dict[str, Any] = {"log_config": None, "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 1}

@@ -92,5 +92,4 @@ def run_key(run: Run) -> str:
 
 def _ordered(names: Sequence[str], order: list[str]) -> list[str]:
     """Return each name once, those of `order` first."""
-    unique = list(dict.fromkeys(names))
-    return [name for name in order if name in unique] + [name for name in unique if name not in order]
+    return sorted(dict.fromkeys(names), key=lambda name: order.index(name) if name in order else len(order))
