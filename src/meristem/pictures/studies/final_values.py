@@ -67,7 +67,7 @@ def _draw_panel(ax: Axes, results: StudyResults, panel: Panel, average: str, goa
     for (place, model), (position, task) in itertools.product(enumerate(panel.models), enumerate(panel.tasks)):
         center, color = position + width * (place - (len(panel.models) - 1) / 2), results.colors[model]
         runs = [(run, finite_value(run, panel.field)) for run in results.runs_of(model, task)]
-        dots = [(run, top if value is None else value) for run, value in runs if value is not None or panel.never is not None]
+        dots = [(run, math.inf if value is None else value) for run, value in runs if value is not None or panel.never]
         for seed, (run, value) in enumerate(dots):
             x = center + 0.55 * width * ((seed + 0.5) / len(dots) - 0.5)
             ax.plot(x, min(value, top), color=color, zorder=4, **MARKERS[_marker(run, goal)])
