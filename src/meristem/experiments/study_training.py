@@ -126,10 +126,10 @@ def train(
         trained.append((record(run, _test(run, task), **fields), run))
         if run.diverged:
             epoch = trained[-1][0]["best_epoch"]
+            outcome = f"the model of epoch {epoch} is kept" if epoch else "no epoch was good, none is kept"
             progress.say(
                 f"{model}, {task.name}, seed {member.seed}: the loss turned non-finite in epoch {int(run.epochs)}, "
-                f"rate {member.learning_rate:g}; {f'the model of epoch {epoch}' if epoch else 'none'} is kept. "
-                "Try a smaller rate."
+                f"rate {member.learning_rate:g}; {outcome}. Try a smaller rate."
             )
     return trained
 
