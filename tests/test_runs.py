@@ -11,7 +11,7 @@ from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.train.loop import seed_keys
 from meristem.train.minibatches import Batch
-from meristem.train.programs import ALONE, TOGETHER
+from meristem.train.programs import PROGRAMS
 from meristem.train.run import stacked
 from meristem.train.train_state import start
 from meristem.train.training_data import prepare
@@ -228,7 +228,7 @@ def test_the_rate_and_the_schedule_reach_a_chain_that_asks_for_them():
 
 def test_equal_recipes_are_one_program():
     def count() -> int:
-        return sum(program._cache_size() for program in (*ALONE, *TOGETHER))
+        return sum(program._cache_size() for program in PROGRAMS)
 
     options = {"learning_rate": 1e-2, "penalty": 1e-3, "key": jax.random.key(1), "max_epochs": 1}
     optimizer = optax.sgd(0.1)

@@ -5,6 +5,8 @@ model so far). The host may also call for the steps of a long epoch in equal par
 between the members of a population is an array (state, knobs); all else is the `Recipe`.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -40,23 +42,18 @@ def descend(
     """Take the minibatch steps of one of the equal `parts` of an epoch."""
     update = updater(state, knobs, recipe)
     grows = state.network.capacity > 0  # if not, nothing is counted: on a GPU every small operation costs a launch
+    first = (state.network, state.opt_state, growth)
+    pack, unpack = _as_rows(first)
+    weighted = data._replace(weight=product(data.weight, knobs.weight))
 
     def take_step(carry: PyTree, batch: Batch) -> PyTree:
         network, opt_state, growth = unpack(carry)
         network, opt_state, info = update(network, opt_state, batch)
         if grows:
-            growth = Growth(
-                growth.opened + info.opened,
-                growth.closed + info.closed,
-                growth.waited + info.waited,
-                jnp.maximum(growth.most_leaves, network.in_use()),
-            )
+            counts = (growth.opened + info.opened, growth.closed + info.closed, growth.waited + info.waited)
+            growth = Growth(*counts, jnp.maximum(growth.most_leaves, network.in_use()))
         after = pack((network, opt_state, growth))
         return after if batch.is_real is None else select(batch.is_real, after, carry)
-
-    first = (*_moving(state), growth)
-    pack, unpack = _as_rows(first)
-    weighted = data._replace(weight=_product(data.weight, knobs.weight))
 
     def over_all_rows(number: Any, carry: PyTree) -> PyTree:
         key = jax.random.fold_in(state.key, state.epoch + number * KEY_STRIDE)
@@ -68,8 +65,8 @@ def descend(
     else:  # counted in the type of `passes`: a plain 0 would be of 64 bits where JAX has these
         passes = jnp.asarray(knobs.passes)
         carry = jax.lax.fori_loop(jnp.zeros((), passes.dtype), passes, over_all_rows, carry)
-    *moved, growth = unpack(carry)
-    return eqx.tree_at(_moving, state, tuple(moved)), growth
+    network, opt_state, growth = unpack(carry)
+    return replace(state, network=network, opt_state=opt_state), growth
 
 
 def finish(
@@ -77,21 +74,30 @@ def finish(
 ) -> tuple[TrainState, EpochInfo]:
     """Measure the network after the last step and end the epoch; `before` is the state at its beginning."""
     state = with_average(before, state, growth, recipe)
-    network, task = state.measured, recipe.task
-    priced, train_rows, dev_rows = recipe.select == "cost", None, None
-    if knobs.measured is not None and data.dev_x is None:
-        train_rows, dev_rows = knobs.measured
-    x, y, weight = _take(train_rows, data.x, data.y, _product(data.weight, knobs.weight))
-    train, hidden = measure(network, x, y, task, weight, priced=priced)
-    dev = train
-    if data.dev_x is not None and data.dev_y is not None:
-        x, y, weight = data.dev_x, data.dev_y, _product(data.dev_weight, knobs.dev_weight)
+    network, measured = state.measured, []
+    for number, (x, y, *weights) in enumerate(measured_sets(data, knobs)):
+        weight = product(*weights)
+        if knobs.measured is not None and data.dev_x is None:
+            x, y, weight = (None if a is None else jnp.asarray(a)[knobs.measured[number]] for a in (x, y, weight))
+        calibrated = recipe.calibrate and number == 1
+        measures, hidden = measure(network, x, y, recipe.task, weight, priced=recipe.select == "cost", calibrated=calibrated)
+        measured.append(measures)
+    sizes, has_dev = body_sizes(network.body, hidden, weight), len(measured) > 1
+    return conclude(before, state, growth, measured[0], measured[-1], sizes, knobs, recipe, has_dev=has_dev)
+
+
+def measured_sets(data: Data, knobs: Knobs) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Yield (x, y, weight of the data, weight of the knobs) of the training set and, if there is one, the development set."""
+    yield data.x, data.y, data.weight, knobs.weight
+    if data.dev_x is not None:
+        yield data.dev_x, data.dev_y, data.dev_weight, knobs.dev_weight
     elif knobs.dev_weight is not None:
-        x, y, weight = _take(dev_rows, data.x, data.y, _product(data.weight, knobs.dev_weight))
-    if data.dev_x is not None or knobs.dev_weight is not None:
-        dev, hidden = measure(network, x, y, task, weight, priced=priced, calibrated=recipe.calibrate)
-    sizes, has_dev = body_sizes(network.body, hidden, weight), dev is not train
-    return conclude(before, state, growth, train, dev, sizes, knobs, recipe, has_dev=has_dev)
+        yield data.x, data.y, data.weight, knobs.dev_weight
+
+
+def product(a: Any, b: Any) -> Any:
+    """Return the product of weights, either of which may be None."""
+    return a if b is None else b if a is None else a * b
 
 
 def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: Recipe) -> TrainState:
@@ -99,7 +105,7 @@ def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: 
     if state.average is None:
         return state
     is_last, moved = before.plateau.is_last(len(recipe.scales)), growth.opened + growth.closed > 0
-    return eqx.tree_at(lambda s: s.average, state, state.average.after(state.network, is_last, moved))
+    return replace(state, average=state.average.after(state.network, is_last, moved))
 
 
 def conclude(
@@ -135,18 +141,9 @@ def conclude(
     if recipe.settle:  # models before the last stage had not settled: the search restarts there
         begins = plateau.is_last(stages) & ~before.plateau.is_last(stages)
         best, best_loss = jnp.where(begins, jnp.inf, best), jnp.where(begins, jnp.inf, best_loss)
-    after = TrainState(
-        network=state.network,
-        opt_state=state.opt_state,
-        average=state.average,
-        key=before.key,
-        plateau=plateau,
-        best=(best, best_loss),
-        epoch=before.epoch + 1,
-        diverged=before.diverged,
-    )
+    after = replace(state, plateau=plateau, best=(best, best_loss), epoch=before.epoch + 1)
     after = select(was_stopped | ~healthy, before, after)
-    after = eqx.tree_at(lambda s: s.diverged, after, before.diverged | (~healthy & ~was_stopped))
+    after = replace(after, diverged=before.diverged | (~healthy & ~was_stopped))
     info = EpochInfo(
         epoch=before.epoch + ~was_stopped,
         rate=learning_rate(before, knobs, recipe),
@@ -186,21 +183,6 @@ def _next_plateau(plateau: Plateau, dev: Measures, network: Network, knobs: Knob
     return after._replace(best=jnp.where(after.has_dropped & ~closes, jnp.inf, after.best))
 
 
-def _moving(state: TrainState) -> tuple[Any, Any]:
-    """Return what the steps of an epoch change."""
-    return state.network, state.opt_state
-
-
-def _product(a: Any, b: Any) -> Any:
-    """Return the product of weights, either of which may be None."""
-    return a if b is None else b if a is None else a * b
-
-
-def _take(rows: Any, *arrays: Any) -> tuple[Any, ...]:
-    """Return these rows of the arrays, any of which may be None; all rows if none are named."""
-    return arrays if rows is None else tuple(None if array is None else jnp.asarray(array)[rows] for array in arrays)
-
-
 def _to_minimize(measures: Measures, name: str, objective: Objective) -> Float[Array, ""]:
     value = measures.loss if name == "cost" else getattr(measures, name)
     return -value if name in objective.maximized else value
@@ -217,7 +199,4 @@ def _as_rows(tree: PyTree) -> tuple[Any, Any]:
     def pack(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda a: a.reshape(a.shape[0], -1) if a.ndim > 2 and a.size <= SMALL * a.shape[0] else a, tree)
 
-    def unpack(tree: PyTree) -> PyTree:
-        return jax.tree.map(lambda a, shape: a.reshape(shape), tree, shapes)
-
-    return pack, unpack
+    return pack, lambda tree: jax.tree.map(lambda a, shape: a.reshape(shape), tree, shapes)

@@ -14,9 +14,9 @@ Sizes are rounded up to a few that many structures share, and used only if they 
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,10 +53,11 @@ def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) ->
 
 def with_capacity(state: TrainState, capacity: int) -> TrainState:
     """Return the same state with this capacity."""
-    state = eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, capacity))
+    network, opt_state = resize(state.network, state.opt_state, capacity)
+    state = replace(state, network=network, opt_state=opt_state)
     if state.average is None:
         return state
-    return eqx.tree_at(lambda s: s.average.network, state, resize(state.average.network, None, capacity)[0])
+    return replace(state, average=replace(state.average, network=resize(state.average.network, None, capacity)[0]))
 
 
 def keep_best(improved: np.ndarray, network: N, best: N) -> N:
@@ -80,7 +81,7 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
     trunks = {name: _flags(declared, name) for name in declared.trunks if declared.axis(name).closable}
     if not all(flags.any(-1).all() for flags in trunks.values()):
         return None
-    lists = {name: _first(flags, _shared(flags.sum(-1).max(), flags.shape[-1])) for name, flags in trunks.items()}
+    lists = {name: _first(flags) for name, flags in trunks.items()}
     rows = {}
     standing = {entry.axis for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if isinstance(entry, Standing)}
     for name, axis in declared.axes.items():
@@ -92,9 +93,10 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
         depth = 0
         if axis.per is not None and name in standing:
             depth, is_used = flags.shape[-2], np.asarray(flags.any(-1))
-            lists[axis.per] = _first(is_used, _shared(is_used.sum(-1).max(), depth, least=1))
-            flags = _at(flags, lists[axis.per])
-        lists[name] = _first(flags, _shared(flags.sum(-1).max(initial=0), flags.shape[-1]))
+            lists[axis.per] = _first(is_used, least=1)
+            flags = np.concatenate([flags, np.zeros_like(flags[..., :1, :])], -2)  # none for a layer that is padding
+            flags = np.take_along_axis(flags, lists[axis.per][..., None], -2)
+        lists[name] = _first(flags)
         if name in standing:
             rows[name] = _standing(axis, lists, name, depth, flags.shape[-1])
     if not lists or _products(network, declared, lists) > WORTH * _products(network, declared, {}):
@@ -138,40 +140,36 @@ def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray])
     return total
 
 
+@jax.jit
 def shrink(state: TrainState, live: Live) -> TrainState:
     """Return the state of the live part."""
-    return (_shrink_each if state.epoch.ndim else _shrink)(state, live)
+    if state.members:
+        return jax.vmap(shrink)(state, live)
 
-
-def restore(state: TrainState, small: TrainState, live: Live) -> TrainState:
-    """Return the full state with the live part replaced."""
-    return (_restore_each if state.epoch.ndim else _restore)(state, small, live)
-
-
-def _shrink_state(state: TrainState, live: Live) -> TrainState:
     def mirrors(node: Any) -> Any:
         return taken(node, state.network, live, mirrors=True) if _is_network(node) else node
 
-    small = eqx.tree_at(lambda s: s.network, state, taken(state.network, state.network, live))
-    small = eqx.tree_at(lambda s: s.opt_state, small, jax.tree.map(mirrors, state.opt_state, is_leaf=_is_network))
+    opt_state = jax.tree.map(mirrors, state.opt_state, is_leaf=_is_network)
+    small = replace(state, network=taken(state.network, state.network, live), opt_state=opt_state)
     if state.average is None:
         return small
-    return eqx.tree_at(lambda s: s.average.network, small, taken(state.average.network, state.network, live))
+    return replace(small, average=replace(state.average, network=taken(state.average.network, state.network, live)))
 
 
-def _restore_state(state: TrainState, small: TrainState, live: Live) -> TrainState:
+@jax.jit
+def restore(state: TrainState, small: TrainState, live: Live) -> TrainState:
+    """Return the full state with the live part replaced."""
+    if state.members:
+        return jax.vmap(restore)(state, small, live)
+
     def put_back(old: Any, new: Any) -> Any:
         return put(old, new, state.network, live) if _is_network(old) else new
 
     after = jax.tree.map(put_back, state, small, is_leaf=_is_network)
-    if state.average is None:
+    if after.average is None:
         return after
     # What was closed before the epoch was left out of the average, too.
-    return eqx.tree_at(lambda s: s.average.network, after, closed_as(after.network, after.average.network))
-
-
-_shrink, _shrink_each = jax.jit(_shrink_state), jax.jit(jax.vmap(_shrink_state))
-_restore, _restore_each = jax.jit(_restore_state), jax.jit(jax.vmap(_restore_state))
+    return replace(after, average=replace(after.average, network=closed_as(after.network, after.average.network)))
 
 
 def _is_network(node: Any) -> bool:
@@ -187,27 +185,22 @@ def _is_time(state: TrainState, knobs: Knobs, recipe: Recipe) -> bool:
     return bool(is_closed_for_good) or int(np.max(state.epoch)) % PROBE != 0
 
 
-def _shared(n: Any, most: int, least: int = LEAST) -> int:
+def _shared(n: int, most: int) -> int:
     """Return n rounded up to one of four sizes between powers of two: 8, 10, 12, 14, 16, 20, …
 
-    >>> [_shared(n, 100) for n in (1, 5, 33, 65, 98)]
+    >>> [_shared(n, 100) for n in (4, 5, 33, 65, 98)]
     [4, 5, 40, 80, 100]
     """
-    n = max(int(n), least)
     step = max(1, (1 << (n - 1).bit_length()) // 8)
     return min(-(-n // step) * step, most)
 
 
-def _first(flags: np.ndarray, n: int) -> np.ndarray:
-    """Return the indices of the first n that are true along the last axis; index == size is padding."""
+def _first(flags: np.ndarray, least: int = LEAST) -> np.ndarray:
+    """Return the indices that are true along the last axis, of a shared number; index == size is padding."""
+    counts, size = flags.sum(-1), flags.shape[-1]
+    n = _shared(max(int(counts.max(initial=0)), least), size)
     order = np.argsort(~flags, axis=-1, kind="stable")[..., :n]
-    return np.where(np.arange(n) < flags.sum(-1)[..., None], order, flags.shape[-1])
-
-
-def _at(units: np.ndarray, layers: np.ndarray) -> np.ndarray:
-    """Return the units of these layers; none for a layer that is padding."""
-    padded = np.concatenate([units, np.zeros_like(units[..., :1, :])], -2) if units.shape[-2] else units
-    return np.take_along_axis(padded, layers[..., None], -2)
+    return np.where(np.arange(n) < counts[..., None], order, size)
 
 
 def _position(numbers: np.ndarray, places: np.ndarray, padding: int) -> np.ndarray:
