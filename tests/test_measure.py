@@ -8,9 +8,9 @@ from hypothesis import given, settings, strategies as st
 
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
-from meristem.train.cost import cost
 from meristem.train.metrics import PIECE, evaluate, macro_f1, measure, piece_of
 from meristem.train.objectives import Binary, Multiclass, Multilabel
+from meristem.train.step import cost
 
 
 def plain_macro_f1(predicted: np.ndarray, actual: np.ndarray) -> float:

@@ -18,8 +18,8 @@ from meristem.gate import Confined
 from meristem.nn import Bud, Budding, Highway, Linear, Network, Plain, Residual, Tunnel
 from meristem.nn.growth import opening
 from meristem.reference_trainer import ReferenceTrainer
-from meristem.train.cost import cost
 from meristem.train.objectives import Binary
+from meristem.train.step import cost
 from soak import FACTOR, many as tries
 
 CAPACITY, WIDTH, DEPTH = 5, 3, 4

@@ -4,6 +4,7 @@ The members of a population train together, as one `vmap`ped program, on a GPU, 
 on a CPU each trains alone, in a thread per core, so that a member that has stopped costs nothing. Both differ in the last bits.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -107,14 +108,13 @@ def fit(
     prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
     check_rows(run.knobs, prepared.data)
     watcher = watcher_of("watch", watch)
-    saver = None if save is None else Saver(lambda name, run: save(run), save_seconds)
+    saver = Saver(lambda name, run: save and save(run), math.inf if save is None else save_seconds)
 
-    def offer(make: Callable[[], Run]) -> None:
-        if saver is not None:
-            saver.offer("run", make)
+    def offer(run: Run) -> None:
+        saver.offer("run", lambda: run)
 
     def offer_members(runs: dict[int, Run]) -> None:
-        offer(lambda: stacked([*runs.values()]))
+        saver.offer("run", lambda: stacked([*runs.values()]))
 
     try:
         if run.members and not shares_programs(together):
@@ -122,14 +122,14 @@ def fit(
             members = train_alone(members, prepared, max_epochs, watcher, after_epoch=offer_members)
             run = stacked([*members.values()])
         else:
-            run = train_until(run, prepared, max_epochs, watcher, after_epoch=lambda run: offer(lambda: run))
+            run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
         run = within_budget(run, prepared)
     except BaseException:
-        if saver is not None:
-            with suppress(Exception):  # the first exception is the one to raise
+        with suppress(Exception):  # the first exception is the one to raise
+            if save is not None:
                 saver.now()
         raise
-    if saver is not None and save is not None:
+    if save is not None:
         saver.forget()
         saver.close()
         save(run)

@@ -25,16 +25,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from meristem.train.callbacks import RenumberedWatcher, Watcher, WatcherGroup
+from meristem.train.callbacks import RenumberedWatcher, WatcherGroup
 from meristem.train.run import Run, advance, at_stage, of_state, settling, stacked, within_budget
 from meristem.train.saving import restore
-from meristem.train.train_state import EpochInfo, TrainState
+from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared
 
 SHORT = 8  # trainings of fewer epochs do not settle; in others a stage is moved to at most this part of the epochs
@@ -42,6 +41,8 @@ POLL = 0.1  # seconds between two calls of `watcher.over()`
 REPACK = 0.25  # the stopped share of a packed program at which it is repacked
 UNLIMITED = 10**9  # epochs
 NO_WATCHER = WatcherGroup([])
+Runs = Mapping[int, Run]  # by member number
+Epochs = int | None
 
 
 def shares_programs(together: bool | None) -> bool:
@@ -60,19 +61,24 @@ def train_until(
     max_epochs: int,
     watcher: WatcherGroup,
     *,
-    pause_at: int | None = None,
+    pause_at: Epochs = None,
     stop_after: int | None = None,
     after_epoch: Callable[[Run], None] = lambda run: None,
 ) -> Run:
     """Train until `max_epochs`, or pause at epoch `pause_at`, or when `stop_after` members (None: all) have stopped."""
     pause_at = max_epochs if pause_at is None else min(pause_at, max_epochs)
     run, record = restore(run, prepared, (max_epochs, pause_at, stop_after))
-    stopped, epochs = run.stopped, run.epochs
+    stopped, epochs, running = run.stopped, run.epochs, [0]
+
+    def pulse(share: float) -> None:
+        for member in running:
+            watcher.pulse(member, share)
+
     while stopped.sum() < (stopped.size if stop_after is None else stop_after) and epochs.max() < pause_at:
-        running = np.flatnonzero(~stopped).tolist() if run.members else [0]
+        running = np.flatnonzero(~stopped).tolist()
         if run.recipe.settle and max_epochs >= SHORT:
             run = settling(run, int(max_epochs - epochs.max()), min(run.patience, max_epochs // SHORT))
-        run, info = advance(run, prepared, pulse=partial(_pulse, watcher, running) if watcher.watchers else None)
+        run, info = advance(run, prepared, pulse=pulse if watcher.watchers else None)
         stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
         ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]
         after_epoch(run)
@@ -82,18 +88,13 @@ def train_until(
     return run
 
 
-def _pulse(watcher: WatcherGroup, members: Sequence[int], share: float) -> None:
-    for member in members:
-        watcher.pulse(member, share)
-
-
 def train_alone(
-    runs: Mapping[int, Run],
+    runs: Runs,
     prepared: Prepared,
     max_epochs: int,
     watcher: WatcherGroup,
     *,
-    pause_at: int | None = None,
+    pause_at: Epochs = None,
     all_begin: bool = True,
     after_epoch: Callable[[dict[int, Run]], None] = lambda runs: None,
 ) -> dict[int, Run]:
@@ -112,13 +113,13 @@ def train_alone(
                 latest[m] = run
                 after_epoch(dict(latest))
 
-        own = WatcherGroup([_MemberWatcher(watcher, m, abandoned)] if watcher.watchers else [])
+        own = _renumbered(watcher, [m], abandoned.is_set)
         update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
 
     def may_leave() -> bool:
         return watcher.over() and (not all_begin or all(run.epochs.max() for run in latest.values()))
 
-    first = list({_program(latest[m]): m for m in reversed(latest)}.values())
+    first = [members[0] for members in _by_program(latest)]
     pool = ThreadPoolExecutor(cores())
     try:
         for members in (first, [m for m in latest if m not in first]):
@@ -138,52 +139,36 @@ class _LateError(Exception):
     """Ends an abandoned thread."""
 
 
-class _MemberWatcher(Watcher):
-    """The watcher of a population as that of one member, until its thread is abandoned."""
-
-    def __init__(self, watcher: Watcher, member: int, abandoned: threading.Event):
-        self.watcher, self.member, self.abandoned = watcher, member, abandoned
-
-    def epoch(self, member: int, info: EpochInfo) -> bool | None:
-        return self.abandoned.is_set() or self.watcher.epoch(self.member, info)
-
-    def pulse(self, member: int, share: float) -> None:
-        if not self.abandoned.is_set():
-            self.watcher.pulse(self.member, share)
-
-
 def train_packed(
-    runs: Mapping[int, Run],
-    prepared: Prepared,
-    max_epochs: int,
-    watcher: WatcherGroup,
-    *,
-    pause_at: int | None = None,
-    all_begin: bool = True,
+    runs: Runs, prepared: Prepared, max_epochs: int, watcher: WatcherGroup, *, pause_at: Epochs = None, all_begin: bool = True
 ) -> dict[int, Run]:
     """Train the runs that can share a program together, one program after another."""
     latest, until = dict(runs), max_epochs if pause_at is None else pause_at
-    groups = defaultdict(list)
-    for m, run in runs.items():
-        groups[_program(run)].append(m)
-    for group in groups.values():
+    for group in _by_program(latest):
         while group := [m for m in group if not latest[m].stopped]:
             epochs = latest[group[0]].epochs
             if epochs >= until or (watcher.over() and (epochs or not all_begin)):
                 break
-            own = WatcherGroup([RenumberedWatcher(watcher, dict(enumerate(group)))] if watcher.watchers else [])
             n_stop = max(1, round(REPACK * len(group)))
-            population = stacked([latest[m] for m in group])
-            population = train_until(population, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop)
-            latest |= zip(group, population.each(), strict=True)
-            if population.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
+            packed, own = stacked([latest[m] for m in group]), _renumbered(watcher, group)
+            packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop)
+            latest |= zip(group, packed.each(), strict=True)
+            if packed.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
                 break
     return latest
 
 
-def _program(run: Run) -> tuple[bool, int]:
-    """Return what runs of one compiled program have in common."""
-    return run.knobs.dropout is None, run.last.capacity
+def _by_program(runs: Runs) -> list[list[int]]:
+    """Return the members in groups that share a compiled program."""
+    groups = defaultdict(list)
+    for m, run in runs.items():
+        groups[run.knobs.dropout is None, run.last.capacity].append(m)
+    return list(groups.values())
+
+
+def _renumbered(watcher: WatcherGroup, members: list[int], is_abandoned: Callable[[], bool] = lambda: False) -> WatcherGroup:
+    names = dict(enumerate(members))
+    return WatcherGroup([RenumberedWatcher(watcher, names, is_abandoned)] if watcher.watchers else [])
 
 
 def stage_ends(runs: Sequence[Run]) -> np.ndarray:

@@ -46,10 +46,11 @@ class Saver:
         """Take a newer run of this name, which is made when it is saved."""
         with self._lock:
             self._latest[name] = make
-            if self._error is not None or not self._is_due or (self._thread and self._thread.is_alive()):
-                return
-            self._thread = threading.Thread(target=self._in_background, name="meristem-saver", daemon=True)
-            self._thread.start()
+            now = time.monotonic()
+            is_due = now - self._last >= self._seconds and self.spent + self._cost <= SHARE * (now - self._begin)
+            if is_due and self._error is None and not (self._thread and self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._in_background, name="meristem-saver", daemon=True)
+                self._thread.start()
 
     def forget(self) -> None:
         """Drop what was offered, after what is being saved."""
@@ -74,11 +75,6 @@ class Saver:
         """Add to the time spent on saving."""
         with self._lock:
             self.spent += seconds
-
-    @property
-    def _is_due(self) -> bool:
-        now = time.monotonic()
-        return now - self._last >= self._seconds and self.spent + self._cost <= SHARE * (now - self._begin)
 
     def close(self) -> None:
         """Wait for the thread, and raise its exception."""
