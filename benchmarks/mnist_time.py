@@ -20,8 +20,8 @@ import torch_networks
 from fair import in_turns, match, must
 from meristem.experiments.mnist import DEPTH, INPUT_DROPOUT, LEARNING_RATE, PENALTY, WIDTH, load
 from meristem.nn import Network
+from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import Knobs, check_knobs
-from meristem.train.minibatches import steps_per_epoch
 from meristem.train.programs import descend, parts_of, run_epoch, start, unpack
 from meristem.train.train_state import no_growth
 from meristem.train.training_data import Data, prepare, to_float

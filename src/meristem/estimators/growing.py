@@ -37,9 +37,9 @@ from meristem.sparse import is_large, is_sparse, occurring, rows_at_once
 from meristem.targets import Targets
 from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.loop import DivergedError
+from meristem.train.metrics import tempered
 from meristem.train.objectives import Quantile
 from meristem.train.run import Run
-from meristem.train.temperature import tempered
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import prepare
 

@@ -24,10 +24,10 @@ from meristem.nn.network import BODIES
 from meristem.show.measures import LOSS, MACRO_F1, Measure, error_measure
 from meristem.show.progress import Progress
 from meristem.train.callbacks import Watcher, WatcherGroup
+from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import fit, seed_keys
 from meristem.train.metrics import Measures, evaluate
-from meristem.train.minibatches import steps_per_epoch
 from meristem.train.run import Run
 from meristem.train.training_data import Data, prepare
 

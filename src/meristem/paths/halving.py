@@ -11,8 +11,8 @@ import numpy as np
 
 from meristem.cache import clear_full_caches
 from meristem.train.callbacks import WatcherGroup
-from meristem.train.minibatches import steps_per_epoch
-from meristem.train.population import NO_WATCHER, shares_programs, train_alone, train_packed
+from meristem.train.epoch import steps_per_epoch
+from meristem.train.loop import NO_WATCHER, shares_programs, train_alone, train_packed
 from meristem.train.run import Run
 from meristem.train.training_data import Prepared
 

@@ -1,27 +1,26 @@
 """One epoch of training as one pure function on the device.
 
-`epoch` is `descend` (a scan over shuffled minibatches), then `finish` (measures, plateau schedule, whether this is the best
+`epoch` is `descend` (a loop over shuffled minibatches), then `finish` (measures, plateau schedule, whether this is the best
 model so far). The host may also call for the steps of a long epoch in equal parts, and for the end separately. What differs
 between the members of a population is an array (state, knobs); all else is the `Recipe`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from meristem.complexity import body_sizes, hard_size, soft_cost
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.metrics import Measures, measure
-from meristem.train.minibatches import Batch, scan_batches
 from meristem.train.objectives import Objective
 from meristem.train.settle import hard_cost, hard_price
-from meristem.train.step import learning_rate, updater
+from meristem.train.step import Batch, learning_rate, updater
 from meristem.train.train_state import TOLERANCE, EpochInfo, Growth, Plateau, TrainState, no_growth, select
 from meristem.train.training_data import Data
 
@@ -67,6 +66,67 @@ def descend(
         carry = jax.lax.fori_loop(jnp.zeros((), passes.dtype), passes, over_all_rows, carry)
     network, opt_state, growth = unpack(carry)
     return replace(state, network=network, opt_state=opt_state), growth
+
+
+def steps_per_epoch(n: int, batch_size: int) -> int:
+    return -(-n // min(batch_size, n))
+
+
+def scan_batches(
+    step: Callable[[PyTree, Batch], PyTree],
+    carry: PyTree,
+    data: Data,
+    batch_size: int,
+    key: PRNGKeyArray,
+    part: Int[Array, ""],
+    parts: int,
+) -> PyTree:
+    """Return the carry after step(carry, batch) for each batch of the part.
+
+    Without weights the number of steps is static, and the loop is a `scan`. With weights only samples of weight above 0 count,
+    and their number is data: the loop takes as many steps as they need, so that data sets padded to one length share a program,
+    and padding costs nothing.
+    """
+    n = data.x.shape[0]
+    size, steps = min(batch_size, n), steps_per_epoch(n, batch_size)
+    length = -(-steps // parts)
+    if data.weight is None:
+        batches = _batches(data, size, key, part, parts, length)
+        return jax.lax.scan(lambda carry, batch: (step(carry, batch), None), carry, batches)[0]
+    # Samples of weight above 0 in random order, the others after them and out of reach.
+    x, y, weight = (jnp.asarray(a) for a in (data.x, data.y, data.weight))
+    keys = jax.random.split(key, steps + 1)
+    order = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(keys[0], (n,)), 2.0))
+    order = jnp.concatenate([order, jnp.zeros(steps * size - n, order.dtype)])
+    n_real = (weight > 0).sum(dtype=jnp.int32)
+    share = weight / (weight.sum() / n_real)  # 1 on average
+
+    def weighted_step(i: Any, carry: PyTree) -> PyTree:
+        rows = jax.lax.dynamic_slice_in_dim(order, i * size, size)
+        is_real = i * size + jnp.arange(size) < n_real
+        count = jnp.maximum(is_real.sum(), 1).astype(share.dtype)
+        return step(carry, Batch(keys[1:][i], x[rows], y[rows], jnp.where(is_real, share[rows], 0) / count))
+
+    first = part * length
+    return jax.lax.fori_loop(first, jnp.minimum(first + length, -(-n_real // size)), weighted_step, carry)
+
+
+def _batches(data: Data, size: int, key: PRNGKeyArray, part: Int[Array, ""], parts: int, length: int) -> Batch:
+    """Return the `length` batches of a part; the last batch is padded with samples of weight 0, the last part with steps."""
+    n, padded = data.x.shape[0], parts * length * size
+    keys = jax.random.split(key, parts * length + 1)
+    order = jax.random.permutation(keys[0], n)
+    weight = is_real = None
+    if padded != n:
+        order = jnp.concatenate([order, jnp.zeros(padded - n, order.dtype)])
+        real = (jnp.arange(padded) < n).reshape(-1, size).astype(jnp.result_type(float))
+        weight = real / jnp.maximum(real.sum(1, keepdims=True), 1)
+        is_real = real.any(1) if parts * length * size - n >= size else None
+    keys, order, weight, is_real = jax.tree.map(
+        lambda a: a if parts == 1 else jax.lax.dynamic_slice_in_dim(a, part * length, length),
+        (keys[1:], order.reshape(-1, size), weight, is_real),
+    )
+    return Batch(keys, data.x[order], data.y[order], weight, is_real)
 
 
 def finish(

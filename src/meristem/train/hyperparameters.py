@@ -44,7 +44,7 @@ class Recipe:
                     development set, or the last where there is none
     follow          whether steps leave out what is closed, from the first learning-rate drop on, so that their cost follows the
                     size (train/live_size.py); every fifth epoch trains the full network until the last stage
-    calibrate       whether the development loss is measured at the best temperature of the logits (train/temperature.py)
+    calibrate       whether the development loss is measured at the best temperature of the logits (train/metrics.py)
     patience        epochs without improvement before the learning rate drops, and before training ends in the last stage
     linger          a factor of the patience while gates close, where closing takes longer than learning
     scales          the factors of the learning rate, one for each stage

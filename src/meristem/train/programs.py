@@ -25,10 +25,10 @@ from jaxtyping import Array, PyTree, UInt8
 
 from meristem.complexity import body_sizes
 from meristem.train import epoch, train_state
+from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.live_size import live_part, restore, shrink
 from meristem.train.metrics import measures_of, sum_up
-from meristem.train.minibatches import steps_per_epoch
 from meristem.train.settle import close_least, is_due, n_rows
 from meristem.train.train_state import EpochInfo, Growth, TrainState, no_growth, select
 from meristem.train.training_data import Data, Prepared

@@ -9,12 +9,13 @@ save. `penalty` is relative to the mean loss, independent of the batch size (the
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Num, PyTree
+from jaxtyping import Array, Float, Num, PRNGKeyArray, PyTree
 
 from meristem.complexity import soft_cost
 from meristem.gate import hold
@@ -23,10 +24,20 @@ from meristem.nn.body import Body, GrowthInfo
 from meristem.nn.grow import after_update
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe
-from meristem.train.minibatches import Batch
 from meristem.train.objectives import Objective
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import to_float
+
+
+class Batch(NamedTuple):
+    """The minibatch of a step, or stacked, [steps, …], those of an epoch."""
+
+    key: PRNGKeyArray
+    x: Array
+    y: Array
+    weight: Array | None = None  # [batch], sums to 1 (weighted data: on average); None: all alike
+    is_real: Array | None = None  # whether the step counts; None: all do
+
 
 Update = Callable[[Network, PyTree, Batch], tuple[Network, PyTree, GrowthInfo]]
 Outputs = tuple[Float[Array, "batch out"], Float[Array, " batch"]]
