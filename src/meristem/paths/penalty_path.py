@@ -117,13 +117,14 @@ def path(
         watcher.begin(members.named)
         runs = trained(runs, ready, members.settings, max_epochs=max_epochs, stays=stays, together=together, watcher=watcher)
     best, seconds = [run.best for run in runs], time.perf_counter() - begun
+
+    def held_out(fold: int) -> tuple[Any, Any]:
+        data, rows = ready.data, None if folds is None else folds[fold][1]
+        return (data.dev_x, data.dev_y) if rows is None else (data.x[rows], data.y[rows])
+
     scores = None
     if scoring is not None:
-        scores = []
-        for network, fold in zip(best, members.fold, strict=True):
-            rows = None if fold < 0 or folds is None else folds[fold][1]
-            x, y = ready.data[2:4] if rows is None else (ready.data.x[rows], ready.data.y[rows])
-            scores.append(float(scoring(network, x, y)))
+        scores = [float(scoring(network, *held_out(fold))) for network, fold in zip(best, members.fold, strict=True)]
     return result_of(members, runs, best, max_epochs, seconds, scores)
 
 
@@ -146,19 +147,9 @@ def _progress(recipe: Recipe, epochs: float, verbose: bool) -> Iterator[list[Wat
 def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
     """Return the knobs of each member; `weights` of training and held-out rows, [folds, rows], are on the device once."""
     folds = [] if weights is None else list(zip(*weights, measured_rows(*weights), strict=True))
-    each: list[Any] = [tuple(map(jnp.asarray, fold)) for fold in folds] or [(None, None, None)]
-    return [
-        Knobs(
-            learning_rate=members.learning_rate[m],
-            penalty=members.penalty[m],
-            l2=members.l2[m],
-            dropout=members.dropout[m] or None,
-            weight=each[members.fold[m]][0],  # without folds, members.fold is −1
-            dev_weight=each[members.fold[m]][1],
-            measured=each[members.fold[m]][2],
-        )
-        for m in range(len(members))
-    ]
+    each = [dict(zip(("weight", "dev_weight", "measured"), map(jnp.asarray, fold), strict=True)) for fold in folds] or [{}]
+    columns = zip(members.learning_rate, members.penalty, members.l2, members.dropout, members.fold, strict=True)
+    return [Knobs(rate, penalty, l2, dropout or None, **each[fold]) for rate, penalty, l2, dropout, fold in columns]
 
 
 def result_of(
@@ -171,22 +162,22 @@ def result_of(
 ) -> Path:
     """Return the path of these runs, of at most so many epochs; `networks` are their best, as they are shipped."""
     rows = [_row(run, network, max_epochs) for run, network in zip(runs, networks, strict=True)]
-    measured = {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "layer_sizes"}
-    layers = np.stack([row["layer_sizes"] for row in rows])
-    scored = {} if scores is None else {"score": np.asarray(scores, float)}
-    return Path(members.columns | measured | scored, tuple(networks), layers, seconds)
+    measured = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    if scores is not None:
+        measured["score"] = np.asarray(scores, float)
+    sizes = [np.asarray(run.history["layer_sizes"]) for run in runs]
+    best = [own[run.best_epoch - 1] if run.best_epoch else np.zeros_like(own[0]) for run, own in zip(runs, sizes, strict=True)]
+    return Path(members.columns | measured, tuple(networks), np.stack(best), seconds)
 
 
 def _row(run: Run, network: Network, max_epochs: int) -> dict[str, Any]:
     """Return the columns of the best model of a run."""
-    epoch, sizes = int(run.best_epoch) - 1, np.asarray(run.history["layer_sizes"])
     row: dict[str, Any] = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
-    if epoch >= 0:  # some epoch was finite
+    if run.best_epoch:  # some epoch was finite
         names = {"loss": "dev_loss", "error": "dev_error"}
-        row = {name: run.history[names.get(name, name)][epoch].item() for name in row}
+        row = {name: run.history[names.get(name, name)][run.best_epoch - 1].item() for name in row}
     is_finished = bool(run.stopped) or int(run.epochs) >= max_epochs
-    row |= {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
-    return row | {"layer_sizes": sizes[epoch] if epoch >= 0 else np.zeros_like(sizes[0])}
+    return row | {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
 
 
 def _splits(cv: Any, rows: int, key: Any) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -154,10 +154,8 @@ def check_knobs(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
     """Return the knobs as arrays on the device with the axis of members; ValueError where one does not fit."""
     values = {name: value for name, value in knobs._asdict().items() if value is not None or name not in OPTIONAL}
     for name, value in values.items():
-        if name == "measured":
-            values[name] = jnp.asarray(value)
-        else:
-            values[name] = (_numbers if name in RANGES else _row_weights)(name, value, members)
+        check = _numbers if name in RANGES else _row_weights
+        values[name] = jnp.asarray(value) if name == "measured" else check(name, value, members)
     return Knobs(**values)
 
 

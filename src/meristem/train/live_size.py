@@ -42,7 +42,7 @@ _select = jax.jit(select)
 def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
     """Return the state with the capacity of the next epoch; `info` is on the host, a population shares one capacity."""
     capacity = new = state.network.capacity
-    if not capacity:
+    if not capacity or info.stopped.all():
         return state
     if info.waited[~info.stopped].any():
         new = max(capacity, min(2 * capacity, most))
@@ -62,8 +62,8 @@ def with_capacity(state: TrainState, capacity: int) -> TrainState:
 
 def keep_best(improved: np.ndarray, network: N, best: N) -> N:
     """Return the new network for the members that improved, the old best for the others."""
-    if improved.all():
-        return network
+    if improved.all() or not improved.any():
+        return network if improved.all() else best
     return _select(jnp.asarray(improved), *with_equal_capacity([network, best]))
 
 
@@ -78,22 +78,21 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
     if not recipe.follow or not _is_time(state, knobs, recipe):
         return None
     network, declared = state.network, state.network.axes()
-    trunks = {name: _flags(declared, name) for name in declared.trunks if declared.axis(name).closable}
+    is_open = {name: np.asarray(axis.is_open()) for name, axis in declared.axes.items() if axis.closable and axis.is_open}
+    trunks = {name: is_open[name] for name in declared.trunks if name in is_open}
     if not all(flags.any(-1).all() for flags in trunks.values()):
         return None
-    lists = {name: _first(flags) for name, flags in trunks.items()}
-    rows = {}
+    lists, rows = {name: _first(flags) for name, flags in trunks.items()}, {}
     standing = {entry.axis for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if isinstance(entry, Standing)}
-    for name, axis in declared.axes.items():
-        if not axis.closable or name in trunks or name == INPUT or (axis.on is not None and name not in standing):
+    for name, flags in is_open.items():
+        axis, depth = declared.axes[name], 0
+        if name in trunks or name == INPUT or (axis.on is not None and name not in standing):
             continue
-        flags = _flags(declared, name)
         if axis.on in trunks:
             flags = flags & (trunks[axis.on] if axis.per is None else trunks[axis.on][..., None, :])
-        depth = 0
         if axis.per is not None and name in standing:
-            depth, is_used = flags.shape[-2], np.asarray(flags.any(-1))
-            lists[axis.per] = _first(is_used, least=1)
+            depth = flags.shape[-2]
+            lists[axis.per] = _first(np.asarray(flags.any(-1)), least=1)
             flags = np.concatenate([flags, np.zeros_like(flags[..., :1, :])], -2)  # none for a layer that is padding
             flags = np.take_along_axis(flags, lists[axis.per][..., None], -2)
         lists[name] = _first(flags)
@@ -105,13 +104,6 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
         if axis.on in trunks and name not in lists:
             lists[name] = lists[axis.on]
     return jax.device_put(jax.tree.map(lambda index: index.astype(np.int32), Live(lists, rows)))
-
-
-def _flags(declared: Axes, name: str) -> np.ndarray:
-    """Return which places of an axis are open, of one network or of each in a population."""
-    is_open = declared.axis(name).is_open
-    assert is_open is not None
-    return np.asarray(is_open())
 
 
 def _standing(axis: Axis, lists: Mapping[str, np.ndarray], name: str, depth: int, width: int) -> Rows:
@@ -128,16 +120,13 @@ def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray])
     """Return the multiply-adds of a network whose listed axes have only the listed places."""
 
     def places(name: str, n: int) -> int:
-        on = declared.axis(name).on
-        index = lists.get(name, lists.get(on) if on is not None else None)
+        index = lists.get(name, lists.get(str(declared.axis(name).on)))
         return n if index is None else int(index.shape[-1])
 
-    total = 0
-    for entry, leaf in with_axes(network, declared):
-        if entry.role == MAP:
-            shape = leaf.shape[leaf.ndim - len(entry.names) :]
-            total += entry.positions * math.prod(places(name, n) for name, n in zip(entry.names, shape, strict=True))
-    return total
+    maps = [(entry, leaf.shape) for entry, leaf in with_axes(network, declared) if entry.role == MAP]
+    return sum(
+        entry.positions * math.prod(map(places, entry.names, shape[len(shape) - len(entry.names) :])) for entry, shape in maps
+    )
 
 
 @jax.jit
@@ -177,12 +166,12 @@ def _is_network(node: Any) -> bool:
 
 
 def _is_time(state: TrainState, knobs: Knobs, recipe: Recipe) -> bool:
-    stage = np.atleast_1d(np.asarray(state.plateau.stage))
-    running = stage[(stage < len(recipe.scales)) & ~np.atleast_1d(np.asarray(state.diverged))]
+    stage, stages = np.atleast_1d(np.asarray(state.plateau.stage)), len(recipe.scales)
+    running = stage[(stage < stages) & ~np.atleast_1d(np.asarray(state.diverged))]
     if not running.size or (running < 1).any():
         return False
-    is_closed_for_good = recipe.settle and (knobs.budget is not None or (running >= len(recipe.scales) - 1).all())
-    return bool(is_closed_for_good) or int(np.max(state.epoch)) % PROBE != 0
+    is_closed_for_good = recipe.settle and (knobs.budget is not None or bool((running >= stages - 1).all()))
+    return is_closed_for_good or int(np.max(state.epoch)) % PROBE != 0
 
 
 def _shared(n: int, most: int) -> int:

@@ -91,7 +91,7 @@ def sum_up(
         predicted, actual = decided & counts, (jnp.asarray(y) > 0) & counts
         labels = jnp.stack([flags.sum(0) for flags in (predicted & actual, predicted, actual)]).astype(jnp.result_type(float))
 
-    def total(values: Array | None) -> Array | None:
+    def total(values: Any) -> Any:
         if values is None or weight is None:
             return None if values is None else values.sum(0)
         return (weight * values).sum() if values.ndim == 1 else jnp.asarray(weight) @ values
@@ -127,7 +127,7 @@ def measures_of(sums: Sums) -> Measures:
     return Measures(loss, sums.error / sums.weight, f1, price, temperature)
 
 
-def measure(network: Network, x: Samples, *args: Any, **options: bool) -> tuple[Measures, Float[Array, "n width ..."]]:
+def measure(network: Network, x: Samples, *args: Any, **options: Any) -> tuple[Measures, Float[Array, "n width ..."]]:
     """Return the measures, and what reached the body; arguments as of `sum_up`."""
     sums, hidden = sum_up(network, x, *args, **options)
     return measures_of(sums), hidden

@@ -159,7 +159,7 @@ def settled(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe)
     data = prepared.data
     if prepared.rows_at_once is None:
         return settle(state, Data(data.x, data.y, weight=data.weight), knobs, recipe=recipe)
-    n = min(2 * n_rows(len(data.x)), np.count_nonzero(_weight(data.weight, data.x)))
+    n = min(2 * n_rows(len(data.x)), int(np.count_nonzero(_weight(data.weight, data.x))))
     block, rows = next(_blocks(data.x, data.y, data.weight, n, _shuffle(state, 1)))
     return settle(state, block, knobs._replace(weight=_take(knobs.weight, rows)), recipe=recipe)
 

@@ -104,31 +104,28 @@ class Run:
         names = [name for name in (*FIELDS, "soft_size") if name != "epoch" and getattr(infos[0], name) is not None]
         new = {name: np.stack([np.asarray(getattr(info, name)) for info in infos]) for name in names}
         # Other data may have other measures: what was not measured before is NaN there.
-        unmeasured = np.full_like(past["loss"], np.nan) if past else None
+        unmeasured: Any = np.full_like(past["loss"], np.nan) if past else None
         past = {name: past.get(name, unmeasured) if past else new[name][:0] for name in names}
         if not self.members:
             return {name: np.concatenate([past[name], new[name]]) for name in names}
         stopped = np.concatenate([np.zeros((1, *self.members), bool), past["stopped"], new["stopped"]])
         ran = ~stopped[-len(infos) - 1 : -1]  # [infos, members]
-        n_past = self.epochs - ran.sum(0)
-        columns = [
-            {name: np.concatenate([past[name][:before, m], new[name][ran[:, m], m]]) for name in names}
-            for m, before in enumerate(n_past)
-        ]
-        return _side_by_side(columns)
+
+        def column(m: int, n_past: int) -> History:
+            return {name: np.concatenate([past[name][:n_past, m], new[name][ran[:, m], m]]) for name in names}
+
+        return _side_by_side([column(m, n_past) for m, n_past in enumerate(self.epochs - ran.sum(0))])
 
     def member(self, member: int) -> "Run":
         """Return one member of a population, its history cut where it stopped."""
         epochs = int(self.epochs[member])
-        state, best, knobs, best_epoch, begun_at = jax.tree.map(
-            lambda leaf: leaf[member], (self.state, self.best, self.knobs, self.best_epoch, self.begun_at)
-        )
+        state, best, knobs = jax.tree.map(lambda leaf: leaf[member], (self.state, self.best, self.knobs))
+        best_epoch, begun_at = np.asarray(self.best_epoch[member]), np.asarray(self.begun_at[member])
         if self.capacities:  # as before it was stacked: the same program, the same bits
             of_last, of_best = self.capacities[member]
             state, best = with_capacity(state, of_last), resize(best, None, of_best)[0]
         past = {name: values[:epochs, member] for name, values in self.history.items()}
-        one = replace(self, state=state, best=best, knobs=knobs, capacities=(), past=past, infos=())
-        return replace(one, best_epoch=np.asarray(best_epoch), begun_at=np.asarray(begun_at))
+        return Run(state, best, best_epoch, knobs, self.recipe, self.least_capacity, self.max_capacity, begun_at, past=past)
 
     def each(self) -> "list[Run]":
         """Return all members; of a single network, itself."""
@@ -162,29 +159,20 @@ def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capac
             f"key has shape {jnp.shape(key)} but the network has members {members}: give one key for "
             "one network, or as many keys as there are networks, stacked: jax.vmap(create)(keys)."
         )
-    ready = check_knobs(knobs, members)
-    return of_state(start(network, key, recipe=recipe), recipe, ready, max_capacity=max_capacity)
+    knobs = check_knobs(knobs, members)
+    return of_state(start(network, key, recipe=recipe), recipe, knobs, max_capacity=max_capacity)
 
 
 def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: int = MAX_CAPACITY) -> Run:
     """Return a run that continues from a state; its best model and its history begin here."""
     check_size("max_capacity", max_capacity)
     state = fit_to_recipe(state, recipe)
-    members = state.network.members
-    ready = check_knobs(knobs, members)
-    if ready.budget is not None:
-        check_budget(state.network, ready.budget, recipe)
-        ready = ready._replace(penalty=jnp.full_like(ready.penalty, FIRST_PRICE))
-    return Run(
-        state=state,
-        best=state.measured,
-        best_epoch=np.zeros(members, int),
-        knobs=ready,
-        recipe=recipe,
-        least_capacity=state.network.capacity,
-        max_capacity=max_capacity,
-        begun_at=np.asarray(state.epoch),
-    )
+    knobs = check_knobs(knobs, state.members)
+    if knobs.budget is not None:
+        check_budget(state.network, knobs.budget, recipe)
+        knobs = knobs._replace(penalty=jnp.full_like(knobs.penalty, FIRST_PRICE))
+    best_epoch, capacities = np.zeros(state.members, int), (state.network.capacity, max_capacity)
+    return Run(state, state.measured, best_epoch, knobs, recipe, *capacities, begun_at=np.asarray(state.epoch))
 
 
 def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo]:
@@ -197,15 +185,12 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
     check_rows(run.knobs, prepared.data)
     state, packed = run_epoch(run.state, prepared, run.knobs, run.recipe, pulse)
     info = unpack(packed)
-    best, best_epoch = run.best, run.best_epoch
-    if info.improved.any():
-        best = keep_best(info.improved, state.measured, best)
-        best_epoch = np.where(info.improved, info.epoch - run.begun_at, best_epoch)
-    if not info.stopped.all():
-        state = adapt_capacity(state, info, run.least_capacity, run.max_capacity)
+    best = keep_best(info.improved, state.measured, run.best)
+    best_epoch = np.where(info.improved, info.epoch - run.begun_at, run.best_epoch)
+    state = adapt_capacity(state, info, run.least_capacity, run.max_capacity)
     knobs = run.knobs if run.knobs.budget is None else run.knobs._replace(penalty=next_penalty(run.knobs, info.hard_cost))
-    changed = {"state": state, "best": best, "best_epoch": best_epoch, "knobs": knobs, "capacities": ()}
-    return replace(run, infos=(*run.infos, info), **changed), info
+    changed = replace(run, state=state, best=best, best_epoch=best_epoch, knobs=knobs, capacities=())
+    return replace(changed, infos=(*run.infos, info)), info
 
 
 def within_budget(run: Run, data: Any) -> Run:
@@ -226,18 +211,19 @@ def settling(run: Run, epochs_left: int, epochs_per_stage: int) -> Run:
 
 def at_stage(run: Run, least: int) -> Run:
     """Return the run in this stage of its schedule, or in its own if that is later."""
-    plateau, best, last = *jax.tree.map(np.asarray, (run.state.plateau, run.state.best)), len(run.recipe.scales) - 1
+    plateau: Plateau = jax.tree.map(np.asarray, run.state.plateau)
     moves = plateau.stage < least
     if not moves.any():
         return run
 
-    def set_where(values: np.ndarray, condition: Any, value: float) -> np.ndarray:
+    def set_where(condition: Any, value: float, values: Any) -> Any:
         return np.where(condition, value, values).astype(values.dtype)
 
-    stage = set_where(plateau.stage, moves, least)
-    watched = set_where(plateau.best, moves & (plateau.stage == 0), np.inf)  # the search restarts
-    best = tuple(set_where(value, moves & (stage == last), np.inf) for value in best)
-    plateau, best = jax.device_put((Plateau(watched, set_where(plateau.since, moves, 0), stage), best))
+    stage = set_where(moves, least, plateau.stage)
+    begins_last = moves & (stage == len(run.recipe.scales) - 1)
+    watched, since = set_where(moves & (plateau.stage == 0), np.inf, plateau.best), set_where(moves, 0, plateau.since)
+    best = tuple(set_where(begins_last, np.inf, np.asarray(value)) for value in run.state.best)
+    plateau, best = jax.device_put((Plateau(watched, since, stage), best))
     return replace(run, state=replace(run.state, plateau=plateau, best=best))
 
 

@@ -9,7 +9,7 @@ save. `penalty` is relative to the mean loss, independent of the batch size (the
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -74,7 +74,7 @@ def updater(state: TrainState, knobs: Knobs, recipe: Recipe) -> Update:
         if knobs.dropout is not None:
             keep = 1 - knobs.dropout
             x = jnp.where(jax.random.bernoulli(batch.key, keep, x.shape), x * (1 / keep), 0)
-        terms = {"penalty": knobs.penalty, "l2": knobs.l2, "weight": batch.weight, "price": recipe.price}
+        terms: dict[str, Any] = {"penalty": knobs.penalty, "l2": knobs.l2, "weight": batch.weight, "price": recipe.price}
         grads = eqx.filter_grad(cost)(network, x, batch.y, objective=recipe.task, **terms)
         updates, opt_state = recipe.chain.update(grads, opt_state, network, learning_rate=rate)
         updated = eqx.apply_updates(network, updates)
