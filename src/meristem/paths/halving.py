@@ -37,7 +37,7 @@ def trained(
     train = train_packed if shares_programs(together) else train_alone
     members = dict(enumerate(runs))
     running = {m: run for m, run in members.items() if not run.stopped}
-    remains = np.ones(len(runs), bool)  # has not left; it may have stopped
+    remains = np.ones(len(runs), bool)  # whether each is still in the search; its training may have ended
     rungs = []
     if stays is not None:
         passes = 1 if runs[0].knobs.passes is None else int(np.max(runs[0].knobs.passes))
@@ -55,7 +55,7 @@ def trained(
 
 
 def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members stay: those of the better half of settings, and all that are not clearly behind the best.
+    """Return which members stay: those of the better half of settings, and all within a standard error of the best.
 
     >>> promising([1.0, 1.1, 3.0, 3.1, 1.0, 1.2, 2.0, 2.2], np.array([0, 0, 1, 1, 2, 2, 3, 3])).tolist()
     [True, True, False, False, True, True, False, False]
@@ -72,7 +72,7 @@ def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
 
 
 def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members stay: those of the better half of the remaining settings; a loss of infinity has left.
+    """Return which members stay: those of the better half of the remaining settings; one that stopped early has loss ∞.
 
     >>> better_half([1.0, 1.1, 3.0, 3.1, 1.0, 1.2], np.array([0, 0, 1, 1, 2, 2])).tolist()
     [True, True, False, False, True, True]

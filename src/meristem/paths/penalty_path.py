@@ -3,8 +3,8 @@
     path(network, Data(x, y), penalties=[…], learning_rates=[1e-3], key=…, cv=5) → Path
     path(TunnelClassifier(), (X, y), penalties=[…]) → Path
 
-Members of one seed begin with the same network. The schedule watches a fold's held-out rows, the best model is selected by
-them, and their loss, or `scoring`, is the score.
+Members of one seed begin with the same network. The held-out rows of a fold determine the learning-rate schedule, the best
+model, and the score: their loss, or `scoring`.
 """
 
 import time
@@ -61,7 +61,7 @@ def path(
                     numbers, of which all combinations are trained
     cv              the number of folds, a list of (training rows, held-out rows), or None
     seeds           the number of initializations
-    halving         whether settings that are clearly behind leave early
+    halving         whether settings whose loss is clearly higher than the best stop early
     together        whether members share a program; None: on an accelerator
     scoring         replaces the held-out loss: for a network a function of (network, x, y), called with the held-out rows, for
                     an estimator a name or function as in scikit-learn; more is better
@@ -80,14 +80,14 @@ def path(
     if hasattr(start, "get_params"):  # an estimator knows how it is trained
         search = getattr(start, "_path", None)
         if search is None:
-            raise ValueError(f"A {type(start).__name__} has no path; give a Network, or a meristem estimator without CV.")
+            raise ValueError(f"start is a {type(start).__name__}; give a Network, or a meristem estimator without CV.")
         if recipe is not None or key is not None:
-            raise ValueError("recipe and key are a network's; an estimator has its own parameters and random_state.")
+            raise ValueError("recipe and key are for a network; set the parameters and random_state of the estimator instead.")
         grids = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
         options = {"cv": cv, "seeds": seeds, "halving": halving, "together": together, "scoring": scoring}
         return search(data, **grids, **options, watch=watch, verbose=verbose)
     if learning_rates is None or key is None or any(isinstance(values, str) for values in (penalties, l2s, dropouts)):
-        raise ValueError("A network needs penalties=[…], learning_rates=[…] and key=jax.random.key(0); numbers, not 'auto'.")
+        raise ValueError("For a network give penalties=[…] and learning_rates=[…] as numbers, and key=jax.random.key(0).")
     check_size("seeds", seeds)
     if scoring is not None and not callable(scoring):
         raise ValueError(f"scoring={scoring!r} must be a function of (network, x, y) that returns a number: more is better.")
@@ -96,14 +96,9 @@ def path(
     networks = [start if isinstance(start, Network) else start(jax.random.fold_in(seed_key, 0)) for seed_key in keys]
     ready = prepare(data, networks[0], recipe.task)
     folds = None if cv is None else _splits(cv, len(ready.data.x), key)
-    members = grid(
-        penalties=penalties,
-        l2s=(L2,) if l2s is None else l2s,
-        dropouts=(0.0,) if dropouts is None else dropouts,
-        rates=learning_rates,
-        folds=0 if folds is None else len(folds),
-        seeds=range(seeds),
-    )
+    l2s, dropouts, n_folds = (L2,) if l2s is None else l2s, (0.0,) if dropouts is None else dropouts, len(folds or ())
+    grids = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "rates": learning_rates}
+    members = grid(**grids, folds=n_folds, seeds=range(seeds))
     check_weights(folds or [], None if ready.data.weight is None else np.asarray(ready.data.weight), "weight")
     weights = None if folds is None else fold_weights(folds, len(ready.data.x))
     begun = time.perf_counter()
@@ -118,7 +113,7 @@ def path(
         runs = trained(runs, ready, members.settings, max_epochs=max_epochs, stays=stays, together=together, watcher=watcher)
     best, seconds = [run.best for run in runs], time.perf_counter() - begun
 
-    def held_out(fold: int) -> tuple[Any, Any]:
+    def held_out(fold: np.integer) -> tuple[Any, Any]:
         data, rows = ready.data, None if folds is None else folds[fold][1]
         return (data.dev_x, data.dev_y) if rows is None else (data.x[rows], data.y[rows])
 

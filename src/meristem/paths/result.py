@@ -1,8 +1,8 @@
 """The results of a path: a row for each member, a point for each setting, and the choice of a point.
 
-The score of a member is its negative held-out loss, or that of `scoring` (the column `score`). Points that left the search
-early were measured before their networks had settled: `best`, `within_one_se` and `frontier` compare only points trained to
-their end, unless all left.
+The score of a member is its negative held-out loss, or that of `scoring` (the column `score`). Settings that stopped early were
+measured before their networks had settled: `best`, `within_one_se` and `frontier` compare only points trained to their end,
+unless all stopped early.
 
 The standard error is that of the mean difference to the best point over folds and seeds: the difficulty of a fold is the same
 for all settings. Plain data, NumPy alone; picture.py draws it.
@@ -88,7 +88,7 @@ class Path:
 
     @property
     def finished(self) -> list[Point]:
-        """The points that did not leave early; all, if all did."""
+        """The points that did not stop early; all, if all did."""
         points = self.points
         return [point for point in points if point.is_finished] or points
 
@@ -125,7 +125,7 @@ class Path:
         return self.replace_failed_folds(point)
 
     def at(self, penalty: float) -> Point:
-        """Return the best point at the nearest penalty, by its logarithm; one that left early only if all there did."""
+        """Return the best point at the nearest penalty, by its logarithm; one that stopped early only if all there did."""
         points = self.points
         nearest = min({point.penalty for point in points}, key=lambda own: abs(_log(own) - _log(penalty)))
         return max((point for point in points if point.penalty == nearest), key=lambda point: (point.is_finished, point.score))

@@ -26,6 +26,8 @@ from meristem.train.training_data import Data
 
 SMALL = 1024  # numbers in a matrix; see _as_rows
 LEAST_GAIN = 1e-3  # of J_hard, for an improvement while gates close
+Step = Callable[[PyTree, Batch], PyTree]  # (carry, batch) → carry
+Measured = tuple[Measures, Measures, Float[Array, " layers"]]  # of the training and the development set; sizes of layers
 KEY_STRIDE = 2**20  # epochs: between the random keys of the passes of one epoch
 
 
@@ -73,13 +75,7 @@ def steps_per_epoch(n: int, batch_size: int) -> int:
 
 
 def scan_batches(
-    step: Callable[[PyTree, Batch], PyTree],
-    carry: PyTree,
-    data: Data,
-    batch_size: int,
-    key: PRNGKeyArray,
-    part: Int[Array, ""],
-    parts: int,
+    step: Step, carry: PyTree, data: Data, batch_size: int, key: PRNGKeyArray, part: Int[Array, ""], parts: int
 ) -> PyTree:
     """Return the carry after step(carry, batch) for each batch of the part.
 
@@ -142,8 +138,8 @@ def finish(
         calibrated = recipe.calibrate and number == 1
         measures, hidden = measure(network, x, y, recipe.task, weight, priced=recipe.select == "cost", calibrated=calibrated)
         measured.append(measures)
-    sizes, has_dev = body_sizes(network.body, hidden, weight), len(measured) > 1
-    return conclude(before, state, growth, measured[0], measured[-1], sizes, knobs, recipe, has_dev=has_dev)
+    sizes = body_sizes(network.body, hidden, weight)
+    return conclude(before, state, growth, (measured[0], measured[-1], sizes), knobs, recipe, has_dev=len(measured) > 1)
 
 
 def measured_sets(data: Data, knobs: Knobs) -> Iterator[tuple[Any, Any, Any, Any]]:
@@ -169,21 +165,13 @@ def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: 
 
 
 def conclude(
-    before: TrainState,
-    state: TrainState,
-    growth: Growth,
-    train: Measures,
-    dev: Measures,
-    sizes: Float[Array, " layers"],
-    knobs: Knobs,
-    recipe: Recipe,
-    *,
-    has_dev: bool,
+    before: TrainState, state: TrainState, growth: Growth, measured: Measured, knobs: Knobs, recipe: Recipe, has_dev: bool
 ) -> tuple[TrainState, EpochInfo]:
     """Advance the schedule, and decide whether this is the best model.
 
     The best model of a recipe that settles is one of the last stage: the best by the development set, or the last without one.
     """
+    train, dev, sizes = measured
     stages, network = len(recipe.scales), state.measured
     plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
     chosen, (best, best_loss) = _to_minimize(dev, recipe.select, recipe.task), before.best

@@ -15,6 +15,7 @@ Sizes are rounded up to a few that many structures share, and used only if they 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import jax
@@ -135,14 +136,11 @@ def shrink(state: TrainState, live: Live) -> TrainState:
     if state.members:
         return jax.vmap(shrink)(state, live)
 
-    def mirrors(node: Any) -> Any:
-        return taken(node, state.network, live, mirrors=True) if _is_network(node) else node
+    def part(node: Any, **options: bool) -> Any:
+        return taken(node, state.network, live, **options) if _is_network(node) else node
 
-    opt_state = jax.tree.map(mirrors, state.opt_state, is_leaf=_is_network)
-    small = replace(state, network=taken(state.network, state.network, live), opt_state=opt_state)
-    if state.average is None:
-        return small
-    return replace(small, average=replace(state.average, network=taken(state.average.network, state.network, live)))
+    small = jax.tree.map(part, replace(state, opt_state=None), is_leaf=_is_network)
+    return replace(small, opt_state=jax.tree.map(partial(part, mirrors=True), state.opt_state, is_leaf=_is_network))
 
 
 @jax.jit

@@ -61,8 +61,7 @@ def sum_up(
     x: Samples,
     y: Targets,
     objective: Objective,
-    weight: Float[Array | np.ndarray, " n"] | None = None,
-    *,
+    weight: Any = None,
     priced: bool = False,
     calibrated: bool = False,
 ) -> tuple[Sums, Float[Array, "n width ..."]]:

@@ -109,7 +109,7 @@ descend = _compiled(epoch.descend, 0, 0, None, 0, None)  # (state, growth, data,
 finish = _compiled(epoch.finish, 0, 0, 0, None, 0)  # (before, state, growth, data, knobs, recipe) → state, packed info
 average = _compiled(epoch.with_average, 0, 0, 0)  # (before, state, growth, recipe) → state
 tally = _compiled(_tally, 0, None, None, 0)  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
-conclude = _compiled(epoch.conclude, *[0] * 7)  # (before, state, growth, train, dev, sizes, knobs, recipe, has_dev) → as finish
+conclude = _compiled(epoch.conclude, 0, 0, 0, 0, 0)  # (before, state, growth, measured, knobs, recipe, has_dev) → as finish
 PROGRAMS = (start, settle, whole_epoch, descend, finish, average, tally, conclude)
 
 
@@ -192,9 +192,8 @@ def _streamed(
     measured = [over_blocks(*each) for each in epoch.measured_sets(data, knobs)]
     as_measures = jax.vmap(measures_of) if state.members else measures_of
     train, dev = as_measures(measured[0][0]._replace(tempered=None)), as_measures(measured[-1][0])
-    plain = knobs._replace(weight=None, dev_weight=None, measured=None)
-    has_dev = len(measured) > 1
-    return conclude(state, after, growth, train, dev, measured[-1][1], plain, recipe=recipe, has_dev=has_dev)
+    plain, has_dev = knobs._replace(weight=None, dev_weight=None, measured=None), len(measured) > 1
+    return conclude(state, after, growth, (train, dev, measured[-1][1]), plain, recipe=recipe, has_dev=has_dev)
 
 
 def _blocks(

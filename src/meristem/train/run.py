@@ -114,7 +114,7 @@ class Run:
         def column(m: int, n_past: int) -> History:
             return {name: np.concatenate([past[name][:n_past, m], new[name][ran[:, m], m]]) for name in names}
 
-        return _side_by_side([column(m, n_past) for m, n_past in enumerate(self.epochs - ran.sum(0))])
+        return _side_by_side([column(m, n_past) for m, n_past in enumerate((self.epochs - ran.sum(0)).tolist())])
 
     def member(self, member: int) -> "Run":
         """Return one member of a population, its history cut where it stopped."""
@@ -233,17 +233,10 @@ def stacked(runs: Sequence[Run]) -> Run:
     states = [run.state if run.last.capacity == most else with_capacity(run.state, most) for run in runs]
     members = zip(states, with_equal_capacity([run.best for run in runs]), [run.knobs for run in runs], strict=True)
     state, best, knobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
-    return replace(
-        runs[0],
-        state=state,
-        best=best,
-        best_epoch=np.stack([run.best_epoch for run in runs]),
-        knobs=knobs,
-        begun_at=np.stack([run.begun_at for run in runs]),
-        capacities=tuple((run.last.capacity, run.best.capacity) for run in runs) if most else (),
-        past=_side_by_side([run.history for run in runs]),
-        infos=(),
-    )
+    best_epoch, begun_at = (np.stack([getattr(run, name) for run in runs]) for name in ("best_epoch", "begun_at"))
+    capacities = tuple((run.last.capacity, run.best.capacity) for run in runs) if most else ()
+    changed = replace(runs[0], state=state, best=best, best_epoch=best_epoch, knobs=knobs, begun_at=begun_at)
+    return replace(changed, capacities=capacities, past=_side_by_side([run.history for run in runs]), infos=())
 
 
 def _side_by_side(columns: Sequence[History]) -> History:
