@@ -11,7 +11,6 @@ The record of an epoch comes to the host as one array of bytes (`pack`, `unpack`
 on a GPU, however small it is, and an epoch of a small network takes 100.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -42,7 +41,7 @@ class Packed(eqx.Module):
 
     data: UInt8[Array, " bytes"]
     structure: Any = eqx.field(static=True)
-    leaves: tuple[tuple[tuple[int, ...], str], ...] = eqx.field(static=True)  # shape and dtype of each array
+    layout: np.dtype = eqx.field(static=True)  # a field for each array
 
 
 def pack(tree: PyTree) -> Packed:
@@ -53,8 +52,8 @@ def pack(tree: PyTree) -> Packed:
         return array.reshape(-1)
 
     leaves, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, tree))
-    described = tuple((array.shape, array.dtype.name) for array in leaves)
-    return Packed(jnp.concatenate([as_bytes(array) for array in leaves]), structure, described)
+    layout = np.dtype([(f"leaf {i}", array.dtype, array.shape) for i, array in enumerate(leaves)])
+    return Packed(jnp.concatenate([as_bytes(array) for array in leaves]), structure, layout)
 
 
 def unpack(packed: Packed) -> PyTree:
@@ -63,12 +62,8 @@ def unpack(packed: Packed) -> PyTree:
     >>> unpack(pack({"loss": jnp.ones(2), "epoch": jnp.array(3)}))["epoch"].item()
     3
     """
-    data, leaves, start = np.asarray(packed.data), [], 0
-    for shape, name in packed.leaves:
-        stop = start + np.dtype(name).itemsize * math.prod(shape)
-        leaves.append(np.ndarray(shape, name, data[start:stop].tobytes()))
-        start = stop
-    return jax.tree.unflatten(packed.structure, leaves)
+    record = np.asarray(packed.data).view(packed.layout)[0]
+    return jax.tree.unflatten(packed.structure, [np.array(leaf) for leaf in record])
 
 
 def _start(network: Any, key: Any, recipe: Recipe) -> TrainState:

@@ -76,8 +76,7 @@ def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: 
         return data
     host = check_data(data, network, objective)
     samples: list[Any] = [host.x, host.dev_x]
-    lazy = [x.rows_at_once for x in samples if isinstance(x, Lazy)]
-    if lazy:
+    if lazy := [x.rows_at_once for x in samples if isinstance(x, Lazy)]:
         return Prepared(host, rows_at_once or min(lazy))
     rows = rows_at_once or rows_that_fit(host)
     if rows is not None and rows < len(host.x):
