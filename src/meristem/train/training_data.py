@@ -103,10 +103,10 @@ def check_data(data: Any, network: Network, objective: Objective) -> Data:
         data = Data(*data)
     if (data.dev_x is None) != (data.dev_y is None):
         raise ValueError("dev_x and dev_y must be given together.")
-    checked = _check_set("", data.x, data.y, data.weight, network, objective)
+    arrays = _check_set("", data.x, data.y, data.weight, network, objective)
     if data.dev_x is not None:
-        checked |= _check_set("dev_", data.dev_x, data.dev_y, data.dev_weight, network, objective)
-    return Data(**checked)
+        arrays |= _check_set("dev_", data.dev_x, data.dev_y, data.dev_weight, network, objective)
+    return Data(**arrays)
 
 
 def _check_set(prefix: str, x: Any, y: Any, weight: Any, network: Network, objective: Objective) -> dict[str, Any]:
@@ -124,16 +124,16 @@ def _check_set(prefix: str, x: Any, y: Any, weight: Any, network: Network, objec
         rows = targets.shape[0] if targets.ndim else 0
         raise ValueError(f"{y_name} has {rows} rows but {x_name} has {n}; they must be equal.")
     objective.check(y_name, targets, network.n_out)
-    checked: dict[str, Any] = {x_name: samples if isinstance(samples, Lazy) else _narrow(samples)}
-    checked[y_name] = targets.astype(np.int32, copy=False) if objective.targets_are_classes else _narrow(targets)
+    arrays: dict[str, Any] = {x_name: samples if isinstance(samples, Lazy) else _narrow(samples)}
+    arrays[y_name] = targets.astype(np.int32, copy=False) if objective.targets_are_classes else _narrow(targets)
     if weight is not None:
         weights = _numbers(weight_name, weight)
         if weights.shape != (n,):
             raise ValueError(f"{weight_name} has shape {weights.shape}; it must be [samples], here ({n},).")
         if (weights < 0).any() or not (weights > 0).any():
             raise ValueError(f"{weight_name} must hold no negative numbers, and at least one above 0.")
-        checked[weight_name] = _narrow(weights)
-    return checked
+        arrays[weight_name] = _narrow(weights)
+    return arrays
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:
