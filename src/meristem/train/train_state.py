@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
 from meristem.gate import closed_as
 from meristem.nn.network import Network
@@ -73,7 +73,7 @@ class Average(eqx.Module):
     """The mean network of the last stage, and over how many epochs; before that stage the network itself, and 0."""
 
     network: Network
-    epochs: Int[Array, ""]
+    epochs: Int[Array, "*members"]
 
     def after(self, network: Network, is_last: Bool[Array, ""], moved: Bool[Array, ""]) -> "Average":
         """Return the average after an epoch; it restarts where a tree `moved` its rows by opening or closing nodes."""
@@ -93,11 +93,11 @@ class TrainState(eqx.Module):
     network: Network
     opt_state: PyTree
     average: Average | None  # where the recipe settles
-    key: PRNGKeyArray
+    key: Key[Array, "*members"]
     plateau: Plateau
-    best: tuple[Float[Array, ""], Float[Array, ""]]  # the selection measure of the best epoch, and its loss
-    epoch: Int[Array, ""]
-    diverged: Bool[Array, ""]
+    best: tuple[Float[Array, "*members"], Float[Array, "*members"]]  # the selection measure of the best epoch, and its loss
+    epoch: Int[Array, "*members"]
+    diverged: Bool[Array, "*members"]
 
     @property
     def members(self) -> tuple[int, ...]:
