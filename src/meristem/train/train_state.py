@@ -93,7 +93,7 @@ class TrainState(eqx.Module):
     network: Network
     opt_state: PyTree
     average: Average | None  # where the recipe settles
-    key: Key[Array, "*members"]
+    key: PRNGKeyArray | Key[Array, "*members"]
     plateau: Plateau
     best: tuple[Float[Array, "*members"], Float[Array, "*members"]]  # the selection measure of the best epoch, and its loss
     epoch: Int[Array, "*members"]
