@@ -17,7 +17,7 @@ from meristem.files.named_arrays import with_prefix, without_prefix
 from meristem.nn import Linear, Network, Tunnel, resize
 from meristem.nn.network import BODIES
 from meristem.train.hyperparameters import Knobs, check_knobs
-from meristem.train.programs import ALONE
+from meristem.train.programs import whole_epoch
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Data, prepare
 
@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def trained(state: TrainState, epochs: int) -> TrainState:
     data = prepare(Data(*two_spirals("difficult")), state.network, RECIPE.task).data
     for _ in range(epochs):
-        state, _ = ALONE.epoch(state, data, check_knobs(Knobs(0.03, 1e-4), ()), recipe=RECIPE)
+        state, _ = whole_epoch(state, data, check_knobs(Knobs(0.03, 1e-4), ()), recipe=RECIPE)
     return state
 
 
@@ -108,9 +108,9 @@ def test_training_goes_on_from_a_state(body, file):
     header, arrays = document.read_document(file, "state")
     again = run_file.unpack_state(header["state"], without_prefix("training", arrays))
     assert alike(again, state)
-    compiled = ALONE.epoch._cache_size()
+    compiled = whole_epoch._cache_size()
     assert alike(trained(again, 1), trained(state, 1))
-    assert ALONE.epoch._cache_size() == compiled
+    assert whole_epoch._cache_size() == compiled
 
 
 @pytest.mark.parametrize("capacity", [1, 9])

@@ -23,8 +23,7 @@ from meristem.paths.folds import Fold, in_fold
 from meristem.paths.halving import least_loss
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Knobs, Recipe
-from meristem.train.loop import DivergedError, fit
-from meristem.train.population import replay_on_all_rows
+from meristem.train.loop import DivergedError, fit, replay_on_all_rows
 from meristem.train.run import Run, of_state
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared

@@ -35,9 +35,9 @@ from meristem.sparse import is_large, occurring
 from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import DivergedError
+from meristem.train.metrics import tempered
 from meristem.train.objectives import Quantile
 from meristem.train.run import Run
-from meristem.train.temperature import tempered
 from meristem.train.train_state import TrainState, fit_to_recipe
 from meristem.train.training_data import prepare
 

@@ -41,10 +41,10 @@ from meristem.paths.penalty_path import knobs_of, result_of
 from meristem.paths.result import Path
 from meristem.train.callbacks import RenumberedWatcher, WatcherGroup
 from meristem.train.hyperparameters import Recipe
+from meristem.train.loop import replay_on_all_rows
+from meristem.train.metrics import tempered
 from meristem.train.objectives import Objective
-from meristem.train.population import replay_on_all_rows
 from meristem.train.run import Run, of_state
-from meristem.train.temperature import tempered
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared, prepare
 

@@ -37,9 +37,9 @@ from meristem.show.describe import SETTINGS, describe_settings
 from meristem.show.measures import Measure
 from meristem.show.progress import Progress
 from meristem.train.callbacks import Watcher, WatcherGroup
+from meristem.train.epoch import steps_per_epoch
 from meristem.train.loop import fit, seed_keys
 from meristem.train.metrics import Measures, evaluate
-from meristem.train.minibatches import steps_per_epoch
 from meristem.train.run import Run
 from meristem.train.training_data import prepare
 

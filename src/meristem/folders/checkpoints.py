@@ -71,7 +71,7 @@ class Checkpoints:
         """Save the trainings inside under this label, and resume them."""
         before, self._label = self._label, label
         try:
-            with checkpoint_store(self):
+            with checkpoint_store(self.restore):
                 yield
         finally:
             self._label = before

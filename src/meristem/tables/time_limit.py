@@ -16,7 +16,7 @@ import numpy as np
 from meristem.estimators.search import Search
 from meristem.tables.evaluation import MOST_ROWS
 from meristem.train.callbacks import Watcher
-from meristem.train.population import cores
+from meristem.train.loop import cores
 from meristem.train.train_state import EpochInfo
 
 END, FILES = 0.03, 2.0  # share of the time, and seconds for the files
