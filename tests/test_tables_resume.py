@@ -55,6 +55,6 @@ def test_a_kill_before_anything_is_saved_is_said_and_it_begins_anew(tmp_path):
     assert process.returncode == -signal.SIGKILL
     resumed = meristem_here(*fit, "--resume")
     assert resumed.returncode == 0
-    assert resumed.stderr.startswith(f"{out} holds this run, interrupted: nothing was saved yet; it begins anew.\n")
+    assert resumed.stderr.startswith(f"{out} holds this run, interrupted: nothing was saved yet; it starts again.\n")
     page = (out / "report.html").read_text()
     assert "1 epoch, a line for each network; " in page and re.search(r"\b1 epochs", page) is None

@@ -14,11 +14,13 @@ import numpy as np
 from meristem.estimators import estimator_file
 from meristem.estimators.cv import CrossValidated
 from meristem.files import FileKind, register
-from meristem.files.named_arrays import Arrays, is_finite, with_prefix, without_prefix
+from meristem.files.json_schema import NUMBER, OBJECT, TEXT, check_json
+from meristem.files.named_arrays import Arrays, is_between, joined, separated
 from meristem.paths.members import COLUMNS, KNOBS
 from meristem.paths.result import Path, Point
 
-ENTRIES = ["estimator", "parameters", "chosen", "seconds", "members"]
+CHOSEN = {name: NUMBER for name in KNOBS if name != "learning_rate"}
+SEARCH = {"estimator": TEXT, "parameters": OBJECT, "chosen": CHOSEN, "seconds": NUMBER, "members": [OBJECT]}
 TABLE = {*COLUMNS, "loss", "error", "n_parameters", "soft_size", "hard_size", "epochs", "finished"}
 
 
@@ -33,10 +35,8 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
         "seconds": float(model.path_.seconds),
         "members": [head for head, _ in packed],
     }
-    arrays = with_prefix("table", model.path_.table) | {"layer_sizes": np.asarray(model.path_.layer_sizes)}
-    for number, (_, own) in enumerate(packed):
-        arrays |= with_prefix(f"member_{number}", own)
-    return header, arrays
+    members = {f"member_{number}": own for number, (_, own) in enumerate(packed)}
+    return header, joined({"table": model.path_.table, **members}) | {"layer_sizes": np.asarray(model.path_.layer_sizes)}
 
 
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
@@ -50,24 +50,22 @@ def unpack(header: Any, arrays: Arrays) -> CrossValidated:
 
 def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[tuple[Any, Arrays]]]:
     """Return the unfitted estimator, its path, the chosen point, and the header and arrays of each network."""
-    if not isinstance(header, dict) or set(header) != set(ENTRIES):
-        raise ValueError("it does not have the entries of a search.")
+    check_json(header, SEARCH)
     model = estimator_file.unfitted(header, CrossValidated)
-    if not isinstance(header["members"], list) or not header["members"]:
+    if not header["members"]:
         raise ValueError("its bag is empty.")
-    packed = [(head, without_prefix(f"member_{number}", arrays)) for number, head in enumerate(header["members"])]
+    names = [f"member_{number}" for number in range(len(header["members"]))]
+    parts = separated(arrays, ["table", "layer_sizes", *names])
+    packed = [(head, parts[name]) for head, name in zip(header["members"], names, strict=True)]
     members = [estimator_file.check(*parts) for parts in packed]
     if any(type(member) is not model._plain for member in members):
         raise ValueError(f"its bag has other estimators than {model._plain.__name__}.")
     if any(_signature(head) != _signature(header["members"][0]) for head in header["members"]):
         raise ValueError("the networks of its bag differ in inputs or targets.")
-    path = _path(without_prefix("table", arrays), arrays.get("layer_sizes"), header["seconds"])
-    chosen = header["chosen"]
-    if not isinstance(chosen, dict) or set(chosen) != set(KNOBS) - {"learning_rate"}:
-        raise ValueError("it has no chosen setting.")
+    path = _path(parts["table"], arrays.get("layer_sizes"), header["seconds"])
     with np.errstate(invalid="ignore"):
         tried = path.points
-    points = [point for point in tried if all(point.knobs[name] == value for name, value in chosen.items())]
+    points = [point for point in tried if all(point.knobs[name] == value for name, value in header["chosen"].items())]
     if not points:
         raise ValueError("its chosen setting is not in its table.")
     return model, path, points[0], packed
@@ -78,13 +76,13 @@ def _signature(head: dict[str, Any]) -> tuple[Any, ...]:
     return head["targets"], head["feature_names"], head["network"]["n_in"], head["network"]["n_out"]
 
 
-def _path(table: Arrays, layers: Any, seconds: Any) -> Path:
+def _path(table: Arrays, layers: Any, seconds: float) -> Path:
     lengths = {column.shape for column in table.values()}
     is_complete = TABLE <= set(table) <= TABLE | {"score"} and len(lengths) == 1 and len(next(iter(lengths))) == 1
-    if not is_complete or not len(table["loss"]) or type(seconds) is not float:
+    if not is_complete or not len(table["loss"]):
         raise ValueError("its table of the search has other columns, or columns of several lengths.")
     for name, column in table.items():
-        if column.dtype.kind not in ("b" if name == "finished" else "if") or (name in COLUMNS and not is_finite(column)):
+        if column.dtype.kind not in ("b" if name == "finished" else "if") or (name in COLUMNS and not is_between(column)):
             raise ValueError(f"the column {name!r} of its table has another type or is not finite.")
     if layers is None or layers.ndim != 2 or len(layers) != len(table["loss"]) or layers.dtype.kind != "f":
         raise ValueError("its sizes by layer are not those of its table.")

@@ -27,10 +27,12 @@ import numpy as np
 import meristem
 from meristem.check import cut
 from meristem.files.atomic_write import PATHS, write_whole
-from meristem.files.byte_layout import ERRORS, RESAVE, Misread, check_same, open_file, read_arrays, read_header
+from meristem.files.byte_layout import ERRORS, RESAVE, UNREADABLE, Misread, check_same, open_file, read_arrays, read_header
+from meristem.files.json_schema import ANY, OBJECT, POSITIVE, TEXT, check_json
 
 FORMAT = 1
 ENTRY = "meristem"
+CONTENT = {"format": POSITIVE, "kind": TEXT, "versions": OBJECT, "header": OBJECT, "digest": TEXT}
 LONGEST, LONGEST_NAME = 300, 130  # characters of a message, and of a file's name in it
 
 TYPES: dict[str, np.dtype] = {  # safetensors' codes: BOOL, U8 … U64, I8 … I64, F16 … F64, BF16
@@ -76,8 +78,7 @@ def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) 
     stored = {name: _stored(name, arrays[name]) for name in sorted(arrays)}
     versions = {"meristem": meristem.__version__, "jax": jax.__version__, "numpy": np.__version__}
     content = {"format": FORMAT, "kind": kind, "versions": versions, "header": _json_values(header)}
-    table = [[name, CODES[array.dtype.name], list(array.shape)] for name, array in stored.items()]
-    text = _text({**content, "digest": _digest(content, table, stored)})
+    text = _text(content | {"digest": _digest(content, stored)})
     data: bytes = safetensors.numpy.save(stored, metadata={ENTRY: text})
     return data
 
@@ -97,8 +98,8 @@ def read(path: PATHS) -> Document:
             metadata, places = read_header(file, length)
             entry = _entry(metadata)
             arrays = read_arrays(file, places, TYPES)
-            table = [[place.name, place.code, list(place.shape)] for place in places]
-            _check_digest(entry, table, arrays)
+            if not _is_intact(entry, arrays):
+                raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
     except Misread as error:
         raise ValueError(f"{short_name(path)} {error}") from error
     native = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
@@ -106,17 +107,14 @@ def read(path: PATHS) -> Document:
 
 
 def read_back(path: PATHS, data: bytes, arrays: Mapping[str, np.ndarray]) -> Document:
-    """Return the document in a file just written from `data`, which holds `arrays`; ValueError if a byte differs.
+    """Return the document in a file just written from `data`, which holds `arrays`; Misread if a byte differs.
 
     Comparing every byte is stricter than a digest and takes a third of the time.
     """
-    try:
-        with open_file(path) as (file, length):
-            metadata, places = read_header(file, length)
-            entry = _entry(metadata)
-            check_same(file, data)
-    except Misread as error:
-        raise ValueError(str(error)) from error
+    with open_file(path) as (file, length):
+        metadata, places = read_header(file, length)
+        entry = _entry(metadata)
+        check_same(file, data)
     return Document(entry["kind"], entry["header"], {place.name: arrays[place.name] for place in places}, entry["versions"])
 
 
@@ -141,7 +139,7 @@ def naming_file(path: PATHS, what: str = "cannot be loaded") -> Iterator[None]:
 def in_one_line(error: Exception, longest: int = LONGEST) -> str:
     """Return the first line of an error's message, shortened; an error other than ValueError is named."""
     text = (str(error).splitlines() or [""])[0]
-    if type(error) is not ValueError:
+    if type(error) not in (ValueError, Misread):
         text = f"its content is not what it should be ({type(error).__name__}: {cut(text, longest // 2)})."
     return cut(text, longest)
 
@@ -162,25 +160,15 @@ def _entry(metadata: dict[str, Any]) -> dict[str, Any]:
         raise Misread("is another program's safetensors file; give one that meristem saved.")
     try:
         entry = json.loads(metadata[ENTRY])
+        check_json(entry, {"format": POSITIVE, TEXT: ANY})
         version = entry["format"]
-        if type(version) is not int or version < 1:
-            raise ValueError(version)
+        if version <= FORMAT:
+            check_json(entry, CONTENT)
     except ERRORS as error:
-        raise Misread(f"is damaged: its header cannot be read; {RESAVE}") from error
+        raise Misread(UNREADABLE) from error
     if version > FORMAT:
-        newer = f"has format {str(version)[:20]}, written by a newer meristem (this one reads {FORMAT}); upgrade meristem."
-        raise Misread(newer)
+        raise Misread(f"has format {version}, written by a newer meristem (this one reads {FORMAT}); upgrade meristem.")
     return entry
-
-
-def _check_digest(entry: dict[str, Any], table: list[list[Any]], arrays: Mapping[str, np.ndarray]) -> None:
-    fields = {"kind": str, "versions": dict, "header": dict, "digest": str}
-    try:
-        digest = _digest({key: value for key, value in entry.items() if key != "digest"}, table, arrays)
-    except ERRORS:
-        digest = None
-    if entry.get("digest") != digest or not all(isinstance(entry.get(key), kind) for key, kind in fields.items()):
-        raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
 
 
 def _stored(name: str, array: np.ndarray) -> np.ndarray:
@@ -209,8 +197,16 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _digest(content: dict[str, Any], table: list[list[Any]], arrays: Mapping[str, np.ndarray]) -> str:
+def _digest(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    table = [[name, CODES[array.dtype.name], list(array.shape)] for name, array in arrays.items()]
     digest = hashlib.sha256(_text([content, table]).encode())
     for array in arrays.values():
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _is_intact(entry: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
+    try:
+        return entry["digest"] == _digest({key: value for key, value in entry.items() if key != "digest"}, arrays)
+    except ERRORS:  # forged content that is no JSON
+        return False

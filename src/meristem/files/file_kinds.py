@@ -21,10 +21,10 @@ import equinox as eqx
 
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.files.document import Document, naming_file, packed, read, read_back
-from meristem.files.named_arrays import Arrays
-from meristem.files.network_file import fill_network, pack_network, unpack_network
-from meristem.files.own_model_file import fill_model, pack_model, unpack_model
-from meristem.files.run_file import fill_run, pack_run, unpack_run
+from meristem.files.named_arrays import Arrays, on_device
+from meristem.files.network_file import pack_network, unpack_network
+from meristem.files.own_model_file import load_model, pack_model, unpack_model
+from meristem.files.run_file import load_run, pack_run, unpack_run
 from meristem.forks import check_fork
 from meristem.nn.body import Body
 from meristem.nn.network import Network
@@ -52,39 +52,17 @@ def register(kind: FileKind) -> None:
     KINDS[kind.name] = kind
 
 
-register(
-    FileKind(
-        "network",
-        holds=lambda value: type(value) is Network,
-        pack=pack_network,
-        unpack=unpack_network,
-        check=fill_network,
-        options={"kinds": lambda network: [type(network.body)]},
-    )
-)
-register(
-    FileKind(
-        "run",
-        holds=lambda value: isinstance(value, Run),
-        pack=pack_run,
-        unpack=unpack_run,
-        check=fill_run,
-        options={
-            "kinds": lambda run: [type(run.best.body), type(run.recipe.task)],
-            "optimizer": lambda run: run.recipe.optimizer,
-        },
-    )
-)
-register(
-    FileKind(
-        "model",
-        holds=lambda value: isinstance(value, eqx.Module),  # after the kinds above, which are modules, too
-        pack=pack_model,
-        unpack=unpack_model,
-        check=fill_model,
-        options={"like": lambda model: model},
-    )
-)
+def _load_network(structure: Any, arrays: Arrays, kinds: Any) -> Network:
+    return on_device(unpack_network(structure, arrays, kinds))
+
+
+# A Network is an Equinox model, too: the first kind that holds an object counts.
+BODY = {"kinds": lambda network: [type(network.body)]}
+RUN = {"kinds": lambda run: [type(run.best.body), type(run.recipe.task)], "optimizer": lambda run: run.recipe.optimizer}
+LIKE = {"like": lambda model: model}
+register(FileKind("network", lambda x: type(x) is Network, pack_network, _load_network, unpack_network, BODY))
+register(FileKind("run", lambda x: isinstance(x, Run), pack_run, load_run, unpack_run, RUN))
+register(FileKind("model", lambda x: isinstance(x, eqx.Module), pack_model, load_model, unpack_model, LIKE))
 
 
 def save(path: PATHS, thing: Any) -> None:

@@ -1,0 +1,107 @@
+"""Schemas of JSON values: what a header or a record must hold, as data, with one check that names the first misfit.
+
+Rule("a text", fits)                        a value for which `fits` is true
+(None, x)  [x]                              null or x; a list of x
+{"rows": x, "test?": y}                     an object: "rows" must be there, "test" may be, and nothing else
+{"rows": x, TEXT: z}                        every other name fits the rule TEXT, and its value z
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from meristem.check import cut, short
+
+MOST_COUNT = 2**53  # the integers below it are exact as floats
+LONGEST_NAME = 40  # characters of a name in a message
+SHA256_TEXT = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """What a value must be, in words, and whether it is."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def integer(least: int = 0, most: int = MOST_COUNT - 1) -> Rule:
+    """Return the rule for an integer from `least` to `most`, both included."""
+    return Rule(f"an integer of at least {least}", lambda value: type(value) is int and least <= value <= most)
+
+
+def one_of(choices: Iterable[str]) -> Rule:
+    """Return the rule for one of these texts."""
+    texts = list(choices)
+    return Rule(f"one of {', '.join(texts)}", lambda value: isinstance(value, str) and value in texts)
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and (abs(value) < MOST_COUNT if isinstance(value, int) else math.isfinite(value))
+
+
+ANY = Rule("anything", lambda value: True)
+TEXT = Rule("a text", lambda value: isinstance(value, str))
+FLAG = Rule("true or false", lambda value: isinstance(value, bool))
+NUMBER = Rule("a finite number", _is_number)
+COUNT, POSITIVE = integer(0), integer(1)
+SIZE = integer(1, 2**31 - 1)
+SHA256 = Rule("a SHA-256 digest", lambda value: isinstance(value, str) and SHA256_TEXT.fullmatch(value) is not None)
+OBJECT: dict[Any, Any] = {TEXT: ANY}
+
+
+def check_json(value: Any, schema: Any, problem: str = "") -> None:
+    """Raise ValueError for the first entry of a value that does not fit its schema; its message starts with `problem`.
+
+    >>> check_json({"rows": {"all": 5, "test": -1}}, {"rows": {"all": COUNT, "test?": COUNT}, "seed?": COUNT})
+    Traceback (most recent call last):
+    ValueError: rows.test is -1, not an integer of at least 0.
+    """
+    misfit = _misfit("", value, schema)
+    if misfit is not None:
+        raise ValueError(f"{problem}{misfit}.")
+
+
+def _misfit(place: str, value: Any, schema: Any) -> str | None:
+    if isinstance(schema, Rule):
+        return None if schema.fits(value) else f"{place} is {short(value)}, not {schema.words}"
+    if isinstance(schema, tuple):
+        return None if value is None else _misfit(place, value, schema[1])
+    if not isinstance(value, type(schema)):
+        return f"{place or 'all of it'} is {short(value)}, not {'a list' if isinstance(schema, list) else 'an object'}"
+    if isinstance(schema, dict):
+        return _object_misfit(f"{place}." if place else "", value, schema)
+    return next(filter(None, (_misfit(f"an entry of {place}", entry, schema[0]) for entry in value)), None)
+
+
+def _object_misfit(prefix: str, value: dict[str, Any], schema: dict[Any, Any]) -> str | None:
+    named = {key.removesuffix("?"): key for key in schema if isinstance(key, str)}
+    rule = next((key for key in schema if isinstance(key, Rule)), None)
+    for name in (*named, *(name for name in value if name not in named)):
+        key, place = named.get(name, rule), prefix + cut(name, LONGEST_NAME)
+        if name not in value:
+            if key == name:
+                return f"{place} is not there"
+        elif key is None:
+            return f"{place} is none of {', '.join(named)}"
+        elif isinstance(key, Rule) and not key.fits(name):
+            return f"{place} is named otherwise than {key.words}"
+        elif misfit := _misfit(place, value[name], schema[key]):
+            return misfit
+    return None
+
+
+def first_difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:
+    """Return the place and both values of the first entry in which two JSON values differ, None where they are equal.
+
+    >>> first_difference({"settings": {"seeds": 3}}, {"settings": {"seeds": 2}})
+    ('settings.seeds', 3, 2)
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        places = ((name, f"{place}.{name}" if place else name) for name in old | new)
+        differences = (first_difference(old.get(name), new.get(name), inner) for name, inner in places)
+        return next(filter(None, differences), None)
+    return None if old == new else (place, old, new)
