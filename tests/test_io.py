@@ -105,7 +105,8 @@ def test_training_goes_on_from_a_state(body, file):
     state = trained(start(create(body)), 2)
     structure, arrays = run_file.pack_state(state)
     document.write_document(file, "state", joined({"training": arrays}), {"state": structure})
-    header, arrays = document.read_document(file, "state")
+    kind, header, arrays, _ = document.read(file)
+    assert kind == "state"
     again = on_device(run_file.unpack_state(header["state"], separated(arrays, ["training"])["training"]))
     assert alike(again, state)
     compiled = ALONE.epoch._cache_size()
@@ -157,7 +158,7 @@ def test_files_of_the_past_stay_loadable(name):
     np.testing.assert_allclose(jax.vmap(network)(inputs), known[name]["outputs"], atol=1e-6)
     if name == "budding":
         assert 2 * int(network.body.n_leaves) - 1 == known[name]["hard_size"]
-    header, arrays = document.read_document(GOLDEN / f"{name}-state.safetensors", "state")
+    _, header, arrays, _ = document.read(GOLDEN / f"{name}-state.safetensors")
     state = on_device(run_file.unpack_state(header, arrays))
     assert int(state.epoch) == 30 and alike(state.network, network)
     fresh = start(network)

@@ -23,11 +23,11 @@ from meristem.estimators.documentation import docstring_of
 from meristem.estimators.growing import HISTORY, Growing
 from meristem.estimators.parameters import check_parameter, parameters_of
 from meristem.files import FileKind, register
-from meristem.files.json_schema import COUNT, NUMBER, OBJECT, POSITIVE, TEXT, check_json
 from meristem.files.named_arrays import Arrays, is_between, joined, on_device, separated
 from meristem.files.network_file import pack_network, unpack_network
 from meristem.files.run_file import STATE, pack_state, unpack_state
 from meristem.inputs import Inputs, Preprocessor
+from meristem.json_schema import COUNT, NUMBER, OBJECT, POSITIVE, TEXT, check_json
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 
 E = TypeVar("E", bound=Estimator)

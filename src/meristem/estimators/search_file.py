@@ -14,8 +14,8 @@ import numpy as np
 from meristem.estimators import estimator_file
 from meristem.estimators.cv import CrossValidated
 from meristem.files import FileKind, register
-from meristem.files.json_schema import NUMBER, OBJECT, TEXT, check_json
 from meristem.files.named_arrays import Arrays, is_between, joined, separated
+from meristem.json_schema import NUMBER, OBJECT, TEXT, check_json
 from meristem.paths.members import COLUMNS, KNOBS
 from meristem.paths.result import Path, Point
 

@@ -6,7 +6,7 @@
         metadata, places = read_header(file, length)      reads nothing of the arrays
         arrays = read_arrays(file, places, types)         each in memory of its own, aligned for JAX
 
-The whole header is checked before memory is allocated. What is wrong is a `Misread` of a few words.
+The whole header is checked before memory is allocated. What is wrong is a ValueError of one line that names the file.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meristem.files.atomic_write import PATHS
-from meristem.files.json_schema import OBJECT, TEXT, check_json, integer
+from meristem.json_schema import OBJECT, TEXT, check_json, integer
 
 LONGEST_HEADER = 100_000_000  # bytes, the limit of safetensors
 MOST_AXES = 32
@@ -32,10 +32,15 @@ HEADER = {"__metadata__?": OBJECT, TEXT: {"dtype": TEXT, "shape": SIZES, "data_o
 ERRORS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 RESAVE = "use a copy, or save it again."
 UNREADABLE = f"is damaged: its header cannot be read; {RESAVE}"
+PROBLEMS: dict[type, str] = {
+    FileNotFoundError: "does not exist; check the path.",
+    IsADirectoryError: "is a folder; give the file itself.",
+}
+LONGEST_NAME = 130  # characters of a file's name in a message
 
 
 class Misread(Exception):
-    """What is wrong with a file, in words that follow its name."""
+    """What is wrong with a file, in words that follow its name; `open_file` makes a ValueError of it."""
 
 
 class Place(NamedTuple):
@@ -57,12 +62,20 @@ def open_file(path: PATHS) -> Iterator[tuple[FileIO, int]]:
             if not stat.S_ISREG(status.st_mode):
                 raise Misread("is no plain file; give the file itself.")
             yield file, status.st_size
-    except FileNotFoundError:
-        raise Misread("does not exist; check the path.") from None
-    except IsADirectoryError:
-        raise Misread("is a folder; give the file itself.") from None
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        raise Misread(f"cannot be read ({getattr(error, 'strerror', None) or error}).") from error
+    except (Misread, OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = getattr(error, "strerror", None) or error
+        problem = error if isinstance(error, Misread) else PROBLEMS.get(type(error), f"cannot be read ({reason}).")
+        raise ValueError(f"{short_name(path)} {problem}") from error
+
+
+def short_name(path: PATHS) -> str:
+    """Return a file's name for a message: the end of a long path.
+
+    >>> short_name("model.safetensors"), len(short_name("folder/" * 40 + "model.safetensors"))
+    ("'model.safetensors'", 130)
+    """
+    name = repr(os.fspath(path))
+    return name if len(name) <= LONGEST_NAME else f"'…{name[1 - LONGEST_NAME + 1 :]}"
 
 
 def read_header(file: FileIO, length: int) -> tuple[dict[str, Any], list[Place]]:

@@ -16,7 +16,6 @@ ValueError of one line, of at most 300 characters, that names it. Only this modu
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -27,13 +26,23 @@ import numpy as np
 import meristem
 from meristem.check import cut
 from meristem.files.atomic_write import PATHS, write_whole
-from meristem.files.byte_layout import ERRORS, RESAVE, UNREADABLE, Misread, check_same, open_file, read_arrays, read_header
-from meristem.files.json_schema import ANY, OBJECT, POSITIVE, TEXT, check_json
+from meristem.files.byte_layout import (
+    ERRORS,
+    RESAVE,
+    UNREADABLE,
+    Misread,
+    check_same,
+    open_file,
+    read_arrays,
+    read_header,
+    short_name,
+)
+from meristem.json_schema import ANY, OBJECT, POSITIVE, TEXT, check_json
 
 FORMAT = 1
 ENTRY = "meristem"
 CONTENT = {"format": POSITIVE, "kind": TEXT, "versions": OBJECT, "header": OBJECT, "digest": TEXT}
-LONGEST, LONGEST_NAME = 300, 130  # characters of a message, and of a file's name in it
+LONGEST = 300  # characters of a message
 
 TYPES: dict[str, np.dtype] = {  # safetensors' codes: BOOL, U8 … U64, I8 … I64, F16 … F64, BF16
     "BOOL": np.dtype(np.bool_),
@@ -62,8 +71,8 @@ def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], hea
     >>> import tempfile, numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_document(f"{folder}/means", "means", {"mean": np.zeros(3)}, {"labels": ["a", "b", "c"]})
-    ...     header, arrays = read_document(f"{folder}/means", "means")
-    >>> header, arrays["mean"].shape
+    ...     document = read(f"{folder}/means")
+    >>> document.header, document.arrays["mean"].shape
     ({'labels': ['a', 'b', 'c']}, (3,))
     """
     write_whole(path, packed(kind, arrays, header))
@@ -83,39 +92,24 @@ def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) 
     return data
 
 
-def read_document(path: PATHS, kind: str | None = None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and the arrays of a document; ValueError if `kind` is given and the document is of another."""
-    document = read(path)
-    if kind is not None and document.kind != kind:
-        raise ValueError(f"{short_name(path)} holds a {document.kind!r}, not a {kind!r}; give another file.")
-    return document.header, document.arrays
+def read(path: PATHS, written: tuple[bytes, Mapping[str, np.ndarray]] | None = None) -> Document:
+    """Return the document in a file.
 
-
-def read(path: PATHS) -> Document:
-    """Return a document of any kind."""
-    try:
-        with open_file(path) as (file, length):
-            metadata, places = read_header(file, length)
-            entry = _entry(metadata)
-            arrays = read_arrays(file, places, TYPES)
-            if not _is_intact(entry, arrays):
-                raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
-    except Misread as error:
-        raise ValueError(f"{short_name(path)} {error}") from error
-    native = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
-    return Document(entry["kind"], entry["header"], native, entry["versions"])
-
-
-def read_back(path: PATHS, data: bytes, arrays: Mapping[str, np.ndarray]) -> Document:
-    """Return the document in a file just written from `data`, which holds `arrays`; Misread if a byte differs.
-
-    Comparing every byte is stricter than a digest and takes a third of the time.
+    `written`: the bytes and the arrays that the file was just made of. Comparing every byte with them is stricter than the
+    digest and takes a third of the time.
     """
     with open_file(path) as (file, length):
         metadata, places = read_header(file, length)
         entry = _entry(metadata)
-        check_same(file, data)
-    return Document(entry["kind"], entry["header"], {place.name: arrays[place.name] for place in places}, entry["versions"])
+        if written is not None:
+            check_same(file, written[0])
+            arrays = {place.name: written[1][place.name] for place in places}
+        else:
+            arrays = read_arrays(file, places, TYPES)
+            if not _is_intact(entry, arrays):
+                raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
+            arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+    return Document(entry["kind"], entry["header"], arrays, entry["versions"])
 
 
 @contextlib.contextmanager
@@ -139,19 +133,9 @@ def naming_file(path: PATHS, what: str = "cannot be loaded") -> Iterator[None]:
 def in_one_line(error: Exception, longest: int = LONGEST) -> str:
     """Return the first line of an error's message, shortened; an error other than ValueError is named."""
     text = (str(error).splitlines() or [""])[0]
-    if type(error) not in (ValueError, Misread):
+    if type(error) is not ValueError:
         text = f"its content is not what it should be ({type(error).__name__}: {cut(text, longest // 2)})."
     return cut(text, longest)
-
-
-def short_name(path: PATHS) -> str:
-    """Return a file's name for a message: the end of a long path.
-
-    >>> short_name("model.safetensors"), len(short_name("folder/" * 40 + "model.safetensors"))
-    ("'model.safetensors'", 130)
-    """
-    name = repr(os.fspath(path))
-    return name if len(name) <= LONGEST_NAME else f"'…{name[1 - LONGEST_NAME + 1 :]}"
 
 
 def _entry(metadata: dict[str, Any]) -> dict[str, Any]:

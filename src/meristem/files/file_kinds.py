@@ -4,9 +4,8 @@
     load(path, *, kinds=(), like=None, optimizer=None) → an equal object, to the bit
     register(FileKind("estimator", …))                     one more kind, from the package that defines its objects
 
-A FileKind turns an object into a header and arrays, and back; document.py makes these one file. Networks, runs and users' own
-Equinox models are registered here; estimators and tables register theirs when they are imported, and `meristem.load`
-(persistence.py) imports them where a file needs them. A damaged or forged file is a ValueError of one line.
+A FileKind turns an object into a header and arrays, and back; document.py makes these one file. Estimators and tables register
+their kinds when they are imported; `meristem.load` (persistence.py) imports them where a file needs them.
 
 `load` validates values as well as structure. `save` reads back what it wrote and validates it the same before the new file
 replaces the old one: what is saved can be loaded, and a bad file replaces no good one.
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 
 from meristem.files.atomic_write import PATHS, write_whole
-from meristem.files.document import Document, naming_file, packed, read, read_back
+from meristem.files.document import Document, naming_file, packed, read
 from meristem.files.named_arrays import Arrays, on_device
 from meristem.files.network_file import pack_network, unpack_network
 from meristem.files.own_model_file import load_model, pack_model, unpack_model
@@ -96,7 +95,7 @@ def packed_file(path: PATHS, value: Any) -> PackedFile:
 
     def check(written: Path) -> None:
         with naming_file(path, "cannot be saved"):
-            document = read_back(written, data, arrays)
+            document = read(written, (data, arrays))
             kind.check(document.header, document.arrays, **{name: option(value) for name, option in kind.options.items()})
 
     return PackedFile(data, check)

@@ -1,16 +1,11 @@
 """The arrays of a tree by path, such as "body.gate.value"; restored into a template, and validated.
 
 The structure never comes from a file: `fill` takes it from a template (arrays or `jax.ShapeDtypeStruct`s) and checks shapes
-and types against it. Random keys are stored as their data. `check_network`, `check_state` and `check_model` check values, as
-NumPy arrays, when `load` has read a file and before `save` keeps one: parameters are finite, gates are in [0, 1], bodies are
-consistent (`Body.fault`). What real training leaves behind passes:
-
-    best so far             +∞ before the first good epoch
-    Adam's second moment    +∞ where the square of a gradient overflowed; the weight then no longer changes
-    any other optimizer     anything but NaN
-
-The state of a run that diverged is that before the epoch without a finite loss, so it is finite, too. Of an Equinox model only
-gates and bodies are checked: its other arrays may hold infinities for good reason.
+and types against it. Random keys are stored as their data. `check_network`, `check_state` and `check_model` check values when
+a file is loaded and before one is kept: parameters are finite, gates are in [0, 1], bodies are consistent (`Body.fault`). What
+training leaves behind passes: the best measure is +∞ before the first good epoch, Adam's second moment where the square of a
+gradient overflowed; the state of another optimizer is anything but NaN. Of an Equinox model only gates and bodies are checked:
+its other arrays may hold infinities for good reason.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -22,9 +22,9 @@ import numpy as np
 from meristem.check import short
 from meristem.complexity import layer_sizes
 from meristem.files.document import in_one_line
-from meristem.files.json_schema import ANY, FLAG, OBJECT, SIZE, TEXT, check_json
 from meristem.files.named_arrays import Arrays, by_path, check, check_network, fill
 from meristem.gate import Confined
+from meristem.json_schema import ANY, FLAG, OBJECT, SIZE, TEXT, check_json
 from meristem.memory import shapes_alone
 from meristem.nn.body import Body
 from meristem.nn.ends import described_ends

@@ -15,9 +15,9 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from meristem.files.json_schema import OBJECT, TEXT, check_json, first_difference
 from meristem.files.named_arrays import Arrays, by_path, check_model, fill, named_leaves, on_device, path_name
 from meristem.files.network_file import make_part
+from meristem.json_schema import OBJECT, TEXT, check_json, first_difference
 from meristem.nn.body import Body, is_body
 from meristem.nn.part import PART, described
 

@@ -9,11 +9,10 @@
                 history.NAME             [epochs, *members, …]; none before the first epoch
                 best_epoch, begun_at     [*members]
 
-Networks are described in network_file.py; best and last network differ in their capacity alone. "capacities" has a pair for
-each member of a population that was trained one by one: of its last and its best network, before they were stacked. The shapes
-of a state are those that `train_state.start` makes for the network and the recipe's optimizer. A user's own optimizer is
-functions, which no file holds: the entry is "own", and `load` must be given it. An entry that an older file lacks has its
-default.
+Best and last network (network_file.py) differ in their capacity alone. "capacities" has a pair for each member of a population
+that was trained one by one: of its last and its best network, before they were stacked. The shapes of a state are those that
+`train_state.start` makes. A user's own optimizer is functions, which no file holds: the entry is "own", and `load` must be
+given it. An entry that an older file lacks has its default.
 """
 
 import dataclasses
@@ -25,9 +24,9 @@ import numpy as np
 
 from meristem.check import many
 from meristem.files import network_file
-from meristem.files.json_schema import ANY, OBJECT, SIZE, TEXT, Rule, check_json, first_difference, integer, one_of
 from meristem.files.named_arrays import Arrays, by_path, check, check_state, fill, joined, on_device, separated
 from meristem.files.network_file import Kinds
+from meristem.json_schema import ANY, OBJECT, SIZE, TEXT, Rule, check_json, first_difference, integer, one_of
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe, check_knobs
 from meristem.train.objectives import OBJECTIVES, Objective

@@ -27,13 +27,13 @@ from meristem.check import cut
 from meristem.files import load, save
 from meristem.files.atomic_write import clean_leftovers, naming_path, write_whole
 from meristem.files.file_kinds import PackedFile
-from meristem.files.json_schema import first_difference
 from meristem.folders import ownership
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
 from meristem.folders.ownership import OWN, RUN, SUMMARY, make_folder, sha256
 from meristem.folders.plain_files import check_folder, check_length, check_plain, take_lock
 from meristem.folders.run_record import MOST_NETWORKS, check_record, read_record, storable
+from meristem.json_schema import first_difference
 from meristem.train.callbacks import Settings
 from meristem.train.run import Run
 

@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from meristem.check import cut
-from meristem.files.json_schema import ANY, FLAG, NUMBER, OBJECT, SHA256, TEXT, Rule, check_json
 from meristem.folders.plain_files import read_limited
+from meristem.json_schema import ANY, FLAG, NUMBER, OBJECT, SHA256, TEXT, Rule, check_json
 
 LONGEST = 8 << 20  # bytes
 DEEPEST = 32

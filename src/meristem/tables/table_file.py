@@ -13,7 +13,9 @@ from typing import Any
 from meristem.check import short
 from meristem.estimators import search_file
 from meristem.files import FileKind, register
-from meristem.files.json_schema import (
+from meristem.files.named_arrays import Arrays
+from meristem.inputs import Schema
+from meristem.json_schema import (
     ANY,
     COUNT,
     FLAG,
@@ -27,8 +29,6 @@ from meristem.files.json_schema import (
     integer,
     one_of,
 )
-from meristem.files.named_arrays import Arrays
-from meristem.inputs import Schema
 from meristem.tables.table_model import TableModel
 from meristem.tables.target import CLASS, TASKS
 
