@@ -197,8 +197,8 @@ def test_models_elsewhere_are_not_deleted_through_a_link(out, tmp_path, name):
     [
         ('{"id": "a1", "plan": {"easy": NaN}}', "NaN"),
         ('{"id": "a1", "plan": {"easy": -Infinity}}', "Infinity"),
-        ('{"id": "a1", "plan": {"easy": 1e999}}', "too large"),
-        ('{"id": "a1", "plan": {"easy": %s}}' % ("9" * 400), "an integer of 400 digits"),
+        ('{"id": "a1", "plan": {"easy": 1e999}}', "Infinity"),
+        ('{"id": "a1", "plan": {"easy": %s}}' % ("9" * 400), "it holds 9999"),
         ('{"id": "a1", "described": %s1%s}' % ("[" * 100, "]" * 100), "nested"),  # noqa: UP031
         ("[" * 100_000, "holds no run"),
         ('{"id": "a1", "groups": {%s}}' % ", ".join(f'"g{n}": {{}}' for n in range(20_000)), "more than 5,000"),  # noqa: UP031

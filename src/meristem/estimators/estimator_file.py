@@ -33,14 +33,12 @@ from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 E = TypeVar("E", bound=Estimator)
 ESTIMATORS: dict[str, type[Estimator]] = {}  # those that files may name
 LEARNED: dict[str, Any] = {  # fitted attributes; the first files have none of those with "?"
-    **{"n_features_in_": POSITIVE, "n_iter_": POSITIVE, "best_epoch_": COUNT, "soft_size_": NUMBER, "hard_size_": COUNT},
-    **{"n_live_units_": COUNT, "n_samples_seen_?": COUNT, "predictability_?": NUMBER, "input_dropout_?": NUMBER},
-    **{"penalty_?": NUMBER, "n_parameters_?": COUNT},
+    **dict.fromkeys(["n_features_in_", "n_iter_"], POSITIVE),
+    **dict.fromkeys(["best_epoch_", "hard_size_", "n_live_units_", "n_samples_seen_?", "n_parameters_?"], COUNT),
+    **dict.fromkeys(["soft_size_", "predictability_?", "input_dropout_?", "penalty_?"], NUMBER),
 }
-ESTIMATOR = {
-    **{"estimator": TEXT, "parameters": OBJECT, "learned": LEARNED, "feature_names": (None, [TEXT])},
-    **{"network": OBJECT, "state": STATE, "targets": OBJECT},
-}
+HEAD = {"estimator": TEXT, "parameters": OBJECT}  # of the files of every estimator
+ESTIMATOR = HEAD | {"learned": LEARNED, "feature_names": (None, [TEXT]), "network": OBJECT, "state": STATE, "targets": OBJECT}
 PARTS = ["network", "state", "targets", "scaling", "history"]
 EXTREME = 4.0  # standard deviations
 ARRAY_TYPES = ["|b", "<i", "<u", "|i", "|u", "<f", "<U", "O"]
@@ -62,18 +60,14 @@ def registered(kind: type[E]) -> type[E]:
 
 def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON header and the arrays of a fitted estimator."""
-    kind = registered_base(estimator)
+    header = pack_unfitted(estimator)
     if getattr(estimator, "_state_", None) is None:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: it has not been fitted.")
     check_predictions(estimator)
     parts: dict[str, Arrays] = {"scaling": estimator._inputs_.preprocessor.pack(), "history": estimator.history_}
     learned = [name.removesuffix("?") for name in LEARNED]
-    header = {
-        "estimator": kind.__name__,
-        "parameters": packed_parameters(estimator, kind),
-        "learned": {name: getattr(estimator, name) for name in learned if hasattr(estimator, name)},
-        "feature_names": getattr(estimator, "feature_names_in_", np.array([])).tolist() or None,
-    }
+    header["learned"] = {name: getattr(estimator, name) for name in learned if hasattr(estimator, name)}
+    header["feature_names"] = getattr(estimator, "feature_names_in_", np.array([])).tolist() or None
     header["network"], parts["network"] = pack_network(estimator.network_)
     header["state"], parts["state"] = pack_state(estimator._state_)
     header["targets"], parts["targets"] = estimator._targets_.pack()
@@ -199,9 +193,9 @@ def _check_history(estimator: Growing) -> None:
         raise ValueError(f"its history is not that of {many(epochs, 'epoch')}.")
 
 
-def packed_parameters(estimator: E, kind: type[E]) -> dict[str, Any]:
-    """Return the parameters as JSON; raise ValueError for a value that has no such form."""
-    packed = {}
+def pack_unfitted(estimator: E) -> dict[str, Any]:
+    """Return the class and the parameters of an estimator as JSON; raise ValueError for a value that has no such form."""
+    kind, packed = registered_base(estimator), {}
     for name in parameters_of(kind):
         value = getattr(estimator, name)
         try:
@@ -211,7 +205,7 @@ def packed_parameters(estimator: E, kind: type[E]) -> dict[str, Any]:
                 f"This {type(estimator).__name__} cannot be saved: its {name} holds a {error}, which no file holds; change "
                 f"it first: model.set_params({name}=…)."
             ) from None
-    return packed
+    return {"estimator": kind.__name__, "parameters": packed}
 
 
 def not_kept(estimator: Estimator) -> list[str]:
@@ -269,13 +263,8 @@ def from_json(value: Any) -> Any:
     raise ValueError(f"a parameter has an unknown form: {cut(str(value), 60)}.")
 
 
-register(
-    FileKind(
-        "estimator",
-        holds=lambda model: isinstance(model, Growing) and hasattr(model, "network_"),
-        pack=pack,
-        unpack=unpack,
-        check=check,
-        not_kept=not_kept,
-    )
-)
+def _is_fitted(model: Any) -> bool:
+    return isinstance(model, Growing) and hasattr(model, "network_")
+
+
+register(FileKind("estimator", _is_fitted, pack, unpack, check, not_kept=not_kept))

@@ -15,22 +15,19 @@ from meristem.estimators import estimator_file
 from meristem.estimators.cv import CrossValidated
 from meristem.files import FileKind, register
 from meristem.files.named_arrays import Arrays, is_between, joined, separated
-from meristem.json_schema import NUMBER, OBJECT, TEXT, check_json
+from meristem.json_schema import NUMBER, OBJECT, check_json
 from meristem.paths.members import COLUMNS, KNOBS
 from meristem.paths.result import Path, Point
 
 CHOSEN = {name: NUMBER for name in KNOBS if name != "learning_rate"}
-SEARCH = {"estimator": TEXT, "parameters": OBJECT, "chosen": CHOSEN, "seconds": NUMBER, "members": [OBJECT]}
+SEARCH = estimator_file.HEAD | {"chosen": CHOSEN, "seconds": NUMBER, "members": [OBJECT]}
 TABLE = {*COLUMNS, "loss", "error", "n_parameters", "soft_size", "hard_size", "epochs", "finished"}
 
 
 def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON header and the arrays of a fitted estimator."""
-    kind = estimator_file.registered_base(model)
     packed = [estimator_file.pack(member) for member in model.estimators_]
-    header = {
-        "estimator": kind.__name__,
-        "parameters": estimator_file.packed_parameters(model, kind),
+    header = estimator_file.pack_unfitted(model) | {
         "chosen": {"penalty": model.penalty_, "l2": model.l2_, "dropout": model.input_dropout_},
         "seconds": float(model.path_.seconds),
         "members": [head for head, _ in packed],
@@ -89,13 +86,8 @@ def _path(table: Arrays, layers: Any, seconds: float) -> Path:
     return Path(table, (), layers, seconds)
 
 
-register(
-    FileKind(
-        "search",
-        holds=lambda model: isinstance(model, CrossValidated) and hasattr(model, "estimators_"),
-        pack=pack,
-        unpack=unpack,
-        check=check,
-        not_kept=estimator_file.not_kept,
-    )
-)
+def _is_fitted(model: Any) -> bool:
+    return isinstance(model, CrossValidated) and hasattr(model, "estimators_")
+
+
+register(FileKind("search", _is_fitted, pack, unpack, check, not_kept=estimator_file.not_kept))

@@ -83,7 +83,7 @@ class PackedFile(NamedTuple):
     """The bytes of a file, and the check of what was written before it replaces the old file."""
 
     data: bytes
-    check: Callable[[Path], None]
+    check: Callable[[Path], None] | None
 
 
 def packed_file(path: PATHS, value: Any) -> PackedFile:

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import time
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO
 
@@ -77,14 +77,11 @@ def check_length(path: Path, most: int) -> None:
 
 def read_limited(path: Path, most: int) -> bytes:
     """Return the content of a plain file of at most `most` bytes."""
-    with open_plain(path) as file:
-        check_length(path, most)
-        data = bytearray()
-        while len(data) <= most and (block := file.read(most + 1 - len(data))):
-            data += block
+    with open_plain(path) as raw, BufferedReader(raw) as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"{str(path)!r} has more than {most:,} bytes, which are read at most; delete it.")
-    return bytes(data)
+    return data
 
 
 def take_lock(path: Path) -> IO[bytes]:

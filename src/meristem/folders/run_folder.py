@@ -100,10 +100,7 @@ class RunFolder:
         """Yield the record to change it, and write it."""
         with self._mutex:
             yield self._record
-            self._write_record()
-
-    def _write_record(self) -> None:
-        write_whole(self.own / RUN, json.dumps(self._record, indent=1).encode() + b"\n")
+            write_whole(self.own / RUN, json.dumps(self._record, indent=1).encode() + b"\n")
 
     # Begin and resume ---------------------------------------------------------------------------------------------------------
 
@@ -120,7 +117,7 @@ class RunFolder:
         """Begin a new run, or resume the one in the folder; return lines that say which.
 
         `may_write`: names of files that it will write; `how`: the option that resumes it, None if it cannot be; `replaces`:
-        whether an interrupted run may be replaced. Else beginning anew is refused, so that it is not lost by mistake.
+        whether an interrupted run may be replaced; otherwise that is refused, so that it is not lost by mistake.
         """
         identity = storable(json.loads(json.dumps(described)))
         fresh = f"choose another folder, or delete {self.own} and start again"
@@ -145,17 +142,9 @@ class RunFolder:
         for path in [*(self.own / "groups").glob("*.safetensors"), *(self.own / "checkpoints").glob("*.safetensors")]:
             path.unlink(missing_ok=True)
         self.epochs.path.unlink(missing_ok=True)
-        self._record = {
-            "id": secrets.token_hex(8),
-            "command": command,
-            "described": identity,
-            "versions": _versions(),
-            "groups": {},
-            "began": {},
-            "wrote": digests,
-            "goes_on_with": how,
-        }
-        self._write_record()
+        self._record = {"id": secrets.token_hex(8), "command": command, "described": identity, "versions": _versions()}
+        with self._changing() as record:
+            record |= {"groups": {}, "began": {}, "wrote": digests, "goes_on_with": how}
         return lines
 
     @property
@@ -241,8 +230,8 @@ class RunFolder:
 
         The record names the digest of every file before it is written, so that what a killed run left is recognized.
         """
-        contents = {name: file.data if isinstance(file, PackedFile) else file for name, file in files.items()}
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        packed = {name: file if isinstance(file, PackedFile) else PackedFile(file, None) for name, file in files.items()}
+        digests = {name: hashlib.sha256(file.data).hexdigest() for name, file in packed.items()}
         networks = {f"{NETWORKS}/{name}.safetensors": name for name in self._record["groups"]}
         digests |= {name: self._record["groups"][group]["sha256"] for name, group in networks.items()}
         before = ownership.own_digests(self.out)
@@ -257,8 +246,8 @@ class RunFolder:
         for name in before:
             if name not in digests and ownership.is_own(self.out, name, before):
                 (self.out / name).unlink(missing_ok=True)
-        for name, file in files.items():
-            write_whole(self.out / name, *(file if isinstance(file, PackedFile) else (file,)))
+        for name, file in packed.items():
+            write_whole(self.out / name, *file)
         for name, group in networks.items():
             make_folder(self.out / NETWORKS)
             if self._group(group).is_file():

@@ -75,11 +75,13 @@ def parse(data: bytes) -> Any:
     Traceback (most recent call last):
     ValueError: it holds NaN
     """
-    value = json.loads(data, parse_constant=_constant, parse_int=_integer, parse_float=_float)
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(DEEPEST):
-        inside = [entry for node in level for entry in (node.values() if isinstance(node, dict) else node)]
-        level = [entry for entry in inside if isinstance(entry, dict | list)]
+    value = json.loads(data)
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        if beyond := list(filter(_is_beyond, level)):
+            raise ValueError(f"it holds {cut(json.dumps(beyond[0]), 40)}")
+        containers = [node for node in level if isinstance(node, dict | list)]
+        level = [entry for node in containers for entry in (node.values() if isinstance(node, dict) else node)]
     if level:
         raise ValueError(f"it is nested more than {DEEPEST} deep")
     return value
@@ -95,8 +97,11 @@ def storable(value: Any) -> Any:
         return {str(name): storable(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [storable(entry) for entry in value]
-    is_beyond = (isinstance(value, float) and not math.isfinite(value)) or (type(value) is int and abs(value) >= LARGEST)
-    return str(value) if is_beyond else value
+    return str(value) if _is_beyond(value) else value
+
+
+def _is_beyond(value: Any) -> bool:
+    return not math.isfinite(value) if isinstance(value, float) else type(value) is int and abs(value) >= LARGEST
 
 
 def is_inside(name: Any) -> bool:
@@ -125,19 +130,3 @@ RECORD: dict[Any, Any] = {
 def _damaged(path: Path, what: str) -> ValueError:
     what = cut(what.splitlines()[0].removesuffix("."), 100)
     return ValueError(f"{str(path)!r} holds no run: {what}; delete its folder and start again.")
-
-
-def _constant(text: str) -> Any:
-    raise ValueError(f"it holds {text}")
-
-
-def _integer(text: str) -> int:
-    if len(text) > 20 or abs(int(text)) >= LARGEST:
-        raise ValueError(f"it holds an integer of {len(text):,} digits")
-    return int(text)
-
-
-def _float(text: str) -> float:
-    if len(text) > 400 or not math.isfinite(value := float(text)):
-        raise ValueError("it holds a number that is too large")
-    return value
