@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filing import RECIPE, alike, complaint, create, grown, kinds, noisy, python, start
+from filing import RECIPE, alike, complaint, create, grown, kinds, noisy, pack_state, python, start
 from meristem.data.spirals import two_spirals
 from meristem.files import document, load, run_file, save
 from meristem.files.named_arrays import joined, on_device, separated
@@ -103,7 +103,7 @@ def test_a_new_process_reads_the_same_bits(tmp_path):
 def test_training_goes_on_from_a_state(body, file):
     """To the bit as if it had not been interrupted, and with the program that was compiled."""
     state = trained(start(create(body)), 2)
-    structure, arrays = run_file.pack_state(state)
+    structure, arrays = pack_state(state)
     document.write_document(file, "state", joined({"training": arrays}), {"state": structure})
     kind, header, arrays, _ = document.read(file)
     assert kind == "state"
@@ -123,14 +123,14 @@ def test_states_of_any_shape(capacity, members):
     state = eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, capacity))
     squares = jax.tree.map(jnp.abs, state.opt_state[0].nu)
     state = eqx.tree_at(lambda s: s.opt_state[0], state, state.opt_state[0]._replace(nu=squares))
-    again = on_device(run_file.unpack_state(*run_file.pack_state(state)))
+    again = on_device(run_file.unpack_state(*pack_state(state)))
     assert alike(again, state) and kinds(again) == kinds(state)
 
 
 @pytest.mark.parametrize("generator", ["threefry2x32", "rbg", "unsafe_rbg"])
 def test_random_keys_of_every_generator(generator):
     state = start(create("plain"), generator)
-    again = on_device(run_file.unpack_state(*run_file.pack_state(state)))
+    again = on_device(run_file.unpack_state(*pack_state(state)))
     assert alike(again, state) and jax.random.key_impl(again.key) == jax.random.key_impl(state.key)
 
 

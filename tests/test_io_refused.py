@@ -13,7 +13,7 @@ import optax
 import pytest
 import safetensors.numpy
 
-from filing import alike, complaint, create, start
+from filing import alike, complaint, create, pack_state, start
 from meristem import load, save
 from meristem.files import document, network_file, run_file
 from meristem.nn import Network, Plain
@@ -215,7 +215,7 @@ def test_content_that_does_not_hold_together_is_one_line(body, file):
 
 
 def test_states_that_do_not_hold_together(file):
-    structure, arrays = run_file.pack_state(start(create("tunnel")))
+    structure, arrays = pack_state(start(create("tunnel")))
     for odd in ODD:
         complaint(run_file.unpack_state, {**structure, "key": odd}, arrays)
         complaint(run_file.unpack_state, {**structure, "network": odd}, arrays)

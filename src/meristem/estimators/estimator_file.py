@@ -23,9 +23,9 @@ from meristem.estimators.documentation import docstring_of
 from meristem.estimators.growing import HISTORY, Growing
 from meristem.estimators.parameters import check_parameter, parameters_of
 from meristem.files import FileKind, register
-from meristem.files.named_arrays import Arrays, is_between, joined, on_device, separated
-from meristem.files.network_file import pack_network, unpack_network
-from meristem.files.run_file import STATE, pack_state, unpack_state
+from meristem.files.named_arrays import Arrays, by_path, is_between, on_device, separated
+from meristem.files.network_file import structure_of, unpack_network
+from meristem.files.run_file import STATE, state_structure, unpack_state
 from meristem.inputs import Inputs, Preprocessor
 from meristem.json_schema import COUNT, NUMBER, OBJECT, POSITIVE, TEXT, check_json
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
@@ -64,14 +64,13 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     if getattr(estimator, "_state_", None) is None:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: it has not been fitted.")
     check_predictions(estimator)
-    parts: dict[str, Arrays] = {"scaling": estimator._inputs_.preprocessor.pack(), "history": estimator.history_}
     learned = [name.removesuffix("?") for name in LEARNED]
     header["learned"] = {name: getattr(estimator, name) for name in learned if hasattr(estimator, name)}
     header["feature_names"] = getattr(estimator, "feature_names_in_", np.array([])).tolist() or None
-    header["network"], parts["network"] = pack_network(estimator.network_)
-    header["state"], parts["state"] = pack_state(estimator._state_)
-    header["targets"], parts["targets"] = estimator._targets_.pack()
-    return header, joined(parts)
+    header["network"], header["state"] = structure_of(estimator.network_), state_structure(estimator._state_)
+    header["targets"], targets = estimator._targets_.pack()
+    trained = {"network": estimator.network_, "state": estimator._state_, "history": estimator.history_}
+    return header, by_path(trained | {"targets": targets, "scaling": estimator._inputs_.preprocessor.pack()})
 
 
 def unpack(header: Any, arrays: Arrays) -> Growing:

@@ -61,21 +61,24 @@ def by_path(tree: PyTree) -> Arrays:
     return arrays
 
 
-def check(template: PyTree, arrays: Mapping[str, np.ndarray], problem: str = "") -> None:
-    """Raise ValueError unless `arrays` are those of the template: no more, no fewer, with its shapes and kinds of numbers.
+def fill(template: T, arrays: Mapping[str, np.ndarray], problem: str = "") -> T:
+    """Return the template with the arrays in it, on the host but for random keys.
 
-    The message starts with `problem`.
+    ValueError, which starts with `problem`, unless they are those of the template: no more, no fewer, with its shapes and
+    kinds of numbers.
     """
-    leaves = {name: jax.eval_shape(jax.random.key_data, x) if _is_key(x) else x for name, x in named_leaves(template)}
-    for what, names in (("lacks", set(leaves) - set(arrays)), ("has unknown", set(arrays) - set(leaves))):
+    expected = {name: jax.eval_shape(jax.random.key_data, x) if _is_key(x) else x for name, x in named_leaves(template)}
+    for what, names in (("lacks", set(expected) - set(arrays)), ("has unknown", set(arrays) - set(expected))):
         if names:
             raise ValueError(f"{problem}it {what} arrays: {', '.join(map(repr, sorted(names)[:3]))}{' …' * (len(names) > 3)}.")
-    for name, leaf in leaves.items():
+    for name, leaf in expected.items():
         shape, dtype = arrays[name].shape, arrays[name].dtype
         if shape != leaf.shape:
             raise ValueError(f"{problem}array {name!r} has shape {shape} where the structure has {leaf.shape}.")
         if not _are_compatible(dtype, leaf.dtype):
             raise ValueError(f"{problem}array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
+    leaves = [_as_key(name, leaf, arrays[name]) if _is_key(leaf) else arrays[name] for name, leaf in named_leaves(template)]
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
 def _are_compatible(dtype: np.dtype, other: np.dtype) -> bool:
@@ -84,13 +87,6 @@ def _are_compatible(dtype: np.dtype, other: np.dtype) -> bool:
         return bool(jnp.issubdtype(other, jnp.floating))
     is_integer = dtype.kind == other.kind and dtype.kind in "iu"
     return dtype == other or (is_integer and min(dtype.itemsize, other.itemsize) >= 4)
-
-
-def fill(template: T, arrays: Mapping[str, np.ndarray], problem: str = "") -> T:
-    """Return the template with the arrays in it, on the host but for random keys, after `check`."""
-    check(template, arrays, problem)
-    leaves = [_as_key(name, leaf, arrays[name]) if _is_key(leaf) else arrays[name] for name, leaf in named_leaves(template)]
-    return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
 def on_device(tree: T, like: PyTree = None) -> T:

@@ -24,7 +24,7 @@ import numpy as np
 
 from meristem.check import many
 from meristem.files import network_file
-from meristem.files.named_arrays import Arrays, by_path, check, check_state, fill, joined, on_device, separated
+from meristem.files.named_arrays import Arrays, by_path, check_state, fill, on_device, separated
 from meristem.files.network_file import Kinds
 from meristem.json_schema import ANY, OBJECT, SIZE, TEXT, Rule, check_json, first_difference, integer, one_of
 from meristem.nn.network import Network
@@ -109,13 +109,9 @@ def _from_json(value: Any) -> Any:
 # States ---------------------------------------------------------------------------------------------------------------------
 
 
-def pack_state(state: TrainState, recipe: Recipe = Recipe()) -> tuple[dict[str, Any], Arrays]:
-    """Return a state's structure, made of JSON's values, and its arrays by path, on the host."""
-    structure = {"network": network_file.structure_of(state.network), "key": str(jax.random.key_impl(state.key))}
-    arrays = by_path(state)
-    template = _state_shapes(structure, recipe, [type(state.network.body)])
-    check(template, arrays, "This state cannot be saved, it is not as training leaves it: ")
-    return structure, arrays
+def state_structure(state: TrainState) -> dict[str, Any]:
+    """Return everything of a state except its arrays."""
+    return {"network": network_file.structure_of(state.network), "key": str(jax.random.key_impl(state.key))}
 
 
 def unpack_state(structure: Any, arrays: Mapping[str, np.ndarray], recipe: Recipe = Recipe(), kinds: Kinds = ()) -> TrainState:
@@ -141,19 +137,21 @@ def _state_shapes(structure: dict[str, Any], recipe: Recipe, kinds: Kinds) -> Tr
 
 def pack_run(run: Run) -> tuple[dict[str, Any], Arrays]:
     """Return the header, made of JSON's values, and the arrays of a run of one network or of a population."""
-    state_structure, state_arrays = pack_state(run.state, run.recipe)
-    best_structure, best_arrays = network_file.pack_network(run.best)
-    knobs = {name: np.asarray(value) for name, value in run.knobs._asdict().items() if value is not None}
     header = {
-        "state": state_structure,
-        "best": best_structure,
+        "state": state_structure(run.state),
+        "best": network_file.structure_of(run.best),
         "recipe": pack_recipe(run.recipe),
         "least_capacity": run.least_capacity,
         "max_capacity": run.max_capacity,
         "capacities": [list(pair) for pair in run.capacities],
     }
-    counts = {"best_epoch": np.asarray(run.best_epoch), "begun_at": np.asarray(run.begun_at)}
-    return header, counts | joined({"state": state_arrays, "best": best_arrays, "knobs": knobs, "history": run.history})
+    return header, arrays_of(run)
+
+
+def arrays_of(run: Run) -> Arrays:
+    """Return the arrays of a run as its file has them."""
+    parts = {"state": run.state, "best": run.best, "knobs": run.knobs._asdict(), "history": run.history}
+    return by_path(parts | {"best_epoch": run.best_epoch, "begun_at": run.begun_at})
 
 
 def load_run(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), optimizer: Any = None) -> Run:
