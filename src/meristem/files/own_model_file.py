@@ -18,10 +18,10 @@ from jaxtyping import PyTree
 from meristem.files.named_arrays import Arrays, by_path, check_model, fill, named_leaves, on_device, path_name
 from meristem.files.network_file import make_part
 from meristem.json_schema import OBJECT, TEXT, check_json, first_difference
-from meristem.nn.body import Body, is_body
+from meristem.nn.body import is_body
 from meristem.nn.part import PART, described
 
-MODEL = {"model": TEXT, "values": OBJECT, "bodies": OBJECT}
+MODEL = {"model": TEXT, "values": OBJECT, "bodies": {TEXT: OBJECT}}
 
 
 def pack_model(model: eqx.Module) -> tuple[dict[str, Any], Arrays]:
@@ -55,13 +55,11 @@ def unpack_model(header: Any, arrays: Mapping[str, np.ndarray], like: Any) -> An
     if not isinstance(like, eqx.Module):
         raise ValueError(f"like is a {type(like).__name__}; give a model of the same structure.")
     resized = _with_capacities(like, header["bodies"])
-    for in_file, in_model in ((header["values"], _values(like)), (header["bodies"], _bodies(resized))):
-        for place in sorted(in_file | in_model):
-            if difference := first_difference(in_file.get(place), in_model.get(place)):
-                entry, *values = difference
-                was, is_now = ("not there" if value is None else str(value)[:60] for value in values)
-                what = f"{entry} of {place!r}" if entry else repr(place)
-                raise ValueError(f"{what} is {was} in the file and {is_now} in the model that like=… gives.")
+    in_file, in_model = header["values"] | header["bodies"], _values(like) | _bodies(resized)
+    if difference := first_difference(in_file, in_model):
+        place, *values = difference
+        texts = ["not there" if value is None else str(value)[:60] for value in values]
+        raise ValueError(f"{place!r} is {texts[0]} in the file and {texts[1]} in the model that like=… gives.")
     template, rest = eqx.partition(resized, _is_array)
     filled = fill(template, arrays, "the model that like=… gives has another structure: ")
     check_model(filled)
@@ -86,25 +84,18 @@ def _bodies(model: PyTree) -> dict[str, dict[str, Any]]:
 def _with_capacities(model: PyTree, bodies: Mapping[str, Any]) -> PyTree:
     """Return the model with the file's capacities for bodies that grow; a resized body is made of shapes."""
 
-    def resized(path: Any, node: Any) -> Any:
-        before = node.axes().capacity if is_body(node) else 0
-        options = bodies.get(path_name(path)) if before else None
-        capacity = options.get("capacity") if isinstance(options, dict) else None
-        return node if type(capacity) is not int or capacity == before else _with_capacity(node, capacity)
+    def resized(path: Any, body: Any) -> Any:
+        before = body.axes().capacity if is_body(body) else 0
+        capacity = bodies.get(path_name(path), {}).get("capacity")
+        options = body.options() if before and type(capacity) is int and capacity != before else {}
+        if "capacity" not in options:
+            return body
+        sizes = before, capacity
+        made = [jax.eval_shape(lambda n=n: make_part(type(body), options | {"capacity": n})) for n in sizes]
+        return jax.tree.map(with_new_shape, body, *made)
+
+    def with_new_shape(leaf: Any, before: Any, now: Any) -> jax.ShapeDtypeStruct:
+        members = leaf.shape[: leaf.ndim - before.ndim]  # of a body in a population
+        return jax.ShapeDtypeStruct((*members, *now.shape), leaf.dtype)
 
     return jax.tree_util.tree_map_with_path(resized, model, is_leaf=is_body)
-
-
-def _with_capacity(body: Body, capacity: int) -> Body:
-    """Return the shapes of the body as its constructor makes it with another capacity."""
-    options = body.options()
-    if "capacity" not in options:
-        return body
-
-    def wider(old: Any, new: Any, before: Any) -> jax.ShapeDtypeStruct:
-        members = old.shape[: old.ndim - before.ndim]  # of a body in a population
-        return jax.ShapeDtypeStruct((*members, *new.shape), old.dtype)
-
-    capacities = capacity, body.axes().capacity
-    made = [jax.eval_shape(lambda n=n: make_part(type(body), options | {"capacity": n})) for n in capacities]
-    return jax.tree.map(wider, body, *made)

@@ -70,8 +70,8 @@ def _finite(value: Any) -> Any:
 class EpochLines(EpochLineWatcher):
     """The file epochs.jsonl of a run's folder; `describe` is called with a group and the settings of its members."""
 
-    def __init__(self, path: Path, describe: Callable[[str, Settings], None], group: str = "fit"):
-        super().__init__(group)
+    def __init__(self, path: Path, describe: Callable[[str, Settings], None]):
+        super().__init__("fit")
         self.path, self.describe = path, describe
 
     def watcher(self, group: str) -> Watcher:
