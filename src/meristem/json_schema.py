@@ -14,7 +14,6 @@ from typing import Any
 
 from meristem.check import cut, short
 
-MOST_COUNT = 2**53  # the integers below it are exact as floats
 LONGEST_NAME = 40  # characters of a name in a message
 SHA256_TEXT = re.compile(r"[0-9a-f]{64}")
 
@@ -27,9 +26,10 @@ class Rule:
     fits: Callable[[Any], bool]
 
 
-def integer(least: int = 0, most: int = MOST_COUNT - 1) -> Rule:
-    """Return the rule for an integer from `least` to `most`, both included."""
-    return Rule(f"an integer of at least {least}", lambda value: type(value) is int and least <= value <= most)
+def integer(least: int = 0, bits: int = 53) -> Rule:
+    """Return the rule for an integer of at least `least` and below 2**bits; by default it is exact as a float."""
+    words = f"an integer of at least {least} and below 2**{bits}"
+    return Rule(words, lambda value: type(value) is int and least <= value < 2**bits)
 
 
 def one_of(choices: Iterable[str]) -> Rule:
@@ -40,7 +40,7 @@ def one_of(choices: Iterable[str]) -> Rule:
 
 def _is_number(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and (abs(value) < MOST_COUNT if isinstance(value, int) else math.isfinite(value))
+    return is_number and (abs(value) < 2**53 if isinstance(value, int) else math.isfinite(value))
 
 
 ANY = Rule("anything", lambda value: True)
@@ -48,7 +48,7 @@ TEXT = Rule("a text", lambda value: isinstance(value, str))
 FLAG = Rule("true or false", lambda value: isinstance(value, bool))
 NUMBER = Rule("a finite number", _is_number)
 COUNT, POSITIVE = integer(0), integer(1)
-SIZE = integer(1, 2**31 - 1)
+SIZE = integer(1, bits=31)
 SHA256 = Rule("a SHA-256 digest", lambda value: isinstance(value, str) and SHA256_TEXT.fullmatch(value) is not None)
 OBJECT: dict[Any, Any] = {TEXT: ANY}
 
@@ -58,7 +58,7 @@ def check_json(value: Any, schema: Any, problem: str = "") -> None:
 
     >>> check_json({"rows": {"all": 5, "test": -1}}, {"rows": {"all": COUNT, "test?": COUNT}, "seed?": COUNT})
     Traceback (most recent call last):
-    ValueError: rows.test is -1, not an integer of at least 0.
+    ValueError: rows.test is -1, not an integer of at least 0 and below 2**53.
     """
     misfit = _misfit("", value, schema)
     if misfit is not None:

@@ -69,7 +69,7 @@ def read_images(folder: Path | None = None) -> Images:
     """Return the four files of a folder, of MERISTEM_DATA or of the cache; ValueError of one line if they do not fit."""
     place = find("mnist", FILES, URL, folder)
     paths = [file_in(place, file) for file in FILES]
-    contents = [_read(path) for path in paths]
+    contents = [read_idx(path) for path in paths]
     arrays = [array for array, _ in contents]
     train, test = (_part(paths[k], arrays[k], paths[k + 1], arrays[k + 1]) for k in (0, 2))
     if len(train.y) < LEAST:
@@ -114,13 +114,11 @@ def _part(x_path: Path, x: UInt8[np.ndarray, "..."], y_path: Path, y: UInt8[np.n
     return Part(x.reshape(len(x), math.prod(x.shape[1:])), y)
 
 
-def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
-    """Return the bytes of an IDX file, gzipped or not, in its shape; ValueError that names the file."""
-    return _read(path)[0]
+def read_idx(path: Path) -> tuple[UInt8[np.ndarray, "..."], str]:
+    """Return the array of an IDX file, gzipped or not, and the md5 of the unpacked file; ValueError that names the file.
 
-
-def _read(path: Path) -> tuple[UInt8[np.ndarray, "..."], str]:
-    """Return the array and the md5 of the unpacked file; no more is read than its header says, if that can fit in the file."""
+    No more is read than its header says, if that can fit in the file.
+    """
     is_packed = path.suffix == ".gz"
     try:
         with path.open("rb") as file, gzip.GzipFile(fileobj=file) if is_packed else nullcontext(file) as stream:

@@ -27,7 +27,7 @@ LONGEST_HEADER = 100_000_000  # bytes, the limit of safetensors
 MOST_AXES = 32
 BLOCK = 1 << 18  # bytes compared at a time: what fits in a cache
 ALIGNMENT = 64  # bytes: on a CPU, JAX uses an array that starts at a multiple without a copy
-SIZES = [integer(0, 2**63 - 1)]
+SIZES = [integer(0, bits=63)]
 HEADER = {"__metadata__?": OBJECT, TEXT: {"dtype": TEXT, "shape": SIZES, "data_offsets": SIZES}}
 ERRORS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 RESAVE = "use a copy, or save it again."

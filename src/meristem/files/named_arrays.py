@@ -32,8 +32,6 @@ LARGEST = float(np.finfo(np.float64).max)
 FINITE = -LARGEST, LARGEST, "finite"  # ranges of numbers, in words
 EPOCHS = 0, MOST, "a number of epochs"
 
-# Trees and arrays by path ---------------------------------------------------------------------------------------------------
-
 
 def named_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[str, Any]]:
     """Return the leaves of a tree, each with its path as arrays are named by."""
@@ -135,9 +133,6 @@ def separated(arrays: Mapping[str, np.ndarray], parts: Iterable[str]) -> dict[st
 
 def _is_key(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-# Values ---------------------------------------------------------------------------------------------------------------------
 
 
 def check_network(network: Network, prefix: str = "") -> None:

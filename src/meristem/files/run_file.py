@@ -44,7 +44,7 @@ RECIPE = {
 STATE = {"network": OBJECT, "key": one_of(["threefry2x32", "rbg", "unsafe_rbg"])}
 RUN = {
     **{"state": STATE, "best": OBJECT, "recipe": RECIPE},
-    **{"least_capacity": integer(0, 2**31 - 1), "max_capacity": SIZE, "capacities": [[SIZE]]},
+    **{"least_capacity": integer(0, bits=31), "max_capacity": SIZE, "capacities": [[SIZE]]},
 }
 PARTS = ["state", "best", "knobs", "history", "best_epoch", "begun_at"]
 MEASURED = {*FIELDS, "soft_size"} - {"epoch"}  # what a history may hold
@@ -55,8 +55,6 @@ SOMETIMES: dict[str, Callable[[Recipe], bool]] = {  # what not every history hol
     "temperature": lambda recipe: recipe.calibrate,  # and only where there is a development set
 }
 FLAGS = {"improved", "stopped", "diverged"}
-
-# Recipes --------------------------------------------------------------------------------------------------------------------
 
 
 def pack_recipe(recipe: Recipe) -> dict[str, Any]:
@@ -106,9 +104,6 @@ def _from_json(value: Any) -> Any:
     return tuple(map(_from_json, value)) if isinstance(value, list) else value
 
 
-# States ---------------------------------------------------------------------------------------------------------------------
-
-
 def state_structure(state: TrainState) -> dict[str, Any]:
     """Return everything of a state except its arrays."""
     return {"network": network_file.structure_of(state.network), "key": str(jax.random.key_impl(state.key))}
@@ -130,9 +125,6 @@ def _state_shapes(structure: dict[str, Any], recipe: Recipe, kinds: Kinds) -> Tr
     single = network_file.shapes({**structure["network"], "members": []}, kinds)
     state = jax.eval_shape(lambda network: start(network, recipe, key=jax.random.key(0, impl=generator)), single)
     return network_file.population(state, members)
-
-
-# Runs -----------------------------------------------------------------------------------------------------------------------
 
 
 def pack_run(run: Run) -> tuple[dict[str, Any], Arrays]:

@@ -102,8 +102,6 @@ class RunFolder:
             yield self._record
             write_whole(self.own / RUN, json.dumps(self._record, indent=1).encode() + b"\n")
 
-    # Begin and resume ---------------------------------------------------------------------------------------------------------
-
     def begin(
         self,
         described: Mapping[str, Any],
@@ -174,8 +172,6 @@ class RunFolder:
             if before.get(name) != version
         ]
 
-    # Groups -------------------------------------------------------------------------------------------------------------------
-
     def finished(self, group: str) -> Run | None:
         """Return the run of a finished group, if its file is as it was written."""
         entry = self._record["groups"].get(group)
@@ -217,8 +213,6 @@ class RunFolder:
 
     def _group(self, group: str) -> Path:
         return self.own / "groups" / f"{group}.safetensors"
-
-    # Finish -------------------------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
         """Finish a run that publishes no files; its checkpoints stay until another begins."""

@@ -11,6 +11,7 @@ after each; a copy of a logger opens another.
 import os
 import threading
 import weakref
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from meristem.train.callbacks import FunctionWatcher, Watcher
 from meristem.train.train_state import EpochInfo
 
 
-class TensorBoard(Watcher):
+class TensorBoard(Watcher, AbstractContextManager["TensorBoard"]):
     """Log to a folder, which is made; closed by `close()`, by `with`, or when it is garbage-collected."""
 
     def __init__(self, folder: str | os.PathLike[str]):
@@ -40,9 +41,6 @@ class TensorBoard(Watcher):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.folder,)
-
-    def __enter__(self) -> "TensorBoard":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

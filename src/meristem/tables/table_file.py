@@ -71,7 +71,7 @@ FACTS: dict[Any, Any] = {
     **dict.fromkeys(["inputs", "cores", "folds?"], POSITIVE),
     **dict.fromkeys(["n_parameters", "marks_of_missing_values?"], COUNT),
     **{"columns": TEXTS, "dropped?": TEXTS, "versions?": TEXTS},
-    "seed": integer(0, 2**63 - 1),
+    "seed": integer(0, bits=63),
     "classes": (None, [TEXT]),
     "rows": dict.fromkeys(["all", "train", "test", "searched_with"], POSITIVE) | {"without_target": COUNT, TEXT: ANY},
     "baselines": {f"{name}?": SCORE for name in BASELINES},
