@@ -133,13 +133,9 @@ def read_arrays(file: FileIO, places: list[Place], types: Mapping[str, np.dtype]
 def check_same(file: FileIO, data: bytes) -> None:
     """Raise Misread unless the file holds exactly these bytes; compared in blocks, without a second copy in memory."""
     file.seek(0)
-    done = 0
-    while part := file.read(BLOCK):
-        if part != data[done : done + len(part)]:
-            break
-        done += len(part)
-    if done != len(data):
-        raise Misread(f"was not written as it is: the disk holds something else after {done} bytes; choose another place.")
+    for start in range(0, len(data) + 1, BLOCK):
+        if file.read(BLOCK) != data[start : start + BLOCK]:
+            raise Misread(f"was not written as it is: the disk holds something else after {start} bytes; choose another place.")
 
 
 def _filled(file: FileIO, data: np.ndarray) -> np.ndarray:

@@ -67,13 +67,6 @@ def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], hea
 
     `header` is made of JSON's values: lists, not tuples; finite numbers; texts as keys. Arrays are booleans, integers or
     floats (16, 32, 64 bits or bfloat16).
-
-    >>> import tempfile, numpy as np
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_document(f"{folder}/means", "means", {"mean": np.zeros(3)}, {"labels": ["a", "b", "c"]})
-    ...     document = read(f"{folder}/means")
-    >>> document.header, document.arrays["mean"].shape
-    ({'labels': ['a', 'b', 'c']}, (3,))
     """
     write_whole(path, packed(kind, arrays, header))
 
