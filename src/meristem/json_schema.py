@@ -51,47 +51,44 @@ COUNT, POSITIVE = integer(0), integer(1)
 SIZE = integer(1, bits=31)
 SHA256 = Rule("a SHA-256 digest", lambda value: isinstance(value, str) and SHA256_TEXT.fullmatch(value) is not None)
 OBJECT: dict[Any, Any] = {TEXT: ANY}
+CONTAINERS: dict[type, Rule] = {
+    list: Rule("a list", lambda value: isinstance(value, list)),
+    dict: Rule("an object", lambda value: isinstance(value, dict)),
+}
 
 
-def check_json(value: Any, schema: Any, problem: str = "") -> None:
+def check_json(value: Any, schema: Any, problem: str = "", place: str = "") -> None:
     """Raise ValueError for the first entry of a value that does not fit its schema; its message starts with `problem`.
 
     >>> check_json({"rows": {"all": 5, "test": -1}}, {"rows": {"all": COUNT, "test?": COUNT}, "seed?": COUNT})
     Traceback (most recent call last):
     ValueError: rows.test is -1, not an integer of at least 0 and below 2**53.
     """
-    misfit = _misfit("", value, schema)
-    if misfit is not None:
-        raise ValueError(f"{problem}{misfit}.")
-
-
-def _misfit(place: str, value: Any, schema: Any) -> str | None:
-    if isinstance(schema, Rule):
-        return None if schema.fits(value) else f"{place} is {short(value)}, not {schema.words}"
     if isinstance(schema, tuple):
-        return None if value is None else _misfit(place, value, schema[1])
-    if not isinstance(value, type(schema)):
-        return f"{place or 'all of it'} is {short(value)}, not {'a list' if isinstance(schema, list) else 'an object'}"
-    if isinstance(schema, dict):
-        return _object_misfit(f"{place}." if place else "", value, schema)
-    return next(filter(None, (_misfit(f"an entry of {place}", entry, schema[0]) for entry in value)), None)
+        schema = ANY if value is None else schema[1]
+    rule = schema if isinstance(schema, Rule) else CONTAINERS[type(schema)]
+    if not rule.fits(value):
+        raise ValueError(f"{problem}{place or 'all of it'} is {short(value)}, not {rule.words}.")
+    if isinstance(schema, list):
+        for entry in value:
+            check_json(entry, schema[0], problem, f"an entry of {place}")
+    elif isinstance(schema, dict):
+        _check_entries(value, schema, problem, f"{place}." if place else "")
 
 
-def _object_misfit(prefix: str, value: dict[str, Any], schema: dict[Any, Any]) -> str | None:
-    named = {key.removesuffix("?"): key for key in schema if isinstance(key, str)}
-    rule = next((key for key in schema if isinstance(key, Rule)), None)
-    for name in (*named, *(name for name in value if name not in named)):
-        key, place = named.get(name, rule), prefix + cut(name, LONGEST_NAME)
-        if name not in value:
-            if key == name:
-                return f"{place} is not there"
-        elif key is None:
-            return f"{place} is none of {', '.join(named)}"
-        elif isinstance(key, Rule) and not key.fits(name):
-            return f"{place} is named otherwise than {key.words}"
-        elif misfit := _misfit(place, value[name], schema[key]):
-            return misfit
-    return None
+def _check_entries(value: dict[str, Any], schema: dict[Any, Any], problem: str, prefix: str) -> None:
+    keys = {key.removesuffix("?"): key for key in schema if isinstance(key, str)}
+    other = next((key for key in schema if isinstance(key, Rule)), None)
+    for name in (*keys, *(name for name in value if name not in keys)):
+        key, place = keys.get(name, other), prefix + cut(name, LONGEST_NAME)
+        if name in value and key is None:
+            raise ValueError(f"{problem}{place} is none of {', '.join(keys)}.")
+        if name in value and isinstance(key, Rule) and not key.fits(name):
+            raise ValueError(f"{problem}{place} is named otherwise than {key.words}.")
+        if name in value:
+            check_json(value[name], schema[key], problem, place)
+        elif key == name:
+            raise ValueError(f"{problem}{place} is not there.")
 
 
 def first_difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:
