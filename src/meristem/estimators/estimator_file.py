@@ -75,7 +75,11 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(header: Any, arrays: Arrays) -> Growing:
     """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
-    estimator = check(header, arrays)
+    return ready_to_predict(check(header, arrays))
+
+
+def ready_to_predict(estimator: Growing) -> Growing:
+    """Return an estimator that `check` returned, with its networks on the device; ValueError if predictions are not finite."""
     estimator.network_, estimator._state_ = on_device((estimator.network_, estimator._state_))
     estimator._compact_ = as_numpy(compact(estimator.network_))
     check_predictions(estimator)

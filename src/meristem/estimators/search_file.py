@@ -13,6 +13,7 @@ import numpy as np
 
 from meristem.estimators import estimator_file
 from meristem.estimators.cv import CrossValidated
+from meristem.estimators.growing import Growing
 from meristem.files import FileKind, register
 from meristem.files.named_arrays import Arrays, is_between, joined, separated
 from meristem.json_schema import NUMBER, OBJECT, check_json
@@ -38,26 +39,25 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
     """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
-    model, path, chosen, packed = check(header, arrays)
-    members = [estimator_file.unpack(*parts) for parts in packed]
+    model, path, chosen, members = check(header, arrays)
+    members = [estimator_file.ready_to_predict(member) for member in members]
     with np.errstate(invalid="ignore"):  # the loss of a diverged member is NaN
         model._store(path, chosen, members)
     return model
 
 
-def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[tuple[Any, Arrays]]]:
-    """Return the unfitted estimator, its path, the chosen point, and the header and arrays of each network."""
+def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[Growing]]:
+    """Return the unfitted estimator, its path, the chosen point, and the estimators of the bag, which cannot predict yet."""
     check_json(header, SEARCH)
     model = estimator_file.unfitted(header, CrossValidated)
     if not header["members"]:
         raise ValueError("its bag is empty.")
-    names = [f"member_{number}" for number in range(len(header["members"]))]
-    parts = separated(arrays, ["table", "layer_sizes", *names])
-    packed = [(head, parts[name]) for head, name in zip(header["members"], names, strict=True)]
-    members = [estimator_file.check(*parts) for parts in packed]
+    heads = {f"member_{number}": head for number, head in enumerate(header["members"])}
+    parts = separated(arrays, ["table", "layer_sizes", *heads])
+    members = [estimator_file.check(head, parts[name]) for name, head in heads.items()]
     if any(type(member) is not model._plain for member in members):
         raise ValueError(f"its bag has other estimators than {model._plain.__name__}.")
-    if any(_signature(head) != _signature(header["members"][0]) for head in header["members"]):
+    if any(_signature(head) != _signature(heads["member_0"]) for head in heads.values()):
         raise ValueError("the networks of its bag differ in inputs or targets.")
     path = _path(parts["table"], arrays.get("layer_sizes"), header["seconds"])
     with np.errstate(invalid="ignore"):
@@ -65,7 +65,7 @@ def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, lis
     points = [point for point in tried if all(point.knobs[name] == value for name, value in header["chosen"].items())]
     if not points:
         raise ValueError("its chosen setting is not in its table.")
-    return model, path, points[0], packed
+    return model, path, points[0], members
 
 
 def _signature(head: dict[str, Any]) -> tuple[Any, ...]:
