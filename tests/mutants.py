@@ -177,6 +177,8 @@ def expressions(node: ast.AST, function: str = "", scope: str = "") -> Iterator[
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "type_params"):
             continue
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            continue  # of zip: an assertion
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass", "warnings.warn"):
             continue
         for child in value if isinstance(value, list) else [value]:
