@@ -18,8 +18,8 @@ from meristem import hard_size, layer_sizes, soft_size
 from meristem.gate import Confined
 from meristem.nn import Bud, Budding, Highway, Linear, Network, Plain, Residual, Tunnel
 from meristem.nn.growth import opening
-from meristem.train.cost import cost
 from meristem.train.objectives import Binary
+from meristem.train.step import cost
 from reference_trainer import ReferenceTrainer
 from soak import FACTOR, many as tries
 
