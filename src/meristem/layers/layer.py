@@ -122,7 +122,7 @@ class Mean(Layer):
         return ops.mean(len(self.positions), h)
 
 
-class Units(Layer):
+class Units(eqx.Module):
     """Units with a nonlinearity, of a `weight` [units, in], a `bias` [units] and an `activation`."""
 
     @property
@@ -134,7 +134,7 @@ class Units(Layer):
         return ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
 
 
-class Perceptron(Units):
+class Perceptron(Units, Layer):
     """σ(W h + b)."""
 
     weight: Float[Constants, "out in"]
@@ -145,7 +145,7 @@ class Perceptron(Units):
         return self.active(ops, h)
 
 
-class Residual(Units):
+class Residual(Units, Layer):
     """σ(W h + b) + h."""
 
     weight: Float[Constants, "width width"]
@@ -156,7 +156,7 @@ class Residual(Units):
         return ops.add(self.active(ops, h), h)
 
 
-class Gated(Units):
+class Gated(Units, Layer):
     """The open units of a tunnel layer (equation 1); all others copy.
 
     >>> from meristem.layers.ops.numpy import NUMPY
@@ -206,7 +206,7 @@ class Cascade(Layer):
         return ops.affine(last, None, active, plus=out, name=f"coupling_{len(self.couplings)}")
 
 
-class Highway(Units):
+class Highway(Units, Layer):
     """A layer with a gate network (equation 3)."""
 
     weight: Float[Constants, "width width"]

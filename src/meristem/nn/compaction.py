@@ -68,6 +68,8 @@ def trunk_gates(declared: Axes) -> dict[str, np.ndarray]:
 
 def on_open_places(module: Any, declared: Axes, gates: Mapping[str, np.ndarray]) -> tuple[Any, dict[str, np.ndarray]]:
     """The same function on the open places of some axes, their gates in what reads them; and which. One is kept at least."""
+    if not gates:
+        return module, {}
     places = {name: np.flatnonzero(values) if values.any() else np.zeros(1, int) for name, values in gates.items()}
 
     def with_gates(entry: ArrayAxes, leaf: Any) -> Any:
