@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import reference as ref
+import reference as ref
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
-from meristem.reference_trainer import ReferenceTrainer
 from meristem.train.epoch import _batches, epoch as train_epoch
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.step import step
 from meristem.train.train_state import start
 from meristem.train.training_data import Data
+from reference_trainer import ReferenceTrainer
 from soak import many
 
 RECIPE = Recipe()

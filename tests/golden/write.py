@@ -13,6 +13,7 @@ import numpy as np
 from meristem.data.spirals import two_spirals
 from meristem.files import run_file, save
 from meristem.files.document import write_document
+from meristem.files.named_arrays import by_path
 from meristem.nn import Network
 from meristem.train.hyperparameters import Knobs, Recipe, check_knobs
 from meristem.train.programs import start, unpack, whole_epoch
@@ -34,7 +35,7 @@ def main(folder: Path) -> None:
             state, packed = whole_epoch(state, data, knobs, recipe=recipe)
         info = unpack(packed)
         save(folder / f"{name}.safetensors", state.network)
-        structure, arrays = run_file.pack_state(state)
+        structure, arrays = run_file.state_structure(state), by_path(state)
         write_document(folder / f"{name}-state.safetensors", "state", arrays, structure)
         outputs[name] = {
             "hard_size": int(info.hard_size),

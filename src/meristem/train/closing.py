@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 
 from meristem.check import check_number, unknown
 from meristem.complexity import PRICES, UNIT
-from meristem.gate import fully_open, is_confined
+from meristem.gate import fully_open, is_confined, map_gates
 from meristem.nn import axis_counts
 
 TRIED, TRIED_ROWS = 64, 256  # how many of the least salient gates close_until closes one by one, and the rows that measure it
@@ -89,7 +89,7 @@ def model_cost(model: Model, price: str = "parameters") -> Float[Array, ""]:
     total = jnp.zeros(())
     for node in jax.tree.leaves(model, is_leaf=has_axes):
         if has_axes(node):
-            total = total + count(node, node.axes())
+            total = total + count(node)
         elif eqx.is_inexact_array(node) and (price == "parameters" or node.ndim > 1):
             total = total + float(node.size)
     return total
@@ -185,11 +185,7 @@ def close_until(gates: Gates, fits: Callable[[Model], Any]) -> Model:
 
 def with_all_closed(model: Model) -> Model:
     """Return the model with every gate closed."""
-
-    def close(node: Any) -> Any:
-        return node.at(jnp.full_like(node.value, node.closed)) if is_confined(node) else node
-
-    return jax.tree.map(close, model, is_leaf=is_confined)
+    return map_gates(lambda gate: gate.at(jnp.full_like(gate.value, gate.closed)), model)
 
 
 def _values(model: Model) -> tuple[Float[Array, " gates"], Callable[[Float[Array, " gates"]], Model]]:

@@ -22,13 +22,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.gate import closed_as
-from meristem.nn.axes import MAP, Axes, Axis, Standing, is_entry, with_axes
+from meristem.gate import hold
+from meristem.nn.axes import MAP, ROWS, Axes, Axis, is_entry, with_axes
 from meristem.nn.compaction import INPUT
 from meristem.nn.grow import resize
-from meristem.nn.live import Live, put, taken
 from meristem.nn.network import Network
-from meristem.nn.rows import Rows
+from meristem.nn.rows import Live, Rows, put, taken
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.train_state import EpochInfo, TrainState, select
 
@@ -84,7 +83,7 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
     if not all(flags.any(-1).all() for flags in trunks.values()):
         return None
     lists, rows = {name: _first(flags) for name, flags in trunks.items()}, {}
-    standing = {entry.axis for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if isinstance(entry, Standing)}
+    standing = {entry.names[0] for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if entry.role == ROWS}
     for name, flags in is_open.items():
         axis, depth = declared.axes[name], 0
         if name in trunks or name == INPUT or (axis.on is not None and name not in standing):
@@ -156,7 +155,7 @@ def restore(state: TrainState, small: TrainState, live: Live) -> TrainState:
     if after.average is None:
         return after
     # What was closed before the epoch was left out of the average, too.
-    return replace(after, average=replace(after.average, network=closed_as(after.network, after.average.network)))
+    return replace(after, average=replace(after.average, network=hold(after.network, after.average.network)))
 
 
 def _is_network(node: Any) -> bool:

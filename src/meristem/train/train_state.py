@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
-from meristem.gate import closed_as
+from meristem.gate import hold
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Recipe
 
@@ -84,7 +84,7 @@ class Average(eqx.Module):
             mixes = eqx.is_inexact_array(new)
             return jnp.where(epochs > 1, old + share.astype(new.dtype) * (new - old), new) if mixes else new
 
-        return Average(closed_as(network, jax.tree.map(mix, self.network, network)), epochs.astype(jnp.int32))
+        return Average(hold(network, jax.tree.map(mix, self.network, network)), epochs.astype(jnp.int32))
 
 
 class TrainState(eqx.Module):
