@@ -303,7 +303,7 @@ X, Y = two_spirals("easy")
         ({"data": Data(X, Y[:, None])}, r"objective='binary' needs \[samples\]. Try y.reshape"),
         ({"data": Data(X, Y + 1)}, "y holds 2.0; objective='binary' needs 0 and 1 alone"),
         ({"data": Data(np.full((2, 2), "a"), Y[:2])}, "x has dtype <U1; it must hold numbers"),
-        ({"data": Data(X, Y.astype(int)), "recipe": Recipe(objective="multiclass")}, "y holds 1; with n_out=1 classes"),
+        ({"data": Data(X, Y.astype(int)), "recipe": Recipe(objective="multiclass")}, "y holds 1; .*from 0 to 0, with n_out=1"),
         ({"data": Data(X, Y), "recipe": Recipe(objective="squared")}, r"needs \[samples, 1\], a column per output"),
         ({"learning_rate": "fast"}, "learning_rate='fast' must be a number"),
         ({"data": Data(X, Y, X, None)}, "dev_x and dev_y must be given together"),
