@@ -10,13 +10,14 @@ Decimal commas are accepted where commas do not separate columns: 2,3 and 1.234,
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from meristem.check import short, unknown
 from meristem.inputs.schema import MISSING, UNSEEN
-from meristem.tables.scalars import EXACT, ISO_DAY, comma_number_of, days_of, is_canonical, number_of
+from meristem.tables.scalars import EXACT, ISO_DAY, days_of, is_canonical, number_of
 
 KnownTexts = Mapping[str, Sequence[str]]  # column → texts whose codes are fixed
 
@@ -38,7 +39,7 @@ class Column:
 
     def as_numbers(self) -> np.ndarray:
         """Return float64 [rows], NaN where a row has no number."""
-        return self._parsed(self.numbers, comma_number_of if self.has_commas else number_of)
+        return self._parsed(self.numbers, partial(number_of, commas=self.has_commas))
 
     def as_days(self) -> np.ndarray:
         """Return days since 1970-01-01, float64 [rows], NaN where a row has no date."""
@@ -61,28 +62,28 @@ class Column:
             return recoded[self.codes]  # −1 and −2 are the last two
         is_missing = self._is_missing()
         codes = np.where(is_missing, MISSING, UNSEEN).astype(np.int16)
-        values, code_of_value = self._codes_of_values(known_texts)
-        if code_of_value:
-            keys = np.array(sorted(code_of_value), values.dtype)
-            codes_of_keys = np.array([code_of_value[key] for key in sorted(code_of_value)], np.int16)
-            nearest = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+        values, code_of = self._codes_of_values(known_texts)
+        if code_of:
+            keys = np.array(sorted(code_of), values.dtype)
+            nearest = np.searchsorted(keys[:-1], values)  # the only key that can be equal
             is_equal = (keys[nearest] == values) & ~is_missing
-            codes[is_equal] = codes_of_keys[nearest[is_equal]]
+            codes[is_equal] = np.array([code_of[key] for key in sorted(code_of)], np.int16)[nearest[is_equal]]
         return codes
 
     def _codes_of_values(self, known_texts: Sequence[str]) -> tuple[np.ndarray, dict[Any, int]]:
         """Return the values of a column without codes, and the code of each value that one of the texts stands for."""
         pairs = [(text, code) for code, text in enumerate(known_texts)]
+        wholes = {int(text): code for text, code in pairs if is_canonical(text, int)}
         if self.exact is not None:
             limits = np.iinfo(self.exact.dtype)
-            wholes = {int(text): code for text, code in pairs if is_canonical(text, int)}
             return self.exact, {value: code for value, code in wholes.items() if limits.min <= value <= limits.max}
         if self.numbers is None and self.days is not None:
             dates = {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
             return self.days, {value: code for value, code in dates.items() if value == value}
+        numbers = {float(value): code for value, code in wholes.items()}
+        numbers |= {float(text): code for text, code in pairs if is_canonical(text, float)}
         largest = EXACT if self.texts else np.inf  # beyond it two different texts may be one float
-        plain = sorted((pair for pair in pairs if is_canonical(pair[0], int, float)), key=lambda pair: "." in pair[0])
-        return self.as_numbers(), {number_of(text): code for text, code in plain if abs(number_of(text)) <= largest}
+        return self.as_numbers(), {value: code for value, code in numbers.items() if abs(value) <= largest}
 
     def _is_missing(self) -> np.ndarray:
         if self.codes is not None:
@@ -109,12 +110,8 @@ class Column:
 
     def is_constant(self) -> bool:
         """Return whether all rows are equal, and none is missing."""
-        if self.codes is not None:
-            return bool((self.codes == self.codes[0]).all() and self.codes[0] != MISSING)
-        if self.exact is not None:
-            return bool((self.exact == self.exact[0]).all()) and not self.n_missing
-        values = self.numbers if self.numbers is not None else self.days
-        return values is not None and not self.n_texts and bool((values == values[0]).all())
+        values = next(values for values in (self.codes, self.exact, self.numbers, self.days) if values is not None)
+        return not self.n_missing and not self.n_texts and bool((values == values[0]).all())
 
     def _parsed(self, values: np.ndarray | None, parse: Callable[[str], float]) -> np.ndarray:
         if self.codes is not None:
