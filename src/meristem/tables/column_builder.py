@@ -25,6 +25,7 @@ class ColumnBuilder:
     """Blocks of rows, all of texts or all of one type, that become a column.
 
     Texts of `known_texts` keep their codes, however many others come. `commas`: whether numbers may have decimal commas.
+    Buffers are bytearrays, so that a long column is never held twice.
 
     >>> builder = ColumnBuilder("size", commas=True)
     >>> builder.add(["2,5", "3", "1.234,5"])
@@ -37,8 +38,8 @@ class ColumnBuilder:
         self._is_bounded, self._texts = known_texts is not None, [*(known_texts or ())]
         self._most = len(self._texts) + MOST_TEXTS
         self._code_of = {text: code for code, text in enumerate(self._texts)}  # of raw texts, too
-        self._codes: list[np.ndarray] | None = []  # None from the first text on that is too many
-        self._parsed: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # numbers, days, and whether it is another text
+        self._codes: bytearray | None = bytearray()  # int16; None from the first text on that is too many
+        self._numbers, self._days, self._is_text = bytearray(), bytearray(), bytearray()  # float64, float64, bool
         self._values: list[tuple[np.ndarray, np.ndarray]] = []  # values of a type, and whether each is missing
         self._example: str | None = None
 
@@ -55,7 +56,7 @@ class ColumnBuilder:
         for commas in [False, True] if self._may_have_commas else [False]:
             if not isinstance(texts, list) and (numbers := floats_of(texts, commas=commas)) is not None:
                 self._has_commas |= commas
-                self._parsed.append((numbers, _all(np.nan, numbers), _all(False, numbers)))
+                self._numbers += numbers.tobytes()
                 return
         self._add_parsed(*distinct_texts(texts))
 
@@ -64,18 +65,16 @@ class ColumnBuilder:
             return typed_column(self.name, *map(np.concatenate, zip(*self._values, strict=True)))
         texts = tuple(self._texts)
         if self._codes is not None:
-            codes = np.concatenate([np.zeros(0, np.int16), *self._codes])
             has_commas = self._may_have_commas and any(DECIMAL_COMMA.fullmatch(text.strip()) for text in texts)
-            return Column(self.name, self.rows, codes, texts, has_commas=has_commas)
-        numbers, days, is_text = map(np.concatenate, zip(*self._parsed, strict=True))
+            return Column(self.name, self.rows, np.frombuffer(self._codes, np.int16), texts, has_commas=has_commas)
         return Column(
             self.name,
             self.rows,
             None,
             texts[:MOST_TEXTS],
-            numbers,
-            None if np.isnan(days).all() else days,
-            is_text if is_text.any() else None,
+            np.frombuffer(self._numbers),
+            np.frombuffer(_padded(self._days, np.nan, self.rows)) if self._days else None,
+            np.frombuffer(_padded(self._is_text, False, self.rows), bool) if self._is_text else None,
             self._example,
             has_commas=self._has_commas,
         )
@@ -89,9 +88,9 @@ class ColumnBuilder:
             codes.append(self._new_code(raw) if code is None else code)
             if len(self._texts) > self._most:
                 before, self._codes, self._code_of = self._codes, None, {}
-                self._add_parsed(self._texts, np.concatenate([np.zeros(0, np.int16), *before]))
+                self._add_parsed(self._texts, np.frombuffer(before, np.int16))
                 return False
-        self._codes.append(np.array([*codes, MISSING], np.int16)[places])
+        self._codes += np.array([*codes, MISSING], np.int16)[places].tobytes()
         return True
 
     def _new_code(self, raw: str) -> int:
@@ -120,13 +119,19 @@ class ColumnBuilder:
         rows_of_text = np.flatnonzero(is_text[places])
         if len(rows_of_text) and self._example is None:
             self._example = normalized(raws[places[rows_of_text[0]]])
-        row_days = _all(np.nan, places) if np.isnan(days).all() else days[places]
-        self._parsed.append((numbers[places], row_days, is_text[places] if len(rows_of_text) else _all(False, places)))
+        before = len(self._numbers) // 8
+        if not np.isnan(days).all():
+            _padded(self._days, np.nan, before).extend(days[places].tobytes())
+        if len(rows_of_text):
+            _padded(self._is_text, False, before).extend(is_text[places].tobytes())
+        self._numbers += numbers[places].tobytes()
 
 
-def _all(value: Any, rows: np.ndarray) -> np.ndarray:
-    """Return the same value for each row, held once."""
-    return np.broadcast_to(value, rows.shape)
+def _padded(buffer: bytearray, value: float, rows: int) -> bytearray:
+    """Lengthen a buffer to so many rows, and return it: blocks without a value of its kind were not added to it."""
+    one = np.array(value).tobytes()
+    buffer += one * (rows - len(buffer) // len(one))
+    return buffer
 
 
 def typed_column(name: str, values: np.ndarray, missing: np.ndarray) -> Column:

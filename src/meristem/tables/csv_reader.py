@@ -136,7 +136,7 @@ class ByteStream:
         self._decoder = None if encoding is None or is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
 
     def text_line(self) -> str:
-        """Return a line with its end, "" at the end of the file; if it is not UTF-8, ValueError with a guess of the encoding."""
+        """Return a line with its end, "" at the end of the file; a ValueError guesses the encoding if it is not UTF-8."""
         while True:
             begin = self._pending.tell()
             line = self._pending.readline(LONGEST_LINE + 1)

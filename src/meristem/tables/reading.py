@@ -132,7 +132,7 @@ def refuse_changes(file: BinaryIO, name: str) -> Iterator[None]:
         raise failure
 
 
-def _read_parquet(stream: BinaryIO, name: str, known_texts: KnownTexts | None, keep: Sequence[str]) -> Table:
+def _read_parquet(stream: io.BufferedReader, name: str, known_texts: KnownTexts | None, keep: Sequence[str]) -> Table:
     """Return the table of an open Parquet file, which is left at its end; it is read once for the digest and once for rows."""
     pyarrow, digest, n_bytes = pyarrow_for("Parquet files"), hashlib.file_digest(stream, "sha256"), stream.tell()
     stream.seek(0)
