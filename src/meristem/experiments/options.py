@@ -4,7 +4,7 @@
     class MyOptions(Options):
         split: int = integer_option(1, "which split")
 
-The command line is built from these fields (`commands/reproduce.py`), `split` as `--split`; `MyOptions(split=2)` is checked in
+The command line is built from these fields (`commands/parsing.py`), `split` as `--split`; `MyOptions(split=2)` is checked in
 the same way, and a ValueError names the option as it is written there. A field without an `Option` is a constant of the study.
 """
 
