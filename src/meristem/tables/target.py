@@ -7,7 +7,7 @@ average); else numbers. `task` overrides it. Labels stay as the table has them: 
 texts, or integers where each is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -64,7 +64,7 @@ class Target:
         column, where = table[name], f"{table.source}: column {name!r}"
         if column.n_missing == column.rows:
             raise ValueError(f"{where} is missing in every row; choose another target.")
-        if kind_of(column).kind == DATE:
+        if kind_of(column).kind == DATE or (column.codes is None and column.numbers is None):  # constant ones, too
             raise ValueError(f"{where} holds dates; {DAYS}.")
         numbers, is_numeric = column.as_numbers(), _is_numeric(column)
         if not is_numeric:
@@ -187,12 +187,8 @@ def target_values(table: Table, name: str, task: str, classes: np.ndarray | None
 def check_test_target(table: Table, name: str, task: str, classes: np.ndarray | None = None) -> np.ndarray:
     """Return the rows of a test table that have a target; raise ValueError where some cannot be compared."""
     source = f"test: {table.source}"
-    if name not in table:
-        raise ValueError(f"{source} has no column {name!r}; the target must be in it, too.")
+    values, rows = target_values(replace(table, source=source), name, CLASS, classes)
     column, where = table[name], f"{source}: column {name!r}"
-    if column.n_missing == column.rows:
-        raise ValueError(f"{where} is missing in every row.")
-    values, rows = target_values(table, name, CLASS, classes)
     if len(rows) < LEAST_TEST_ROWS:
         raise ValueError(f"{source} has {many(len(rows), 'row')} with a target; give at least {LEAST_TEST_ROWS}.")
     if task == CLASS:
