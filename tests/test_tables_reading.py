@@ -59,7 +59,7 @@ def test_semicolons_and_tabs_separate_where_the_header_has_them(written):
 
 BAD = {
     "empty": (b"", "is empty"),
-    "only a header": (b"a,b\n", "has a header and no rows"),
+    "only a header": (b"a,b\n", "has columns and no rows"),
     "ragged": (b"a,b\n1,2\n3\n", "line 3 has 1 field where the header has 2 columns: column 'b' and what follows is not there"),
     "ragged after quotes": (b'a,b\n"x\ny",2\n3,4,5\n', "line 4 has 3 fields where the header has 2 columns"),
     "a NUL byte": (b"a,b\n1,2\n3,\x004\n", "line 3 holds a NUL byte at place 3"),
@@ -156,7 +156,7 @@ def test_frames_are_read_by_their_types():
     for wrong, said in (
         ([1, 2], "A list is no table"),
         ({"a": [1], "b": [1, 2]}, "columns of 1 and 2 rows"),
-        ({"a": []}, "has no rows"),
+        ({"a": []}, "has columns and no rows"),
         ({"a": np.zeros((2, 2))}, "Column 'a' has shape"),
         ({"a": [1j]}, "Column 'a' holds values of the type complex"),
     ):

@@ -1,6 +1,5 @@
 """The command line: parse the arguments, run the command, and turn errors into one line and an exit status."""
 
-import importlib
 import logging
 import os
 import sys
@@ -58,9 +57,7 @@ def _run(argv: Sequence[str] | None) -> int:
     be_repeatable()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its font cache
     try:
-        module, name = args.run.split(".")
-        run = getattr(importlib.import_module(f"meristem.commands.{module}"), name)
-        return int(run(args) or 0)
+        return int(args.run(args) or 0)
     except ValueError as error:
         return _report(str(error), 1 if isinstance(error, OutputError) else 2)
     except ImportError as error:

@@ -1,9 +1,11 @@
 """The commands and their arguments, as data; errors in one line, options by their full names, an example below every help."""
 
 import argparse
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -123,7 +125,7 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; `args.run` names a function of this package, to be imported when it is called."""
+    """Return the parser of all commands; `args.run` is called with them."""
     main = Parser(prog="meristem", description="Neural networks that find their own size.")
     main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
@@ -145,8 +147,14 @@ def _add_command(
 ) -> argparse.ArgumentParser:
     epilog, plain = f"example:\n  {example}\n{AFTERWARDS.get(kind or name, '')}", argparse.RawDescriptionHelpFormatter
     command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=plain)
-    command.set_defaults(run=run)
+    command.set_defaults(run=partial(_run, run))
     return command
+
+
+def _run(path: str, args: argparse.Namespace) -> int | None:
+    module, name = path.split(".")
+    status: int | None = getattr(importlib.import_module(f"meristem.commands.{module}"), name)(args)
+    return status
 
 
 def _add_arguments(command: argparse.ArgumentParser, name: str, study: str = "") -> None:

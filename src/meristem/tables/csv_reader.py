@@ -18,14 +18,16 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from meristem.check import many, short
 from meristem.tables.arrow import csv_arrays, pyarrow_for
-from meristem.tables.column_builder import ColumnBuilder
-from meristem.tables.table_columns import KnownTexts, Table, check_names, texts_to_keep
+from meristem.tables.frames import build_table
+from meristem.tables.table_columns import KnownTexts, Table
 
 BLOCK = 8192  # rows that the csv module reads at a time
 LEAST_BYTES, MOST_BYTES, BYTES_PER_COLUMN = 2**20, 128 * 2**20, 2**14  # of a block: of wide tables some 2,000 rows, too
@@ -49,7 +51,7 @@ def read_csv(
     known_texts: KnownTexts | None,
     sep: str | None,
     keep: Sequence[str],
-    encoding: str | None = None,
+    encoding: str | None,
 ) -> Table:
     """Return the table of an open file, which errors call `name`; for the rest see `read_table`."""
     pyarrow = pyarrow_for("CSV files")
@@ -58,28 +60,28 @@ def read_csv(
     stream.put_back(header.encode())
     delimiter = sep or max(DELIMITERS, key=header.count)  # of equals the first
     names = [field.strip() for field in next(_rows(stream, delimiter), [])]
-    check_names(name, names)
-    texts = texts_to_keep(keep, names)
-    builders = [ColumnBuilder(column, (known_texts or {}).get(column), commas=delimiter != ",") for column in names]
+    table = build_table(name, names, _blocks(stream, names, delimiter, not keep), known_texts, keep, commas=delimiter != ",")
+    pyarrow.default_memory_pool().release_unused()
+    digest = stream.digest.hexdigest()
+    return replace(table, digest=digest, sep=delimiter, encoding=encoding or "utf-8", format="csv")
+
+
+def _blocks(stream: "ByteStream", names: list[str], delimiter: str, is_null_missing: bool) -> Iterator[list[Any]]:
+    """Yield blocks of rows, for each column a list of texts or an Arrow array of strings."""
     size = min(MOST_BYTES, max(LEAST_BYTES, BYTES_PER_COLUMN * len(names)))
-    while (data := stream.rows(size, delimiter.encode()) if delimiter.isascii() else None) != b"":
-        blocks = None if data is None else csv_arrays(data, len(names), delimiter, is_null_missing=not texts)
-        if blocks is None:
+    while True:
+        data = stream.rows(size, delimiter.encode()) if delimiter.isascii() else None
+        if data == b"":
+            return
+        arrays = None if data is None else csv_arrays(data, len(names), delimiter, is_null_missing=is_null_missing)
+        if arrays is None:
             stream.put_back(data or b"")
             rows = list(islice(_table_rows(stream, names, delimiter), BLOCK))
             if not rows:
-                break
-            blocks = [*map(list, zip(*rows, strict=True))]
+                return
+            arrays = [*map(list, zip(*rows, strict=True))]
         data = None  # it may be large, and is not needed any more
-        for builder, block in zip(builders, blocks, strict=True):
-            builder.add(block)
-            if builder.name in texts:
-                texts[builder.name] += block if isinstance(block, list) else block.to_pylist()
-    pyarrow.default_memory_pool().release_unused()
-    if not builders[0].rows:
-        raise ValueError(f"{name} has a header and no rows; give some.")
-    columns = {builder.name: builder.column() for builder in builders}
-    return Table(columns, builders[0].rows, name, stream.digest.hexdigest(), texts, delimiter, encoding or "utf-8", "csv")
+        yield arrays
 
 
 def _table_rows(stream: "ByteStream", names: list[str], delimiter: str) -> Iterator[list[str]]:

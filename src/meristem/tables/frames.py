@@ -7,7 +7,7 @@ their values are, else texts as in a CSV file; categories are what they hold, de
 intervals, periods or complex numbers, is a ValueError that names the column and the type. pandas and polars are not imported.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,10 +16,11 @@ import numpy as np
 
 from meristem.check import short
 from meristem.tables.arrow import pyarrow_for
-from meristem.tables.column_builder import ALLOWED, ColumnBuilder, typed_column
+from meristem.tables.column_builder import ALLOWED, ColumnBuilder
 from meristem.tables.scalars import DAY, EXACT
 from meristem.tables.table_columns import Column, KnownTexts, Table, check_names, is_unicode, texts_to_keep
 
+Blocks = Iterable[Sequence[Any]]  # of rows, each with a list, an array or a series for each column
 SOURCE = "the frame"
 BLOCK, BATCH = 8192, 65_536  # rows of objects, and of a record batch, that are added at a time
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -37,27 +38,39 @@ def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         raise ValueError(f"A {type(frame).__name__} holds no rows yet; give frame.collect().")
     if _is_arrow(frame) and not isinstance(frame, Mapping):
-        columns = _columns_of_arrow(frame, known_texts)
-    elif hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
-        frame_names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
-        names = [str(name).strip() for name in frame_names]  # as the header of a file is read
-        check_names(SOURCE, names)
-        pairs = zip(names, frame_names, strict=True)
-        columns = {name: column_of(name, frame[frame_name], (known_texts or {}).get(name)) for name, frame_name in pairs}
-    else:
-        raise _no_table(frame)
-    lengths = {column.rows for column in columns.values()}
-    if len(lengths) != 1:
-        counts = " and ".join(map(str, sorted(lengths)))
-        raise ValueError(f"{SOURCE} has columns of {counts} rows; all columns must have the same number.")
-    (rows,) = lengths
-    if not rows:
-        raise ValueError(f"{SOURCE} has no rows; give some.")
-    return Table(columns, rows, SOURCE)
+        reader = _arrow_reader(frame)
+        return build_table(SOURCE, reader.schema.names, batch_columns(reader), known_texts)
+    if hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
+        names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+        return build_table(SOURCE, names, [[frame[name] for name in names]], known_texts)
+    raise _no_table(frame)
 
 
 def _no_table(frame: Any) -> ValueError:
     return ValueError(f"A {type(frame).__name__} is no table; give a frame, a dictionary of lists, or the path of a file.")
+
+
+def build_table(
+    source: str, names: Sequence[Any], blocks: Blocks, known_texts: KnownTexts | None, keep: Sequence[str] = (), **how: Any
+) -> Table:
+    """Return the table of blocks of rows; errors call it `source`, `how` are further options of `ColumnBuilder`."""
+    names = [str(name).strip() for name in names]
+    check_names(source, names)
+    texts = texts_to_keep(keep, names)
+    builders = [ColumnBuilder(name, (known_texts or {}).get(name), **how) for name in names]
+    for block in blocks:
+        for builder, values in zip(builders, block, strict=True):
+            _add(builder, values, source)
+            if builder.name in texts:
+                texts[builder.name] += values if isinstance(values, list) else _written(values)
+    lengths = {builder.rows for builder in builders}
+    if len(lengths) != 1:
+        counts = " and ".join(map(str, sorted(lengths)))
+        raise ValueError(f"{source} has columns of {counts} rows; all columns must have the same number.")
+    (rows,) = lengths
+    if not rows:
+        raise ValueError(f"{source} has columns and no rows; give some.")
+    return Table({builder.name: builder.column() for builder in builders}, rows, source, texts=texts)
 
 
 def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) -> Column:
@@ -66,38 +79,43 @@ def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) 
     >>> column_of("size", np.array([1.5, np.nan])).n_missing, column_of("is_red", [True, False]).texts
     (1, ('False', 'True'))
     """
-    dtype = getattr(values, "dtype", None)
+    builder = ColumnBuilder(name, known_texts)
+    _add(builder, values, SOURCE)
+    return builder.column()
+
+
+def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
+    """Add the rows of a list, an array or a series."""
+    dtype: Any = getattr(values, "dtype", None)
+    name, kind = builder.name, type(dtype).__name__
     if _is_arrow(values) or hasattr(dtype, "pyarrow_dtype"):
-        array = values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__()
-        builder = ColumnBuilder(name, known_texts)
-        for chunk in pyarrow_for("frames of Arrow").chunked_array(array).chunks:
-            _add_array(builder, chunk, SOURCE)
-        return builder.column()
+        _add_arrow(builder, values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__(), source)
+        return
     missing: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else False
-    if dtype is None or isinstance(dtype, np.dtype):
-        array = np.array(values, dtype=object) if dtype is None else np.asarray(values)
-    elif type(dtype).__name__ == "CategoricalDtype":
+    if kind == "CategoricalDtype":
         places, categories = np.asarray(getattr(values, "cat", values).codes), np.asarray(dtype.categories)
-        if categories.dtype.kind not in "biufmM" or not len(categories) or not isinstance(dtype.categories.dtype, np.dtype):
-            categories = np.array([*categories, None], dtype=object)  # −1 is the last
-            return _column_of_texts(name, categories[places].tolist(), known_texts)
-        array, missing = categories[np.maximum(places, 0)], places < 0
-    elif type(dtype).__name__ == "DatetimeTZDtype":
+        if isinstance(dtype.categories.dtype, np.dtype) and categories.dtype.kind in "biufmM" and len(categories):
+            array, missing = categories[np.maximum(places, 0)], places < 0
+        else:
+            texts = _texts_of(name, [*categories, None])  # −1 is the last
+            array = np.array(texts, dtype=object)[places]
+    elif kind == "DatetimeTZDtype":
         array = np.asarray(getattr(values, "dt", values).tz_convert(None))
-    elif type(dtype).__name__ == "StringDtype":
-        array = np.asarray(values, dtype=object)
-    elif type(dtype).__name__ == "SparseDtype":
-        array = np.asarray(values)
     elif hasattr(dtype, "numpy_dtype"):
         array, missing = values.to_numpy(dtype=dtype.numpy_dtype, na_value=0), np.asarray(values.isna())
+    elif dtype is None or kind == "StringDtype":
+        array = np.array(values, dtype=object)
+    elif isinstance(dtype, np.dtype) or kind == "SparseDtype":
+        array = np.asarray(values)
     else:
         raise ValueError(f"Column {name!r} has the type {dtype}; {ALLOWED}.")
     if array.ndim != 1:
         raise ValueError(f"Column {name!r} has shape {array.shape}; it must be one value a row.")
     if array.dtype.kind in "OUST":
-        return _column_of_objects(name, array.tolist(), known_texts)
-    missing = missing | np.isnat(array) if array.dtype.kind in "mM" else missing
-    return typed_column(name, array, np.broadcast_to(missing, array.shape))
+        _add_objects(builder, array.tolist())
+    else:
+        missing = missing | np.isnat(array) if array.dtype.kind in "mM" else missing
+        builder.add_values(array, np.broadcast_to(missing, array.shape))
 
 
 def _is_arrow(values: Any) -> bool:
@@ -106,65 +124,56 @@ def _is_arrow(values: Any) -> bool:
     return not is_pandas and (hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"))
 
 
-def _columns_of_arrow(frame: Any, known_texts: KnownTexts | None) -> dict[str, Column]:
-    """Return the columns of a frame that exports Arrow data; a single array is no table."""
+def _arrow_reader(frame: Any) -> Any:
+    """Return a reader of the record batches of a frame; a single array is no table."""
     pyarrow = pyarrow_for("frames of Arrow")
     schema = getattr(frame, "schema", None)
     for name, dtype in schema.items() if isinstance(schema, Mapping) else ():  # polars
         if str(dtype).startswith(("Object", "Int128", "UInt128")):
             raise ValueError(f"{SOURCE}: column {name!r} has the type {dtype}; {ALLOWED}.")
     try:
-        reader = pyarrow.RecordBatchReader.from_stream(frame)
+        return pyarrow.RecordBatchReader.from_stream(frame)
     except (TypeError, pyarrow.ArrowException) as error:
         if not hasattr(frame, "columns"):
             raise _no_table(frame) from None
         why = short(str(error).splitlines()[0] if str(error) else type(error).__name__)
         raise ValueError(f"{SOURCE} has a column that Arrow cannot hold ({why}).") from None
-    return columns_of_batches(reader.schema.names, reader, SOURCE, known_texts)[0]
 
 
-def columns_of_batches(
-    names: Iterable[Any], batches: Iterable[Any], source: str, known_texts: KnownTexts | None, keep: Sequence[str] = ()
-) -> tuple[dict[str, Column], dict[str, list[str]]]:
-    """Return all columns of record batches, and as texts those of `keep`; `source` is what errors call the table."""
-    names = [str(name).strip() for name in names]  # as the header of a CSV file is read
-    check_names(source, names)
-    texts = texts_to_keep(keep, names)
-    builders = [ColumnBuilder(name, (known_texts or {}).get(name)) for name in names]
+def batch_columns(batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the columns of record batches, a block of rows at a time."""
     for batch in batches:
         for begin in range(0, batch.num_rows, BATCH):
-            for builder, array in zip(builders, batch.slice(begin, BATCH).columns, strict=True):
-                _add_array(builder, array, source)
-                if builder.name in texts:
-                    texts[builder.name] += _written(array)
-    return {builder.name: builder.column() for builder in builders}, texts
+            yield batch.slice(begin, BATCH).columns
 
 
-def _add_array(builder: ColumnBuilder, array: Any, source: str) -> None:
-    """Add the rows of an Arrow array; raise ValueError where there is nothing to learn from its type."""
-    pyarrow, where = pyarrow_for(), f"{source}: column {builder.name!r}"
+def _add_arrow(builder: ColumnBuilder, values: Any, source: str) -> None:
+    """Add the rows of an Arrow array, or a chunked one; raise ValueError where there is nothing to learn from its type."""
+    pyarrow, where = pyarrow_for("frames of Arrow"), f"{source}: column {builder.name!r}"
     types = pyarrow.types
-    while types.is_dictionary(array.type):
-        if types.is_string_view(array.type.value_type):  # Arrow cannot take elements of it
-            array = pyarrow.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pyarrow.string()))
-        array = array.dictionary_decode()
-    is_typed, is_text, is_binary = (
-        any(getattr(types, f"is_{name}")(array.type) for name in names) for names in (TYPED, TEXTS, BINARY)
-    )
-    try:
-        if is_typed:
-            missing = array.is_null().to_numpy(zero_copy_only=False)
-            if array.null_count and not types.is_floating(array.type):  # those have NaN
-                array = array.fill_null(pyarrow.scalar(False if types.is_boolean(array.type) else 0, array.type))
-            builder.add_values(array.to_numpy(zero_copy_only=False), missing)
-        elif is_text or is_binary:
-            builder.add(array.cast(pyarrow.string()))
-        else:
-            raise pyarrow.ArrowNotImplementedError
-    except pyarrow.ArrowNotImplementedError as error:
-        raise ValueError(f"{where} has the type {' '.join(str(array.type).split())}; {ALLOWED}.") from error
-    except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
-        raise ValueError(f"{where} holds {'bytes' if is_binary else 'texts'} that are not UTF-8; convert them.") from error
+    for array in [values] if isinstance(values, pyarrow.Array) else pyarrow.chunked_array(values).chunks:
+        while types.is_dictionary(array.type):
+            if types.is_string_view(array.type.value_type):  # Arrow cannot take elements of it
+                array = pyarrow.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pyarrow.string()))
+            array = array.dictionary_decode()
+        is_text, is_binary, is_typed = (
+            any(getattr(types, f"is_{name}")(array.type) for name in names) for names in (TEXTS, BINARY, TYPED)
+        )
+        try:
+            if is_text or is_binary:
+                builder.add(array if types.is_string(array.type) else array.cast(pyarrow.string()))
+            elif is_typed:
+                missing = array.is_null().to_numpy(zero_copy_only=False)
+                if array.null_count and not types.is_floating(array.type):  # those have NaN
+                    array = array.fill_null(pyarrow.scalar(False if types.is_boolean(array.type) else 0, array.type))
+                builder.add_values(array.to_numpy(zero_copy_only=False), missing)
+            else:
+                raise pyarrow.ArrowNotImplementedError
+        except pyarrow.ArrowNotImplementedError as error:
+            raise ValueError(f"{where} has the type {' '.join(str(array.type).split())}; {ALLOWED}.") from error
+        except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
+            what = "bytes" if is_binary else "texts"
+            raise ValueError(f"{where} holds {what} that are not UTF-8; convert them.") from error
 
 
 def _written(array: Any) -> list[str]:
@@ -176,16 +185,18 @@ def _written(array: Any) -> list[str]:
     return ["" if value is None else str(value) for value in values]
 
 
-def _column_of_objects(name: str, values: list[Any], known_texts: Sequence[str] | None) -> Column:
-    """Return the column of Python objects: booleans or numbers where all are, else texts."""
+def _add_objects(builder: ColumnBuilder, values: list[Any]) -> None:
+    """Add Python objects: as booleans or numbers where all are, else as texts."""
     if all(issubclass(kind, NUMBERS) or kind.__name__ in GAPS for kind in set(map(type, values))):
         gaps = np.array([type(value).__name__ in GAPS or value != value for value in values], bool)
         present = [value for value, is_gap in zip(values, gaps.tolist(), strict=True) if not is_gap]
         if (dtype := _exact_type(present)) is not None:
             array = np.zeros(len(values), dtype)
             array[~gaps] = present
-            return typed_column(name, array, gaps)
-    return _column_of_texts(name, values, known_texts)
+            builder.add_values(array, gaps)
+            return
+    for begin in range(0, len(values), BLOCK):
+        builder.add(_texts_of(builder.name, values[begin : begin + BLOCK], begin))
 
 
 def _exact_type(values: list[Any]) -> Any:
@@ -200,22 +211,19 @@ def _exact_type(values: list[Any]) -> Any:
     return next((limit.dtype for limit in limits if limit.min <= min(wholes) and max(wholes) <= limit.max), None)
 
 
-def _column_of_texts(name: str, values: list[Any], known_texts: Sequence[str] | None) -> Column:
-    """Return the column of objects as a CSV file would hold them; bytes must be UTF-8."""
+def _texts_of(name: str, values: list[Any], begin: int = 0) -> list[str]:
+    """Return objects as a CSV file would hold them; bytes must be UTF-8. `begin` is the row of the first."""
     for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
         if not issubclass(kind, READABLE) and kind.__name__ not in GAPS:
             raise ValueError(f"Column {name!r} holds values of the type {kind.__name__}; {ALLOWED}.")
-    builder = ColumnBuilder(name, known_texts)
-    for begin in range(0, len(values), BLOCK):
-        try:
-            texts = [value if type(value) is str else _text_of(value) for value in values[begin : begin + BLOCK]]
-        except UnicodeDecodeError as error:
-            raise ValueError(f"Column {name!r} holds bytes that are not UTF-8; make texts of them.") from error
-        if not is_unicode("".join(texts)):
-            row, text = next((row, text) for row, text in enumerate(texts, begin) if not is_unicode(text))
-            raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is not Unicode text; correct it.")
-        builder.add(texts)
-    return builder.column()
+    try:
+        texts = [value if type(value) is str else _text_of(value) for value in values]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Column {name!r} holds bytes that are not UTF-8; make texts of them.") from error
+    if not is_unicode("".join(texts)):
+        row, text = next((row, text) for row, text in enumerate(texts, begin) if not is_unicode(text))
+        raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is not Unicode text; correct it.")
+    return texts
 
 
 def _text_of(value: Any) -> str:

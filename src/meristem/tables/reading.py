@@ -24,7 +24,7 @@ from meristem.files.atomic_write import PATHS
 from meristem.memory import memory
 from meristem.tables.arrow import pyarrow_for
 from meristem.tables.csv_reader import is_utf8, read_csv
-from meristem.tables.frames import columns_of_batches, table_of as table_of
+from meristem.tables.frames import batch_columns, build_table, table_of as table_of
 from meristem.tables.table_columns import KnownTexts, Table
 
 STDIN, FORBIDDEN = "-", '"\r\n\0'
@@ -139,11 +139,9 @@ def _read_parquet(stream: io.BufferedReader, name: str, known_texts: KnownTexts 
     try:
         with pyarrow.parquet.ParquetFile(stream) as file:
             names, rows = file.schema_arrow.names, int(file.metadata.num_rows)
-            if names and not rows:
-                raise ValueError(f"{name} has columns and no rows; give some.")
             _check_memory(name, rows, len(names))
-            columns, texts = columns_of_batches(names, file.iter_batches(PARQUET_ROWS), name, known_texts, keep)
-            if {column.rows for column in columns.values()} != {rows}:
+            table = build_table(name, names, batch_columns(file.iter_batches(PARQUET_ROWS)), known_texts, keep)
+            if table.rows != rows:
                 raise ValueError("columns of other lengths than it says")
     except (*UNREADABLE, pyarrow.ArrowException) as error:
         if type(error) is ValueError and (name in str(error) or str(error).startswith("keep=")):
@@ -151,7 +149,7 @@ def _read_parquet(stream: io.BufferedReader, name: str, known_texts: KnownTexts 
         why = cut((str(error).splitlines() or [type(error).__name__])[0], 100)
         raise ValueError(f"{name} is a Parquet file that cannot be read ({why}); use a copy.") from error
     stream.seek(n_bytes)
-    return Table(columns, rows, name, digest.hexdigest(), texts, format="parquet")
+    return replace(table, digest=digest.hexdigest(), format="parquet")
 
 
 def _check_memory(name: str, rows: int, columns: int) -> None:
