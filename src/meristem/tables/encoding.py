@@ -18,6 +18,8 @@ from meristem.tables.table_columns import Column, Table
 RARE = 0.001  # of the rows
 MOST_CHARACTERS = 50_000_000  # of all categories as JSON: the header of a model file has at most 100 MB
 BLOCK = 65_536  # rows that are encoded at a time
+Rows = np.ndarray | slice
+ALL = slice(None)
 
 
 def learn_schema(table: Table, rows: np.ndarray, *, without: Collection[str] = ()) -> Schema:
@@ -64,13 +66,12 @@ def _learn_field(column: Column, rows: np.ndarray) -> Field:
     return Field(column.name, CATEGORY, kind.why, tuple(frequent), tuple(rare), n_missing > 0, silent)
 
 
-def column_values(schema: Schema, table: Table, rows: np.ndarray | None = None) -> list[np.ndarray]:
+def column_values(schema: Schema, table: Table, rows: Rows = ALL) -> list[np.ndarray]:
     """Return the value [n, 1] of each column of the schema: a number, days, or a code."""
-    rows = np.arange(table.rows) if rows is None else rows
-    return [_values(field, table.columns.get(field.name), rows)[:, None] for field in schema.fields]
+    return [_values(field, table)[rows, None] for field in schema.fields]
 
 
-def features(schema: Schema, table: Table, rows: np.ndarray | None = None) -> np.ndarray:
+def features(schema: Schema, table: Table, rows: Rows = ALL) -> np.ndarray:
     """Return the features [n, features], float64, that estimators take as X."""
     return schema.trace(NUMPY, column_values(schema, table, rows))
 
@@ -81,12 +82,7 @@ def feature_blocks(schema: Schema, table: Table, rows: np.ndarray) -> Iterator[n
         yield features(schema, table, rows[begin : begin + BLOCK])
 
 
-def codes(schema: Schema, table: Table) -> np.ndarray:
-    """Return float64 [n, columns], which a PyTorch module takes: numbers, days, codes (−1 missing, −2 unseen)."""
-    return np.concatenate(column_values(schema, table), axis=1)
-
-
-def feeds(schema: Schema, table: Table, rows: np.ndarray | None = None) -> dict[str, np.ndarray]:
+def feeds(schema: Schema, table: Table, rows: Rows = ALL) -> dict[str, np.ndarray]:
     """Return column → array [n, 1], which an ONNX runtime takes: numbers, days, and categories as texts.
 
     >>> from meristem.tables.frames import table_of
@@ -95,11 +91,8 @@ def feeds(schema: Schema, table: Table, rows: np.ndarray | None = None) -> dict[
     >>> raw["size"].ravel().tolist(), raw["color"].ravel().tolist()
     ([nan, nan, nan], ['red', '', 'pink'])
     """
-    rows = np.arange(table.rows) if rows is None else rows
-    return {
-        field.name: (_texts if field.kind == CATEGORY else _values)(field, table.columns.get(field.name), rows)[:, None]
-        for field in schema.fields
-    }
+    values = {field.name: (_texts if field.kind == CATEGORY else _values)(field, table) for field in schema.fields}
+    return {name: column[rows, None] for name, column in values.items()}
 
 
 def absent(schema: Schema, table: Table) -> list[str]:
@@ -126,25 +119,25 @@ def differences(schema: Schema, table: Table) -> list[str]:
     return lines
 
 
-def _values(field: Field, column: Column | None, rows: np.ndarray) -> np.ndarray:
-    """Return the value [n] of some rows of a column, which may be absent."""
-    if field.kind == CATEGORY:
-        return np.full(len(rows), float(MISSING)) if column is None else column.as_codes(field.texts)[rows].astype(float)
+def _values(field: Field, table: Table) -> np.ndarray:
+    """Return the value of each row of a column, which may be absent."""
+    column, is_category = table.columns.get(field.name), field.kind == CATEGORY
     if column is None:
-        return np.full(len(rows), np.nan)
-    return (column.as_numbers() if field.kind == NUMBER else column.as_days())[rows]
+        return np.full(table.rows, MISSING if is_category else np.nan, float)
+    if is_category:
+        return column.as_codes(field.texts).astype(float)
+    return column.as_numbers() if field.kind == NUMBER else column.as_days()
 
 
-def _texts(field: Field, column: Column | None, rows: np.ndarray) -> np.ndarray:
-    """Return the text [n] of some rows of a column of categories, which may be absent."""
+def _texts(field: Field, table: Table) -> np.ndarray:
+    """Return the text of each row of a column of categories, which may be absent."""
+    column, unseen = table.columns.get(field.name), "(none of them)"
     if column is None:
-        return np.full(len(rows), "", object)
-    unseen = "(none of them)"
+        return np.full(table.rows, "", object)
     while unseen in field.codes:
         unseen += "_"
-    if column.codes is not None:
-        return np.array([*column.texts, unseen, ""], object)[column.codes[rows]]
-    return np.array([*field.texts, unseen, ""], object)[column.as_codes(field.texts)[rows]]
+    texts, codes = (field.texts, column.as_codes(field.texts)) if column.codes is None else (column.texts, column.codes)
+    return np.array([*texts, unseen, ""], object)[codes]
 
 
 def _difference(field: Field, column: Column) -> str:

@@ -103,8 +103,11 @@ def plan_fit(
 ) -> FitPlan:
     """Encode the rows and plan the search; raise ValueError where the table, an option or the budget does not fit."""
     estimator = _estimator(body, split.target.task, options | {"random_state": random_state, "verbose": verbose})
-    used = _used(split, seconds, random_state)
-    X, y = features(split.schema, split.table, used), split.target.values[used]
+    numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
+    rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(random_state).choice(rows, most, replace=False))
+    X, y = features(split.schema, split.table, rows), split.target.values[rows]
     try:
         search = estimator._planned(X, y)
     except TooLargeError as error:
@@ -205,13 +208,6 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
     check_parameters(model)
     return model
-
-
-def _used(split: TableSplit, seconds: float | None, seed: int) -> np.ndarray:
-    """Return the rows of the search: all training rows, or a sample drawn from the seed."""
-    numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
-    rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
 def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, used: int, body: str) -> dict[str, Any]:

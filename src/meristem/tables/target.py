@@ -71,10 +71,12 @@ class Target:
             _check_texts(column, where, task)
         codes = column.codes if column.codes is not None else np.zeros(0)
         rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(codes != MISSING)
-        exact = column.exact if column.codes is None else None  # beyond 2**53, too
-        values = (numbers if exact is None else exact) if is_numeric else codes
+        values = numbers if is_numeric else codes
+        if is_numeric and column.codes is None and column.exact is not None:
+            values = column.exact  # beyond 2**53, too
         different = np.unique(values[rows])
-        n_different = max(len(different), _n_exact(column, rows))
+        exact = column.exact if column.exact is not None else column.codes  # float64 merges integers beyond 2**53
+        n_different = len(different) if exact is None else max(len(different), len(np.unique(exact[rows])))
         if n_different < 2:
             value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
             raise ValueError(f"{where} is {value} in every row that has one; there is nothing to predict.")
@@ -125,12 +127,6 @@ def _no_such_column(table: Table, name: str) -> ValueError:
             what = f"target={short(name)} is not known: {table.source} has one column, {short(only)}"
             return ValueError(f"{what}; if {sep!r} separates its columns, give --sep {sep!r}.")
     return unknown("target", name, list(table.columns), most=MOST_NAMED)
-
-
-def _n_exact(column: Column, rows: np.ndarray) -> int:
-    """Return how many different integers or texts there are; float64 merges integers beyond 2**53."""
-    exact = column.exact if column.exact is not None else column.codes
-    return 0 if exact is None else len(np.unique(exact[rows]))
 
 
 def _task_of(different: np.ndarray, n_different: int, rows: int) -> tuple[str, str]:
