@@ -154,11 +154,7 @@ def typed_column(name: str, values: np.ndarray, missing: np.ndarray) -> Column:
 
 
 def _days(name: str, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Return float64 days of datetime64 or timedelta64 in any unit, anything where missing; no count overflows.
-
-    >>> _days("x", np.array([-43_200_000, 2**62], "m8[ms]"), np.zeros(2, bool)).tolist()
-    [-0.5, 53375995583.65032]
-    """
+    """Return float64 days of datetime64 or timedelta64 in any unit, anything where missing; no count overflows."""
     unit, step = np.datetime_data(values.dtype)
     counts = np.where(missing, 0, values.astype(np.int64))
     if unit in PER_DAY:

@@ -230,11 +230,7 @@ def is_utf8(encoding: str) -> bool:
 
 
 def _end_of_rows(data: bytes, delimiter: bytes, *, is_over: bool) -> int | None:
-    """Return how many bytes are whole rows; None where a quote is not at the start or the end of a field.
-
-    >>> _end_of_rows(b'1,"a""b"\\n2,"c\\n', b",", is_over=False), _end_of_rows(b'1,5" pipe\\n', b",", is_over=False)
-    (9, None)
-    """
+    """Return how many bytes are whole rows; None where a quote is not at the start or the end of a field."""
     if b'"' not in data:
         return len(data) if is_over else data.rfind(b"\n") + 1
     array = np.frombuffer(data, np.uint8)

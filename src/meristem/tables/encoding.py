@@ -23,14 +23,7 @@ ALL = slice(None)
 
 
 def learn_schema(table: Table, rows: np.ndarray, *, without: Collection[str] = ()) -> Schema:
-    """Return the schema of some rows of a table, of all columns but `without`; ValueError where no column is left.
-
-    >>> from meristem.tables.frames import table_of
-    >>> table = table_of({"size": [1, 2, 3, 4, 5], "color": ["red", "red", "red", "blue", "blue"], "id": [7] * 5})
-    >>> schema = learn_schema(table, np.arange(5))
-    >>> schema.features, schema.dropped
-    (['size', 'color=blue'], (('id', 'the same in every row: 7'),))
-    """
+    """Return the schema of some rows of a table, of all columns but `without`; ValueError where no column is left."""
     fields = [_learn_field(column, rows) for name, column in table.columns.items() if name not in without]
     used = tuple(field for field in fields if field.kind != DROPPED)
     if not used:
@@ -105,13 +98,7 @@ def absent(schema: Schema, table: Table) -> list[str]:
 
 
 def differences(schema: Schema, table: Table) -> list[str]:
-    """Return how a table differs from the training table, a line each.
-
-    >>> from meristem.tables.frames import table_of
-    >>> schema = learn_schema(table_of({"size": [1, 2, 3], "color": ["red", "blue", "red"]}), np.arange(3))
-    >>> differences(schema, table_of({"color": ["red", "pink"], "name": ["Ada", "Grace"]}))
-    ["column 'size' is not there: missing in every row", "column 'color': 1 row of unseen categories, such as 'pink'"]
-    """
+    """Return how a table differs from the training table, a line each."""
     lines = [f"column {name!r} is not there: missing in every row" for name in absent(schema, table)]
     for field in schema.fields:
         if field.name in table and (words := _difference(field, table[field.name])):

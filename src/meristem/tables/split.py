@@ -92,15 +92,7 @@ class TableSplit:
         ]
 
     def table_warnings(self) -> list[str]:
-        """Return what is likely a mistake in the table, though it can be learned from; a line each.
-
-        >>> from meristem.tables.frames import table_of
-        >>> table = table_of({"5.1": np.arange(20) % 7, "rich": ["Yes"] * 10 + ["yes"] * 5 + ["no"] * 4 + ["?!"]})
-        >>> for line in TableSplit.of(table, target="rich").table_warnings():
-        ...     print(line)
-        classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two
-        class '?!' has one row: nothing can be learned of it
-        """
+        """Return what is likely a mistake in the table, though it can be learned from; a line each."""
         names, kinds = list(self.table.columns), {column.name: column.kind for column in self.schema.fields}
         numbers = [name for name in names if not np.isnan(number_of(name))]
         lines = []
@@ -111,7 +103,7 @@ class TableSplit:
         read_as |= {self.target.name: "read as classes"} if self.target.task == CLASS else {}
         for name in [name for name in names if name in read_as]:
             if (misread := misread_as(self.table[name])) is not None:
-                lines.append(f"column {short(name)} {misread.words()}: it is {read_as[name]}; {misread.remedy}")
+                lines.append(f"column {short(name)} {misread.words}: it is {read_as[name]}; {misread.remedy}")
         for name in [name for name, kind in kinds.items() if kind == NUMBER]:
             values = self.table[name].as_numbers()
             if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):

@@ -49,12 +49,6 @@ class Column:
         """Return the index of each row's text among `known_texts`; MISSING, or UNSEEN where it is none of them.
 
         A value of a typed column is the text that Python writes: 1 is "1", not "01"; 1.0 is "1.0", or else "1".
-
-        >>> from meristem.tables.frames import column_of
-        >>> column_of("color", ["red", "", "blue", "grey"]).as_codes(["blue", "red"]).tolist()
-        [1, -1, 0, -2]
-        >>> column_of("label", np.array([2**53, 2**53 + 1])).as_codes(["9007199254740993"]).tolist()
-        [-2, 0]
         """
         if self.codes is not None:
             code_of = {text: code for code, text in enumerate(known_texts)}
@@ -166,11 +160,7 @@ def is_unicode(text: str) -> bool:
 
 
 def texts_to_keep(keep: Sequence[str], names: list[str]) -> dict[str, list[str]]:
-    """Return an empty list for each column of `keep`, whose entries are a name or several with commas.
-
-    >>> texts_to_keep(["id, age", "size, in cm"], ["id", "age", "job", "size, in cm"])
-    {'id': [], 'age': [], 'size, in cm': []}
-    """
+    """Return an empty list for each column of `keep`, whose entries are a name or several with commas."""
     columns = [part for entry in keep for part in ([entry] if entry in names else map(str.strip, entry.split(",")))]
     for name in columns:
         if name not in names:

@@ -51,12 +51,7 @@ class Target:
 
     @classmethod
     def of(cls, table: Table, name: str, task: str | None) -> Self:
-        """Return the target in a column; raise ValueError where there is nothing to predict.
-
-        >>> from meristem.tables.frames import table_of
-        >>> Target.of(table_of({"size": [1, 2, 3], "color": ["red", "blue", None]}), "color", None).why
-        '2 classes: it holds texts'
-        """
+        """Return the target in a column; raise ValueError where there is nothing to predict."""
         if task not in (None, *TASKS):
             raise unknown("task", task, TASKS)
         if name not in table:
@@ -105,7 +100,7 @@ def _check_texts(column: Column, where: str, task: str | None) -> None:
         texts = f"holds texts, such as {such}; leave task out for classes"
         if (misread := misread_as(column)) is None:
             raise ValueError(f"task={task!r}, but column {column.name!r} {texts}.")
-        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, misread.words())}.")
+        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, misread.words)}.")
     if column.codes is None:
         raise ValueError(f"{where} {_remedy(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
 
@@ -115,7 +110,7 @@ def _remedy(column: Column, why: str) -> str:
     misread = misread_as(column)
     if misread is None:
         return f"{why}; choose another target"
-    return f"{misread.words()}; {misread.remedy if misread.kind == NUMBER else DAYS}"
+    return f"{misread.words}; {misread.remedy if misread.kind == NUMBER else DAYS}"
 
 
 def _no_such_column(table: Table, name: str) -> ValueError:
