@@ -71,12 +71,11 @@ def _csv(model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probab
         if not begin:
             writer.writerow([*copied, *names])
         rows = slice(begin, begin + BLOCK)
-        values: list[list[Any]]
+        columns: list[list[Any]] = [texts[rows] for texts in copied.values()]
         if probabilities is None:
-            values = [[repr(number) for number in row] for row in predicted[rows].reshape(-1, len(names)).tolist()]
+            columns += [[*map(repr, numbers)] for numbers in predicted[rows].reshape(-1, len(names)).T.tolist()]
         else:
-            shares = ([f"{share:.6g}" for share in row] for row in probabilities[rows].tolist())
-            values = [[label, *row] for label, row in zip(predicted[rows].tolist(), shares, strict=True)]
-        for index, row in enumerate(values, begin):
-            writer.writerow([*(texts[index] for texts in copied.values()), *row])
+            shares = [[f"{share:.6g}" for share in shares] for shares in probabilities[rows].T.tolist()]
+            columns += [predicted[rows].tolist(), *shares]
+        writer.writerows(zip(*columns, strict=True))
         yield text.getvalue()

@@ -45,20 +45,19 @@ class Kind(NamedTuple):
 
 def kind_of(column: Column) -> Kind:
     """Return what a column is (see the module's header)."""
-    n_missing, n_blank = column.n_missing, column.n_blank
+    n_missing, n_values = column.n_missing, column.n_values
     if n_missing == column.rows:
         return Kind(DROPPED, "missing in every row")
     if column.is_constant():
         value = (column.as_days() if column.numbers is None else column.as_numbers())[0]
         first = f"{value:g}" if column.codes is None else repr(column.texts[int(column.codes[0])])
         return Kind(DROPPED, f"the same in every row: {first}")
-    n_values, n_gaps = column.rows - n_missing - n_blank, n_missing + n_blank
     for kind, values, words in ((NUMBER, column.as_numbers(), "numbers"), (DATE, column.as_days(), "dates, as days")):
         n = int((~np.isnan(values)).sum())
         n_texts = n_values - n
         if n and n_texts <= STRAYS * n_values:
             strays = f"{_stray(column, values)!r} and {n_texts - 1} more texts are read as missing" if n_texts else ""
-            gaps = f"{n_gaps:,} missing" if n_gaps else ""
+            gaps = f"{column.rows - n_values:,} missing" if n_values < column.rows else ""
             comma = ", " if kind == NUMBER and not strays else "; "
             return Kind(kind, comma.join(part for part in (words, strays, gaps) if part))
     if column.codes is None:

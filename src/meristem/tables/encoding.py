@@ -140,5 +140,5 @@ def _difference(field: Field, column: Column) -> str:
     if is_typed and typed is not None:
         return ""
     values = column.as_numbers() if field.kind == NUMBER else column.as_days()
-    n = int(np.isnan(values).sum()) - column.n_missing - column.n_blank
+    n = column.n_values - int((~np.isnan(values)).sum())
     return f"{many(n, 'row')} with something else than a {field.kind}, read as missing" if n else ""

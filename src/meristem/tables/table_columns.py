@@ -95,12 +95,10 @@ class Column:
         return int(self._is_missing().sum())
 
     @property
-    def n_blank(self) -> int:
-        """Rows of whitespace alone that are not missing but a text (more spaces than a missing cell has)."""
-        if self.codes is None:
-            return 0
-        blank = [code for code, text in enumerate(self.texts) if not text.strip()]
-        return int(np.isin(self.codes, blank).sum()) if blank else 0
+    def n_values(self) -> int:
+        """Rows that are neither missing nor of whitespace alone (a text, where there are more spaces than a gap has)."""
+        blank = [] if self.codes is None else [code for code, text in enumerate(self.texts) if not text.strip()]
+        return self.rows - self.n_missing - (int(np.isin(self.codes, blank).sum()) if blank else 0)
 
     def is_constant(self) -> bool:
         """Return whether all rows are equal, and none is missing."""
