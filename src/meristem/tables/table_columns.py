@@ -97,8 +97,8 @@ class Column:
     @property
     def n_values(self) -> int:
         """Rows that are neither missing nor of whitespace alone (a text, where there are more spaces than a gap has)."""
-        blank = [] if self.codes is None else [code for code, text in enumerate(self.texts) if not text.strip()]
-        return self.rows - self.n_missing - (int(np.isin(self.codes, blank).sum()) if blank else 0)
+        n, blank = self.rows - self.n_missing, [code for code, text in enumerate(self.texts) if not text.strip()]
+        return n - int(np.isin(self.codes, blank).sum()) if blank and self.codes is not None else n
 
     def is_constant(self) -> bool:
         """Return whether all rows are equal, and none is missing."""
