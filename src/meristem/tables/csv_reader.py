@@ -16,9 +16,9 @@ because pyarrow cannot do it:
 import codecs
 import csv
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import BufferedReader, BytesIO
 from itertools import islice
 from typing import Any
 
@@ -46,12 +46,7 @@ ADVICE = {  # what the csv module says → what is wrong, and what to do
 
 
 def read_csv(
-    file: io.BufferedReader,
-    name: str,
-    known_texts: KnownTexts | None,
-    sep: str | None,
-    keep: Sequence[str],
-    encoding: str | None,
+    file: BufferedReader, name: str, known_texts: KnownTexts | None, sep: str | None, keep: Sequence[str], encoding: str | None
 ) -> Table:
     """Return the table of an open file, which errors call `name`; for the rest see `read_table`."""
     pyarrow = pyarrow_for("CSV files")
@@ -126,15 +121,15 @@ class ByteStream:
     the number of quotes before it is even. Raises ValueError for a NUL byte, a byte that the encoding does not have, and a
     line that is too long to hold.
 
-    >>> stream = ByteStream(io.BufferedReader(io.BytesIO(b'a,b\\n1,"x\\ny"\\n2')), "'x.csv'")
+    >>> stream = ByteStream(BufferedReader(BytesIO(b'a,b\\n1,"x\\ny"\\n2')), "'x.csv'")
     >>> stream.text_line(), stream.rows(100, b","), stream.line
     ('a,b\\n', b'1,"x\\ny"\\n2', 4)
     """
 
-    def __init__(self, file: io.BufferedReader, name: str, encoding: str | None = None):
+    def __init__(self, file: BufferedReader, name: str, encoding: str | None = None):
         self.name, self.line, self.digest = name, 0, hashlib.sha256()
         self._file, self._is_first, self._is_over, self._encoding = file, True, False, encoding
-        self._pending = io.BytesIO()  # what was read and not returned yet
+        self._pending = BytesIO()  # what was read and not returned yet
         self._decoder = None if encoding is None or is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
 
     def text_line(self) -> str:
@@ -160,7 +155,7 @@ class ByteStream:
 
     def rows(self, size: int, delimiter: bytes) -> bytes | None:
         """Return whole rows of about `size` bytes, b"" at the end of the file; None where quotes or line ends are irregular."""
-        self._pending = io.BytesIO(self._pending.read())
+        self._pending = BytesIO(self._pending.read())
         while not self._is_over and (n := len(self._pending.getbuffer())) < size:
             self._read(size - n)
         while True:
@@ -173,13 +168,13 @@ class ByteStream:
         is_bare = b"\r" in rows and rows.count(b"\r") != rows.count(b"\r\n")
         if end is None or (data and not end) or is_bare or rows.startswith(BYTE_ORDER_MARK):
             return None
-        self._pending = io.BytesIO(data[end:])
+        self._pending = BytesIO(data[end:])
         self.line += _n_lines(rows)
         return rows
 
     def put_back(self, data: bytes) -> None:
         """Undo the last call, which returned these bytes."""
-        self._pending = io.BytesIO(data + self._pending.read())
+        self._pending = BytesIO(data + self._pending.read())
         self.line -= _n_lines(data)
 
     def _read(self, size: int) -> None:
@@ -189,7 +184,7 @@ class ByteStream:
         pending = self._pending.read()
         data = raw if self._decoder is None else self._decoded(raw, pending)
         data = pending + (data.removeprefix(BYTE_ORDER_MARK) if self._is_first else data)
-        self._pending, self._is_first, self._is_over = io.BytesIO(data), False, not raw
+        self._pending, self._is_first, self._is_over = BytesIO(data), False, not raw
         if (index := data.find(b"\0", len(pending))) >= 0:
             line, place = self._place(data[:index])
             raise ValueError(f"{self.name}, line {line} holds a NUL byte at place {place}; is it a CSV file?")
