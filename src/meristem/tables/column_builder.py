@@ -60,6 +60,12 @@ class ColumnBuilder:
                 return
         self._add_parsed(*distinct_texts(texts))
 
+    def add_categories(self, texts: list[str], places: np.ndarray) -> None:
+        """Add rows as indices into a list of texts."""
+        self.rows += len(places)
+        if self._codes is None or not self._add_codes(texts, places):
+            self._add_parsed(texts, places)
+
     def column(self) -> Column:
         if self._values:
             return typed_column(self.name, *map(np.concatenate, zip(*self._values, strict=True)))

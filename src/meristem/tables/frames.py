@@ -88,17 +88,19 @@ def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
     """Add the rows of a list, an array or a series."""
     dtype: Any = getattr(values, "dtype", None)
     name, kind = builder.name, type(dtype).__name__
+    if isinstance(values, list):
+        return _add_objects(builder, values)
     if _is_arrow(values) or hasattr(dtype, "pyarrow_dtype"):
-        _add_arrow(builder, values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__(), source)
-        return
+        array = values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__()
+        return _add_arrow(builder, array, source)
     missing: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else False
     if kind == "CategoricalDtype":
         places, categories = np.asarray(getattr(values, "cat", values).codes), np.asarray(dtype.categories)
-        if isinstance(dtype.categories.dtype, np.dtype) and categories.dtype.kind in "biufmM" and len(categories):
-            array, missing = categories[np.maximum(places, 0)], places < 0
-        else:
+        if categories.dtype.kind not in "biufmM" or not isinstance(dtype.categories.dtype, np.dtype) or not len(categories):
+            used, rows = np.unique(places, return_inverse=True)  # categories without a row are left out
             texts = _texts_of(name, [*categories, None])  # −1 is the last
-            array = np.array(texts, dtype=object)[places]
+            return builder.add_categories([texts[place] for place in used], rows)
+        array, missing = categories[np.maximum(places, 0)], places < 0
     elif kind == "DatetimeTZDtype":
         array = np.asarray(getattr(values, "dt", values).tz_convert(None))
     elif hasattr(dtype, "numpy_dtype"):
@@ -112,10 +114,9 @@ def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
     if array.ndim != 1:
         raise ValueError(f"Column {name!r} has shape {array.shape}; it must be one value a row.")
     if array.dtype.kind in "OUST":
-        _add_objects(builder, array.tolist())
-    else:
-        missing = missing | np.isnat(array) if array.dtype.kind in "mM" else missing
-        builder.add_values(array, np.broadcast_to(missing, array.shape))
+        return _add_objects(builder, array.tolist())
+    missing = missing | np.isnat(array) if array.dtype.kind in "mM" else missing
+    return builder.add_values(array, np.broadcast_to(missing, array.shape))
 
 
 def _is_arrow(values: Any) -> bool:
@@ -201,10 +202,12 @@ def _add_objects(builder: ColumnBuilder, values: list[Any]) -> None:
 
 def _exact_type(values: list[Any]) -> Any:
     """Return the type of an array that holds all of these booleans or numbers exactly; None where there is none."""
-    are_booleans = {isinstance(value, bool | np.bool_) for value in values}
-    if len(are_booleans) != 1 or True in are_booleans:
+    kinds = set(map(type, values))
+    are_booleans = {issubclass(kind, bool | np.bool_) for kind in kinds}
+    if are_booleans != {False}:
         return bool if are_booleans == {True} else None
-    wholes = [int(value) for value in values if isinstance(value, int | np.integer)]
+    whole_kinds = {kind for kind in kinds if issubclass(kind, int | np.integer)}
+    wholes = [int(value) for value in values if type(value) in whole_kinds]
     if len(wholes) < len(values):
         return np.float64 if all(abs(whole) <= EXACT for whole in wholes) else None
     limits = [np.iinfo(np.int64), np.iinfo(np.uint64)]
