@@ -142,14 +142,14 @@ def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str,
     model_path, onnx_path, report_path = (str(out / name) for name in FILES)
     export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
     report, failures = f"in Python: meristem.load({model_path!r}).report({report_path!r})", []
-    for name, content, again in (
+    for name, content, remedy in (
         (FILES[1], lambda: _onnx_file(model, split), export),
         (FILES[2], lambda: table_page(model, seconds=seconds), report),
     ):
         try:
             files[name] = content()
         except Exception as error:
-            failures.append(f"{name} was not written: {_sentence(error)} The model is saved; try again {again}")
+            failures.append(f"{name} was not written: {_sentence(error)} The model is saved; try again {remedy}")
     return {name: content for name, content in files.items() if content is not None}, failures
 
 

@@ -135,8 +135,8 @@ class ColumnBuilder:
 
 def _padded(buffer: bytearray, value: float, rows: int) -> bytearray:
     """Lengthen a buffer to so many rows, and return it: blocks without a value of its kind were not added to it."""
-    one = np.array(value).tobytes()
-    buffer += one * (rows - len(buffer) // len(one))
+    filler = np.array(value).tobytes()
+    buffer += filler * (rows - len(buffer) // len(filler))
     return buffer
 
 

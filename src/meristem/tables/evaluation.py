@@ -46,13 +46,13 @@ class Evaluation:
             block_outputs = model.outputs(block)
             outputs.append(block_outputs if holds_all else block_outputs[is_sampled[begin : begin + BLOCK]])
             predicted.append(model.point_predictions(block_outputs))
-        held = np.concatenate(outputs)
+        held_outputs = np.concatenate(outputs)
         return cls(
-            held if holds_all else None,
+            held_outputs if holds_all else None,
             sample,
             features(schema, table, rows[sample]),
             values[rows[sample]],
-            held[sample] if holds_all else held,
+            held_outputs[sample] if holds_all else held_outputs,
             {name: predictions[sample] for name, predictions in (baselines or {}).items()},
             np.concatenate(predicted),
         )

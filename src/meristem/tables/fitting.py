@@ -200,10 +200,10 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     from meristem.estimators.parameters import check_parameters
 
     kinds = [getattr(estimators, f"{body.capitalize()}{name}CV")() for name in ("Classifier", "Regressor")]
-    known = kinds[0].get_params() | kinds[1].get_params()
+    parameters = kinds[0].get_params() | kinds[1].get_params()
     for name in options:
-        if name not in known:
-            raise unknown("option", name, sorted(known))
+        if name not in parameters:
+            raise unknown("option", name, sorted(parameters))
     model = kinds[0 if task == CLASS else 1]
     model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
     check_parameters(model)

@@ -206,12 +206,12 @@ def _exact_type(values: list[Any]) -> Any:
     are_booleans = {issubclass(kind, bool | np.bool_) for kind in kinds}
     if are_booleans != {False}:
         return bool if are_booleans == {True} else None
-    whole_kinds = {kind for kind in kinds if issubclass(kind, int | np.integer)}
-    wholes = [int(value) for value in values if type(value) in whole_kinds]
-    if len(wholes) < len(values):
-        return np.float64 if all(abs(whole) <= EXACT for whole in wholes) else None
+    integer_kinds = {kind for kind in kinds if issubclass(kind, int | np.integer)}
+    integers = [int(value) for value in values if type(value) in integer_kinds]
+    if len(integers) < len(values):
+        return np.float64 if all(abs(integer) <= EXACT for integer in integers) else None
     limits = [np.iinfo(np.int64), np.iinfo(np.uint64)]
-    return next((limit.dtype for limit in limits if limit.min <= min(wholes) and max(wholes) <= limit.max), None)
+    return next((limit.dtype for limit in limits if limit.min <= min(integers) and max(integers) <= limit.max), None)
 
 
 def _texts_of(name: str, values: list[Any], begin: int = 0) -> list[str]:
