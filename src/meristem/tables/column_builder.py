@@ -68,7 +68,8 @@ class ColumnBuilder:
 
     def column(self) -> Column:
         if self._values:
-            return typed_column(self.name, *map(np.concatenate, zip(*self._values, strict=True)))
+            parts, self._values = zip(*self._values, strict=True), []  # so that blocks are freed column by column
+            return typed_column(self.name, *(part[0] if len(part) == 1 else np.concatenate(part) for part in parts))
         texts = tuple(self._texts)
         if self._codes is not None:
             has_commas = self._may_have_commas and any(DECIMAL_COMMA.fullmatch(text.strip()) for text in texts)

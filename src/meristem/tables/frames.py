@@ -26,9 +26,11 @@ BLOCK, BATCH = 8192, 65_536  # rows of objects, and of a record batch, that are 
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 READABLE = (*NUMBERS, str, bytes, Decimal, datetime, date, timedelta, np.datetime64, np.timedelta64)
 GAPS = {"NoneType", "NAType", "NaTType"}
-TYPED = ("boolean", "integer", "floating", "date", "timestamp", "duration")  # names of Arrow types
-TEXTS = ("string", "large_string", "string_view", "decimal", "null")
-BINARY = ("binary", "large_binary", "fixed_size_binary", "binary_view")
+ARROW_TYPES = {  # pyarrow.types.is_… → what the values are read as
+    **dict.fromkeys(("string", "large_string", "string_view", "decimal", "null"), "texts"),
+    **dict.fromkeys(("boolean", "integer", "floating", "date", "timestamp", "duration"), "values"),
+    **dict.fromkeys(("binary", "large_binary", "fixed_size_binary", "binary_view"), "bytes"),
+}
 
 
 def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
@@ -157,13 +159,11 @@ def _add_arrow(builder: ColumnBuilder, values: Any, source: str) -> None:
             if types.is_string_view(array.type.value_type):  # Arrow cannot take elements of it
                 array = pyarrow.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pyarrow.string()))
             array = array.dictionary_decode()
-        is_text, is_binary, is_typed = (
-            any(getattr(types, f"is_{name}")(array.type) for name in names) for names in (TEXTS, BINARY, TYPED)
-        )
+        what = next((what for name, what in ARROW_TYPES.items() if getattr(types, f"is_{name}")(array.type)), None)
         try:
-            if is_text or is_binary:
+            if what in ("texts", "bytes"):
                 builder.add(array if types.is_string(array.type) else array.cast(pyarrow.string()))
-            elif is_typed:
+            elif what == "values":
                 missing = array.is_null().to_numpy(zero_copy_only=False)
                 if array.null_count and not types.is_floating(array.type):  # those have NaN
                     array = array.fill_null(pyarrow.scalar(False if types.is_boolean(array.type) else 0, array.type))
@@ -173,7 +173,6 @@ def _add_arrow(builder: ColumnBuilder, values: Any, source: str) -> None:
         except pyarrow.ArrowNotImplementedError as error:
             raise ValueError(f"{where} has the type {' '.join(str(array.type).split())}; {ALLOWED}.") from error
         except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
-            what = "bytes" if is_binary else "texts"
             raise ValueError(f"{where} holds {what} that are not UTF-8; convert them.") from error
 
 
