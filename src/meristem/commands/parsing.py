@@ -4,15 +4,14 @@ import argparse
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import meristem
 from meristem.experiments import STUDIES
-from meristem.experiments.options import Option, Options, flag, option_of
-from meristem.experiments.study import Study
+from meristem.experiments.options import Option, flag
 from meristem.train.saving import SECONDS
 
 
@@ -136,8 +135,9 @@ def parser() -> argparse.ArgumentParser:
     for name, study in STUDIES.items():
         example = f"meristem reproduce {name} {study.example}"
         command = _add_command(studies, name, "reproduce.run", study.help, study.description, example, "study")
-        for field, option in study_options(study):
-            _add_option(command, field, option)
+        defaults = {field.name: field.default for field in fields(study.options)}
+        for field, option in study.options.described().items():
+            _add_option(command, field, defaults[field], option)
         _add_arguments(command, "study", name)
     return main
 
@@ -172,22 +172,14 @@ def _add_arguments(command: argparse.ArgumentParser, name: str, study: str = "")
             command.add_argument(argument, help=text, **settings)
 
 
-def study_options(study: Study[Any]) -> list[tuple[Field[Any], Option]]:
-    """Return the study's own options, then those of all studies."""
-    common = [field.name for field in fields(Options)]
-    pairs = [(field, option) for field in fields(study.options) if (option := option_of(field))]
-    return sorted(pairs, key=lambda pair: pair[0].name in common)
-
-
-def _add_option(command: argparse.ArgumentParser, field: Field[Any], option: Option) -> None:
+def _add_option(command: argparse.ArgumentParser, name: str, default: Any, option: Option) -> None:
     """Add an option of a study, and its old spellings, which help does not show."""
     text = f"{option.help} (default: {option.default_text})" if option.default_text else option.help
-    settings: dict[str, Any] = {"dest": field.name, "help": text.replace("%", "%%"), "action": "store_true"}
+    settings: dict[str, Any] = {"dest": name, "help": text.replace("%", "%%"), "action": "store_true"}
     if option.read is not None:
         settings |= {"action": "store", "type": option.read, "metavar": option.metavar}
         settings |= {"nargs": "+"} if option.takes_many else {}
-    default = {"required": True} if field.default is MISSING else {"default": field.default}
-    command.add_argument(flag(field.name), **settings, **default)
+    command.add_argument(flag(name), **settings, **({"required": True} if default is MISSING else {"default": default}))
     for spelling in option.old_spellings:
         command.add_argument(spelling, **settings | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from meristem.check import many
-from meristem.commands.parsing import study_options
 from meristem.commands.shutdown import on_shutdown
 from meristem.experiments import STUDIES, summary
-from meristem.experiments.result_table import table
-from meristem.experiments.study import expected_epochs, run as run_study
+from meristem.experiments.study import table
 from meristem.experiments.study_checkpoints import StudyCheckpoints, group_name, study_config
-from meristem.experiments.study_training import train_directly
+from meristem.experiments.study_training import expected_epochs, run as run_study, summarize, train_directly
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.studies import draw, draw_study, have_matplotlib
 from meristem.pictures.studies.study_figures import FIGURES, validate_study
@@ -30,7 +28,7 @@ DIVERGED = 3  # exit status where a run had no finite epoch
 def run(args: argparse.Namespace) -> int:
     """Run or resume a study, write its files and figures, print its table, and return the exit status."""
     study = STUDIES[args.study]
-    values = {field.name: getattr(args, field.name) for field, _ in study_options(study)}
+    values = {name: getattr(args, name) for name in study.options.described()}
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
     if not 0 <= args.checkpoint_every < float("inf"):
         raise ValueError(f"--checkpoint-every={args.checkpoint_every:g} must be a finite number of seconds of at least 0.")
@@ -41,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     with Progress() as progress, on_shutdown(progress.close), RunFolder.take(out) as folder:
         progress.say(f"{args.study} on {summary.device()}, {seeds}")
         plan = study.plan(options)
-        tasks = [options.resized(task) for task in plan.tasks]
+        tasks = [task.resized(options) for task in plan.tasks]
         record = study_config(options, tasks)
         may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *FIGURES))]
         for line in folder.begin(record, summary.command(), resume=args.resume, may_write=may_write):
@@ -52,13 +50,12 @@ def run(args: argparse.Namespace) -> int:
         checkpoints = _checkpoints(folder, args.checkpoint_every, progress)
         with on_shutdown(lambda: _last_call(folder, checkpoints)):
             result = run_study(study, options, plan, progress, train_directly if checkpoints is None else checkpoints.train)
-            paper = study.paper_of(plan)
-            head = summary.header(study.name, plan.title, paper, time.perf_counter() - begin, result.runs, folder.command)
-            head |= plan.summary_fields | {"pictures": study.pictures_of(plan).as_json()} | result.extra
+            head = summarize(study, plan, result, time.perf_counter() - begin, folder.command)
             files = {"history.npz": summary.history_bytes(result.history)}
             if any(record["best_epoch"] for record in result.runs):
                 files |= _figures(head, result.history, out)
             written = folder.publish(files, head)
+    paper = head["paper"]
     comparison = ", beside the paper" if paper else ""
     print_table(*table(study.columns, result.runs, paper), f"{plan.title}, {seeds}: {study.averages}{comparison}")
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
