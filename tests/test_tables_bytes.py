@@ -14,11 +14,11 @@ import pytest
 from pyarrow import parquet
 
 from meristem.inputs.schema import MISSING, UNSEEN
-from meristem.tables import arrow, csv_reader, typed_column
+from meristem.tables import arrow, csv_reader, frames
 from meristem.tables.column_kinds import kind_of
 from meristem.tables.frames import column_of
 from meristem.tables.reading import as_table, read_table
-from meristem.tables.scalars import comma_number_of
+from meristem.tables.scalars import number_of
 
 
 def refused(call, *words):
@@ -198,7 +198,7 @@ def test_decimal_commas_of_many_rows_are_those_of_a_few(tmp_path):
     (tmp_path / "table.csv").write_text("x;y\n" + "".join(f"{text};1\n" for text in texts))
     column = read_table(tmp_path / "table.csv")["x"]
     assert column.codes is None and column.has_commas and column.n_texts == 0 and column.n_missing == 2
-    np.testing.assert_array_equal(column.as_numbers(), [comma_number_of(text) for text in texts])
+    np.testing.assert_array_equal(column.as_numbers(), [number_of(text, commas=True) for text in texts])
 
 
 # ---- a file that changes
@@ -246,13 +246,13 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
 def test_a_parquet_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, change):
     path = tmp_path / "table.parquet"
     parquet.write_table(pyarrow.table({"a": np.random.default_rng(0).random(400_000)}), path)
-    original = typed_column.ArrowColumnBuilder
+    original = frames.ColumnBuilder
 
     def call(*args):
         change(path)
         return original(*args)
 
-    monkeypatch.setattr(typed_column, "ArrowColumnBuilder", call)
+    monkeypatch.setattr(frames, "ColumnBuilder", call)
     refused(lambda: read_table(path), f"{str(path)!r} changed while it was read; wait")
 
 

@@ -142,7 +142,7 @@ BAD = {
     "no such target": (HEAD, "job", "target='job' is not known"),
     "one class": (HEAD * 1 + b"4,yes\n", "rich", "column 'rich' is 'yes' in every row that has one"),
     "an empty file": (b"", "rich", "is empty"),
-    "a header alone": (b"age,rich\n", "rich", "has a header and no rows"),
+    "a header alone": (b"age,rich\n", "rich", "has columns and no rows"),
     "a ragged line": (HEAD + b"4\n", "rich", "line 3 has 1 field"),
     "a NUL byte": (HEAD + b"4,\0\n", "rich", "line 3 holds a NUL byte"),
     "a long line": (HEAD + b"4" * (17 * 2**20), "rich", "line 3 is longer than 16 MiB"),

@@ -293,7 +293,7 @@ MISTAKES = {
     "prices.csv --target price --seed -1": "--seed=-1 must be an integer of at least 0",
     "prices.csv --target price --max-epochs 0": "--max-epochs=0",
     "prices.csv --target price --test 0.1 --test-file new.csv": "exclude each other",
-    "prices.csv --target price --test-file iris.csv": "iris.csv' has no column 'price'; the target must be in it, too",
+    "prices.csv --target price --test-file iris.csv": "iris.csv' has no column 'price'",
     "few.csv --target y": "has 4 rows with a target, of which test=0.2 holds out too few",
 }
 

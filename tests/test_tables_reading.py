@@ -11,11 +11,11 @@ import pandas
 import pytest
 
 from meristem.inputs.schema import MISSING, MOST_TEXTS, UNSEEN
+from meristem.tables.column_builder import ColumnBuilder
 from meristem.tables.column_kinds import kind_of
 from meristem.tables.csv_reader import LONGEST_LINE
 from meristem.tables.frames import column_of
 from meristem.tables.reading import read_table, table_of
-from meristem.tables.text_column import TextColumnBuilder
 
 PEOPLE = 'name,age,joined,height\nAda,36,2020-01-02,1.7\nGrace, NA,2021-03-04T12:00,\n\n"Hopper, G.",47,,1.6\n'
 
@@ -59,7 +59,7 @@ def test_semicolons_and_tabs_separate_where_the_header_has_them(written):
 
 BAD = {
     "empty": (b"", "is empty"),
-    "only a header": (b"a,b\n", "has a header and no rows"),
+    "only a header": (b"a,b\n", "has columns and no rows"),
     "ragged": (b"a,b\n1,2\n3\n", "line 3 has 1 field where the header has 2 columns: column 'b' and what follows is not there"),
     "ragged after quotes": (b'a,b\n"x\ny",2\n3,4,5\n', "line 4 has 3 fields where the header has 2 columns"),
     "a NUL byte": (b"a,b\n1,2\n3,\x004\n", "line 3 holds a NUL byte at place 3"),
@@ -118,7 +118,7 @@ def test_a_column_of_many_numbers_holds_no_texts(written):
 
 
 def test_texts_come_late_dates_are_many_and_nothing_is_lost():
-    builder = TextColumnBuilder("x")
+    builder = ColumnBuilder("x")
     builder.add([str(number) for number in range(MOST_TEXTS)])
     builder.add(["NA", "1000", "2020-01-01", "what", " 7 ", "1_0", "inf"])
     column = builder.column()
@@ -128,7 +128,7 @@ def test_texts_come_late_dates_are_many_and_nothing_is_lost():
 
 
 def test_known_categories_keep_their_place_however_many_others_come():
-    builder = TextColumnBuilder("x", ["b", "a"])
+    builder = ColumnBuilder("x", ["b", "a"])
     builder.add([f"new {number}" for number in range(3 * MOST_TEXTS)])
     builder.add(["a", "b", "", "new 2999"])
     column = builder.column()
@@ -156,7 +156,7 @@ def test_frames_are_read_by_their_types():
     for wrong, said in (
         ([1, 2], "A list is no table"),
         ({"a": [1], "b": [1, 2]}, "columns of 1 and 2 rows"),
-        ({"a": []}, "has no rows"),
+        ({"a": []}, "has columns and no rows"),
         ({"a": np.zeros((2, 2))}, "Column 'a' has shape"),
         ({"a": [1j]}, "Column 'a' holds values of the type complex"),
     ):

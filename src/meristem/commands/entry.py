@@ -23,8 +23,4 @@ def main() -> None:
     listen()
     from meristem.commands.main import main as run
 
-    try:
-        status = run()
-    except SystemExit as end:  # by argparse, after its message
-        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 2
-    leave(status)
+    leave(run())

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from meristem.commands.entry import started_at
-from meristem.commands.parsing import add_command, add_table_arguments, as_options
+from meristem.commands.parsing import as_options
 from meristem.commands.shutdown import on_shutdown
 from meristem.experiments import summary
 from meristem.experiments.summary import check_out
@@ -29,48 +29,20 @@ from meristem.files.file_kinds import packed_file
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.ownership import SUMMARY
 from meristem.folders.run_folder import RunFolder
+from meristem.report import table_page
+from meristem.report.baselines import table_baseline_sizes
 from meristem.show.text_table import print_table
+from meristem.tables.evaluation import onnx_agreement
+from meristem.tables.fitting import check_options, fit_planned, plan_fit
+from meristem.tables.reading import read_table
+from meristem.tables.split import TableSplit
 
 FILES = ["model.safetensors", "model.onnx", "report.html"]
 IMPORTANCE_SECONDS, LEAST_IMPORTANCE_SECONDS = 3.0, 0.2  # for the importance of each column in the report
 
 
-def add(commands: Any) -> None:
-    """Add the command and its options."""
-    command = add_command(
-        commands,
-        "fit",
-        run=run,
-        help="train a model on a table: CSV, gzipped CSV or Parquet",
-        description="Train a small network that predicts a column of a table from the others. Its penalty on size is chosen by "
-        "cross-validation, and its score is measured on held-out rows.",
-        example="meristem fit people.csv --target income --out out/people",
-        more="\nwrites model.safetensors (for `meristem predict`), model.onnx, report.html and summary.json into --out.\n"
-        "--resume continues an interrupted run with identical results.\n",
-    )
-    option = command.add_argument
-    option("--target", required=True, metavar="COLUMN", help="the column to predict")
-    option("--task", metavar="TASK", help="class or number (default: inferred from the column)")
-    option("--body", default="tunnel", metavar="BODY", help="tunnel or budding (default: %(default)s)")
-    option("--budget", type=int, metavar="N", help="maximum number of parameters, instead of a search for the penalty")
-    option("--rule", default="min", metavar="RULE", help="min: the best penalty; 1se: the highest within one standard error")
-    option("--seconds", type=float, metavar="S", help="time limit in seconds (default: none)")
-    option("--test", type=float, metavar="SHARE", help="share of the rows to hold out (default: 0.2)")
-    option("--test-file", metavar="TABLE", help="a table of held-out rows, instead of --test")
-    add_table_arguments(command)
-    option("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
-    option("--max-epochs", type=int, metavar="N", help="maximum epochs of each training (default: by the number of rows)")
-    option("--out", type=Path, default=Path("out/fit"), metavar="DIR", help="folder for the results (default: %(default)s)")
-    option("--resume", action="store_true", help="continue the interrupted run in --out; not with --seconds")
-
-
 def run(args: argparse.Namespace) -> int:
     """Read the table, plan the search, make the folder, search, and write the files; return the exit status."""
-    from meristem.report.baselines import table_baseline_sizes
-    from meristem.tables.fitting import check_options, fit_planned, plan_fit  # it needs scikit-learn
-    from meristem.tables.reading import read_table
-    from meristem.tables.split import TableSplit
-
     begin = started_at()
     if args.test is not None and args.test_file is not None:
         raise ValueError(f"--test={args.test} and --test-file={args.test_file!r} exclude each other; give one.")
@@ -166,21 +138,19 @@ def _removing_new_folder(out: Path) -> Iterator[Callable[[], None]]:
 
 def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
     """Return the ONNX file and the report, and a line for each that failed: the trained model is saved in any case."""
-    from meristem.report import table_page
-
     files: dict[str, Any] = {}
-    failures = []
-    try:
-        files |= _onnx_file(model, split)
-    except Exception as error:
-        command = f"meristem export {shlex.quote(str(out / FILES[0]))} --onnx {shlex.quote(str(out / FILES[1]))}"
-        failures.append(f"model.onnx was not written: {_sentence(error)} The model is saved; try again with: {command}")
-    try:
-        files["report.html"] = table_page(model, seconds=seconds)
-    except Exception as error:
-        code = f"meristem.load({str(out / FILES[0])!r}).report({str(out / FILES[2])!r})"
-        failures.append(f"report.html was not written: {_sentence(error)} The model is saved; try again in Python: {code}")
-    return files, failures
+    model_path, onnx_path, report_path = (str(out / name) for name in FILES)
+    export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
+    report, failures = f"in Python: meristem.load({model_path!r}).report({report_path!r})", []
+    for name, content, remedy in (
+        (FILES[1], lambda: _onnx_file(model, split), export),
+        (FILES[2], lambda: table_page(model, seconds=seconds), report),
+    ):
+        try:
+            files[name] = content()
+        except Exception as error:
+            failures.append(f"{name} was not written: {_sentence(error)} The model is saved; try again {remedy}")
+    return {name: content for name, content in files.items() if content is not None}, failures
 
 
 def _publish(folder: RunFolder, model: Any, files: dict[str, Any], failures: list[str]) -> list[Path]:
@@ -203,18 +173,16 @@ def _sentence(error: Exception) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _onnx_file(model: Any, split: Any) -> dict[str, bytes]:
-    """Return the ONNX file, compared with the model on held-out rows if onnxruntime is installed; {} without onnx."""
-    from meristem.tables.evaluation import onnx_agreement
-
+def _onnx_file(model: Any, split: Any) -> bytes | None:
+    """Return the ONNX file, compared with the model on held-out rows if onnxruntime is installed; None without onnx."""
     if importlib.util.find_spec("onnx") is None:
         _print_error("No model.onnx: onnx is not installed (pip install 'meristem-nn[onnx]').")
-        return {}
-    data = model.onnx_bytes()
+        return None
+    data: bytes = model.onnx_bytes()
     model.facts["onnx"] = onnx_agreement(data, model, split.test_table, split.test_rows, model.evaluation.outputs)
     if model.facts["onnx"] is None:
         _print_error("model.onnx was not compared with the model: onnxruntime is not installed (pip install onnxruntime).")
-    return {"model.onnx": data}
+    return data
 
 
 def _show(facts: dict[str, Any], baseline_sizes: dict[str, int]) -> None:

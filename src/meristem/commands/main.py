@@ -1,17 +1,14 @@
 """The command line: parse the arguments, run the command, and turn errors into one line and an exit status."""
 
-import argparse
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
-import meristem
 from meristem.cache import keep_programs
 from meristem.check import short
-from meristem.commands import fit, predict, reproduce, show_export, watch
-from meristem.commands.parsing import Parser
+from meristem.commands.parsing import parser
 from meristem.commands.streams import safe_output
 from meristem.files.atomic_write import CANNOT_WRITE, OutputError
 from meristem.gpu import be_repeatable
@@ -31,16 +28,6 @@ EXTRAS = {  # package → the extra that installs it
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
-    main = Parser(prog="meristem", description="Neural networks that find their own size.")
-    main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
-    commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for command in (fit, predict, reproduce, watch, show_export):
-        command.add(commands)
-    return main
-
-
 def missing_package(error: ImportError) -> str:
     """Return what to install; re-raise an error that is not about a package of an extra.
 
@@ -57,11 +44,11 @@ def missing_package(error: ImportError) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status (docs/api.md)."""
-    with safe_output() as streams:
+    with safe_output() as finish:
         try:
-            return streams.status(_run(argv))
+            return finish(_run(argv))
         except SystemExit as end:  # --help, --version, or invalid arguments
-            return streams.status(end.code if isinstance(end.code, int) else 0)
+            return finish(end.code if isinstance(end.code, int) else 0)
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -70,9 +57,7 @@ def _run(argv: Sequence[str] | None) -> int:
     be_repeatable()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its font cache
     try:
-        status = args.run(args) or 0
-        sys.stdout.flush()
-        return int(status)
+        return int(args.run(args) or 0)
     except ValueError as error:
         return _report(str(error), 1 if isinstance(error, OutputError) else 2)
     except ImportError as error:

@@ -1,9 +1,18 @@
-"""Argument parsing: errors in one line, options by their full names, an example below every help text."""
+"""The commands and their arguments, as data; errors in one line, options by their full names, an example below every help."""
 
 import argparse
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
+
+import meristem
+from meristem.experiments import STUDIES
+from meristem.experiments.options import Option, flag
+from meristem.train.saving import SECONDS
 
 
 class Parser(argparse.ArgumentParser):
@@ -16,23 +25,163 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def add_command(
-    commands: Any, name: str, *, run: Callable[[argparse.Namespace], int | None], example: str, more: str = "", **texts: str
+COMMANDS = {  # name → function, help, description, example
+    "fit": (
+        "fit.run",
+        "train a model on a table: CSV, gzipped CSV or Parquet",
+        "Train a small network that predicts a column of a table from the others. Its penalty on size is chosen by "
+        "cross-validation, and its score is measured on held-out rows.",
+        "meristem fit people.csv --target income --out out/people",
+    ),
+    "predict": (
+        "predict.run",
+        "predict the rows of a table",
+        "Write the predictions of a model of `meristem fit` for each row of a table, as CSV: the class with "
+        "probabilities, or a number. Unused columns are ignored; missing columns and unseen categories are reported.",
+        "meristem predict out/people/model.safetensors new.csv --out predictions.csv",
+    ),
+    "reproduce": (
+        "reproduce.run",
+        "run a study of the paper",
+        "Run a study of the paper, and compare its results with the paper's.",
+        "meristem reproduce two-spirals --seeds 3",
+    ),
+    "figures": (
+        "reproduce.run_figures",
+        "redraw the figures of a study",
+        "Redraw the figures of a study from its files, and print their paths.",
+        "meristem figures out/two-spirals",
+    ),
+    "watch": (
+        "watch.run",
+        "watch a run in the terminal or in a browser",
+        "Show the progress of a run: learning curves, layers that open and close, networks of a population. Only "
+        "the run's files are read: it may run in another process, and may have ended.",
+        "meristem watch out/two-spirals --serve",
+    ),
+    "show": (
+        "show_export.run_show",
+        "show what a model file holds: layers, open units, sizes, parameters",
+        "Print the structure of a model, or of the best network of a training run, and draw it with --png.",
+        "meristem show digits.safetensors --png digits.png",
+    ),
+    "export": (
+        "show_export.run_export",
+        "export a model to ONNX",
+        "Write the compact form of a model as an ONNX file: an estimator with its preprocessing and probabilities, "
+        "a table's model with its columns, a training run as its best network.",
+        "meristem export digits.safetensors --onnx digits.onnx",
+    ),
+}
+AFTERWARDS = {
+    "fit": """
+writes model.safetensors (for `meristem predict`), model.onnx, report.html and summary.json into --out.
+--resume continues an interrupted run with identical results.
+""",
+    "study": """
+writes summary.json, history.npz, the figures and the trained networks into --out. `meristem figures OUT` redraws the figures
+from the files, `meristem show OUT/networks/…` shows a network. --resume continues an interrupted run with identical results.
+""",
+}
+KEEP = (
+    "columns of TABLE to copy in front of the predictions, such as an id; may be repeated, and a name may hold a comma. "
+    "If the target is copied, its prediction is called 'TARGET (predicted)'"
+)
+EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
+ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
+    # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
+    ("fit", "--target", str, ..., "COLUMN", "the column to predict"),
+    ("fit", "--task", str, None, "TASK", "class or number (default: inferred from the column)"),
+    ("fit", "--body", str, "tunnel", "BODY", "tunnel or budding (default: %(default)s)"),
+    ("fit", "--budget", int, None, "N", "maximum number of parameters, instead of a search for the penalty"),
+    ("fit", "--rule", str, "min", "RULE", "min: the best penalty; 1se: the highest within one standard error"),
+    ("fit", "--seconds", float, None, "S", "time limit in seconds (default: none)"),
+    ("fit", "--test", float, None, "SHARE", "share of the rows to hold out (default: 0.2)"),
+    ("fit", "--test-file", str, None, "TABLE", "a table of held-out rows, instead of --test"),
+    ("predict", "model", Path, ..., "MODEL", "the model.safetensors written by `meristem fit`"),
+    ("fit predict", "table", str, ..., "TABLE", "a CSV file (may be gzipped), a Parquet file, or - for CSV on standard input"),
+    ("fit predict", "--sep", str, None, "CHAR", "column separator of a CSV file (default: detected from its header)"),
+    ("fit predict", "--encoding", str, None, "NAME", "encoding of a CSV file, such as cp1252 (default: utf-8)"),
+    ("fit", "--seed", int, 0, "N", "random seed (default: %(default)s)"),
+    ("fit", "--max-epochs", int, None, "N", "maximum epochs of each training (default: by the number of rows)"),
+    ("fit", "--out", Path, "out/fit", "DIR", "folder for the results (default: %(default)s)"),
+    ("fit", "--resume", bool, False, None, "continue the interrupted run in --out; not with --seconds"),
+    ("predict", "--out", Path, None, "FILE", "file for the predictions (default: standard output)"),
+    ("predict", "--keep", list, [], "COLUMN[,…]", KEEP),
+    ("study", "--out", Path, "out/{study}", "DIR", "folder for results (default: %(default)s)"),
+    ("study", "--resume", bool, False, None, "continue the interrupted run in --out"),
+    ("study", "--checkpoint-every", float, SECONDS, "SECONDS", EVERY),
+    ("figures", "out", Path, ..., "OUT", "the --out of a study"),
+    ("watch", "out", Path, ..., "OUT", "the folder of the run: its --out or checkpoint_dir"),
+    ("watch", "--serve", bool, False, None, "show a page to browsers on this machine, until Ctrl-C"),
+    ("watch", "--port", int, None, "N", "the port of the page (default: any free port)"),
+    ("watch", "--once", bool, False, None, "print the current state and exit"),
+    ("show export", "model", Path, ..., "MODEL", "a file written by save()"),
+    ("show export", "--member", int, None, "M", "the network of a population, counted from 0"),
+    ("show", "--png", Path, None, "FILE", "draw the network into this file or folder"),
+    ("export", "--onnx", Path, ..., "FILE", "the ONNX file to write"),
+]
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; `args.run` is called with them."""
+    main = Parser(prog="meristem", description="Neural networks that find their own size.")
+    main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
+    commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    parsers = {name: _add_command(commands, name, *texts) for name, texts in COMMANDS.items()}
+    for name, command in parsers.items():
+        _add_arguments(command, name)
+    studies = parsers["reproduce"].add_subparsers(dest="study", required=True, metavar="STUDY", parser_class=Parser)
+    for name, study in STUDIES.items():
+        example = f"meristem reproduce {name} {study.example}"
+        command = _add_command(studies, name, "reproduce.run", study.help, study.description, example, "study")
+        defaults = {field.name: field.default for field in fields(study.options)}
+        for field, option in study.options.described().items():
+            _add_option(command, field, defaults[field], option)
+        _add_arguments(command, "study", name)
+    return main
+
+
+def _add_command(
+    commands: Any, name: str, run: str, help: str, description: str, example: str, kind: str | None = None
 ) -> argparse.ArgumentParser:
-    """Add a command that calls `run`; `texts`: help and description; `more` follows the example."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, epilog=f"example:\n  {example}\n{more}", formatter_class=argparse.RawDescriptionHelpFormatter, **texts
-    )
-    parser.set_defaults(run=run)
-    return parser
+    epilog, plain = f"example:\n  {example}\n{AFTERWARDS.get(kind or name, '')}", argparse.RawDescriptionHelpFormatter
+    command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=plain)
+    command.set_defaults(run=partial(_run, run))
+    return command
 
 
-def add_table_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add TABLE and how to read it."""
-    option = parser.add_argument
-    option("table", metavar="TABLE", help="a CSV file (may be gzipped), a Parquet file, or - for CSV on standard input")
-    option("--sep", metavar="CHAR", help="column separator of a CSV file (default: detected from its header)")
-    option("--encoding", metavar="NAME", help="encoding of a CSV file, such as cp1252 (default: utf-8)")
+def _run(path: str, args: argparse.Namespace) -> int | None:
+    module, name = path.split(".")
+    status: int | None = getattr(importlib.import_module(f"meristem.commands.{module}"), name)(args)
+    return status
+
+
+def _add_arguments(command: argparse.ArgumentParser, name: str, study: str = "") -> None:
+    for commands, argument, kind, default, metavar, text in ARGUMENTS:
+        settings: dict[str, Any] = {"type": kind, "metavar": metavar}
+        if kind is bool:
+            settings = {"action": "store_true"}
+        elif kind is list:
+            settings = {"action": "append", "metavar": metavar, "default": default}
+        elif default is not ...:
+            settings["default"] = default.format(study=study) if isinstance(default, str) else default
+        elif argument.startswith("-"):
+            settings["required"] = True
+        if name in commands.split():
+            command.add_argument(argument, help=text, **settings)
+
+
+def _add_option(command: argparse.ArgumentParser, name: str, default: Any, option: Option) -> None:
+    """Add an option of a study, and its old spellings, which help does not show."""
+    text = f"{option.help} (default: {option.default_text})" if option.default_text else option.help
+    settings: dict[str, Any] = {"dest": name, "help": text.replace("%", "%%"), "action": "store_true"}
+    if option.read is not None:
+        settings |= {"action": "store", "type": option.read, "metavar": option.metavar}
+        settings |= {"nargs": "+"} if option.takes_many else {}
+    command.add_argument(flag(name), **settings, **({"required": True} if default is MISSING else {"default": default}))
+    for spelling in option.old_spellings:
+        command.add_argument(spelling, **settings | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
 
 @contextmanager

@@ -14,47 +14,23 @@ import io
 import sys
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from meristem.check import cut
-from meristem.commands.parsing import add_command, add_table_arguments, as_options
+from meristem.commands.parsing import as_options
 from meristem.files.atomic_write import write_whole
+from meristem.persistence import load
+from meristem.tables import TableModel
+from meristem.tables.encoding import absent, differences
+from meristem.tables.reading import read_table
 
 BLOCK = 65_536  # rows written at a time
 
 
-def add(commands: Any) -> None:
-    """Add the command and its options."""
-    command = add_command(
-        commands,
-        "predict",
-        run=run,
-        help="predict the rows of a table",
-        description="Write the predictions of a model of `meristem fit` for each row of a table, as CSV: the class with "
-        "probabilities, or a number. Unused columns are ignored; missing columns and unseen categories are reported.",
-        example="meristem predict out/people/model.safetensors new.csv --out predictions.csv",
-    )
-    command.add_argument("model", type=Path, metavar="MODEL", help="the model.safetensors written by `meristem fit`")
-    add_table_arguments(command)
-    option = command.add_argument
-    option("--out", type=Path, metavar="FILE", help="file for the predictions (default: standard output)")
-    keep = (
-        "columns of TABLE to copy in front of the predictions, such as an id; may be repeated, and a name may hold a comma. "
-        "If the target is copied, its prediction is called 'TARGET (predicted)'"
-    )
-    option("--keep", action="append", default=[], metavar="COLUMN[,…]", help=keep)
-
-
 def run(args: argparse.Namespace) -> None:
     """Predict all rows, then write them."""
-    from meristem.persistence import load
-    from meristem.tables.encoding import absent, differences
-    from meristem.tables.reading import read_table
-    from meristem.tables.table_model import TableModel
-
     model = load(args.model)
     if not isinstance(model, TableModel):
         raise ValueError(f"{str(args.model)!r} holds no model of a table; give a model.safetensors of `meristem fit`.")
@@ -95,12 +71,11 @@ def _csv(model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probab
         if not begin:
             writer.writerow([*copied, *names])
         rows = slice(begin, begin + BLOCK)
-        values: list[list[Any]]
+        columns: list[list[Any]] = [texts[rows] for texts in copied.values()]
         if probabilities is None:
-            values = [[repr(number) for number in row] for row in predicted[rows].reshape(-1, len(names)).tolist()]
+            columns += [[*map(repr, numbers)] for numbers in predicted[rows].reshape(-1, len(names)).T.tolist()]
         else:
-            shares = ([f"{share:.6g}" for share in row] for row in probabilities[rows].tolist())
-            values = [[label, *row] for label, row in zip(predicted[rows].tolist(), shares, strict=True)]
-        for index, row in enumerate(values, begin):
-            writer.writerow([*(texts[index] for texts in copied.values()), *row])
+            shares = [[f"{share:.6g}" for share in shares] for shares in probabilities[rows].T.tolist()]
+            columns += [predicted[rows].tolist(), *shares]
+        writer.writerows(zip(*columns, strict=True))
         yield text.getvalue()

@@ -7,15 +7,12 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from meristem.check import many
-from meristem.commands.parsing import Parser, add_command
 from meristem.commands.shutdown import on_shutdown
 from meristem.experiments import STUDIES, summary
-from meristem.experiments.options import Option, flag
 from meristem.experiments.study import table
 from meristem.experiments.study_checkpoints import StudyCheckpoints, group_name, study_config
 from meristem.experiments.study_training import expected_epochs, run as run_study, summarize, train_directly
@@ -24,60 +21,8 @@ from meristem.pictures.studies import draw, draw_study, have_matplotlib
 from meristem.pictures.studies.study_figures import FIGURES, validate_study
 from meristem.show.progress import Progress
 from meristem.show.text_table import print_table
-from meristem.train.saving import SECONDS
 
 DIVERGED = 3  # exit status where a run had no finite epoch
-AFTERWARDS = """
-writes summary.json, history.npz, the figures and the trained networks into --out. `meristem figures OUT` redraws the figures
-from the files, `meristem show OUT/networks/…` shows a network. --resume continues an interrupted run with identical results.
-"""
-
-
-def add(commands: Any) -> None:
-    """Add both commands and the options of each study."""
-    reproduce = add_command(
-        commands,
-        "reproduce",
-        run=run,
-        help="run a study of the paper",
-        description="Run a study of the paper, and compare its results with the paper's.",
-        example="meristem reproduce two-spirals --seeds 3",
-    )
-    studies = reproduce.add_subparsers(dest="study", required=True, metavar="STUDY", parser_class=Parser)
-    for name, study in STUDIES.items():
-        example = f"meristem reproduce {name} {study.example}"
-        parser = add_command(
-            studies, name, run=run, example=example, more=AFTERWARDS, help=study.help, description=study.description
-        )
-        defaults = {field.name: field.default for field in fields(study.options)}
-        for field, study_option in study.options.described().items():
-            _add_option(parser, field, defaults[field], study_option)
-        option = parser.add_argument
-        option("--out", type=Path, default=Path("out") / name, metavar="DIR", help="folder for results (default: %(default)s)")
-        option("--resume", action="store_true", help="continue the interrupted run in --out")
-        often = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
-        option("--checkpoint-every", type=float, default=SECONDS, metavar="SECONDS", help=often)
-    figures = add_command(
-        commands,
-        "figures",
-        run=run_figures,
-        help="redraw the figures of a study",
-        description="Redraw the figures of a study from its files, and print their paths.",
-        example="meristem figures out/two-spirals",
-    )
-    figures.add_argument("out", type=Path, metavar="OUT", help="the --out of a study")
-
-
-def _add_option(parser: argparse.ArgumentParser, name: str, default: Any, option: Option) -> None:
-    text = f"{option.help} (default: {option.default_text})" if option.default_text else option.help
-    settings: dict[str, Any] = {"dest": name, "help": text.replace("%", "%%")}
-    if option.read is None:
-        settings |= {"action": "store_true"}
-    else:
-        settings |= {"type": option.read, "metavar": option.metavar, "nargs": "+" if option.takes_many else None}
-    parser.add_argument(flag(name), **settings, **({"required": True} if default is MISSING else {"default": default}))
-    for spelling in option.old_spellings:
-        parser.add_argument(spelling, **settings | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
 
 def run(args: argparse.Namespace) -> int:

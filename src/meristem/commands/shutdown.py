@@ -16,7 +16,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
 from typing import NoReturn
 
 NAMES = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}  # Windows has no SIGHUP
@@ -31,14 +30,14 @@ def listen() -> None:
     numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
     handled = [number for number in numbers if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)]
     for number in handled:
-        signal.signal(number, _exit_now)  # until the thread listens
+        signal.signal(number, lambda number, frame: os._exit(128 + number))  # until the thread listens
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     _sockets.extend([reader, writer])
     threading.Thread(target=_wait_for_signal, args=(reader,), name="meristem-signals", daemon=True).start()
     for number in handled:
-        signal.signal(number, _do_nothing)
+        signal.signal(number, lambda number, frame: None)  # the thread has already been woken
 
 
 @contextmanager
@@ -57,14 +56,6 @@ def leave(status: int) -> NoReturn:
         with suppress(Exception):
             stream.flush()
     os._exit(status)
-
-
-def _do_nothing(number: int, frame: FrameType | None) -> None:
-    """Handle a signal in Python: the thread has already been woken."""
-
-
-def _exit_now(number: int, frame: FrameType | None) -> None:
-    os._exit(128 + number)
 
 
 def _wait_for_signal(reader: socket.socket) -> None:

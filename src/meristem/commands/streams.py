@@ -1,6 +1,6 @@
 """Standard output and error that never raise: a command that cannot print finishes its work and exits with status 1.
 
-    with safe_output() as streams: …; streams.status(0)     1, with a line on standard error, where output could not be written
+    with safe_output() as finish: …; finish(0)     1, with a line on standard error, where output could not be written
 
 A stream may be closed, full, a pipe without a reader (not reported), or of an encoding that lacks a character ("?" replaces
 it). Failures of standard error are ignored.
@@ -9,9 +9,9 @@ it). Failures of standard error are ignored.
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 
 class SafeStream:
@@ -42,30 +42,23 @@ class SafeStream:
         return getattr(self._stream, name)
 
 
-class Streams(NamedTuple):
-    """Standard output and standard error."""
+@contextmanager
+def safe_output() -> Iterator[Callable[[int], int]]:
+    """Inside, sys.stdout and sys.stderr are safe streams; yields a function that flushes and returns the exit status."""
+    before = sys.stdout, sys.stderr
+    out, err = SafeStream(sys.stdout), SafeStream(sys.stderr)
 
-    out: SafeStream
-    err: SafeStream
-
-    def status(self, status: int) -> int:
-        """Flush, and return the exit status."""
-        self.out.flush()
-        if self.out.problem is None:
+    def finish(status: int) -> int:
+        out.flush()
+        if out.problem is None:
             return status
-        if status == 0 and not isinstance(self.out.problem, BrokenPipeError):  # otherwise an error was already printed
-            self.err.write(f"meristem: standard output cannot be written ({self.out.problem.strerror}).\n")
+        if status == 0 and not isinstance(out.problem, BrokenPipeError):  # otherwise an error was already printed
+            err.write(f"meristem: standard output cannot be written ({out.problem.strerror}).\n")
         return status or 1
 
-
-@contextmanager
-def safe_output() -> Iterator[Streams]:
-    """Inside, sys.stdout and sys.stderr are safe streams."""
-    before = sys.stdout, sys.stderr
-    streams = Streams(SafeStream(sys.stdout), SafeStream(sys.stderr))
-    sys.stdout, sys.stderr = streams
+    sys.stdout, sys.stderr = out, err
     try:
-        yield streams
+        yield finish
     finally:
-        streams.err.flush()
+        err.flush()
         sys.stdout, sys.stderr = before

@@ -5,7 +5,7 @@
         seeds: int = 3                                          a common option with another default
         split: int = integer_option(1, "which split")           an option of its own: --split
 
-The command line is built from them (`commands/reproduce.py`), and `MyOptions(split=2)` is checked in the same way; a ValueError
+The command line is built from them (`commands/parsing.py`), and `MyOptions(split=2)` is checked in the same way; a ValueError
 names the option as it is written there. A field without an Option is a constant of the study.
 """
 

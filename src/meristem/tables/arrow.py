@@ -55,9 +55,16 @@ def csv_arrays(data: bytes, n_columns: int, delimiter: str, *, is_null_missing: 
     return arrays
 
 
-def distinct_texts(array: Any, most: int | None = None) -> tuple[list[str], np.ndarray]:
-    """Return the different texts of an array, the first `most` of them, and the index of each row's text; −1 where null."""
-    encoded = array.dictionary_encode()
+def distinct_texts(texts: Any, most: int | None = None) -> tuple[list[str], np.ndarray]:
+    """Return the different texts of a list or an array, and the index of each row's text; −1 where null.
+
+    Of an array only the first `most` texts are returned.
+    """
+    if isinstance(texts, list):
+        places: dict[str, int] = {}
+        rows = [places.setdefault(text, len(places)) for text in texts]
+        return [*places], np.array(rows, np.int64)
+    encoded = texts.dictionary_encode()
     indices = encoded.indices if encoded.indices.null_count == 0 else encoded.indices.fill_null(-1)
     return encoded.dictionary[:most].to_pylist(), indices.to_numpy()
 

@@ -44,36 +44,26 @@ class Kind(NamedTuple):
 
 
 def kind_of(column: Column) -> Kind:
-    """Return what a column is (see the module's header).
-
-    >>> from meristem.tables.frames import column_of
-    >>> kind_of(column_of("color", ["red", "blue", "red", ""]))
-    Kind(kind='category', why='2 categories, 1 missing')
-    """
-    n_missing, n_blank = column.n_missing, column.n_blank
+    """Return what a column is (see the module's header)."""
+    n_missing, n_values = column.n_missing, column.n_values
     if n_missing == column.rows:
         return Kind(DROPPED, "missing in every row")
     if column.is_constant():
-        return Kind(DROPPED, f"the same in every row: {_first_value(column)}")
-    n_values, n_gaps = column.rows - n_missing - n_blank, n_missing + n_blank
+        value = (column.as_days() if column.numbers is None else column.as_numbers())[0]
+        first = f"{value:g}" if column.codes is None else repr(column.texts[int(column.codes[0])])
+        return Kind(DROPPED, f"the same in every row: {first}")
     for kind, values, words in ((NUMBER, column.as_numbers(), "numbers"), (DATE, column.as_days(), "dates, as days")):
         n = int((~np.isnan(values)).sum())
         n_texts = n_values - n
         if n and n_texts <= STRAYS * n_values:
             strays = f"{_stray(column, values)!r} and {n_texts - 1} more texts are read as missing" if n_texts else ""
-            gaps = f"{n_gaps:,} missing" if n_gaps else ""
+            gaps = f"{column.rows - n_values:,} missing" if n_values < column.rows else ""
             comma = ", " if kind == NUMBER and not strays else "; "
             return Kind(kind, comma.join(part for part in (words, strays, gaps) if part))
     if column.codes is None:
         return Kind(DROPPED, TOO_MANY_TEXTS)
     n = len(np.unique(column.codes[column.codes >= 0]))
     return Kind(CATEGORY, many(n, "category", "categories") + (f", {n_missing:,} missing" if n_missing else ""))
-
-
-def _first_value(column: Column) -> str:
-    if column.codes is not None:
-        return repr(column.texts[int(column.codes[0])])
-    return f"{(column.as_numbers() if column.numbers is not None else column.as_days())[0]:g}"
 
 
 def _stray(column: Column, values: np.ndarray) -> str | None:
@@ -85,24 +75,18 @@ def _stray(column: Column, values: np.ndarray) -> str | None:
 
 
 class Misread(NamedTuple):
-    """What a column was meant to be, number or date, and one of its texts that cannot be read as such."""
+    """What a column was likely meant to be, number or date; why it is not read as such, and what to do."""
 
     kind: str
-    example: str
-
-    def words(self) -> str:
-        return f"looks like {self.kind}s, but {short(self.example)} cannot be read as one"
-
-    @property
-    def remedy(self) -> str:
-        return REMEDIES[self.kind]
+    words: str
+    remedy: str
 
 
 def misread_as(column: Column) -> Misread | None:
     """Return what a column of texts was likely meant to be; of one without codes, its first texts decide.
 
     >>> from meristem.tables.frames import column_of
-    >>> misread_as(column_of("price", ["$8,622.04", "$12.50", "", "7"])).words()
+    >>> misread_as(column_of("price", ["$8,622.04", "$12.50", "", "7"])).words
     "looks like numbers, but '$8,622.04' cannot be read as one"
     >>> misread_as(column_of("seat", ["12A", "3C", "7"])) is None
     True
@@ -114,5 +98,6 @@ def misread_as(column: Column) -> Misread | None:
         is_read = np.array([not np.isnan(parse(text)) for text in column.texts])
         is_like = is_read | [notation.fullmatch(text.strip()) is not None for text in column.texts]
         if is_like[rows].mean() >= MOST:
-            return Misread(kind, column.example or column.texts[int(np.argmin(is_read))])
+            example = short(column.example or column.texts[int(np.argmin(is_read))])
+            return Misread(kind, f"looks like {kind}s, but {example} cannot be read as one", REMEDIES[kind])
     return None

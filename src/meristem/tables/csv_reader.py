@@ -16,15 +16,18 @@ because pyarrow cannot do it:
 import codecs
 import csv
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from io import BufferedReader, BytesIO
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from meristem.check import many, short
 from meristem.tables.arrow import csv_arrays, pyarrow_for
-from meristem.tables.table_columns import KnownTexts, Table, check_names, texts_to_keep
-from meristem.tables.text_column import TextColumnBuilder
+from meristem.tables.frames import build_table
+from meristem.tables.table_columns import KnownTexts, Table
 
 BLOCK = 8192  # rows that the csv module reads at a time
 LEAST_BYTES, MOST_BYTES, BYTES_PER_COLUMN = 2**20, 128 * 2**20, 2**14  # of a block: of wide tables some 2,000 rows, too
@@ -43,88 +46,72 @@ ADVICE = {  # what the csv module says → what is wrong, and what to do
 
 
 def read_csv(
-    file: io.BufferedReader,
-    name: str,
-    known_texts: KnownTexts | None,
-    sep: str | None,
-    keep: Sequence[str],
-    encoding: str | None = None,
+    file: BufferedReader, name: str, known_texts: KnownTexts | None, sep: str | None, keep: Sequence[str], encoding: str | None
 ) -> Table:
     """Return the table of an open file, which errors call `name`; for the rest see `read_table`."""
     pyarrow = pyarrow_for("CSV files")
     stream = ByteStream(file, name, encoding)
-    first = stream.text_line()
-    delimiter = sep or max(DELIMITERS, key=first.count)  # of equals the first
-    names = [field.strip() for field in CsvRows(stream, delimiter, first).next() or []]
-    check_names(name, names)
-    texts = texts_to_keep(keep, names)
-    builders = [TextColumnBuilder(column, (known_texts or {}).get(column), commas=delimiter != ",") for column in names]
+    header = stream.text_line()
+    stream.put_back(header.encode())
+    delimiter = sep or max(DELIMITERS, key=header.count)  # of equals the first
+    names = [field.strip() for field in next(_rows(stream, delimiter), [])]
+    table = build_table(name, names, _blocks(stream, names, delimiter, not keep), known_texts, keep, commas=delimiter != ",")
+    pyarrow.default_memory_pool().release_unused()
+    digest = stream.digest.hexdigest()
+    return replace(table, digest=digest, sep=delimiter, encoding=encoding or "utf-8", format="csv")
+
+
+def _blocks(stream: "ByteStream", names: list[str], delimiter: str, is_null_missing: bool) -> Iterator[list[Any]]:
+    """Yield blocks of rows, for each column a list of texts or an Arrow array of strings."""
     size = min(MOST_BYTES, max(LEAST_BYTES, BYTES_PER_COLUMN * len(names)))
     while True:
         data = stream.rows(size, delimiter.encode()) if delimiter.isascii() else None
         if data == b"":
-            break
-        blocks = None if data is None else csv_arrays(data, len(names), delimiter, is_null_missing=not texts)
-        if blocks is None:
-            if data is not None:
-                stream.put_back(data)
-            rows = _rows_by_csv_module(stream, names, delimiter)
+            return
+        arrays = None if data is None else csv_arrays(data, len(names), delimiter, is_null_missing=is_null_missing)
+        if arrays is None:
+            stream.put_back(data or b"")
+            rows = list(islice(_table_rows(stream, names, delimiter), BLOCK))
             if not rows:
-                break
-            blocks = [*map(list, zip(*rows, strict=True))]
+                return
+            arrays = [*map(list, zip(*rows, strict=True))]
         data = None  # it may be large, and is not needed any more
-        for builder, block in zip(builders, blocks, strict=True):
-            builder.add(block)
-            if builder.name in texts:
-                texts[builder.name] += block if isinstance(block, list) else block.to_pylist()
-    pyarrow.default_memory_pool().release_unused()
-    if not builders[0].rows:
-        raise ValueError(f"{name} has a header and no rows; give some.")
-    columns = {builder.name: builder.column() for builder in builders}
-    return Table(columns, builders[0].rows, name, stream.digest.hexdigest(), texts, delimiter, encoding or "utf-8", "csv")
+        yield arrays
 
 
-def _rows_by_csv_module(stream: "ByteStream", names: list[str], delimiter: str) -> list[list[str]]:
-    """Return some rows, as many fields in each as there are names; empty lines are no rows."""
-    reader = CsvRows(stream, delimiter)
-    block: list[list[str]] = []
-    while len(block) < BLOCK and (row := reader.next()) is not None:
-        if row and len(row) != len(names):
+def _table_rows(stream: "ByteStream", names: list[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield rows of as many fields as there are names; empty lines are no rows."""
+    for row in filter(None, _rows(stream, delimiter)):
+        if len(row) != len(names):
             is_short = len(row) < len(names)
             which = f"column {short(names[len(row)])} and what follows is not there" if is_short else "there are too many"
             what = f"{many(len(row), 'field')} where the header has {len(names)} columns: {which}"
             raise ValueError(f"{stream.name}, line {stream.line} has {what}; correct the line, or put quotes around commas.")
-        if row:
-            block.append(row)
-    return block
+        yield row
 
 
-class CsvRows:
-    """Rows of a stream by the csv module, which takes no line more than it needs; `first` is a line that was read before."""
+def _rows(stream: "ByteStream", delimiter: str) -> Iterator[list[str]]:
+    """Yield rows by the csv module, [] of an empty line; no line more is taken than it needs."""
+    length = 0
 
-    def __init__(self, stream: "ByteStream", delimiter: str, first: str = ""):
-        self._stream, self._length = stream, 0
-        self._reader = csv.reader(self._lines(first), delimiter=delimiter, strict=True)
-
-    def next(self) -> list[str] | None:
-        """Return the fields of a row, [] of an empty line, None at the end; raise ValueError with the line."""
-        self._length = 0
-        try:
-            return next(self._reader, None)
-        except csv.Error as error:
-            advice = next((advice for part, advice in ADVICE.items() if part in str(error)), f"{error}.")
-            advice = advice.replace("{limit:,}", f"{csv.field_size_limit():,}")
-            raise ValueError(f"{self._stream.name}, line {max(1, self._stream.line)}: {advice}") from error
-
-    def _lines(self, line: str) -> Iterator[str]:
-        line = line or self._stream.text_line()
-        while line:
-            self._length += len(line)
-            if self._length > LONGEST_LINE:
-                where, size = f"{self._stream.name}, line {self._stream.line}", LONGEST_LINE >> 20
-                raise ValueError(f"{where}: a row is longer than {size} MiB; is a quote before here never closed?")
+    def lines() -> Iterator[str]:
+        nonlocal length
+        while line := stream.text_line():
+            length += len(line)
+            if length > LONGEST_LINE:
+                what = f"a row is longer than {LONGEST_LINE >> 20} MiB; is a quote before here never closed?"
+                raise ValueError(f"{stream.name}, line {stream.line}: {what}")
             yield line
-            line = self._stream.text_line()
+
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            length = 0
+            yield row
+    except csv.Error as error:
+        advice = next((advice for part, advice in ADVICE.items() if part in str(error)), f"{error}.")
+        advice = advice.replace("{limit:,}", f"{csv.field_size_limit():,}")
+        raise ValueError(f"{stream.name}, line {max(1, stream.line)}: {advice}") from error
 
 
 class ByteStream:
@@ -134,36 +121,30 @@ class ByteStream:
     the number of quotes before it is even. Raises ValueError for a NUL byte, a byte that the encoding does not have, and a
     line that is too long to hold.
 
-    >>> stream = ByteStream(io.BufferedReader(io.BytesIO(b'a,b\\n1,"x\\ny"\\n2')), "'x.csv'")
-    >>> stream.readline(), stream.rows(100, b","), stream.line
-    (b'a,b\\n', b'1,"x\\ny"\\n2', 4)
+    >>> stream = ByteStream(BufferedReader(BytesIO(b'a,b\\n1,"x\\ny"\\n2')), "'x.csv'")
+    >>> stream.text_line(), stream.rows(100, b","), stream.line
+    ('a,b\\n', b'1,"x\\ny"\\n2', 4)
     """
 
-    def __init__(self, file: io.BufferedReader, name: str, encoding: str | None = None):
+    def __init__(self, file: BufferedReader, name: str, encoding: str | None = None):
         self.name, self.line, self.digest = name, 0, hashlib.sha256()
-        self._file, self._pending, self._begin, self._is_first, self._is_over = file, b"", 0, True, False
-        self._encoding = encoding
+        self._file, self._is_first, self._is_over, self._encoding = file, True, False, encoding
+        self._pending = BytesIO()  # what was read and not returned yet
         self._decoder = None if encoding is None or is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
 
-    def readline(self) -> bytes:
-        """Return a line with its end, b"" at the end of the file."""
-        searched = self._begin
-        while (end := self._pending.find(b"\n", searched) + 1) == 0:
-            if self._is_over or len(self._pending) - self._begin > LONGEST_LINE:
-                end = len(self._pending)
-                break
-            searched = len(self._pending) - self._begin
-            self._read(READ)
-        if end - self._begin > LONGEST_LINE:
-            where = f"{self.name}, line {self.line + 1}"
-            raise ValueError(f"{where} is longer than {LONGEST_LINE >> 20} MiB; that is no line of a table.")
-        line, self._begin = self._pending[self._begin : end], end
-        self.line += bool(line)
-        return line
-
     def text_line(self) -> str:
-        """Return a line as text; where it is not UTF-8, ValueError with a guess of the encoding."""
-        line = self.readline()
+        """Return a line with its end, "" at the end of the file; a ValueError guesses the encoding if it is not UTF-8."""
+        while True:
+            begin = self._pending.tell()
+            line = self._pending.readline(LONGEST_LINE + 1)
+            if line.endswith(b"\n") or self._is_over or len(line) > LONGEST_LINE:
+                break
+            self._pending.seek(begin)
+            self._read(READ)
+        self.line += bool(line)
+        if len(line) > LONGEST_LINE:
+            size = LONGEST_LINE >> 20
+            raise ValueError(f"{self.name}, line {self.line} is longer than {size} MiB; that is no line of a table.")
         try:
             return line.decode()
         except UnicodeDecodeError as error:
@@ -174,38 +155,38 @@ class ByteStream:
 
     def rows(self, size: int, delimiter: bytes) -> bytes | None:
         """Return whole rows of about `size` bytes, b"" at the end of the file; None where quotes or line ends are irregular."""
-        while not self._is_over and (n := len(self._pending) - self._begin) < size:
+        self._pending = BytesIO(self._pending.read())
+        while not self._is_over and (n := len(self._pending.getbuffer())) < size:
             self._read(size - n)
         while True:
-            data = self._pending[self._begin :]
+            data = self._pending.getvalue()
             end = _end_of_rows(data, delimiter, is_over=self._is_over)
-            if end is None or (not end and len(data) > LONGEST_LINE):
-                return None
-            if end or not data:
+            if end or end is None or not data or len(data) > LONGEST_LINE:
                 break
             self._read(size)
-        rest, data = data[end:], data[:end]
-        if data.startswith(BYTE_ORDER_MARK) or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+        rows = data[:end]
+        is_bare = b"\r" in rows and rows.count(b"\r") != rows.count(b"\r\n")
+        if end is None or (data and not end) or is_bare or rows.startswith(BYTE_ORDER_MARK):
             return None
-        self._pending, self._begin = rest, 0
-        self.line += data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-        return data
+        self._pending = BytesIO(data[end:])
+        self.line += _n_lines(rows)
+        return rows
 
     def put_back(self, data: bytes) -> None:
-        """Undo the last call of `rows`, which returned these bytes."""
-        self._pending, self._begin = data + self._pending[self._begin :], 0
-        self.line -= data.count(b"\n") + (not data.endswith(b"\n"))
+        """Undo the last call, which returned these bytes."""
+        self._pending = BytesIO(data + self._pending.read())
+        self.line -= _n_lines(data)
 
     def _read(self, size: int) -> None:
-        """Read more of the file, and drop from `_pending` what was returned before."""
+        """Read more of the file behind what is pending."""
         raw = self._file.read(size)
         self.digest.update(raw)
-        pending = self._pending[self._begin :]
+        pending = self._pending.read()
         data = raw if self._decoder is None else self._decoded(raw, pending)
-        data = data.removeprefix(BYTE_ORDER_MARK) if self._is_first else data
-        self._pending, self._begin, self._is_first, self._is_over = pending + data, 0, False, not raw
-        if (index := self._pending.find(b"\0", len(pending))) >= 0:
-            line, place = self._place(self._pending[:index])
+        data = pending + (data.removeprefix(BYTE_ORDER_MARK) if self._is_first else data)
+        self._pending, self._is_first, self._is_over = BytesIO(data), False, not raw
+        if (index := data.find(b"\0", len(pending))) >= 0:
+            line, place = self._place(data[:index])
             raise ValueError(f"{self.name}, line {line} holds a NUL byte at place {place}; is it a CSV file?")
 
     def _decoded(self, raw: bytes, pending: bytes) -> bytes:
@@ -228,6 +209,10 @@ class ByteStream:
         return self.line + before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
 
 
+def _n_lines(data: bytes) -> int:
+    return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+
+
 def is_utf8(encoding: str) -> bool:
     """Return whether an encoding is UTF-8 by another name; raise ValueError where Python has none of this name."""
     try:
@@ -240,11 +225,7 @@ def is_utf8(encoding: str) -> bool:
 
 
 def _end_of_rows(data: bytes, delimiter: bytes, *, is_over: bool) -> int | None:
-    """Return how many bytes are whole rows; None where a quote is not at the start or the end of a field.
-
-    >>> _end_of_rows(b'1,"a""b"\\n2,"c\\n', b",", is_over=False), _end_of_rows(b'1,5" pipe\\n', b",", is_over=False)
-    (9, None)
-    """
+    """Return how many bytes are whole rows; None where a quote is not at the start or the end of a field."""
     if b'"' not in data:
         return len(data) if is_over else data.rfind(b"\n") + 1
     array = np.frombuffer(data, np.uint8)

@@ -18,17 +18,12 @@ from meristem.tables.table_columns import Column, Table
 RARE = 0.001  # of the rows
 MOST_CHARACTERS = 50_000_000  # of all categories as JSON: the header of a model file has at most 100 MB
 BLOCK = 65_536  # rows that are encoded at a time
+Rows = np.ndarray | slice
+ALL = slice(None)
 
 
 def learn_schema(table: Table, rows: np.ndarray, *, without: Collection[str] = ()) -> Schema:
-    """Return the schema of some rows of a table, of all columns but `without`; ValueError where no column is left.
-
-    >>> from meristem.tables.frames import table_of
-    >>> table = table_of({"size": [1, 2, 3, 4, 5], "color": ["red", "red", "red", "blue", "blue"], "id": [7] * 5})
-    >>> schema = learn_schema(table, np.arange(5))
-    >>> schema.features, schema.dropped
-    (['size', 'color=blue'], (('id', 'the same in every row: 7'),))
-    """
+    """Return the schema of some rows of a table, of all columns but `without`; ValueError where no column is left."""
     fields = [_learn_field(column, rows) for name, column in table.columns.items() if name not in without]
     used = tuple(field for field in fields if field.kind != DROPPED)
     if not used:
@@ -64,13 +59,12 @@ def _learn_field(column: Column, rows: np.ndarray) -> Field:
     return Field(column.name, CATEGORY, kind.why, tuple(frequent), tuple(rare), n_missing > 0, silent)
 
 
-def column_values(schema: Schema, table: Table, rows: np.ndarray | None = None) -> list[np.ndarray]:
+def column_values(schema: Schema, table: Table, rows: Rows = ALL) -> list[np.ndarray]:
     """Return the value [n, 1] of each column of the schema: a number, days, or a code."""
-    rows = np.arange(table.rows) if rows is None else rows
-    return [_values(field, table.columns.get(field.name), rows)[:, None] for field in schema.fields]
+    return [_values(field, table)[rows, None] for field in schema.fields]
 
 
-def features(schema: Schema, table: Table, rows: np.ndarray | None = None) -> np.ndarray:
+def features(schema: Schema, table: Table, rows: Rows = ALL) -> np.ndarray:
     """Return the features [n, features], float64, that estimators take as X."""
     return schema.trace(NUMPY, column_values(schema, table, rows))
 
@@ -81,12 +75,7 @@ def feature_blocks(schema: Schema, table: Table, rows: np.ndarray) -> Iterator[n
         yield features(schema, table, rows[begin : begin + BLOCK])
 
 
-def codes(schema: Schema, table: Table) -> np.ndarray:
-    """Return float64 [n, columns], which a PyTorch module takes: numbers, days, codes (−1 missing, −2 unseen)."""
-    return np.concatenate(column_values(schema, table), axis=1)
-
-
-def feeds(schema: Schema, table: Table, rows: np.ndarray | None = None) -> dict[str, np.ndarray]:
+def feeds(schema: Schema, table: Table, rows: Rows = ALL) -> dict[str, np.ndarray]:
     """Return column → array [n, 1], which an ONNX runtime takes: numbers, days, and categories as texts.
 
     >>> from meristem.tables.frames import table_of
@@ -95,11 +84,8 @@ def feeds(schema: Schema, table: Table, rows: np.ndarray | None = None) -> dict[
     >>> raw["size"].ravel().tolist(), raw["color"].ravel().tolist()
     ([nan, nan, nan], ['red', '', 'pink'])
     """
-    rows = np.arange(table.rows) if rows is None else rows
-    return {
-        field.name: (_texts if field.kind == CATEGORY else _values)(field, table.columns.get(field.name), rows)[:, None]
-        for field in schema.fields
-    }
+    values = {field.name: (_texts if field.kind == CATEGORY else _values)(field, table) for field in schema.fields}
+    return {name: column[rows, None] for name, column in values.items()}
 
 
 def absent(schema: Schema, table: Table) -> list[str]:
@@ -112,13 +98,7 @@ def absent(schema: Schema, table: Table) -> list[str]:
 
 
 def differences(schema: Schema, table: Table) -> list[str]:
-    """Return how a table differs from the training table, a line each.
-
-    >>> from meristem.tables.frames import table_of
-    >>> schema = learn_schema(table_of({"size": [1, 2, 3], "color": ["red", "blue", "red"]}), np.arange(3))
-    >>> differences(schema, table_of({"color": ["red", "pink"], "name": ["Ada", "Grace"]}))
-    ["column 'size' is not there: missing in every row", "column 'color': 1 row of unseen categories, such as 'pink'"]
-    """
+    """Return how a table differs from the training table, a line each."""
     lines = [f"column {name!r} is not there: missing in every row" for name in absent(schema, table)]
     for field in schema.fields:
         if field.name in table and (words := _difference(field, table[field.name])):
@@ -126,25 +106,25 @@ def differences(schema: Schema, table: Table) -> list[str]:
     return lines
 
 
-def _values(field: Field, column: Column | None, rows: np.ndarray) -> np.ndarray:
-    """Return the value [n] of some rows of a column, which may be absent."""
-    if field.kind == CATEGORY:
-        return np.full(len(rows), float(MISSING)) if column is None else column.as_codes(field.texts)[rows].astype(float)
+def _values(field: Field, table: Table) -> np.ndarray:
+    """Return the value of each row of a column, which may be absent."""
+    column, is_category = table.columns.get(field.name), field.kind == CATEGORY
     if column is None:
-        return np.full(len(rows), np.nan)
-    return (column.as_numbers() if field.kind == NUMBER else column.as_days())[rows]
+        return np.full(table.rows, MISSING if is_category else np.nan, float)
+    if is_category:
+        return column.as_codes(field.texts).astype(float)
+    return column.as_numbers() if field.kind == NUMBER else column.as_days()
 
 
-def _texts(field: Field, column: Column | None, rows: np.ndarray) -> np.ndarray:
-    """Return the text [n] of some rows of a column of categories, which may be absent."""
+def _texts(field: Field, table: Table) -> np.ndarray:
+    """Return the text of each row of a column of categories, which may be absent."""
+    column, unseen = table.columns.get(field.name), "(none of them)"
     if column is None:
-        return np.full(len(rows), "", object)
-    unseen = "(none of them)"
+        return np.full(table.rows, "", object)
     while unseen in field.codes:
         unseen += "_"
-    if column.codes is not None:
-        return np.array([*column.texts, unseen, ""], object)[column.codes[rows]]
-    return np.array([*field.texts, unseen, ""], object)[column.as_codes(field.texts)[rows]]
+    texts, codes = (field.texts, column.as_codes(field.texts)) if column.codes is None else (column.texts, column.codes)
+    return np.array([*texts, unseen, ""], object)[codes]
 
 
 def _difference(field: Field, column: Column) -> str:
@@ -160,5 +140,5 @@ def _difference(field: Field, column: Column) -> str:
     if is_typed and typed is not None:
         return ""
     values = column.as_numbers() if field.kind == NUMBER else column.as_days()
-    n = int(np.isnan(values).sum()) - column.n_missing - column.n_blank
+    n = column.n_values - int((~np.isnan(values)).sum())
     return f"{many(n, 'row')} with something else than a {field.kind}, read as missing" if n else ""

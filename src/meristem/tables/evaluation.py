@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.tables.encoding import BLOCK, feature_blocks, feeds
+from meristem.tables.encoding import BLOCK, feature_blocks, features, feeds
 from meristem.tables.table_columns import Table
 from meristem.tables.target import CLASS
 
@@ -41,21 +41,18 @@ class Evaluation:
         n, most = len(rows), min(MOST_ROWS, max(100, MOST_NUMBERS // len(schema.features)))
         sample = np.arange(n) if n <= most else np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
         holds_all = n * model.estimator._targets_.n_out <= MOST_OUTPUTS
-        outputs, predicted, X, sampled, begin = [], [], [], [], 0
-        for block in feature_blocks(schema, table, rows):
+        is_sampled, outputs, predicted = np.isin(np.arange(n), sample), [], []
+        for begin, block in zip(range(0, n, BLOCK), feature_blocks(schema, table, rows), strict=True):
             block_outputs = model.outputs(block)
-            chosen = sample[(sample >= begin) & (sample < begin + len(block))] - begin
-            outputs.append(block_outputs if holds_all else block_outputs[:0])
+            outputs.append(block_outputs if holds_all else block_outputs[is_sampled[begin : begin + BLOCK]])
             predicted.append(model.point_predictions(block_outputs))
-            X.append(block[chosen])
-            sampled.append(block_outputs[chosen])
-            begin += len(block)
+        held_outputs = np.concatenate(outputs)
         return cls(
-            np.concatenate(outputs) if holds_all else None,
+            held_outputs if holds_all else None,
             sample,
-            np.concatenate(X),
+            features(schema, table, rows[sample]),
             values[rows[sample]],
-            np.concatenate(sampled),
+            held_outputs[sample] if holds_all else held_outputs,
             {name: predictions[sample] for name, predictions in (baselines or {}).items()},
             np.concatenate(predicted),
         )

@@ -30,10 +30,9 @@ from meristem.tables.encoding import feature_blocks, features
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import TableSplit
-from meristem.tables.table_columns import Table
 from meristem.tables.table_model import MEDIAN, TableModel
 from meristem.tables.target import CLASS, target_values
-from meristem.tables.time_limit import BackgroundTiming, Limit, fit_into
+from meristem.tables.time_limit import Limit, fit_into, start_timing, wait_for_timing
 
 MOST_ROWS, MOST_NUMBERS = 50_000, 50_000_000  # of the search; rows × inputs
 NUMBERS_PER_SECOND, LEAST_USED = 50_000, 1000  # with a limit: scaling, baselines and timing pass over them several times
@@ -91,11 +90,6 @@ class FitPlan:
     y: np.ndarray
     body: str
     seconds: float | None
-    seed: int
-
-    @property
-    def verbose(self) -> bool:
-        return bool(self.estimator.verbose)
 
     @property
     def n_bytes(self) -> int:
@@ -109,31 +103,34 @@ def plan_fit(
 ) -> FitPlan:
     """Encode the rows and plan the search; raise ValueError where the table, an option or the budget does not fit."""
     estimator = _estimator(body, split.target.task, options | {"random_state": random_state, "verbose": verbose})
-    used = _used(split, seconds, random_state)
-    X, y = features(split.schema, split.table, used), split.target.values[used]
+    numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
+    rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(random_state).choice(rows, most, replace=False))
+    X, y = features(split.schema, split.table, rows), split.target.values[rows]
     try:
         search = estimator._planned(X, y)
     except TooLargeError as error:
         name = split.schema.features[error.feature]
         what = f"{split.table.source}: column {short(name)} holds numbers whose squares no float holds"
         raise ValueError(f"{what}; divide it by 1e150.") from None
-    return FitPlan(split, estimator, search, X, y, body, seconds, random_state)
+    return FitPlan(split, estimator, search, X, y, body, seconds)
 
 
 def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     """Return the fitted model of a plan; `begun` is when a time limit began, a time of `time.monotonic`."""
-    say: Callable[[str], None] = partial(print, file=sys.stderr, flush=True) if plan.verbose else lambda line: None
-    split, estimator, X, y, seconds, seed = plan.split, plan.estimator, plan.X, plan.y, plan.seconds, plan.seed
+    say: Callable[[str], None] = partial(print, file=sys.stderr, flush=True) if plan.estimator.verbose else lambda line: None
+    split, estimator, X, y, seconds = plan.split, plan.estimator, plan.X, plan.y, plan.seconds
     schema, target, test_table, test_rows = split.schema, split.target, split.test_table, split.test_rows
-    read = time.monotonic()
+    seed, read = estimator.random_state, time.monotonic()
     for line in split.words():
         say(line)
     labels, places = np.unique(y, return_inverse=True) if target.task == CLASS else (None, y)
     values = target_values(test_table, target.name, target.task, labels)[0]
-    limit = None if seconds is None else Limit(seconds, begun)
+    limit = None if seconds is None else Limit(seconds, begun + seconds)
     scores, predicted, rows, deadline = {}, {}, np.arange(len(y)), None
     with warnings.catch_warnings():  # those of two threads, which set and reset them
-        timing = None if limit is None else BackgroundTiming(estimator, X, y, limit, seed=seed)
+        timing = None if limit is None else start_timing(estimator, X, y, seed=seed)
         share = None if limit is None else BASELINE_SHARE * max(0.0, limit.end - time.monotonic())
         for name, predict, lacks in baselines(target.task, X, places, seconds=share, seed=seed):
             predicted[name] = np.concatenate([predict(block) for block in feature_blocks(schema, test_table, test_rows)])
@@ -141,7 +138,8 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
             say(f"{name}: {in_words(scores[name])}{lacks and f', in the time there was ({lacks})'}")
         compared = time.monotonic()
         if timing is not None and limit is not None:
-            rows, deadline = fit_into(estimator, X, y, timing.result(), limit, n_test=len(test_rows), seed=seed)
+            measured = wait_for_timing(timing, limit)
+            rows, deadline = fit_into(estimator, X, y, measured, limit, n_test=len(test_rows), seed=seed)
     if limit is None:
         estimator.fit_search(plan.search)
     else:
@@ -201,45 +199,29 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     from meristem import estimators
     from meristem.estimators.parameters import check_parameters
 
-    kinds = {name: getattr(estimators, f"{body.capitalize()}{name}CV") for name in ("Classifier", "Regressor")}
-    parameters = {name: kind().get_params() for name, kind in kinds.items()}
+    kinds = [getattr(estimators, f"{body.capitalize()}{name}CV")() for name in ("Classifier", "Regressor")]
+    parameters = kinds[0].get_params() | kinds[1].get_params()
     for name in options:
-        if not any(name in names for names in parameters.values()):
-            raise unknown("option", name, sorted(parameters["Classifier"] | parameters["Regressor"]))
-    which = "Classifier" if task == CLASS else "Regressor"
-    model = kinds[which](**{name: value for name, value in options.items() if name in parameters[which]})
+        if name not in parameters:
+            raise unknown("option", name, sorted(parameters))
+    model = kinds[0 if task == CLASS else 1]
+    model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
     check_parameters(model)
     return model
-
-
-def _used(split: TableSplit, seconds: float | None, seed: int) -> np.ndarray:
-    """Return the rows of the search: all training rows, or a sample drawn from the seed."""
-    numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
-    rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
-
-
-def _source(table: Table) -> dict[str, Any]:
-    """Return the facts of where a table came from."""
-    return {"table": table.source.strip("'\""), "sha256": table.digest}
-
-
-def _reading(split: TableSplit) -> dict[str, Any]:
-    """Return the facts of how the table was read."""
-    table, numbers = split.table, [column.name for column in split.schema.fields if column.kind == NUMBER]
-    commas = [name for name in numbers if table[name].has_commas]
-    return {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas}
 
 
 def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, used: int, body: str) -> dict[str, Any]:
     """Return the facts of a model but for its score and its time; made of JSON values."""
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
     names = ["penalty", "l2", "dropout", "loss", "error", "n_parameters"]
+    numbers = [column.name for column in split.schema.fields if column.kind == NUMBER]
+    commas = [name for name in numbers if table[name].has_commas]
+    source, test_source = ({"table": each.source.strip("'\""), "sha256": each.digest} for each in (table, split.test_table))
     return {
-        "table": _source(table)["table"],
-        "table_sha256": table.digest,
-        "reading": _reading(split),
-        "test": _source(split.test_table) if split.has_test_table else None,
+        "table": source["table"],
+        "table_sha256": source["sha256"],
+        "reading": {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas},
+        "test": test_source if split.has_test_table else None,
         "target": target.name,
         "task": target.task,
         "why": target.why,

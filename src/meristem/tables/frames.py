@@ -2,12 +2,12 @@
 
 What pandas marks as missing (NA, NaN, NaT, None) is missing in any type. Numbers and dates are read by their type: nullable and
 PyArrow-backed ones, with or without a time zone, in any unit. Lists and object columns are numbers or booleans where all of
-their values are, else texts as in a CSV file; categories are what they hold. Frames with `__arrow_c_stream__` (polars, pyarrow)
-are read as a Parquet file is. Any other type, such as lists, intervals, periods or complex numbers, is a ValueError that names
-the column and the type. pandas and polars are not imported.
+their values are, else texts as in a CSV file; categories are what they hold, decimals are texts, bytes are UTF-8. Frames with
+`__arrow_c_stream__` (polars, pyarrow) and Parquet files are read as Arrow's record batches. Any other type, such as lists,
+intervals, periods or complex numbers, is a ValueError that names the column and the type. pandas and polars are not imported.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,18 +16,21 @@ import numpy as np
 
 from meristem.check import short
 from meristem.tables.arrow import pyarrow_for
+from meristem.tables.column_builder import ALLOWED, ColumnBuilder
 from meristem.tables.scalars import DAY, EXACT
-from meristem.tables.table_columns import Column, KnownTexts, Table, check_names, is_unicode
-from meristem.tables.text_column import TextColumnBuilder
-from meristem.tables.typed_column import ALLOWED, ArrowColumnBuilder, columns_of_batches, typed_column
+from meristem.tables.table_columns import Column, KnownTexts, Table, check_names, is_unicode, texts_to_keep
 
+Blocks = Iterable[Sequence[Any]]  # of rows, each with a list, an array or a series for each column
 SOURCE = "the frame"
-BLOCK = 8192  # rows whose texts are added at a time
-READABLE = (
-    *(str, bytes, bool, int, float, Decimal, datetime, date, timedelta, type(None)),
-    *(np.bool_, np.integer, np.floating, np.datetime64, np.timedelta64),
-)
+BLOCK, BATCH = 8192, 65_536  # rows of objects, and of a record batch, that are added at a time
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+READABLE = (*NUMBERS, str, bytes, Decimal, datetime, date, timedelta, np.datetime64, np.timedelta64)
 GAPS = {"NoneType", "NAType", "NaTType"}
+ARROW_TYPES = {  # pyarrow.types.is_… → what the values are read as
+    **dict.fromkeys(("string", "large_string", "string_view", "decimal", "null"), "texts"),
+    **dict.fromkeys(("boolean", "integer", "floating", "date", "timestamp", "duration"), "values"),
+    **dict.fromkeys(("binary", "large_binary", "fixed_size_binary", "binary_view"), "bytes"),
+}
 
 
 def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
@@ -37,22 +40,39 @@ def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         raise ValueError(f"A {type(frame).__name__} holds no rows yet; give frame.collect().")
     if _is_arrow(frame) and not isinstance(frame, Mapping):
-        columns = _columns_of_arrow(frame, known_texts)
-    elif hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
+        reader = _arrow_reader(frame)
+        return build_table(SOURCE, reader.schema.names, batch_columns(reader), known_texts)
+    if hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
         names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
-        stripped = {name: str(name).strip() for name in names}  # as the header of a file is read
-        check_names(SOURCE, [str(name).strip() for name in names])
-        columns = {new: column_of(new, frame[name], (known_texts or {}).get(new)) for name, new in stripped.items()}
-    else:
-        raise _no_table(frame)
-    lengths = {column.rows for column in columns.values()}
+        return build_table(SOURCE, names, [[frame[name] for name in names]], known_texts)
+    raise _no_table(frame)
+
+
+def _no_table(frame: Any) -> ValueError:
+    return ValueError(f"A {type(frame).__name__} is no table; give a frame, a dictionary of lists, or the path of a file.")
+
+
+def build_table(
+    source: str, names: Sequence[Any], blocks: Blocks, known_texts: KnownTexts | None, keep: Sequence[str] = (), **how: Any
+) -> Table:
+    """Return the table of blocks of rows; errors call it `source`, `how` are further options of `ColumnBuilder`."""
+    names = [str(name).strip() for name in names]
+    check_names(source, names)
+    texts = texts_to_keep(keep, names)
+    builders = [ColumnBuilder(name, (known_texts or {}).get(name), **how) for name in names]
+    for block in blocks:
+        for builder, values in zip(builders, block, strict=True):
+            _add(builder, values, source)
+            if builder.name in texts:
+                texts[builder.name] += values if isinstance(values, list) else _written(values)
+    lengths = {builder.rows for builder in builders}
     if len(lengths) != 1:
         counts = " and ".join(map(str, sorted(lengths)))
-        raise ValueError(f"{SOURCE} has columns of {counts} rows; all columns must have the same number.")
+        raise ValueError(f"{source} has columns of {counts} rows; all columns must have the same number.")
     (rows,) = lengths
     if not rows:
-        raise ValueError(f"{SOURCE} has no rows; give some.")
-    return Table(columns, rows, SOURCE)
+        raise ValueError(f"{source} has columns and no rows; give some.")
+    return Table({builder.name: builder.column() for builder in builders}, rows, source, texts=texts)
 
 
 def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) -> Column:
@@ -61,18 +81,44 @@ def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) 
     >>> column_of("size", np.array([1.5, np.nan])).n_missing, column_of("is_red", [True, False]).texts
     (1, ('False', 'True'))
     """
-    dtype = getattr(values, "dtype", None)
+    builder = ColumnBuilder(name, known_texts)
+    _add(builder, values, SOURCE)
+    return builder.column()
+
+
+def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
+    """Add the rows of a list, an array or a series."""
+    dtype: Any = getattr(values, "dtype", None)
+    name, kind = builder.name, type(dtype).__name__
+    if isinstance(values, list):
+        return _add_objects(builder, values)
     if _is_arrow(values) or hasattr(dtype, "pyarrow_dtype"):
-        return _column_of_arrow(name, values, known_texts)
-    if dtype is not None and not isinstance(dtype, np.dtype):
-        return _column_of_pandas(name, values, dtype, known_texts)
-    array = np.array(values, dtype=object) if dtype is None else np.asarray(values)
+        array = values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__()
+        return _add_arrow(builder, array, source)
+    missing: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else False
+    if kind == "CategoricalDtype":
+        places, categories = np.asarray(getattr(values, "cat", values).codes), np.asarray(dtype.categories)
+        if categories.dtype.kind not in "biufmM" or not isinstance(dtype.categories.dtype, np.dtype) or not len(categories):
+            used, rows = np.unique(places, return_inverse=True)  # categories without a row are left out
+            texts = _texts_of(name, [*categories, None])  # −1 is the last
+            return builder.add_categories([texts[place] for place in used], rows)
+        array, missing = categories[np.maximum(places, 0)], places < 0
+    elif kind == "DatetimeTZDtype":
+        array = np.asarray(getattr(values, "dt", values).tz_convert(None))
+    elif hasattr(dtype, "numpy_dtype"):
+        array, missing = values.to_numpy(dtype=dtype.numpy_dtype, na_value=0), np.asarray(values.isna())
+    elif dtype is None or kind == "StringDtype":
+        array = np.array(values, dtype=object)
+    elif isinstance(dtype, np.dtype) or kind == "SparseDtype":
+        array = np.asarray(values)
+    else:
+        raise ValueError(f"Column {name!r} has the type {dtype}; {ALLOWED}.")
     if array.ndim != 1:
         raise ValueError(f"Column {name!r} has shape {array.shape}; it must be one value a row.")
     if array.dtype.kind in "OUST":
-        return _column_of_objects(name, array.tolist(), known_texts)
-    missing = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-    return typed_column(name, array, missing)
+        return _add_objects(builder, array.tolist())
+    missing = missing | np.isnat(array) if array.dtype.kind in "mM" else missing
+    return builder.add_values(array, np.broadcast_to(missing, array.shape))
 
 
 def _is_arrow(values: Any) -> bool:
@@ -81,131 +127,105 @@ def _is_arrow(values: Any) -> bool:
     return not is_pandas and (hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"))
 
 
-def _columns_of_arrow(frame: Any, known_texts: KnownTexts | None) -> dict[str, Column]:
-    """Return the columns of a frame that exports Arrow data; a single array is no table."""
+def _arrow_reader(frame: Any) -> Any:
+    """Return a reader of the record batches of a frame; a single array is no table."""
     pyarrow = pyarrow_for("frames of Arrow")
     schema = getattr(frame, "schema", None)
     for name, dtype in schema.items() if isinstance(schema, Mapping) else ():  # polars
         if str(dtype).startswith(("Object", "Int128", "UInt128")):
-            raise ValueError(f"{SOURCE}: column {name!r} has the type {dtype}; {ALLOWED}")
+            raise ValueError(f"{SOURCE}: column {name!r} has the type {dtype}; {ALLOWED}.")
     try:
-        reader = pyarrow.RecordBatchReader.from_stream(frame)
+        return pyarrow.RecordBatchReader.from_stream(frame)
     except (TypeError, pyarrow.ArrowException) as error:
         if not hasattr(frame, "columns"):
             raise _no_table(frame) from None
         why = short(str(error).splitlines()[0] if str(error) else type(error).__name__)
         raise ValueError(f"{SOURCE} has a column that Arrow cannot hold ({why}).") from None
-    return columns_of_batches(reader.schema, reader, SOURCE, known_texts)[0]
 
 
-def _no_table(frame: Any) -> ValueError:
-    return ValueError(f"A {type(frame).__name__} is no table; give a frame, a dictionary of lists, or the path of a file.")
+def batch_columns(batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the columns of record batches, a block of rows at a time."""
+    for batch in batches:
+        for begin in range(0, batch.num_rows, BATCH):
+            yield batch.slice(begin, BATCH).columns
 
 
-def _column_of_arrow(name: str, values: Any, known_texts: Sequence[str] | None) -> Column:
-    """Return the column of an Arrow array, a series of polars, or a PyArrow-backed series of pandas."""
-    array = getattr(values, "array", values)
-    array = pyarrow_for("frames of Arrow").chunked_array(values if _is_arrow(values) else array.__arrow_array__())
-    builder = ArrowColumnBuilder(SOURCE, name, array.type, known_texts)
-    for chunk in array.chunks:
-        builder.add(chunk)
-    return builder.column()
+def _add_arrow(builder: ColumnBuilder, values: Any, source: str) -> None:
+    """Add the rows of an Arrow array, or a chunked one; raise ValueError where there is nothing to learn from its type."""
+    pyarrow, where = pyarrow_for("frames of Arrow"), f"{source}: column {builder.name!r}"
+    types = pyarrow.types
+    for array in [values] if isinstance(values, pyarrow.Array) else pyarrow.chunked_array(values).chunks:
+        while types.is_dictionary(array.type):
+            if types.is_string_view(array.type.value_type):  # Arrow cannot take elements of it
+                array = pyarrow.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pyarrow.string()))
+            array = array.dictionary_decode()
+        what = next((what for name, what in ARROW_TYPES.items() if getattr(types, f"is_{name}")(array.type)), None)
+        try:
+            if what in ("texts", "bytes"):
+                builder.add(array if types.is_string(array.type) else array.cast(pyarrow.string()))
+            elif what == "values":
+                missing = array.is_null().to_numpy(zero_copy_only=False)
+                if array.null_count and not types.is_floating(array.type):  # those have NaN
+                    array = array.fill_null(pyarrow.scalar(False if types.is_boolean(array.type) else 0, array.type))
+                builder.add_values(array.to_numpy(zero_copy_only=False), missing)
+            else:
+                raise pyarrow.ArrowNotImplementedError
+        except pyarrow.ArrowNotImplementedError as error:
+            raise ValueError(f"{where} has the type {' '.join(str(array.type).split())}; {ALLOWED}.") from error
+        except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
+            raise ValueError(f"{where} holds {what} that are not UTF-8; convert them.") from error
 
 
-def _column_of_pandas(name: str, values: Any, dtype: Any, known_texts: Sequence[str] | None) -> Column:
-    """Return the column of a type that pandas has beside those of NumPy."""
-    kind = type(dtype).__name__
-    if kind == "CategoricalDtype":
-        places = np.asarray(getattr(values, "cat", values).codes).astype(np.int64)
-        return _column_of_categories(name, dtype.categories, places, known_texts)
-    if kind == "DatetimeTZDtype":
-        return typed_column(name, np.asarray(getattr(values, "dt", values).tz_convert(None)))
-    if kind == "StringDtype":
-        return _column_of_objects(name, np.asarray(values, dtype=object).tolist(), known_texts)
-    if kind == "SparseDtype":
-        return column_of(name, np.asarray(values), known_texts)
-    if hasattr(dtype, "numpy_dtype"):
-        missing = np.asarray(values.isna())
-        full = values.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
-        return typed_column(name, full, missing if missing.any() else None)
-    raise ValueError(f"Column {name!r} has the type {dtype}; {ALLOWED}.")
+def _written(array: Any) -> list[str]:
+    """Return values as Python writes them; times that it does not have, as Arrow does."""
+    try:
+        values = array.to_pylist()
+    except (ValueError, OverflowError):
+        values = array.cast(pyarrow_for().string()).to_pylist()
+    return ["" if value is None else str(value) for value in values]
 
 
-def _column_of_categories(name: str, categories: Any, places: np.ndarray, known_texts: Sequence[str] | None) -> Column:
-    """Return the column of indices into a list of categories, −1 where missing."""
-    dtype = getattr(categories, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
-        values, missing = np.asarray(categories), places < 0
-        return typed_column(name, values[np.maximum(places, 0)] if len(values) else np.full(len(places), np.nan), missing)
-    objects = np.asarray(categories, dtype=object).tolist()
-    _check_types(name, set(map(type, objects)))
-    texts = _texts_of(name, objects)
-    _check_texts(name, texts)
-    used = np.unique(places[places >= 0])  # categories without a row are left out
-    renumbered = np.full(len(texts) + 1, -1)
-    renumbered[used] = np.arange(len(used))
-    builder = TextColumnBuilder(name, known_texts)
-    builder.add_categories([texts[place] for place in used], renumbered[places])
-    return builder.column()
+def _add_objects(builder: ColumnBuilder, values: list[Any]) -> None:
+    """Add Python objects: as booleans or numbers where all are, else as texts."""
+    if all(issubclass(kind, NUMBERS) or kind.__name__ in GAPS for kind in set(map(type, values))):
+        gaps = np.array([type(value).__name__ in GAPS or value != value for value in values], bool)
+        present = [value for value, is_gap in zip(values, gaps.tolist(), strict=True) if not is_gap]
+        if (dtype := _exact_type(present)) is not None:
+            array = np.zeros(len(values), dtype)
+            array[~gaps] = present
+            builder.add_values(array, gaps)
+            return
+    for begin in range(0, len(values), BLOCK):
+        builder.add(_texts_of(builder.name, values[begin : begin + BLOCK], begin))
 
 
-def _column_of_objects(name: str, values: list[Any], known_texts: Sequence[str] | None) -> Column:
-    """Return the column of Python objects: numbers or booleans where all are, else texts."""
+def _exact_type(values: list[Any]) -> Any:
+    """Return the type of an array that holds all of these booleans or numbers exactly; None where there is none."""
     kinds = set(map(type, values))
-    _check_types(name, kinds)
-    if not any(issubclass(kind, str | bytes | Decimal) for kind in kinds):
-        column = _column_of_numbers(name, values)
-        if column is not None:
-            return column
-    builder, texts = TextColumnBuilder(name, known_texts), values if kinds == {str} else _texts_of(name, values)
-    for begin in range(0, len(texts), BLOCK):
-        block = texts[begin : begin + BLOCK]
-        _check_texts(name, block, begin)
-        builder.add(block)
-    return builder.column()
+    are_booleans = {issubclass(kind, bool | np.bool_) for kind in kinds}
+    if are_booleans != {False}:
+        return bool if are_booleans == {True} else None
+    integer_kinds = {kind for kind in kinds if issubclass(kind, int | np.integer)}
+    integers = [int(value) for value in values if type(value) in integer_kinds]
+    if len(integers) < len(values):
+        return np.float64 if all(abs(integer) <= EXACT for integer in integers) else None
+    limits = [np.iinfo(np.int64), np.iinfo(np.uint64)]
+    return next((limit.dtype for limit in limits if limit.min <= min(integers) and max(integers) <= limit.max), None)
 
 
-def _check_types(name: str, kinds: set[type]) -> None:
-    for kind in sorted(kinds, key=lambda kind: kind.__name__):
+def _texts_of(name: str, values: list[Any], begin: int = 0) -> list[str]:
+    """Return objects as a CSV file would hold them; bytes must be UTF-8. `begin` is the row of the first."""
+    for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
         if not issubclass(kind, READABLE) and kind.__name__ not in GAPS:
             raise ValueError(f"Column {name!r} holds values of the type {kind.__name__}; {ALLOWED}.")
-
-
-def _column_of_numbers(name: str, values: list[Any]) -> Column | None:
-    """Return the column where all values are booleans, or numbers that an array holds exactly; else None."""
-    gaps = np.array([type(value).__name__ in GAPS or (isinstance(value, float) and value != value) for value in values], bool)
-    present = [value for value, is_gap in zip(values, gaps.tolist(), strict=True) if not is_gap]
-    kinds = set(map(type, present))
-    if not kinds:
-        return None
-    dtype: Any
-    if all(issubclass(kind, bool | np.bool_) for kind in kinds):
-        dtype = bool
-    elif all(issubclass(kind, int | np.integer) and not issubclass(kind, bool) for kind in kinds):
-        least, most = int(min(present)), int(max(present))
-        if least >= -(2**63) and most < 2**63:
-            dtype = np.int64
-        elif least >= 0 and most < 2**64:
-            dtype = np.uint64
-        else:
-            return None
-    elif all(issubclass(kind, int | float | np.integer | np.floating) and not issubclass(kind, bool) for kind in kinds):
-        if any(abs(int(value)) > EXACT for value in present if isinstance(value, int | np.integer)):
-            return None
-        dtype = np.float64
-    else:
-        return None
-    full = np.zeros(len(values), dtype)
-    full[~gaps] = present
-    return typed_column(name, full, gaps if gaps.any() else None)
-
-
-def _texts_of(name: str, values: list[Any]) -> list[str]:
-    """Return values as a CSV file would hold them; bytes must be UTF-8."""
     try:
-        return [value if type(value) is str else _text_of(value) for value in values]
+        texts = [value if type(value) is str else _text_of(value) for value in values]
     except UnicodeDecodeError as error:
         raise ValueError(f"Column {name!r} holds bytes that are not UTF-8; make texts of them.") from error
+    if not is_unicode("".join(texts)):
+        row, text = next((row, text) for row, text in enumerate(texts, begin) if not is_unicode(text))
+        raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is not Unicode text; correct it.")
+    return texts
 
 
 def _text_of(value: Any) -> str:
@@ -218,10 +238,3 @@ def _text_of(value: Any) -> str:
     if isinstance(value, np.timedelta64):
         return "" if np.isnat(value) else repr(float(value / np.timedelta64(1, "D")))
     return repr(value / DAY) if isinstance(value, timedelta) else str(value)
-
-
-def _check_texts(name: str, texts: list[str], begin: int = 0) -> None:
-    """Raise ValueError where a text is not Unicode; `begin` is the row of the first."""
-    if not is_unicode("".join(texts)):
-        row, text = next((row, text) for row, text in enumerate(texts, begin) if not is_unicode(text))
-        raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is not Unicode text; correct it.")

@@ -17,16 +17,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from meristem.check import cut, short
 from meristem.files.atomic_write import PATHS
 from meristem.memory import memory
 from meristem.tables.arrow import pyarrow_for
 from meristem.tables.csv_reader import is_utf8, read_csv
-from meristem.tables.frames import table_of as table_of
-from meristem.tables.table_columns import KnownTexts, Table, check_names
-from meristem.tables.typed_column import columns_of_batches
+from meristem.tables.frames import batch_columns, build_table, table_of as table_of
+from meristem.tables.table_columns import KnownTexts, Table
 
 STDIN, FORBIDDEN = "-", '"\r\n\0'
 PARQUET_ROWS = 8192  # that are read at a time
@@ -54,7 +53,7 @@ def read_table(
     >>> table.rows, table["name"].texts, table["age"].as_numbers().tolist()
     (2, ('Ada', 'Grace'), [36.0, nan])
     """
-    is_stdin = str(path) == STDIN
+    is_stdin, place = str(path) == STDIN, Path(path)
     name = "standard input" if is_stdin else repr(str(path))
     if sep is not None and (len(sep) != 1 or sep in FORBIDDEN):
         raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
@@ -66,21 +65,24 @@ def read_table(
     with ExitStack() as stack:
         try:
             if is_stdin:
-                stream = sys.stdin.buffer
+                file: Any = sys.stdin.buffer
+            elif not place.exists():
+                raise ValueError(f"{name} does not exist; check the path.")
+            elif place.is_dir():
+                raise ValueError(f"{name} is a folder; give the file itself.")
             else:
-                stream = stack.enter_context(_open(path))
-                stack.enter_context(refuse_changes(stream, name))
-            stream = cast(io.BufferedReader, stream if hasattr(stream, "peek") else io.BufferedReader(cast(Any, stream)))
-            head = stream.peek(16)[:16]
-            if head[:4] == b"PAR1":
+                file = stack.enter_context(place.open("rb"))
+                stack.enter_context(refuse_changes(file, name))
+            stream = file if hasattr(file, "peek") else io.BufferedReader(file)
+            if stream.peek(4)[:4] == b"PAR1":
                 if is_stdin:
                     raise ValueError(f"{name} is a Parquet file, which cannot be read from there; give its path.")
                 return _read_parquet(stream, name, known_texts, keep)
-            is_packed = head[:2] == b"\x1f\x8b"
+            is_packed = stream.peek(2)[:2] == b"\x1f\x8b"
             if is_packed:
-                stream = io.BufferedReader(cast(Any, stack.enter_context(gzip.GzipFile(fileobj=stream))))
-                head = stream.peek(16)[:16]
-            _check_head(name, head, encoding)
+                packed: Any = stack.enter_context(gzip.GzipFile(fileobj=stream))
+                stream = io.BufferedReader(packed)
+            _check_head(name, stream.peek(16)[:16], encoding)
             table = read_csv(stream, name, known_texts, sep, keep, encoding)
             return replace(table, format="csv.gz") if is_packed else table
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -96,15 +98,6 @@ def as_table(source: Any, known_texts: KnownTexts | None = None, sep: str | None
     if isinstance(source, str | Path):
         return read_table(source, known_texts, sep, encoding=encoding)
     return table_of(source, known_texts)
-
-
-def _open(path: PATHS) -> BinaryIO:
-    place = Path(path)
-    if not place.exists():
-        raise ValueError(f"{str(path)!r} does not exist; check the path.")
-    if place.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder; give the file itself.")
-    return place.open("rb")
 
 
 def _check_head(name: str, head: bytes, encoding: str | None) -> None:
@@ -125,40 +118,30 @@ def refuse_changes(file: BinaryIO, name: str) -> Iterator[None]:
 
     Pipes and devices are not checked: they have no size.
     """
-    before = os.fstat(file.fileno())
-    changed = ValueError(f"{name} changed while it was read; wait until it is written, or give a copy.")
-
-    def has_changed() -> bool:
-        now = os.fstat(file.fileno())
-        return (before.st_size, before.st_mtime_ns) != (now.st_size, now.st_mtime_ns)
-
-    is_plain = stat.S_ISREG(before.st_mode)
+    before, failure, is_whole = os.fstat(file.fileno()), None, True
     try:
         yield
+        is_whole = file.tell() == before.st_size
     except Exception as error:
-        if is_plain and has_changed():
-            raise changed from error
-        raise
-    if is_plain and (file.tell() != before.st_size or has_changed()):
-        raise changed
+        failure = error
+    now = os.fstat(file.fileno())
+    has_changed = (before.st_size, before.st_mtime_ns) != (now.st_size, now.st_mtime_ns)
+    if stat.S_ISREG(before.st_mode) and (has_changed or not is_whole):
+        raise ValueError(f"{name} changed while it was read; wait until it is written, or give a copy.") from failure
+    if failure is not None:
+        raise failure
 
 
-def _read_parquet(stream: BinaryIO, name: str, known_texts: KnownTexts | None, keep: Sequence[str]) -> Table:
+def _read_parquet(stream: io.BufferedReader, name: str, known_texts: KnownTexts | None, keep: Sequence[str]) -> Table:
     """Return the table of an open Parquet file, which is left at its end; it is read once for the digest and once for rows."""
-    pyarrow, digest, n_bytes = pyarrow_for("Parquet files"), hashlib.sha256(), 0
-    while data := stream.read(2**20):
-        digest.update(data)
-        n_bytes += len(data)
+    pyarrow, digest, n_bytes = pyarrow_for("Parquet files"), hashlib.file_digest(stream, "sha256"), stream.tell()
     stream.seek(0)
     try:
         with pyarrow.parquet.ParquetFile(stream) as file:
-            names, rows = [str(field) for field in file.schema_arrow.names], int(file.metadata.num_rows)
-            check_names(name, names)
-            if not rows:
-                raise ValueError(f"{name} has columns and no rows; give some.")
+            names, rows = file.schema_arrow.names, int(file.metadata.num_rows)
             _check_memory(name, rows, len(names))
-            columns, texts = columns_of_batches(file.schema_arrow, file.iter_batches(PARQUET_ROWS), name, known_texts, keep)
-            if {column.rows for column in columns.values()} != {rows}:
+            table = build_table(name, names, batch_columns(file.iter_batches(PARQUET_ROWS)), known_texts, keep)
+            if table.rows != rows:
                 raise ValueError("columns of other lengths than it says")
     except (*UNREADABLE, pyarrow.ArrowException) as error:
         if type(error) is ValueError and (name in str(error) or str(error).startswith("keep=")):
@@ -166,7 +149,7 @@ def _read_parquet(stream: BinaryIO, name: str, known_texts: KnownTexts | None, k
         why = cut((str(error).splitlines() or [type(error).__name__])[0], 100)
         raise ValueError(f"{name} is a Parquet file that cannot be read ({why}); use a copy.") from error
     stream.seek(n_bytes)
-    return Table(columns, rows, name, digest.hexdigest(), texts, format="parquet")
+    return replace(table, digest=digest.hexdigest(), format="parquet")
 
 
 def _check_memory(name: str, rows: int, columns: int) -> None:

@@ -67,88 +67,58 @@ class TableSplit:
         """Whether it is tested on a table of its own."""
         return self.test_table is not self.table
 
-    @property
-    def n_gaps(self) -> int:
-        """How many indicators of gaps the estimator will add: one for each number or date with a missing training row."""
-        values = zip(self.schema.fields, column_values(self.schema, self.table, self.train_rows), strict=True)
-        return sum(bool(np.isnan(value).any()) for column, value in values if column.kind != CATEGORY)
-
     def words(self) -> list[str]:
         """Return lines for the user: rows, target, columns, what was dropped, and warnings."""
         target, table = self.target, self.table
         without = f", {target.n_dropped:,} without a target are dropped" if target.n_dropped else ""
+        values = column_values(self.schema, table, self.train_rows)
+        n_gaps = sum(bool(np.isnan(value).any()) for value in values)  # numbers and dates with an indicator of gaps
         kinds = [column.kind for column in self.schema.fields]
         columns = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         offer = " (--task number, or task='number', to predict it as a number)" * target.why.endswith("different whole numbers")
+        numbers = {target.name, *(column.name for column in self.schema.fields if column.kind == NUMBER)}
+        commas = ", ".join(repr(name) for name in table.columns if name in numbers and table[name].has_commas)
+        test_differences = differences(self.schema, self.test_table) if self.has_test_table else []
         n_test = f"{len(self.test_rows):,}"
         tested = f"{n_test} of {self.test_table.source} to test on" if self.has_test_table else f"{n_test} held out"
         return [
             f"{table.source}: {table.rows:,} rows{without}; {len(self.train_rows):,} to learn from, {tested}",
             f"target {target.name!r}: {target.why}{offer}",
-            f"columns: {columns}; {inputs_in_words(len(self.schema.features), self.n_gaps)}",
+            f"columns: {columns}; {inputs_in_words(len(self.schema.features), n_gaps)}",
             *(f"dropped column {name!r}: {why}" for name, why in self.schema.dropped),
-            *self._decimal_commas(),
-            *(f"{self.test_table.source}: {line}" for line in self.test_differences()),
+            *([f"decimal commas are read as points in {cut(commas, MOST_NAMED)}"] if commas else []),
+            *(f"{self.test_table.source}: {line}" for line in test_differences),
             *(f"warning: {line}" for line in self.table_warnings()),
         ]
 
-    def test_differences(self) -> list[str]:
-        """Return how a test table differs from the training table: unseen categories, absent columns."""
-        return differences(self.schema, self.test_table) if self.has_test_table else []
-
     def table_warnings(self) -> list[str]:
-        """Return what is likely a mistake in the table, though it can be learned from; a line each.
-
-        >>> from meristem.tables.frames import table_of
-        >>> table = table_of({"5.1": np.arange(20) % 7, "rich": ["Yes"] * 10 + ["yes"] * 5 + ["no"] * 4 + ["?!"]})
-        >>> for line in TableSplit.of(table, target="rich").table_warnings():
-        ...     print(line)
-        classes 'Yes' and 'yes' differ in case or spaces alone: they are taken as two
-        class '?!' has one row: nothing can be learned of it
-        """
-        lines, names = [], list(self.table.columns)
+        """Return what is likely a mistake in the table, though it can be learned from; a line each."""
+        names, kinds = list(self.table.columns), {column.name: column.kind for column in self.schema.fields}
         numbers = [name for name in names if not np.isnan(number_of(name))]
+        lines = []
         if 2 * len(numbers) > len(names):
             lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
-        return lines + self._misread_columns() + self._row_counters() + self._class_warnings()
-
-    def _decimal_commas(self) -> list[str]:
-        names = [self.target.name, *(column.name for column in self.schema.fields if column.kind == NUMBER)]
-        commas = [name for name in self.table.columns if name in names and self.table[name].has_commas]
-        return [f"decimal commas are read as points in {cut(', '.join(map(repr, commas)), MOST_NAMED)}"] if commas else []
-
-    def _misread_columns(self) -> list[str]:
-        """Report columns that look like numbers or dates and are read as texts."""
         read_as = {name: "dropped" for name, _ in self.schema.dropped}
-        read_as |= {column.name: "read as categories" for column in self.schema.fields if column.kind == CATEGORY}
+        read_as |= {name: "read as categories" for name, kind in kinds.items() if kind == CATEGORY}
         read_as |= {self.target.name: "read as classes"} if self.target.task == CLASS else {}
-        lines = []
-        for name in [name for name in self.table.columns if name in read_as]:
+        for name in [name for name in names if name in read_as]:
             if (misread := misread_as(self.table[name])) is not None:
-                lines.append(f"column {short(name)} {misread.words()}: it is {read_as[name]}; {misread.remedy}")
-        return lines
-
-    def _row_counters(self) -> list[str]:
-        """Report columns that count the rows one by one: an index, or an order."""
-        lines = []
-        for name in [column.name for column in self.schema.fields if column.kind == NUMBER]:
+                lines.append(f"column {short(name)} {misread.words}: it is {read_as[name]}; {misread.remedy}")
+        for name in [name for name, kind in kinds.items() if kind == NUMBER]:
             values = self.table[name].as_numbers()
             if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):
                 what = f"column {short(name)} counts the rows, from {values[0]:.0f} on"
                 lines.append(f"{what}: if it is only an index, remove it from the table")
-        return lines
+        return lines + (self._class_warnings() if self.target.task == CLASS else [])
 
     def _class_warnings(self) -> list[str]:
         """Report classes that differ in case or spaces alone, and classes of one row."""
-        if self.target.task != CLASS:
-            return []
-        lines: list[str] = []
         labels, counts = np.unique(self.target.values[self.target.rows], return_counts=True)
         alike: dict[str, list[str]] = {}
         for label in labels.tolist():
             alike.setdefault("".join(str(label).casefold().split()), []).append(str(label))
-        for same in [same for same in alike.values() if len(same) > 1][:1]:
-            lines.append(f"classes {same[0]!r} and {same[1]!r} differ in case or spaces alone: they are taken as two")
+        pairs = [same for same in alike.values() if len(same) > 1]
+        lines = [f"classes {a!r} and {b!r} differ in case or spaces alone: they are taken as two" for a, b, *_ in pairs[:1]]
         once = labels[counts == 1].tolist()
         if len(once) == 1:
             lines.append(f"class {once[0]!r} has one row: nothing can be learned of it")

@@ -10,13 +10,14 @@ Decimal commas are accepted where commas do not separate columns: 2,3 and 1.234,
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from meristem.check import short, unknown
 from meristem.inputs.schema import MISSING, UNSEEN
-from meristem.tables.scalars import EXACT, ISO_DAY, comma_number_of, days_of, is_canonical, number_of
+from meristem.tables.scalars import EXACT, ISO_DAY, days_of, is_canonical, number_of
 
 KnownTexts = Mapping[str, Sequence[str]]  # column → texts whose codes are fixed
 
@@ -38,7 +39,7 @@ class Column:
 
     def as_numbers(self) -> np.ndarray:
         """Return float64 [rows], NaN where a row has no number."""
-        return self._parsed(self.numbers, comma_number_of if self.has_commas else number_of)
+        return self._parsed(self.numbers, partial(number_of, commas=self.has_commas))
 
     def as_days(self) -> np.ndarray:
         """Return days since 1970-01-01, float64 [rows], NaN where a row has no date."""
@@ -48,12 +49,6 @@ class Column:
         """Return the index of each row's text among `known_texts`; MISSING, or UNSEEN where it is none of them.
 
         A value of a typed column is the text that Python writes: 1 is "1", not "01"; 1.0 is "1.0", or else "1".
-
-        >>> from meristem.tables.frames import column_of
-        >>> column_of("color", ["red", "", "blue", "grey"]).as_codes(["blue", "red"]).tolist()
-        [1, -1, 0, -2]
-        >>> column_of("label", np.array([2**53, 2**53 + 1])).as_codes(["9007199254740993"]).tolist()
-        [-2, 0]
         """
         if self.codes is not None:
             code_of = {text: code for code, text in enumerate(known_texts)}
@@ -61,28 +56,28 @@ class Column:
             return recoded[self.codes]  # −1 and −2 are the last two
         is_missing = self._is_missing()
         codes = np.where(is_missing, MISSING, UNSEEN).astype(np.int16)
-        values, code_of_value = self._codes_of_values(known_texts)
-        if code_of_value:
-            keys = np.array(sorted(code_of_value), values.dtype)
-            codes_of_keys = np.array([code_of_value[key] for key in sorted(code_of_value)], np.int16)
-            nearest = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+        values, code_of = self._codes_of_values(known_texts)
+        if code_of:
+            keys = np.array(sorted(code_of), values.dtype)
+            nearest = np.searchsorted(keys[:-1], values)  # the only key that can be equal
             is_equal = (keys[nearest] == values) & ~is_missing
-            codes[is_equal] = codes_of_keys[nearest[is_equal]]
+            codes[is_equal] = np.array([code_of[key] for key in sorted(code_of)], np.int16)[nearest[is_equal]]
         return codes
 
     def _codes_of_values(self, known_texts: Sequence[str]) -> tuple[np.ndarray, dict[Any, int]]:
         """Return the values of a column without codes, and the code of each value that one of the texts stands for."""
         pairs = [(text, code) for code, text in enumerate(known_texts)]
+        wholes = {int(text): code for text, code in pairs if is_canonical(text, int)}
         if self.exact is not None:
             limits = np.iinfo(self.exact.dtype)
-            wholes = {int(text): code for text, code in pairs if is_canonical(text, int)}
             return self.exact, {value: code for value, code in wholes.items() if limits.min <= value <= limits.max}
         if self.numbers is None and self.days is not None:
             dates = {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
             return self.days, {value: code for value, code in dates.items() if value == value}
+        numbers = {float(value): code for value, code in wholes.items()}
+        numbers |= {float(text): code for text, code in pairs if is_canonical(text, float)}
         largest = EXACT if self.texts else np.inf  # beyond it two different texts may be one float
-        plain = sorted((pair for pair in pairs if is_canonical(pair[0], int, float)), key=lambda pair: "." in pair[0])
-        return self.as_numbers(), {number_of(text): code for text, code in plain if abs(number_of(text)) <= largest}
+        return self.as_numbers(), {value: code for value, code in numbers.items() if abs(value) <= largest}
 
     def _is_missing(self) -> np.ndarray:
         if self.codes is not None:
@@ -100,21 +95,15 @@ class Column:
         return int(self._is_missing().sum())
 
     @property
-    def n_blank(self) -> int:
-        """Rows of whitespace alone that are not missing but a text (more spaces than a missing cell has)."""
-        if self.codes is None:
-            return 0
-        blank = [code for code, text in enumerate(self.texts) if not text.strip()]
-        return int(np.isin(self.codes, blank).sum()) if blank else 0
+    def n_values(self) -> int:
+        """Rows that are neither missing nor of whitespace alone (a text, where there are more spaces than a gap has)."""
+        n, blank = self.rows - self.n_missing, [code for code, text in enumerate(self.texts) if not text.strip()]
+        return n - int(np.isin(self.codes, blank).sum()) if blank and self.codes is not None else n
 
     def is_constant(self) -> bool:
         """Return whether all rows are equal, and none is missing."""
-        if self.codes is not None:
-            return bool((self.codes == self.codes[0]).all() and self.codes[0] != MISSING)
-        if self.exact is not None:
-            return bool((self.exact == self.exact[0]).all()) and not self.n_missing
-        values = self.numbers if self.numbers is not None else self.days
-        return values is not None and not self.n_texts and bool((values == values[0]).all())
+        values = next(values for values in (self.codes, self.exact, self.numbers, self.days) if values is not None)
+        return not self.n_missing and not self.n_texts and bool((values == values[0]).all())
 
     def _parsed(self, values: np.ndarray | None, parse: Callable[[str], float]) -> np.ndarray:
         if self.codes is not None:
@@ -169,11 +158,7 @@ def is_unicode(text: str) -> bool:
 
 
 def texts_to_keep(keep: Sequence[str], names: list[str]) -> dict[str, list[str]]:
-    """Return an empty list for each column of `keep`, whose entries are a name or several with commas.
-
-    >>> texts_to_keep(["id, age", "size, in cm"], ["id", "age", "job", "size, in cm"])
-    {'id': [], 'age': [], 'size, in cm': []}
-    """
+    """Return an empty list for each column of `keep`, whose entries are a name or several with commas."""
     columns = [part for entry in keep for part in ([entry] if entry in names else map(str.strip, entry.split(",")))]
     for name in columns:
         if name not in names:

@@ -19,7 +19,7 @@ from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.schema import CATEGORY
 from meristem.report.scoring import in_words, scored
-from meristem.tables.encoding import absent, codes, differences, feature_blocks
+from meristem.tables.encoding import absent, column_values, differences, feature_blocks
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import original_test_rows
@@ -94,17 +94,13 @@ class TableModel:
     def score(self, frame: Any) -> float:
         """Return the accuracy of labels, or R² of numbers, over the rows that have a target."""
         table = self.table(frame)
-        values, rows = self._targets(table)
+        values, rows = target_values(table, self.target, self.task, getattr(self.estimator, "classes_", None))
         predicted = self._by_blocks(table, lambda x: self.point_predictions(self.outputs(x)), rows)
         return float(self.scored(values[rows], predicted)["value"])
 
     def scored(self, values: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
         """Return the score of `point_predictions` with its confidence interval."""
         return scored(self.task, values, predicted, int(self.facts["seed"]))
-
-    def _targets(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return the target of each row, as `target_values` does, and the rows that have one."""
-        return target_values(table, self.target, self.task, self.classes if self.task == CLASS else None)
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the network's outputs [n, n_out] for rows of features."""
@@ -123,7 +119,7 @@ class TableModel:
 
         A code is an index into the `texts` of the column's field (`model.schema`); −1 is missing, −2 unseen.
         """
-        return codes(self.schema, self._warned(frame))
+        return np.concatenate(column_values(self.schema, self._warned(frame)), axis=1)
 
     def save(self, path: PATHS) -> None:
         """Write the model to a file, which `meristem.load(path)` reads."""
@@ -172,7 +168,7 @@ class TableModel:
         """Evaluate the rows of a table that have a target; return whether they are the held-out rows, and warnings, too."""
         table = self.table(frame)
         rows = original_test_rows(self.facts, self.target, self.task, table)
-        values, with_target = self._targets(table)
+        values, with_target = target_values(table, self.target, self.task, getattr(self.estimator, "classes_", None))
         lines, counts = differences(self.schema, table), self.facts["rows"]
         if rows is None and table.digest is None and table.rows == counts["all"]:
             lines.append("the table has as many rows as the training table: if it is the same, most were learned from")

@@ -7,7 +7,7 @@ average); else numbers. `task` overrides it. Labels stay as the table has them: 
 texts, or integers where each is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -51,12 +51,7 @@ class Target:
 
     @classmethod
     def of(cls, table: Table, name: str, task: str | None) -> Self:
-        """Return the target in a column; raise ValueError where there is nothing to predict.
-
-        >>> from meristem.tables.frames import table_of
-        >>> Target.of(table_of({"size": [1, 2, 3], "color": ["red", "blue", None]}), "color", None).why
-        '2 classes: it holds texts'
-        """
+        """Return the target in a column; raise ValueError where there is nothing to predict."""
         if task not in (None, *TASKS):
             raise unknown("task", task, TASKS)
         if name not in table:
@@ -64,17 +59,19 @@ class Target:
         column, where = table[name], f"{table.source}: column {name!r}"
         if column.n_missing == column.rows:
             raise ValueError(f"{where} is missing in every row; choose another target.")
-        if kind_of(column).kind == DATE:
+        if kind_of(column).kind == DATE or (column.codes is None and column.numbers is None):  # constant ones, too
             raise ValueError(f"{where} holds dates; {DAYS}.")
         numbers, is_numeric = column.as_numbers(), _is_numeric(column)
         if not is_numeric:
             _check_texts(column, where, task)
         codes = column.codes if column.codes is not None else np.zeros(0)
         rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(codes != MISSING)
-        exact = column.exact if column.codes is None else None  # beyond 2**53, too
-        values = (numbers if exact is None else exact) if is_numeric else codes
+        values = numbers if is_numeric else codes
+        if is_numeric and column.codes is None and column.exact is not None:
+            values = column.exact  # beyond 2**53, too
         different = np.unique(values[rows])
-        n_different = max(len(different), _n_exact(column, rows))
+        exact = column.exact if column.exact is not None else column.codes  # float64 merges integers beyond 2**53
+        n_different = len(different) if exact is None else max(len(different), len(np.unique(exact[rows])))
         if n_different < 2:
             value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
             raise ValueError(f"{where} is {value} in every row that has one; there is nothing to predict.")
@@ -103,7 +100,7 @@ def _check_texts(column: Column, where: str, task: str | None) -> None:
         texts = f"holds texts, such as {such}; leave task out for classes"
         if (misread := misread_as(column)) is None:
             raise ValueError(f"task={task!r}, but column {column.name!r} {texts}.")
-        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, misread.words())}.")
+        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, misread.words)}.")
     if column.codes is None:
         raise ValueError(f"{where} {_remedy(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
 
@@ -113,7 +110,7 @@ def _remedy(column: Column, why: str) -> str:
     misread = misread_as(column)
     if misread is None:
         return f"{why}; choose another target"
-    return f"{misread.words()}; {misread.remedy if misread.kind == NUMBER else DAYS}"
+    return f"{misread.words}; {misread.remedy if misread.kind == NUMBER else DAYS}"
 
 
 def _no_such_column(table: Table, name: str) -> ValueError:
@@ -125,12 +122,6 @@ def _no_such_column(table: Table, name: str) -> ValueError:
             what = f"target={short(name)} is not known: {table.source} has one column, {short(only)}"
             return ValueError(f"{what}; if {sep!r} separates its columns, give --sep {sep!r}.")
     return unknown("target", name, list(table.columns), most=MOST_NAMED)
-
-
-def _n_exact(column: Column, rows: np.ndarray) -> int:
-    """Return how many different integers or texts there are; float64 merges integers beyond 2**53."""
-    exact = column.exact if column.exact is not None else column.codes
-    return 0 if exact is None else len(np.unique(exact[rows]))
 
 
 def _task_of(different: np.ndarray, n_different: int, rows: int) -> tuple[str, str]:
@@ -187,12 +178,8 @@ def target_values(table: Table, name: str, task: str, classes: np.ndarray | None
 def check_test_target(table: Table, name: str, task: str, classes: np.ndarray | None = None) -> np.ndarray:
     """Return the rows of a test table that have a target; raise ValueError where some cannot be compared."""
     source = f"test: {table.source}"
-    if name not in table:
-        raise ValueError(f"{source} has no column {name!r}; the target must be in it, too.")
+    values, rows = target_values(replace(table, source=source), name, CLASS, classes)
     column, where = table[name], f"{source}: column {name!r}"
-    if column.n_missing == column.rows:
-        raise ValueError(f"{where} is missing in every row.")
-    values, rows = target_values(table, name, CLASS, classes)
     if len(rows) < LEAST_TEST_ROWS:
         raise ValueError(f"{source} has {many(len(rows), 'row')} with a target; give at least {LEAST_TEST_ROWS}.")
     if task == CLASS:

@@ -6,10 +6,10 @@ rows and folds need another compiled program: where there is no time for it, the
 search in any case: networks stay as they are then, and those still compiling are left out (paths/halving.py).
 """
 
+import math
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,42 +31,27 @@ SHARE = 1 / 3  # of the most epochs that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
 
 
-@dataclass(frozen=True)
-class Limit:
-    """So many seconds from `begun` on, a time of `time.monotonic`."""
+class Limit(NamedTuple):
+    """So many seconds, the last of which is at `end`, a time of `time.monotonic`."""
 
     seconds: float
-    begun: float
-
-    @property
-    def end(self) -> float:
-        return self.begun + self.seconds
+    end: float
 
 
 class Deadline(Watcher):
-    """Ends a training at a time, and records whether it did."""
+    """Ends a training at a time, and records whether it did, and when it began and each epoch was over."""
 
-    def __init__(self, at: float):
-        self.at, self.has_ended = at, False
+    def __init__(self, at: float = math.inf):
+        self.at, self.has_ended, self.times = at, False, [time.monotonic()]
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
+        self.times.append(time.monotonic())
         return self.over()
 
     def over(self) -> bool:
         is_over = time.monotonic() > self.at
         self.has_ended |= is_over
         return is_over
-
-
-class _EpochTimes(Watcher):
-    """When each epoch was over."""
-
-    def __init__(self) -> None:
-        self.times = [time.monotonic()]
-
-    def epoch(self, member: int, info: EpochInfo) -> bool:
-        self.times.append(time.monotonic())
-        return False
 
 
 def reserve(seconds: float, predicting: float, epoch: float = 0.0, *, slowdown: float = 1.0) -> float:
@@ -85,8 +70,7 @@ def measure_slowdown() -> float:
     return max(1.0, (time.monotonic() - begun) / computed)
 
 
-@dataclass(frozen=True)
-class SearchPlan:
+class SearchPlan(NamedTuple):
     """What is searched: settings in all, penalties among them, folds, and the share of the rows."""
 
     settings: int
@@ -102,7 +86,7 @@ def plan_search(seconds: float, training: float, *, is_open: bool = True) -> Sea
         takes = plan.settings * plan.folds * SHARE * training
         if takes <= seconds:
             return plan
-    return replace(plan, rows=seconds / takes)
+    return plan._replace(rows=seconds / takes)
 
 
 def plan_with_compiling(left: float, compiling: float, training: float, share: float, *, is_open: bool) -> SearchPlan:
@@ -120,8 +104,7 @@ def plan_with_compiling(left: float, compiling: float, training: float, share: f
     return SearchPlan(n, n, FOLDS, rows=share)
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(NamedTuple):
     """Seconds that were measured, and the number of rows they were measured with."""
 
     epoch: float  # of one network over all rows
@@ -130,36 +113,35 @@ class Timing:
     rows: int
 
 
-class BackgroundTiming:
-    """A measurement in a thread, beside other work, while a program is compiled."""
+def start_timing(estimator: Any, X: np.ndarray, y: np.ndarray, *, seed: int) -> Future[Timing]:
+    """Measure one fold in a thread, beside other work, while a program is compiled."""
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(_timing, estimator, X, y, seed)
+    pool.shutdown(wait=False)
+    return future
 
-    def __init__(self, estimator: Any, X: np.ndarray, y: np.ndarray, limit: Limit, *, seed: int):
-        self.limit, pool = limit, ThreadPoolExecutor(1)
-        self.future = pool.submit(_timing, estimator, X, y, seed)
-        pool.shutdown(wait=False)
 
-    def result(self) -> Timing:
-        """Return the measurement; raise ValueError where it takes so long that the limit would be exceeded."""
-        seconds = self.limit.seconds
-        latest = self.limit.end + SLACK * seconds - reserve(seconds, 0.0) - LEAST
-        try:
-            return self.future.result(timeout=max(0.0, latest - time.monotonic()))
-        except TimeoutError:
-            raise ValueError(
-                f"seconds={seconds:g} is too short: to compile a network takes longer here and now (5 to 15 s on an idle "
-                f"machine, and less the second time); give at least {max(20, round(2 * seconds))}."
-            ) from None
+def wait_for_timing(timing: Future[Timing], limit: Limit) -> Timing:
+    """Return the measurement; raise ValueError where it takes so long that the limit would be exceeded."""
+    latest = limit.end + SLACK * limit.seconds - reserve(limit.seconds, 0.0) - LEAST
+    try:
+        return timing.result(timeout=max(0.0, latest - time.monotonic()))
+    except TimeoutError:
+        raise ValueError(
+            f"seconds={limit.seconds:g} is too short: to compile a network takes longer here and now (5 to 15 s on an idle "
+            f"machine, and less the second time); give at least {max(20, round(2 * limit.seconds))}."
+        ) from None
 
 
 def _timing(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing:
     """Train one fold for a few epochs."""
-    times, few = _EpochTimes(), _shuffled(y, seed)[: len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS]
+    watcher, few = Deadline(), _shuffled(y, seed)[: len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS]
     n_held_out = max(1, len(few) // FOLDS)
     fold = (np.arange(n_held_out, len(few)), np.arange(n_held_out))
     options = {"penalties": [1e-3], "l2s": [L2 / len(y)], "input_dropouts": [0.0], "halving": False, "max_epochs": 4}
-    options |= {"verbose": False, "cv": [fold], "callbacks": times}
+    options |= {"verbose": False, "cv": [fold], "callbacks": watcher}
     model = type(estimator)(**estimator.get_params() | options).fit(X[few], y[few])
-    first, *others = np.diff(times.times).tolist()
+    first, *others = np.diff(watcher.times).tolist()
     epoch, begun = min(others, default=first), time.monotonic()
     model.predict(X[few])
     return Timing(epoch * len(y) / len(few), first - epoch, FOLDS * (time.monotonic() - begun) / len(few), len(few))
