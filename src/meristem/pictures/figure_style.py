@@ -20,7 +20,8 @@ COLORS = {"tunnel": "#0072B2", "highway": "#E69F00", "highway-penalized": "#CC79
 FREE_COLORS = ("#D55E00", "#56B4E9", "#8C564B", "#7F7F7F")
 TREE = COLORS["budding"]  # the soft size of a tree
 CLASSES = ("#0072B2", "#D55E00")
-INK, GREY, OTHER = "#333333", "#666666", "#BDBDBD"
+SERIES = ("#0072B2", "#CC3311", "#009E73", "#AA4499", "#B3235A", "#756400", "#777777")  # the last one is grey
+INK, GREY, GRID, OTHER = "#333333", "#666666", "#E6E6E6", "#BDBDBD"
 SEED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
 UNSOLVED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4.5, "markeredgewidth": 1.2}
 HOLLOW = {"markerfacecolor": "none", "markeredgecolor": "black"}
@@ -41,7 +42,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    "grid.color": "#E6E6E6",
+    "grid.color": GRID,
     "grid.linewidth": 0.8,
     "lines.linewidth": 1.6,
     "savefig.dpi": 150,

@@ -19,7 +19,7 @@ from meristem.inputs import Inputs, Preprocessor, Schema
 from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines, table_baseline_sizes
 from meristem.report.importance import Importance, permutation_importance
 from meristem.report.scoring import CLASS, LABELS, MEASURES, Scorer, decode_predictions, network_outputs
-from meristem.show.elements import Element
+from meristem.show.elements import Markup
 
 SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
 BEST_CONSTANT = "The constant is the best one for these very rows."
@@ -51,7 +51,7 @@ class Section:
     name: str
     title: str
     text: list[str]
-    figures: list[Element] = field(default_factory=list)
+    figures: list[Markup] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
 

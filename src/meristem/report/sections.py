@@ -9,7 +9,7 @@ import numpy as np
 
 from meristem.check import many
 from meristem.report import sections_predictions, sections_search, sections_usage
-from meristem.report.charts import ChartRow, TrainingCurve, growth_chart, importance_chart, score_chart
+from meristem.report.charts import ChartRow, growth_chart, importance_chart, score_chart
 from meristem.report.formatting import count, decimal, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
@@ -62,44 +62,36 @@ def score_section(data: ReportData) -> Section | None:
     own = data.score
     if own is None or not data.has_score:
         return None
-    scores = [("this model", own), *((baseline.name, baseline.score) for baseline in data.baselines)]
-    bars = [ChartRow(name, *(score[end] for end in ("value", "low", "high"))) for name, score in scores]
-    bars = [bar for bar in bars if np.isfinite(bar.value)]
-    sizes = [int(data.model.n_parameters_), *(baseline.n_parameters for baseline in data.baselines)]
-    rows = [[name, decimal(score["value"]), count(size)] for (name, score), size in zip(scores, sizes, strict=True)]
+    models = [("this model", own, int(data.model.n_parameters_))]
+    models += [(baseline.name, baseline.score, baseline.n_parameters) for baseline in data.baselines]
+    bars = [ChartRow(name, score["value"], score["low"], score["high"]) for name, score, _ in models]
+    rows = [[name, decimal(score["value"]), count(size)] for name, score, size in models]
     tables = [Table("Scores and sizes", ["model", own["measure"], "parameters"], rows)]
     if data.baselines:
         gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
         caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
-    return Section("score", "Score and baselines", [text], [score_chart(own["measure"], bars)], tables)
+    chart = score_chart(own["measure"], [bar for bar in bars if np.isfinite(bar.value)])
+    return Section("score", "Score and baselines", [text], [chart], tables)
 
 
 def growth_section(data: ReportData) -> Section | None:
-    curves, has_tree, has_validation = [], False, False
-    for member in data.members:
-        history = {name: np.asarray(member.history_[name], float) for name in ("loss", "dev_loss", "hard_size")}
-        epochs = len(history["loss"])
-        if not epochs:
-            continue
-        best = int(np.clip(member.best_epoch_ - (member.n_iter_ - epochs), 1, epochs))
-        has_validation |= bool(np.any(history["dev_loss"] != history["loss"]))
-        curves.append(TrainingCurve(history["dev_loss"], history["hard_size"], best))
-        has_tree |= member.network_.capacity > 0
-    if not curves:
+    members = [member for member in data.members if member.n_iter_]
+    if not members:
         return None
-    loss, size = "validation loss" if has_validation else "training loss", "nodes of the tree" if has_tree else "open units"
-    first, most, last = (
-        value_range([float(curve.size[at]) for curve, at in zip(curves, places, strict=True)])
-        for places in zip(*((0, int(curve.size.argmax()), curve.best_epoch - 1) for curve in curves), strict=True)
-    )
-    epochs_text = value_range([len(curve.loss) for curve in curves])
+    sizes = []
+    for member in members:
+        own = member.history_["hard_size"].tolist()
+        sizes.append((own[0], max(own), own[member.best_epoch_ - 1]))
+    first, most, last = map(value_range, zip(*sizes, strict=True))
+    unit = "Nodes of the tree" if any(member.network_.capacity for member in members) else "Open units"
+    epochs = value_range([member.n_iter_ for member in members])
     text = (
-        f"{epochs_text} epoch{'' if epochs_text == '1' else 's'}{', a line for each network' if len(curves) > 1 else ''}; "
-        f"dots: the epochs kept. {size.capitalize()}: {first} after the first epoch, {most} at most, {last} at the end."
+        f"{epochs} epoch{'' if epochs == '1' else 's'}{', a line for each network' if len(members) > 1 else ''}; "
+        f"rings: the epochs kept. {unit}: {first} after the first epoch, {most} at most, {last} at the end."
     )
-    return Section("growth", "Growth during training", [text], [growth_chart(curves, loss, size)])
+    return Section("growth", "Growth during training", [text], [growth_chart(members)])
 
 
 def network_section(data: ReportData) -> Section:

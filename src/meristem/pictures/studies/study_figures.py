@@ -20,7 +20,7 @@ from meristem.files.atomic_write import write_whole
 from meristem.folders import ownership
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.figure_style import NAMES, STYLE, require_matplotlib
-from meristem.pictures.png import is_picture, png
+from meristem.pictures.image_files import is_picture, png
 from meristem.pictures.studies.study_results import Required, Run, StudyPictures, StudyResults, run_key
 from meristem.pictures.studies.validated_study import LearningPictures
 from meristem.pictures.studies.zero_error_study import SolvingPictures
