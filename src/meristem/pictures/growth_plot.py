@@ -67,43 +67,63 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
 def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
     """Draw losses and sizes on two Axes: one network in full; of several the validation loss and the soft size of each."""
     losses, sizes = axes
-    epochs, rate = max(len(each.history_["loss"]) for each in estimators), estimators[0].history_["rate"]
+    for number, estimator in enumerate(estimators):
+        history, kept, color = estimator.history_, int(estimator.best_epoch_), SERIES[number % (len(SERIES) - 1)]
+        curves = (
+            _curves_in_full(estimator)
+            if len(estimators) == 1
+            else {"dev_loss": {"color": color}, "soft_size": {"color": color}}
+        )
+        for name, style in curves.items():
+            ax = losses if "loss" in name else sizes
+            plot_curve(ax, history[name], **style)
+            if kept and not (name == "loss" and "dev_loss" in curves):
+                mark = ring(style["color"]) | {"linestyle": "", "label": "kept model" if ax is losses else "_"}
+                ax.plot(kept, history[name][kept - 1], zorder=4, clip_on=False, **mark)
+    sizes.set_ylabel("soft size")
+    sizes.set_xlabel("epoch")
     if len(estimators) == 1:
-        _draw_losses(losses, estimators[0])
-        (_draw_tree_sizes if estimators[0].network_.capacity else _draw_stack_sizes)(sizes, estimators[0])
+        _finish_sizes(sizes, estimators[0])
     else:
-        for number, each in enumerate(estimators):
-            for ax, name in ((losses, "dev_loss"), (sizes, "soft_size")):
-                plot_curve(ax, each.history_[name], color=SERIES[number % (len(SERIES) - 1)])
-                _ring(ax, each, name, SERIES[number % (len(SERIES) - 1)], label="" if number else "kept model")
-        sizes.set_ylabel("soft size")
         from_zero(sizes)
     _scale_losses(losses, estimators)
+    epochs = max(len(estimator.history_["loss"]) for estimator in estimators)
+    rate = estimators[0].history_["rate"] if len(estimators) == 1 else np.zeros(0)
     for ax in axes:
         margin = max(0.5, 0.02 * epochs)
         ax.set_xlim(1 - margin, epochs + margin)
         ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         ax.grid(axis="y", color=GRID)
         ax.set_axisbelow(True)
-        for i, change in enumerate(change_points(rate) if len(estimators) == 1 else []):
+        for i, change in enumerate(change_points(rate)):
             ax.axvline(change, zorder=1.8, label="_" if i else "rate changes", **CUT_LINE)
-    if len(estimators) == 1:
-        _label_rates(losses, rate)
-    sizes.set_xlabel("epoch")
+    _label_rates(losses, rate)
     _add_legend(losses, sizes)
 
 
-def is_validated(estimator: Any) -> bool:
-    """Return whether there was a validation set; without one the training loss is recorded in its place."""
-    return not np.array_equal(estimator.history_["loss"], estimator.history_["dev_loss"], equal_nan=True)
+def _curves_in_full(estimator: Any) -> dict[str, dict[str, Any]]:
+    """Return the style of each curve by its name in the history; without a validation set, dev_loss is the training loss."""
+    is_validated = not np.array_equal(estimator.history_["loss"], estimator.history_["dev_loss"], equal_nan=True)
+    losses = {f"{prefix}loss": {"label": label, "color": color} for prefix, (label, color, _) in PARTS.items()}
+    if not is_validated:
+        del losses["dev_loss"]
+    if not estimator.network_.capacity:
+        return losses | {"soft_size": {"label": "all layers", "color": INK, "linewidth": 2.0}}
+    steps = {"label": "hard size", "color": INK, "drawstyle": "steps-post", "linewidth": 1.0}
+    return losses | {"hard_size": steps, "soft_size": {"label": "soft size", "color": TREE}}
 
 
-def _draw_losses(ax: Axes, estimator: Any) -> None:
-    prefixes = ("", "dev_") if is_validated(estimator) else ("",)
-    for prefix in prefixes:
-        label, color, _ = PARTS[prefix]
-        plot_curve(ax, estimator.history_[f"{prefix}loss"], color=color, label=label)
-    _ring(ax, estimator, "dev_loss", PARTS[prefixes[-1]][1], label="kept model")
+def _finish_sizes(ax: Axes, estimator: Any) -> None:
+    """Add the sizes of layers, and scale the axis."""
+    layers = estimator.history_["layer_sizes"].shape[1]
+    if estimator.network_.capacity:
+        ax.set_ylabel("size of the tree")
+        ax.yaxis.get_major_locator().set_params(integer=True)
+    elif layers > 1:
+        plot_layer_sizes(ax, estimator.history_["layer_sizes"])
+        # A narrow inset beside the axes, which keep their width, so that the epochs of both axes are aligned.
+        layer_colorbar(ax.figure, layers, cax=ax.inset_axes((1.015, 0, 0.02, 1)))
+    from_zero(ax, min_span=3.2 if estimator.network_.capacity else 0.5)
 
 
 def _scale_losses(ax: Axes, estimators: Sequence[Any]) -> None:
@@ -122,34 +142,6 @@ def _scale_losses(ax: Axes, estimators: Sequence[Any]) -> None:
     top = 1.1 * later.max(initial=0)
     if 0 < top < 0.7 * ax.get_ylim()[1]:
         ax.set_ylim(-0.025 * top, top)
-
-
-def _draw_stack_sizes(ax: Axes, estimator: Any) -> None:
-    layers = estimator.history_["layer_sizes"].shape[1]
-    plot_curve(ax, estimator.history_["soft_size"], color=INK, linewidth=2.0, label="all layers")
-    _ring(ax, estimator, "soft_size", INK)
-    if layers > 1:
-        plot_layer_sizes(ax, estimator.history_["layer_sizes"])
-        # A narrow inset beside the axes, which keep their width, so that the epochs of both axes are aligned.
-        layer_colorbar(ax.figure, layers, cax=ax.inset_axes((1.015, 0, 0.02, 1)))
-    ax.set_ylabel("soft size")
-    from_zero(ax)
-
-
-def _draw_tree_sizes(ax: Axes, estimator: Any) -> None:
-    plot_curve(ax, estimator.history_["hard_size"], color=INK, label="hard size", drawstyle="steps-post", linewidth=1.0)
-    plot_curve(ax, estimator.history_["soft_size"], color=TREE, label="soft size")
-    _ring(ax, estimator, "hard_size", INK)
-    _ring(ax, estimator, "soft_size", TREE)
-    ax.set_ylabel("size of the tree")
-    ax.yaxis.get_major_locator().set_params(integer=True)
-    from_zero(ax, min_span=3.2)
-
-
-def _ring(ax: Axes, estimator: Any, name: str, color: str, label: str = "") -> None:
-    if epoch := int(estimator.best_epoch_):
-        style = {"linestyle": "", "zorder": 4, "clip_on": False, "label": label or "_"}
-        ax.plot(epoch, estimator.history_[name][epoch - 1], **style, **ring(color))
 
 
 def _label_rates(ax: Axes, rate: np.ndarray) -> None:

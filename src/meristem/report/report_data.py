@@ -110,6 +110,10 @@ class ReportData:
         return hasattr(self.model, "path_")
 
     @property
+    def finite_baselines(self) -> list[Comparison]:
+        return [other for other in self.baselines if np.isfinite(other.score["value"])]
+
+    @property
     def has_score(self) -> bool:
         return self.score is not None and bool(np.isfinite(self.score["value"]))
 
@@ -167,7 +171,7 @@ def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Re
     lacks = {name: baseline["lacks"] for name, baseline in facts["baselines"].items() if "lacks" in baseline}
     note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{_short_of_time(lacks)}"
     if is_paired:
-        baselines = compare(estimator, scorer, predictions, evaluation.baselines, seed, facts)
+        baselines = compare(estimator, scorer, predictions, evaluation.baselines, seed, facts["baselines"])
     else:
         baselines, note = _compare_scores(estimator, facts, score), f"{note} {UNPAIRED}" if is_held_out else OTHER_ROWS
     return ReportData(
@@ -195,24 +199,17 @@ def _short_of_time(lacks: dict[str, str]) -> str:
 
 
 def compare(
-    model: Any,
-    scorer: Scorer,
-    predictions: np.ndarray,
-    baselines: dict[str, np.ndarray],
-    seed: int,
-    facts: dict[str, Any] | None = None,
+    model: Any, scorer: Scorer, predictions: np.ndarray, baselines: dict[str, np.ndarray], seed: int, scores: Any = None
 ) -> tuple[Comparison, ...]:
-    """Compare a model with baselines row by row, given their predictions; a table's facts have the baselines' scores."""
-    sizes, comparisons = baseline_sizes(model._inputs_.n_inputs, scorer.n_outputs), []
-    losses = scorer.losses(predictions)
+    """Compare a model with baselines row by row, given their predictions; `scores`: those of the baselines, if known."""
+    sizes, losses = baseline_sizes(model._inputs_.n_inputs, scorer.n_outputs), scorer.losses(predictions)
+    comparisons = []
     for name, others in baselines.items():
         other_losses = scorer.losses(others)
-        score = scorer.score(other_losses, seed) if facts is None else facts["baselines"][name]
-        is_same = {
-            "predictions": np.array_equal(predictions.ravel(), others.ravel()),
-            "scores": np.array_equal(losses, other_losses),
-        }
-        same = next(((what, len(losses)) for what, is_equal in is_same.items() if is_equal), None)
+        score = scorer.score(other_losses, seed) if scores is None else scores[name]
+        same = None
+        if np.array_equal(losses, other_losses):
+            same = ("predictions" if np.array_equal(predictions.ravel(), others.ravel()) else "scores", len(losses))
         comparisons.append(Comparison(NAMES[name], score, scorer.gain(losses, other_losses, seed), sizes[name], same))
     return tuple(comparisons)
 
