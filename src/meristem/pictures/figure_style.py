@@ -75,13 +75,17 @@ def model_colors(models: Sequence[str]) -> dict[str, Any]:
     {'tunnel': '#0072B2', 'conv': '#D55E00', 'recurrent': '#56B4E9'}
     """
     others = [model for model in models if model not in COLORS]
-    free: Sequence[Any] = FREE_COLORS
-    if len(others) > len(free):
-        from matplotlib import colormaps
+    assigned = COLORS | dict(zip(others, distinct_colors(FREE_COLORS, len(others)), strict=False))
+    return {model: assigned[model] for model in models}
 
-        free = [tuple(color) for color in colormaps["turbo"](np.linspace(0.05, 0.95, len(others)))[:, :3].tolist()]
-    assigned = dict(zip(others, free, strict=False))
-    return {model: COLORS.get(model) or assigned[model] for model in models}
+
+def distinct_colors(named: Sequence[Any], n: int) -> Sequence[Any]:
+    """Return the first n of the named colors, or n of a color map if there are fewer."""
+    if n <= len(named):
+        return named[:n]
+    from matplotlib import colormaps
+
+    return [tuple(color) for color in colormaps["turbo"](np.linspace(0.05, 0.95, n))[:, :3].tolist()]
 
 
 def figure_grid(

@@ -69,11 +69,9 @@ def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
     losses, sizes = axes
     for number, estimator in enumerate(estimators):
         history, kept, color = estimator.history_, int(estimator.best_epoch_), SERIES[number % (len(SERIES) - 1)]
-        curves = (
-            _curves_in_full(estimator)
-            if len(estimators) == 1
-            else {"dev_loss": {"color": color}, "soft_size": {"color": color}}
-        )
+        curves: dict[str, dict[str, Any]] = {"dev_loss": {"color": color}, "soft_size": {"color": color}}
+        if len(estimators) == 1:
+            curves = _curves_in_full(estimator)
         for name, style in curves.items():
             ax = losses if "loss" in name else sizes
             plot_curve(ax, history[name], **style)

@@ -65,7 +65,11 @@ def baselines(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about convergence, and labels that every row has
             model, rows, epochs = fit(task, z, (y - mean) / scale if task == NUMBER else y, time_limit, seed)
-        yield Baseline(name, lambda x, model=model: mean + scale * model.predict(preprocess(x)), _lacks(rows, len(y), epochs))
+
+        def predict(x: np.ndarray, model: Any = model) -> np.ndarray:
+            return np.asarray(mean + scale * model.predict(preprocess(x)))
+
+        yield Baseline(name, predict, _lacks(rows, len(y), epochs))
 
 
 def _lacks(rows: int, n: int, epochs: int | None = None) -> str:

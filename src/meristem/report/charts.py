@@ -171,4 +171,4 @@ def growth_chart(members: Sequence[Any]) -> Markup:
 def path_chart(path: Path, marks: Mapping[str, Point], description: str) -> Markup:
     """Return losses and sizes against the penalty, with the points `marks` marked."""
     title = f"Error and size at {many(len({point.penalty for point in path.points}), 'penalty', 'penalties')}"
-    return page_svg("path", title, description, lambda *axes: draw_path(*axes, path, marks), height=400, rows=2)
+    return page_svg("path", title, description, lambda above, below: draw_path(above, below, path, marks), height=400, rows=2)

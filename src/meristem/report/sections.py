@@ -3,16 +3,16 @@
 sections(data) → [Section(…), …] in the order of the page
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from meristem.check import many
-from meristem.report import sections_predictions, sections_search, sections_usage
 from meristem.report.charts import ChartRow, growth_chart, importance_chart, score_chart
 from meristem.report.formatting import count, decimal, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
+from meristem.report.sections_predictions import prediction_sections
+from meristem.report.sections_search import path_section, settings_section
+from meristem.report.sections_usage import provenance_section, usage_section
 from meristem.show.card import gallery, networks_of
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # that are drawn; rows of a table
@@ -41,21 +41,21 @@ GLOSSARY = {  # docs/report.md has the same lines
 
 def sections(data: ReportData) -> list[Section]:
     """Return all sections that have content."""
-    makers: list[Callable[[ReportData], Section | None]] = [
-        score_section,
-        sections_search.path_section,
-        growth_section,
-        network_section,
-        inputs_section,
-        sections_predictions.confusion_section,
-        sections_predictions.errors_section,
-        sections_predictions.calibration_section,
-        sections_search.settings_section,
-        sections_usage.usage_section,
-        sections_usage.provenance_section,
-        glossary_section,
+    made: list[Section | None] = [
+        score_section(data),
+        path_section(data),
+        growth_section(data),
+        network_section(data),
+        inputs_section(data),
+        *prediction_sections(data),
+        settings_section(data),
+        usage_section(data),
+        provenance_section(data),
+        Section(
+            "glossary", "Glossary", [], [], [Table("Terms", ["term", "meaning"], [list(item) for item in GLOSSARY.items()])]
+        ),
     ]
-    return [section for make in makers if (section := make(data)) is not None]
+    return [section for section in made if section is not None]
 
 
 def score_section(data: ReportData) -> Section | None:
@@ -145,9 +145,3 @@ def inputs_section(data: ReportData) -> Section | None:
     elif importance is not None:
         text.append("All columns are used.")
     return Section("inputs", "Input importance", text, figures, tables) if text else None
-
-
-def glossary_section(data: ReportData) -> Section:
-    return Section(
-        "glossary", "Glossary", [], [], [Table("Terms", ["term", "meaning"], [list(item) for item in GLOSSARY.items()])]
-    )

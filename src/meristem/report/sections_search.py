@@ -32,9 +32,9 @@ def path_section(data: ReportData) -> Section:
     model = data.model
     if not data.is_searched:
         source = "the default" if isinstance(model.penalty, str) else "as given"
-        text = f"The penalty was not searched: it is {significant(penalty_of(model))}, {source}."
-        text = f"{text} Estimators whose names end in CV search for it." if model.budget is None else _budget(model)
-        return Section("path", PATH_TITLE, [text])
+        fixed = f"The penalty was not searched: it is {significant(penalty_of(model))}, {source}."
+        fixed = f"{fixed} Estimators whose names end in CV search for it." if model.budget is None else _budget(model)
+        return Section("path", PATH_TITLE, [fixed])
     path, chosen = model.path_, chosen_point(model)
     finished = {point.members for point in path.finished}
     best = {point.penalty: point for point in [*best_points(path), *([chosen] if chosen else [])] if np.isfinite(point.score)}

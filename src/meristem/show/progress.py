@@ -87,8 +87,8 @@ class Progress:
             from rich.console import Console
             from rich.live import Live
 
-            options = {"console": Console(file=self.stream), "refresh_per_second": 8, "transient": True}
-            self._display = Live(get_renderable=self._render, **options)
+            console = Console(file=self.stream)
+            self._display = Live(get_renderable=self._render, console=console, refresh_per_second=8, transient=True)
             self._display.start()
         return self
 
