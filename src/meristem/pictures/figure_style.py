@@ -6,10 +6,11 @@ matplotlib is imported inside functions, so that importing this package does not
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+
+from meristem.check import is_installed
 
 Axes = Any  # matplotlib's types, which are not imported
 Figure = Any
@@ -51,10 +52,7 @@ STYLE: dict[Any, Any] = {
 
 def have_matplotlib() -> bool:
     """Return whether figures can be drawn."""
-    try:
-        return find_spec("matplotlib") is not None
-    except ValueError:  # blocked on purpose, as sys.modules["matplotlib"] = None does
-        return False
+    return is_installed("matplotlib")
 
 
 def require_matplotlib() -> None:
@@ -144,7 +142,14 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
     import matplotlib
 
     if axes is not None:
-        yield _check_axes(name, axes, rows)
+        from matplotlib.axes import Axes as MatplotlibAxes
+
+        given = np.ravel(np.asarray(axes, object))
+        if not all(isinstance(ax, MatplotlibAxes) for ax in given):
+            raise ValueError(f"{name}={axes!r} must be matplotlib's Axes, as plt.subplots({rows}, 1) makes them.")
+        if len(given) != rows:
+            raise ValueError(f"{name} holds {len(given)} Axes; this picture has {rows}: plt.subplots({rows}, 1).")
+        yield given
         return
     import matplotlib.pyplot as plt
 
@@ -156,17 +161,6 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
         for ax in axes:  # ticks are made when the figure is shown, after the settings are restored
             ax.tick_params(labelsize=STYLE["xtick.labelsize"])
         yield axes
-
-
-def _check_axes(name: str, axes: Any, rows: int) -> np.ndarray:
-    from matplotlib.axes import Axes as MatplotlibAxes
-
-    array = np.ravel(np.asarray(axes, object))
-    if not all(isinstance(ax, MatplotlibAxes) for ax in array):
-        raise ValueError(f"{name}={axes!r} must be matplotlib's Axes, as plt.subplots({rows}, 1) makes them.")
-    if len(array) != rows:
-        raise ValueError(f"{name} holds {len(array)} Axes; this picture has {rows}: plt.subplots({rows}, 1).")
-    return array
 
 
 def axes_inches(ax: Axes) -> tuple[float, float]:

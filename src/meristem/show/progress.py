@@ -8,7 +8,6 @@ The display is live on a terminal with `rich` installed; otherwise a line is pri
 from several threads.
 """
 
-import importlib.util
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from meristem.check import is_installed
 from meristem.show.measures import Measure
 from meristem.train.callbacks import Watcher
 from meristem.train.train_state import EpochInfo
@@ -25,14 +25,6 @@ from meristem.train.train_state import EpochInfo
 PLAIN_SECONDS = 5.0  # between plain lines
 MOST_SHARE = 0.98  # of the planned epochs that count as done before the end
 Key = tuple[str, str]  # model, task
-
-
-def have_rich() -> bool:
-    """Return whether rich is installed."""
-    try:
-        return importlib.util.find_spec("rich") is not None
-    except ValueError:  # sys.modules["rich"] = None, as tests set it
-        return False
 
 
 class GroupWatcher(Watcher):
@@ -76,7 +68,7 @@ class Progress:
         self.lock = threading.Lock()
         self.done: dict[Key, float] = {}
         self._plan: dict[Key, float] = {}
-        self._is_live = have_rich() and self.stream.isatty() if live is None else live
+        self._is_live = is_installed("rich") and self.stream.isatty() if live is None else live
         self._status = ""
         self._begin = self._last_line = time.monotonic()
         self._display: Any = None  # of rich, while it is live
