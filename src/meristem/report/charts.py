@@ -14,7 +14,7 @@ from meristem.paths.result import Path, Point
 from meristem.pictures.figure_style import GRID, INK, SERIES, Axes
 from meristem.pictures.growth_plot import draw_growth
 from meristem.pictures.image_files import page_svg
-from meristem.report.formatting import count, decimal, interval_text, significant
+from meristem.report.formatting import count, decimal
 from meristem.show.elements import Markup, shorten
 
 BLUE, RED, PINK, NEUTRAL = SERIES[0], SERIES[1], SERIES[4], SERIES[-1]
@@ -24,64 +24,48 @@ SMALL = {"fontsize": "small", "parse_math": False}
 DIAGONAL = {"color": NEUTRAL, "linestyle": "--", "linewidth": 1.5}
 
 
-class ChartRow(NamedTuple):
-    """A value and its interval; NaN limits: none."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-
-
-def _draw_rows(ax: Axes, rows: Sequence[ChartRow], colors: Sequence[str], label: str) -> None:
-    """Draw the interval of each row, its name at the left and its value at the right."""
-    values, lows, highs = np.array([row[1:] for row in rows]).T
-    places = np.arange(len(rows))
+def _draw_rows(ax: Axes, names: Sequence[str], values: np.ndarray, colors: Sequence[str], label: str) -> None:
+    """Draw the interval of each row of values [rows, (value, low, high)], its name at the left and its value at the right."""
+    places, (middles, lows, highs) = np.arange(len(names)), values.T
     if np.isfinite(lows).all():
         ax.hlines(places, lows, highs, colors=colors, linewidth=2)
         for ends in (lows, highs):
             ax.vlines(ends, places - 0.12, places + 0.12, colors=colors, linewidth=2)
-    ax.set_yticks(places, [shorten(row.name, 19) for row in rows], color=INK, parse_math=False)
-    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_yticks(places, [shorten(name, 19) for name in names], color=INK, parse_math=False)
+    ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.grid(axis="x")
     ax.xaxis.get_major_locator().set_params(nbins=4)
     ax.set_xlabel(label)
-    for place, value in zip(places, values, strict=True):
+    for place, value in enumerate(middles.tolist()):
         ax.annotate(decimal(value), (1, place), (8, 0), ax.get_yaxis_transform(), "offset points", va="center")
 
 
-def score_chart(measure: str, rows: Sequence[ChartRow]) -> Markup:
-    """Return a dot and its 95 % interval for each model, the first one highlighted."""
-    lowest, highest = max(FLOOR, min(row.low for row in rows)), max(row.high for row in rows)
+def score_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
+    """Return a dot and its interval for each row of values [models, (value, low, high)], the first one highlighted."""
+    lowest, highest = max(FLOOR, values[:, 1].min()), values[:, 2].max()
     margin = max(0.05 * (highest - lowest), 0.01)
 
     def draw(ax: Axes) -> None:
-        colors = [BLUE] + [NEUTRAL] * (len(rows) - 1)
-        _draw_rows(ax, rows, colors, f"{measure} with 95 % interval")
-        ax.scatter([max(row.value, lowest) for row in rows], range(len(rows)), s=70, c=colors, zorder=3)
+        colors = [BLUE] + [NEUTRAL] * (len(names) - 1)
+        _draw_rows(ax, names, values, colors, f"{measure} with 95 % interval")
+        ax.scatter(np.maximum(values[:, 0], lowest), range(len(names)), s=70, c=colors, zorder=3)
         ax.set_xlim(lowest - margin, highest + margin)
         for text in (ax.get_yticklabels()[0], ax.texts[0]):
             text.set_fontweight("bold")
 
-    numbers = "; ".join(f"{row.name}: {decimal(row.value)}, {interval_text(row.low, row.high)}" for row in rows)
-    return page_svg("score", f"Score: {measure}", f"{numbers}.", draw, height=60 + 34 * len(rows))
+    return page_svg("score", f"Score: {measure}", description, draw, height=60 + 34 * len(names))
 
 
-def importance_chart(rows: Sequence[ChartRow], measure: str) -> Markup:
-    """Return a bar for the importance of each input, with ± its standard deviation if that is known."""
-    label = f"drop in {measure} when shuffled"
+def importance_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
+    """Return a bar for each row of values [columns, (mean, low, high)]; NaN limits: none."""
 
     def draw(ax: Axes) -> None:
-        ax.barh(range(len(rows)), [row.value for row in rows], height=0.55, color=BLUE, alpha=0.55)
-        _draw_rows(ax, rows, [BLUE] * len(rows), label)
+        ax.barh(range(len(names)), values[:, 0], height=0.55, color=BLUE, alpha=0.55)
+        _draw_rows(ax, names, values, [BLUE] * len(names), f"drop in {measure} when shuffled")
 
-    spreads = (f" ± {decimal(row.high - row.value)}" if np.isfinite(row.high) else "" for row in rows)
-    numbers = "; ".join(
-        f"{shorten(row.name, 60)}: {decimal(row.value)}{spread}" for row, spread in zip(rows, spreads, strict=True)
-    )
-    return page_svg("importance", "Input importance", f"{label}: {numbers}.", draw, height=60 + 22 * len(rows))
+    return page_svg("importance", "Input importance", description, draw, height=60 + 22 * len(names))
 
 
 def confusion_chart(counts: np.ndarray, labels: Sequence[str]) -> Markup:
@@ -131,7 +115,7 @@ class Bin(NamedTuple):
     rows: int
 
 
-def calibration_chart(bins: Sequence[Bin], x_label: str, y_label: str, *, is_share: bool) -> Markup:
+def calibration_chart(bins: Sequence[Bin], x_label: str, y_label: str, description: str, *, is_share: bool) -> Markup:
     """Return observed against predicted values; on the diagonal both are the same. Shares go from 0 to 1."""
 
     def draw(ax: Axes) -> None:
@@ -142,8 +126,7 @@ def calibration_chart(bins: Sequence[Bin], x_label: str, y_label: str, *, is_sha
         if is_share:
             ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
 
-    numbers = (f"predicted {significant(p)}, observed {significant(o)} in {many(n, 'row')}" for p, o, *_, n in bins)
-    return page_svg("calibration", "Calibration", f"{'; '.join(numbers)}.", draw)
+    return page_svg("calibration", "Calibration", description, draw)
 
 
 def _label_axes(ax: Axes, x_label: str, y_label: str) -> None:
@@ -152,20 +135,10 @@ def _label_axes(ax: Axes, x_label: str, y_label: str) -> None:
     ax.grid(axis="y")
 
 
-def growth_chart(members: Sequence[Any]) -> Markup:
+def growth_chart(members: Sequence[Any], description: str) -> Markup:
     """Return losses and sizes by epoch, of one network in full, of several as a line each."""
-    numbers = []
-    for number, member in enumerate(members, 1):
-        losses, sizes = member.history_["dev_loss"].tolist(), member.history_["hard_size"].tolist()
-        kept = member.best_epoch_ - 1
-        numbers.append(
-            f"network {number}: {many(member.n_iter_, 'epoch')}, best epoch {member.best_epoch_}, loss from "
-            f"{significant(losses[0])} to {significant(losses[kept])}, hard size from {count(sizes[0])} to {count(sizes[kept])}"
-        )
-    description = f"{'; '.join(numbers)}."
-    return page_svg(
-        "growth", "Loss and size by epoch", description, lambda *axes: draw_growth(axes, members), height=400, rows=2
-    )
+    title = "Loss and size by epoch"
+    return page_svg("growth", title, description, lambda *axes: draw_growth(axes, members), height=400, rows=2)
 
 
 def path_chart(path: Path, marks: Mapping[str, Point], description: str) -> Markup:

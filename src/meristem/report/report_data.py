@@ -39,6 +39,15 @@ class Table:
     rows: list[list[str]]
     is_folded: bool = False
 
+    def in_words(self) -> str:
+        """Return the rows as a sentence, which describes a figure of them.
+
+        >>> Table("Sizes", ["network", "units", "remark"], [["1", "8", "chosen"], ["2", "3", ""]]).in_words()
+        '1: units 8, remark chosen; 2: units 3.'
+        """
+        cells = [[f"{name} {cell}" for name, cell in zip(self.header, row, strict=True) if cell] for row in self.rows]
+        return "; ".join(f"{row[0]}: {', '.join(own[1:])}" for row, own in zip(self.rows, cells, strict=True)) + "."
+
 
 @dataclass(frozen=True)
 class Section:

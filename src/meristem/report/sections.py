@@ -6,8 +6,8 @@ sections(data) → [Section(…), …] in the order of the page
 import numpy as np
 
 from meristem.check import many
-from meristem.report.charts import ChartRow, growth_chart, importance_chart, score_chart
-from meristem.report.formatting import count, decimal, significant, value_range
+from meristem.report.charts import growth_chart, importance_chart, score_chart
+from meristem.report.formatting import count, decimal, interval_text, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
 from meristem.report.sections_predictions import prediction_sections
@@ -63,16 +63,18 @@ def score_section(data: ReportData) -> Section | None:
     if own is None or not data.has_score:
         return None
     models = [("this model", own, int(data.model.n_parameters_))]
-    models += [(baseline.name, baseline.score, baseline.n_parameters) for baseline in data.baselines]
-    bars = [ChartRow(name, score["value"], score["low"], score["high"]) for name, score, _ in models]
-    rows = [[name, decimal(score["value"]), count(size)] for name, score, size in models]
-    tables = [Table("Scores and sizes", ["model", own["measure"], "parameters"], rows)]
+    models += [(other.name, other.score, other.n_parameters) for other in data.baselines]
+    rows = [
+        [name, decimal(score["value"]), interval_text(score["low"], score["high"]), count(size)] for name, score, size in models
+    ]
+    tables = [Table("Scores and sizes", ["model", own["measure"], "95 % interval", "parameters"], rows)]
     if data.baselines:
         gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
         caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
-    chart = score_chart(own["measure"], [bar for bar in bars if np.isfinite(bar.value)])
+    finite = {name: [score["value"], score["low"], score["high"]] for name, score, _ in models if np.isfinite(score["value"])}
+    chart = score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
     return Section("score", "Score and baselines", [text], [chart], tables)
 
 
@@ -91,7 +93,7 @@ def growth_section(data: ReportData) -> Section | None:
         f"{epochs} epoch{'' if epochs == '1' else 's'}{', a line for each network' if len(members) > 1 else ''}; "
         f"rings: the epochs kept. {unit}: {first} after the first epoch, {most} at most, {last} at the end."
     )
-    return Section("growth", "Growth during training", [text], [growth_chart(members)])
+    return Section("growth", "Growth during training", [text], [growth_chart(members, text)])
 
 
 def network_section(data: ReportData) -> Section:
@@ -113,31 +115,29 @@ def network_section(data: ReportData) -> Section:
 
 def inputs_section(data: ReportData) -> Section | None:
     """Return the importances of the columns, and the columns that are not used."""
-    text, tables, figures = [], [], []
-    importance = data.importance
+    text, tables, figures, importance = [], [], [], data.importance
     if importance is not None:
-        order = np.argsort(-importance.mean, kind="stable")
-        spread = np.full(len(order), np.nan) if importance.spread is None else importance.spread
+        order, spread = np.argsort(-importance.mean, kind="stable"), importance.spread
         names = [data.columns[place] for place in order]
-        values = np.stack([importance.mean, importance.mean - spread, importance.mean + spread], 1)[order].tolist()
-        bars = [ChartRow(name, *value) for name, value in zip(names, values, strict=True)]
-        figures.append(importance_chart(bars[:MOST_INPUTS], data.measure))
-        has_spread = importance.spread is not None
-        times = f"{importance.repeats} times" if has_spread else "once"
-        lines = ", lines its standard deviation" if has_spread else "; its standard deviation is unknown"
+        times = f"{importance.repeats} times" if spread is not None else "once"
+        lines = ", lines its standard deviation" if spread is not None else "; its standard deviation is unknown"
         text.append(
             f"The values of each column were shuffled {times} among {many(importance.rows, 'row')}; bars are the mean drop in "
             f"{data.measure}{lines}. The drop is small if another column holds the same information. Below 0, the score was "
             "higher with the column shuffled, by chance or because the column misleads the model."
         )
-        if len(bars) > MOST_INPUTS:
-            more = many(len(bars) - MOST_INPUTS, "less important column is", "less important columns are")
+        if len(names) > MOST_INPUTS:
+            more = many(len(names) - MOST_INPUTS, "less important column is", "less important columns are")
             text.append(f"The {MOST_INPUTS} most important columns are drawn; {more} not.")
-        if len(bars) > 1:
-            header = ["column", f"drop in {data.measure}", *(["standard deviation"] if has_spread else [])]
-            spreads = [[decimal(value)] if has_spread else [] for value in spread[order][:MOST_ROWS]]
-            rows = [[bar.name, decimal(bar.value), *more] for bar, more in zip(bars, spreads, strict=False)]
-            tables.append(Table("Importance of each column", header, rows, is_folded=True))
+        numbers = {f"drop in {data.measure}": importance.mean} | ({} if spread is None else {"standard deviation": spread})
+        rows = [
+            [names[n], *(decimal(values[place]) for values in numbers.values())] for n, place in enumerate(order[:MOST_ROWS])
+        ]
+        table = Table("Importance of each column", ["column", *numbers], rows, is_folded=True)
+        tables += [table] * (len(names) > 1)
+        half = np.full(len(order), np.nan) if spread is None else spread
+        values = np.stack([importance.mean, importance.mean - half, importance.mean + half], 1)[order[:MOST_INPUTS]]
+        figures.append(importance_chart(data.measure, names[:MOST_INPUTS], values, table.in_words()))
     unused = [[name, why] for name, why in (*data.dropped, *((name, "gate closed in training") for name in data.unused))]
     if unused:
         text.append(f"{many(len(unused), 'column is', 'columns are')} not used.")

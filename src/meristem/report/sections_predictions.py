@@ -129,7 +129,8 @@ def calibration_section(data: ReportData, scorer: Scorer, predictions: np.ndarra
     ]
     table = Table("Calibration", [*labels, "95 % interval", "rows"], rows, is_folded=not scorer.levels)
     is_share = scorer.task != NUMBER or bool(scorer.levels)
-    return Section("calibration", title, [text], [calibration_chart(bins, *labels, is_share=is_share)], [table])
+    chart = calibration_chart(bins, *labels, table.in_words(), is_share=is_share)
+    return Section("calibration", title, [text], [chart], [table])
 
 
 def _binned(predicted: np.ndarray, observed: np.ndarray, *, is_share: bool) -> list[Bin]:

@@ -59,8 +59,7 @@ def path_section(data: ReportData) -> Section:
     table = Table(
         "The best setting at each penalty", ["penalty", measure, "standard error", "parameters", "remark"], rows, True
     )
-    description = "; ".join(f"penalty {row[0]}: {measure} {row[1]}, {row[3]} parameters {row[4]}".rstrip() for row in rows)
-    chart = path_chart(path, {"chosen": chosen} if chosen else {}, f"{description}.")
+    chart = path_chart(path, {"chosen": chosen} if chosen else {}, table.in_words())
     return Section("path", PATH_TITLE, text, [chart], [table])
 
 
