@@ -9,16 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.curves import (
-    CUT_LINE,
-    PARTS,
-    change_points,
-    from_zero,
-    layer_colorbar,
-    plot_curve,
-    plot_layer_sizes,
-    ring,
-)
+from meristem.pictures import curves
+from meristem.pictures.curves import from_zero, plot_curve
 from meristem.pictures.figure_style import (
     GREY,
     GRID,
@@ -69,14 +61,14 @@ def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
     losses, sizes = axes
     for number, estimator in enumerate(estimators):
         history, kept, color = estimator.history_, int(estimator.best_epoch_), SERIES[number % (len(SERIES) - 1)]
-        curves: dict[str, dict[str, Any]] = {"dev_loss": {"color": color}, "soft_size": {"color": color}}
+        styles: dict[str, dict[str, Any]] = {"dev_loss": {"color": color}, "soft_size": {"color": color}}
         if len(estimators) == 1:
-            curves = _curves_in_full(estimator)
-        for name, style in curves.items():
+            styles = _styles_in_full(estimator)
+        for name, style in styles.items():
             ax = losses if "loss" in name else sizes
             plot_curve(ax, history[name], **style)
-            if kept and not (name == "loss" and "dev_loss" in curves):
-                mark = ring(style["color"]) | {"linestyle": "", "label": "kept model" if ax is losses else "_"}
+            if kept and not (name == "loss" and "dev_loss" in styles):
+                mark = curves.ring(style["color"]) | {"linestyle": "", "label": "kept model" if ax is losses else "_"}
                 ax.plot(kept, history[name][kept - 1], zorder=4, clip_on=False, **mark)
     sizes.set_ylabel("soft size")
     sizes.set_xlabel("epoch")
@@ -93,16 +85,16 @@ def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
         ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         ax.grid(axis="y", color=GRID)
         ax.set_axisbelow(True)
-        for i, change in enumerate(change_points(rate)):
-            ax.axvline(change, zorder=1.8, label="_" if i else "rate changes", **CUT_LINE)
+        for i, change in enumerate(curves.change_points(rate)):
+            ax.axvline(change, zorder=1.8, label="_" if i else "rate changes", **curves.CUT_LINE)
     _label_rates(losses, rate)
     _add_legend(losses, sizes)
 
 
-def _curves_in_full(estimator: Any) -> dict[str, dict[str, Any]]:
+def _styles_in_full(estimator: Any) -> dict[str, dict[str, Any]]:
     """Return the style of each curve by its name in the history; without a validation set, dev_loss is the training loss."""
     is_validated = not np.array_equal(estimator.history_["loss"], estimator.history_["dev_loss"], equal_nan=True)
-    losses = {f"{prefix}loss": {"label": label, "color": color} for prefix, (label, color, _) in PARTS.items()}
+    losses = {f"{prefix}loss": {"label": label, "color": color} for prefix, (label, color, _) in curves.PARTS.items()}
     if not is_validated:
         del losses["dev_loss"]
     if not estimator.network_.capacity:
@@ -118,17 +110,17 @@ def _finish_sizes(ax: Axes, estimator: Any) -> None:
         ax.set_ylabel("size of the tree")
         ax.yaxis.get_major_locator().set_params(integer=True)
     elif layers > 1:
-        plot_layer_sizes(ax, estimator.history_["layer_sizes"])
+        curves.plot_layer_sizes(ax, estimator.history_["layer_sizes"])
         # A narrow inset beside the axes, which keep their width, so that the epochs of both axes are aligned.
-        layer_colorbar(ax.figure, layers, cax=ax.inset_axes((1.015, 0, 0.02, 1)))
+        curves.layer_colorbar(ax.figure, layers, cax=ax.inset_axes((1.015, 0, 0.02, 1)))
     from_zero(ax, min_span=3.2 if estimator.network_.capacity else 0.5)
 
 
 def _scale_losses(ax: Axes, estimators: Sequence[Any]) -> None:
     """Scale from 0 on; the much larger first epochs may leave through the top. Logarithmic where magnitudes differ."""
     ax.set_ylabel("loss")
-    curves = [each.history_[name] for each in estimators for name in ("loss", "dev_loss")[len(estimators) > 1 :]]
-    later = np.concatenate([curve[len(curve) // 20 :] for curve in curves])
+    values = [each.history_[name] for each in estimators for name in ("loss", "dev_loss")[len(estimators) > 1 :]]
+    later = np.concatenate([curve[len(curve) // 20 :] for curve in values])
     later = later[np.isfinite(later)]
     if later.size and later.min() > 0 and np.log10(later.max() / later.min()) > LOG_DECADES:
         ax.set_yscale("log")
@@ -144,7 +136,7 @@ def _scale_losses(ax: Axes, estimators: Sequence[Any]) -> None:
 
 def _label_rates(ax: Axes, rate: np.ndarray) -> None:
     """Write each new rate above the curves, where it starts, if it lasts long enough to have room."""
-    starts = change_points(rate)
+    starts = curves.change_points(rate)
     if starts.size:
         low, high = ax.get_ylim()
         ax.set_ylim(top=high * (high / low) ** 0.28 if ax.get_yscale() == "log" else high + 0.28 * (high - low))

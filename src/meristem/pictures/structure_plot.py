@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.nn import Network
-from meristem.nn.body import Body, bodies_of
+from meristem.nn.body import bodies_of
 from meristem.nn.concrete import check_concrete, check_values
 from meristem.nn.structure import Nodes
 from meristem.pictures.figure_style import Axes, axes_inches, canvas, first_estimator, not_drawable, set_title
@@ -49,7 +49,12 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
         inputs = None if X is None else jax.vmap(network.embedded)(jnp.asarray(_network_inputs(model, network, X)))
         body, stages = network.body, stages_of(network, inputs)
     else:
-        body, position = _first_body(model)
+        bodies = bodies_of(model) if isinstance(model, eqx.Module) else []
+        if not bodies:
+            drawable = "a fitted estimator of meristem, a Network, or a model with bodies in it"
+            raise not_drawable("plot_structure()", drawable, model)
+        check_values("plot_structure()", bodies[0])
+        body, position = bodies[0], f"(1 of {len(bodies)})" if len(bodies) > 1 else ""
         stages = stages_of(body, None if X is None else jnp.asarray(X))
     kind = "perceptron" if isinstance(stages[0].structure, Nodes) else "network"
     drawing = _drawing(stages, MAX_WIDTH)
@@ -66,15 +71,6 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
 
 def _drawing(stages: list[Stage], inches: float) -> Drawing:
     return with_legend(draw(stages, width=max(WIDTH, POINTS_PER_INCH * inches / SCALE)))
-
-
-def _first_body(model: Any) -> tuple[Body, str]:
-    """Return the first body of a model of one's own, and its position among several."""
-    bodies = bodies_of(model) if isinstance(model, eqx.Module) else []
-    if not bodies:
-        raise not_drawable("plot_structure()", "a fitted estimator of meristem, a Network, or a model with bodies in it", model)
-    check_values("plot_structure()", bodies[0])
-    return bodies[0], f"(1 of {len(bodies)})" if len(bodies) > 1 else ""
 
 
 def _network_inputs(model: Any, network: Network, X: Any) -> np.ndarray:

@@ -84,6 +84,7 @@ def confusion_chart(counts: np.ndarray, labels: Sequence[str]) -> Markup:
         ax.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
         ax.set(xlabel="predicted", ylabel="true", ylim=(n, 0), aspect="equal")
         ax.xaxis.set_label_position("top")
+        ax.xaxis.labelpad = 8
         ax.spines[:].set_visible(False)
 
     names = [shorten(label, 40) for label in labels]
