@@ -159,7 +159,7 @@ def _prediction_caveats(data: ReportData) -> list[str]:
 def _table_caveats(data: ReportData) -> list[str]:
     facts, lines = data.facts, []
     if facts:
-        rows, warnings = facts["rows"], facts.get("doubts", [])
+        rows, warnings = facts["rows"], facts.get("table_warnings", facts.get("doubts", []))
         lines += [_sentence(line) for line in warnings[:MOST_NAMED]]
         if (n := len(warnings) - MOST_NAMED) > 0:
             lines.append(f"summary.json has {many(n, 'more warning')} about the table.")

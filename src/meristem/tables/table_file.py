@@ -103,7 +103,8 @@ FACTS: dict[Any, Any] = {
     "reading?": {"format": (None, TEXT), "sep": (None, TEXT), "encoding": (None, TEXT), "decimal_commas": [TEXT]},
     "test?": (None, {"table": TEXT, "sha256": (None, SHA256)}),
     "dropped?": {...: TEXT},
-    "doubts?": [TEXT],
+    "table_warnings?": [TEXT],
+    "doubts?": [TEXT],  # their name in earlier files
     "marks_of_missing_values?": COUNT,
     "body?": TEXT,
     "estimator?": TEXT,
