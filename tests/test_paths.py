@@ -280,6 +280,12 @@ def test_settings_that_left_early_are_rings():
     assert path._repr_html_().count("no, its loss is not comparable") == 1
 
 
+def test_a_penalty_of_nothing_is_drawn_too():
+    path = table(np.array([[0.5, 0.6], [0.4, 0.5], [0.3, 0.2]]), [0.0, 1e-3, 1e-2])
+    above = path.plot_path(ax=Figure().subplots(2, 1))
+    assert above.get_lines()[0].get_xdata().tolist() == [0.0, 1e-3, 1e-2] and above.get_xlim()[0] < 0
+
+
 def test_a_path_on_which_nothing_opens_is_drawn():
     path = table(np.array([[0.5, 0.6], [0.4, 0.5]]), PENALTIES[:2])
     below = Figure().subplots(2, 1)
