@@ -282,7 +282,7 @@ def test_settings_that_left_early_are_rings():
 
 def test_a_penalty_of_nothing_is_drawn_too():
     path = table(np.array([[0.5, 0.6], [0.4, 0.5], [0.3, 0.2]]), [0.0, 1e-3, 1e-2])
-    above = path.plot_path(ax=Figure().subplots(2, 1))
+    above = path.plot_path(ax=subplots(2, 1))
     assert above.get_lines()[0].get_xdata().tolist() == [0.0, 1e-3, 1e-2] and above.get_xlim()[0] < 0
 
 
