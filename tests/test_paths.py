@@ -276,7 +276,7 @@ def test_settings_that_left_early_are_rings():
     above = path.plot_path(ax=subplots(2, 1))
     curve, rings = above.get_lines()[:2]
     assert curve.get_xdata().tolist() == PENALTIES[:2] and rings.get_xdata().tolist() == PENALTIES[2:]
-    assert above.get_legend().get_texts()[0].get_text() == "left early (not comparable)"
+    assert above.get_legend().get_texts()[0].get_text() == "stopped early (not comparable)"
     assert path._repr_html_().count("no, its loss is not comparable") == 1
 
 

@@ -9,7 +9,7 @@ from meristem.paths.result import Path, Point
 from meristem.pictures.figure_style import GREY, INK, SERIES, Axes, canvas, layer_colors
 
 MOST_NAMES = 6  # of layers
-LEFT = "left early (not comparable)"
+STOPPED = "stopped early (not comparable)"
 
 
 def plot_path(path: Path, *, ax: Any = None) -> Axes:
@@ -17,7 +17,7 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
 
     At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point. Marked
     are the least loss of the settings trained to their end, and the largest penalty within one standard error of it. Settings
-    that left the search early are rings: their networks had not settled, so their loss is not comparable with the others'.
+    that stopped early are rings: their networks were not pruned yet, so their loss is not comparable with the others..
 
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
@@ -45,7 +45,9 @@ def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) 
     above.plot(penalties, losses, color=SERIES[0], marker="o", markersize=4)
     if left:
         rings = {"color": SERIES[0], "marker": "o", "markersize": 4, "markerfacecolor": "none", "linestyle": "none"}
-        above.plot([point.penalty for point in left], [getattr(point, shown) for point in left], label=LEFT, **rings)
+        above.plot(
+            [point.penalty for point in left], [getattr(point, shown) for point in left], label=STOPPED, clip_on=False, **rings
+        )
     for (label, point), color, style in zip(marks.items(), (INK, GREY), ("-", "--"), strict=False):
         above.axvline(point.penalty, color=color, linewidth=1, linestyle=style, label=label)
     above.set_ylabel(f"held-out {shown}")
