@@ -17,7 +17,7 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
 
     At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point. Marked
     are the least loss of the settings trained to their end, and the largest penalty within one standard error of it. Settings
-    that stopped early are rings: their networks were not pruned yet, so their loss is not comparable with the others..
+    that stopped early are rings: their networks were not pruned yet, so their loss is not comparable with the others'.
 
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
@@ -38,25 +38,27 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
 def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) -> None:
     """Draw a path on two Axes, with a vertical line at each of the points `marks`, by their labels."""
     finished = {point.members for point in path.finished}
-    points, left = ([point for point in best_points(path) if (point.members in finished) == ends] for ends in (True, False))
-    penalties, shown = np.array([point.penalty for point in points]), "score" if "score" in path.table else "loss"
-    losses, errors = (np.array([getattr(point, name) for point in points]) for name in (shown, "standard_error"))
+    points, stopped = (
+        [point for point in best_points(path) if (point.members in finished) == is_done] for is_done in (True, False)
+    )
+    penalties, measure = np.array([point.penalty for point in points]), "score" if "score" in path.table else "loss"
+    losses, errors = (np.array([getattr(point, name) for point in points]) for name in (measure, "standard_error"))
     above.fill_between(penalties, losses - errors, losses + errors, color=SERIES[0], alpha=0.18, linewidth=0)
     above.plot(penalties, losses, color=SERIES[0], marker="o", markersize=4)
-    if left:
+    if stopped:
         rings = {"color": SERIES[0], "marker": "o", "markersize": 4, "markerfacecolor": "none", "linestyle": "none"}
-        above.plot(
-            [point.penalty for point in left], [getattr(point, shown) for point in left], label=STOPPED, clip_on=False, **rings
-        )
+        places = [(point.penalty, getattr(point, measure)) for point in stopped]
+        above.plot(*np.transpose(places), label=STOPPED, clip_on=False, **rings)
     for (label, point), color, style in zip(marks.items(), (INK, GREY), ("-", "--"), strict=False):
         above.axvline(point.penalty, color=color, linewidth=1, linestyle=style, label=label)
-    above.set_ylabel(f"held-out {shown}")
+    above.set_ylabel(f"held-out {measure}")
     above.legend(frameon=False, fontsize="small")
     _draw_bands(below, path, points, penalties)
     below.set_xlabel("penalty")
-    lowest = min((point.penalty for point in path.points if point.penalty > 0), default=1.0)
+    tried = path.table["penalty"]
+    lowest = np.min(tried[tried > 0], initial=1.0)
     for ax in (above, below):
-        if (penalties > 0).all():
+        if (tried > 0).all():
             ax.set_xscale("log")
         else:
             ax.set_xscale("symlog", linthresh=lowest)
@@ -66,7 +68,7 @@ def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) 
 
 
 def best_points(path: Path) -> list[Point]:
-    """Return the best point at each penalty; one that left early only if all there did."""
+    """Return the best point at each penalty; one that stopped early only if all there did."""
     return [path.at(penalty) for penalty in sorted({point.penalty for point in path.points})]
 
 

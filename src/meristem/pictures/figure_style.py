@@ -144,12 +144,12 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
     if axes is not None:
         from matplotlib.axes import Axes as MatplotlibAxes
 
-        given = np.ravel(np.asarray(axes, object))
-        if not all(isinstance(ax, MatplotlibAxes) for ax in given):
+        array = np.ravel(np.asarray(axes, object))
+        if not all(isinstance(ax, MatplotlibAxes) for ax in array):
             raise ValueError(f"{name}={axes!r} must be matplotlib's Axes, as plt.subplots({rows}, 1) makes them.")
-        if len(given) != rows:
-            raise ValueError(f"{name} holds {len(given)} Axes; this picture has {rows}: plt.subplots({rows}, 1).")
-        yield given
+        if len(array) != rows:
+            raise ValueError(f"{name} holds {len(array)} Axes; this picture has {rows}: plt.subplots({rows}, 1).")
+        yield array
         return
     import matplotlib.pyplot as plt
 

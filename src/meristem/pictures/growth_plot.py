@@ -48,10 +48,10 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
     estimator, position = first_estimator(estimator)
     if not (hasattr(estimator, "history_") and hasattr(estimator, "network_")):
         raise not_drawable("plot_growth()", "a fitted estimator of meristem", estimator)
-    kept, epochs = int(estimator.best_epoch_), len(estimator.history_["loss"])
+    best_epoch, epochs = int(estimator.best_epoch_), len(estimator.history_["loss"])
     with canvas("axes", axes, size=(7.0, 5.4), rows=2) as both:
         draw_growth(both, [estimator])
-        text = f"epoch {kept} of {epochs} is kept" if kept else "no epoch was finite"
+        text = f"epoch {best_epoch} of {epochs} is kept" if best_epoch else "no epoch was finite"
         set_title(both[0], f"{name}, network {position}" if position else name, text, pad=22)
     return both
 
@@ -60,16 +60,16 @@ def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
     """Draw losses and sizes on two Axes: one network in full; of several the validation loss and the soft size of each."""
     losses, sizes = axes
     for number, estimator in enumerate(estimators):
-        history, kept, color = estimator.history_, int(estimator.best_epoch_), SERIES[number % (len(SERIES) - 1)]
+        history, best_epoch, color = estimator.history_, int(estimator.best_epoch_), SERIES[number % (len(SERIES) - 1)]
         styles: dict[str, dict[str, Any]] = {"dev_loss": {"color": color}, "soft_size": {"color": color}}
         if len(estimators) == 1:
             styles = _styles_in_full(estimator)
         for name, style in styles.items():
             ax = losses if "loss" in name else sizes
             plot_curve(ax, history[name], **style)
-            if kept and not (name == "loss" and "dev_loss" in styles):
+            if best_epoch and not (name == "loss" and "dev_loss" in styles):
                 mark = curves.ring(style["color"]) | {"linestyle": "", "label": "kept model" if ax is losses else "_"}
-                ax.plot(kept, history[name][kept - 1], zorder=4, clip_on=False, **mark)
+                ax.plot(best_epoch, history[name][best_epoch - 1], zorder=4, clip_on=False, **mark)
     sizes.set_ylabel("soft size")
     sizes.set_xlabel("epoch")
     if len(estimators) == 1:
