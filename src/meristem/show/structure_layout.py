@@ -31,6 +31,7 @@ Point = tuple[float, float]
 def draw(stages: Sequence[Stage], *, width: float = WIDTH) -> Drawing:
     """Return a drawing of a network that is at most `width` wide.
 
+    >>> from meristem.nn.structure import Gates
     >>> drawing = draw([Stage(Gates(np.array([[1.0, 0.5, 0.0]]), "parameters"))])
     >>> drawing.details, [shape.words for shape in drawing.shapes if isinstance(shape, Text)]
     ('layer 1: 2 of 3', ['open units', 'soft size', 'layer 1', '2 of 3', '1.50'])
