@@ -119,8 +119,9 @@ def _finish_sizes(ax: Axes, estimator: Any) -> None:
 def _scale_losses(ax: Axes, estimators: Sequence[Any]) -> None:
     """Scale from 0 on; the much larger first epochs may leave through the top. Logarithmic where magnitudes differ."""
     ax.set_ylabel("loss")
-    values = [each.history_[name] for each in estimators for name in ("loss", "dev_loss")[len(estimators) > 1 :]]
-    later = np.concatenate([curve[len(curve) // 20 :] for curve in values])
+    names = ("loss", "dev_loss") if len(estimators) == 1 else ("dev_loss",)
+    losses = [estimator.history_[name] for estimator in estimators for name in names]
+    later = np.concatenate([values[len(values) // 20 :] for values in losses])
     later = later[np.isfinite(later)]
     if later.size and later.min() > 0 and np.log10(later.max() / later.min()) > LOG_DECADES:
         ax.set_yscale("log")
