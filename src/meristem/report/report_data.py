@@ -119,8 +119,8 @@ class ReportData:
         return [other for other in self.baselines if np.isfinite(other.score["value"])]
 
     @property
-    def has_score(self) -> bool:
-        return self.score is not None and bool(np.isfinite(self.score["value"]))
+    def finite_score(self) -> dict[str, Any] | None:
+        return self.score if self.score is not None and np.isfinite(self.score["value"]) else None
 
 
 def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:

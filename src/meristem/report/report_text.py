@@ -37,22 +37,18 @@ def network_kind(model: Any) -> str:
 
 def summary(data: ReportData) -> list[str]:
     """Return the first paragraph: score, comparison with the baselines, size."""
-    n_networks, kind, score = len(data.members), network_kind(data.model), data.score
+    n_networks, kind, score = len(data.members), network_kind(data.model), data.finite_score
     subject = f"A {kind} predicts" if n_networks == 1 else f"The average of {count(n_networks)} {kind}s predicts"
     target = f"“{shorten(data.target, 40)}”" if data.facts else f"the {data.target}"
-    if score is None or not data.has_score:
+    if score is None:
         lines = [f"{subject} {target}; its score on {data.rows} is undefined."]
     else:
         measure, interval = score["measure"], f"95 % interval {interval_text(score['low'], score['high'])}"
         value = f"{'an' if measure[0] in 'aR' else 'a'} {measure} of {decimal(score['value'])}"
         lines = [f"{subject} {target} with {value} on {data.rows} ({interval}).", *_compared(data)]
-    size = "It has" if n_networks == 1 else "Together the networks have"
+    size = f"{'It has' if n_networks == 1 else 'Together the networks have'} {many(int(data.model.n_parameters_), 'parameter')}"
     sizes = [f"{BASELINES[other.name]} has {count(other.n_parameters)}" for other in data.baselines if other.name != "constant"]
-    return [
-        *lines,
-        "; ".join([f"{size} {many(int(data.model.n_parameters_), 'parameter')}", *([join_names(sizes)] if sizes else [])])
-        + ".",
-    ]
+    return [*lines, f"{size}; {join_names(sizes)}." if sizes else f"{size}."]
 
 
 def _compared(data: ReportData) -> list[str]:
@@ -95,8 +91,8 @@ def caveats(data: ReportData) -> list[str]:
     lines += _baseline_caveats(data) + _prediction_caveats(data)
     if data.n_rows < FEW_ROWS:
         lines.append(f"It is evaluated on {many(data.n_rows, 'row')} only: a few other rows could change the score.")
-    score = data.score
-    if score is not None and data.has_score and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
+    score = data.finite_score
+    if score is not None and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
         lines.append(f"The 95 % interval is wide: {interval_text(score['low'], score['high'])}.")
     return list(dict.fromkeys(lines + _table_caveats(data) + _search_caveats(data)))
 

@@ -59,8 +59,8 @@ def sections(data: ReportData) -> list[Section]:
 
 
 def score_section(data: ReportData) -> Section | None:
-    own = data.score
-    if own is None or not data.has_score:
+    own = data.finite_score
+    if own is None:
         return None
     models = [("this model", own, int(data.model.n_parameters_))]
     models += [(other.name, other.score, other.n_parameters) for other in data.baselines]
