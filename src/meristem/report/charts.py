@@ -122,7 +122,8 @@ def calibration_chart(bins: Sequence[Bin], x_label: str, y_label: str, descripti
     def draw(ax: Axes) -> None:
         predicted, observed, low, high, _ = np.array(bins).T
         ax.axline((predicted[0], predicted[0]), slope=1, **DIAGONAL)
-        ax.errorbar(predicted, observed, (observed - low, high - observed), fmt="o", color=BLUE, capsize=4, elinewidth=2)
+        lengths = np.maximum(0, (observed - low, high - observed))  # rounding may leave a limit on the other side
+        ax.errorbar(predicted, observed, lengths, fmt="o", color=BLUE, capsize=4, elinewidth=2)
         _label_axes(ax, x_label, y_label)
         if is_share:
             ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
