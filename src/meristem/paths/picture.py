@@ -52,7 +52,8 @@ def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) 
     for (label, point), color, style in zip(marks.items(), (INK, GREY), ("-", "--"), strict=False):
         above.axvline(point.penalty, color=color, linewidth=1, linestyle=style, label=label)
     above.set_ylabel(f"held-out {measure}")
-    above.legend(frameon=False, fontsize="small")
+    if stopped or marks:
+        above.legend(frameon=False, fontsize="small")
     _draw_bands(below, path, points, penalties)
     below.set_xlabel("penalty")
     tried = path.table["penalty"]

@@ -9,6 +9,7 @@ without a role, as those of layers are, is mixed with the color of the text, so 
 
 import io
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,8 @@ def page_svg(
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(PAGE_STYLE):
+    with matplotlib.rc_context(PAGE_STYLE), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # about texts without room, and about values that are too large to be drawn
         figure = Figure(figsize=(WIDTH / 72, height / 72), layout="constrained")  # SVG has 72 units per inch
         axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
         draw(*axes)

@@ -18,16 +18,22 @@ from meristem.report.formatting import count, decimal
 from meristem.show.elements import Markup, shorten
 
 BLUE, RED, PINK, NEUTRAL = SERIES[0], SERIES[1], SERIES[4], SERIES[-1]
-MOST_DOTS, MOST_CLASSES = 400, 12
+MOST_DOTS, MOST_CLASSES, MOST_EXTREME = 400, 12, 1e100
 FLOOR = -0.5  # R² has no lower end: lower scores are drawn here
 SMALL = {"fontsize": "small", "parse_math": False}
 DIAGONAL = {"color": NEUTRAL, "linestyle": "--", "linewidth": 1.5}
 
 
+def _drawable(values: Any) -> np.ndarray:
+    """Return values whose span does not overflow; what is not finite is not drawn."""
+    values = np.asarray(values, float)
+    return np.where(np.isfinite(values), np.clip(values, -MOST_EXTREME, MOST_EXTREME), np.nan)
+
+
 def _draw_rows(ax: Axes, names: Sequence[str], values: np.ndarray, colors: Sequence[str], label: str) -> None:
     """Draw the interval of each row of values [rows, (value, low, high)], its name at the left and its value at the right."""
     places, (middles, lows, highs) = np.arange(len(names)), values.T
-    if np.isfinite(lows).all():
+    if np.isfinite(lows).any():
         ax.hlines(places, lows, highs, colors=colors, linewidth=2)
         for ends in (lows, highs):
             ax.vlines(ends, places - 0.12, places + 0.12, colors=colors, linewidth=2)
@@ -44,7 +50,8 @@ def _draw_rows(ax: Axes, names: Sequence[str], values: np.ndarray, colors: Seque
 
 def score_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
     """Return a dot and its interval for each row of values [models, (value, low, high)], the first one highlighted."""
-    lowest, highest = max(FLOOR, values[:, 1].min()), values[:, 2].max()
+    values = _drawable(values)
+    lowest, highest = max(FLOOR, np.nanmin(values)), max(FLOOR, np.nanmax(values))
     margin = max(0.05 * (highest - lowest), 0.01)
 
     def draw(ax: Axes) -> None:
@@ -60,6 +67,7 @@ def score_chart(measure: str, names: Sequence[str], values: np.ndarray, descript
 
 def importance_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
     """Return a bar for each row of values [columns, (mean, low, high)]; NaN limits: none."""
+    values = _drawable(values)
 
     def draw(ax: Axes) -> None:
         ax.barh(range(len(names)), values[:, 0], height=0.55, color=BLUE, alpha=0.55)
@@ -95,7 +103,7 @@ def confusion_chart(counts: np.ndarray, labels: Sequence[str]) -> Markup:
 
 def error_chart(true: np.ndarray, predicted: np.ndarray, target: str, description: str) -> Markup:
     """Return a dot for each row [rows], or for some of very many, and the line of perfect predictions."""
-    n = len(true)
+    n, true, predicted = len(true), _drawable(true), _drawable(predicted)
     rows = np.arange(n) if n <= MOST_DOTS else np.random.default_rng(0).choice(n, MOST_DOTS, replace=False)
 
     def draw(ax: Axes) -> None:
@@ -120,7 +128,7 @@ def calibration_chart(bins: Sequence[Bin], x_label: str, y_label: str, descripti
     """Return observed against predicted values; on the diagonal both are the same. Shares go from 0 to 1."""
 
     def draw(ax: Axes) -> None:
-        predicted, observed, low, high, _ = np.array(bins).T
+        predicted, observed, low, high, _ = _drawable(bins).T
         ax.axline((predicted[0], predicted[0]), slope=1, **DIAGONAL)
         lengths = np.maximum(0, (observed - low, high - observed))  # rounding may leave a limit on the other side
         ax.errorbar(predicted, observed, lengths, fmt="o", color=BLUE, capsize=4, elinewidth=2)
