@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(meristem.__path__, "meristem.") if not module.name.endswith("__main__")
 )
+ORACLES = ["reference", "reference_trainer"]
 README = (ROOT / "README.md").read_text()
 
 
@@ -35,7 +36,7 @@ def short_trainings(monkeypatch):
 
 @pytest.mark.usefixtures("short_trainings")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::meristem.GrowthWarning")
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*MODULES, *ORACLES])
 def test_docstrings_show_calls_that_run(name):
     outcome = doctest.testmod(importlib.import_module(name))
     assert outcome.failed == 0

@@ -58,6 +58,6 @@ def test_what_the_checks_compile():
         pytest.skip("this counts what all checks compile together: run the whole file")
     count = Counter(COMPILED)
     print(f"{len(COMPILED)} programs: {dict(count)}")
-    assert count["jit(_begin)"] <= 3 and count["jit(epoch)"] <= 3 * 9  # fewer where other files needed the same
+    assert count["jit(initial_state)"] <= 3 and count["jit(epoch)"] <= 3 * 9  # fewer where other files needed the same
     settling = 1 if FACTOR == 1 else 2
     assert count["jit(_settle)"] <= 7 * settling and len(COMPILED) <= 33 + 7 * settling
