@@ -14,7 +14,7 @@ from meristem.experiments.options import Options
 from meristem.experiments.study import Task
 from meristem.experiments.study_training import Result, train
 from meristem.pictures import studies as figures
-from meristem.pictures.png import MARK
+from meristem.pictures.image_files import MARK
 from meristem.pictures.studies import LearningPictures
 from meristem.pictures.studies.study_figures import CATALOG, load_study
 from meristem.pictures.studies.study_results import Run, StudyResults

@@ -276,8 +276,14 @@ def test_settings_that_left_early_are_rings():
     above = path.plot_path(ax=subplots(2, 1))
     curve, rings = above.get_lines()[:2]
     assert curve.get_xdata().tolist() == PENALTIES[:2] and rings.get_xdata().tolist() == PENALTIES[2:]
-    assert above.get_legend().get_texts()[0].get_text() == "left early (not comparable)"
+    assert above.get_legend().get_texts()[0].get_text() == "stopped early (not comparable)"
     assert path._repr_html_().count("no, its loss is not comparable") == 1
+
+
+def test_a_penalty_of_nothing_is_drawn_too():
+    path = table(np.array([[0.5, 0.6], [0.4, 0.5], [0.3, 0.2]]), [0.0, 1e-3, 1e-2])
+    above = path.plot_path(ax=subplots(2, 1))
+    assert above.get_lines()[0].get_xdata().tolist() == [0.0, 1e-3, 1e-2] and above.get_xlim()[0] < 0
 
 
 def test_a_path_on_which_nothing_opens_is_drawn():

@@ -1,7 +1,9 @@
 """Pictures of fitted estimators: what is drawn is what was trained, on any axes, and nothing else is touched."""
 
 import copy
+import html
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -23,6 +25,8 @@ from meristem import hard_size, soft_size
 from meristem.estimators import BuddingRegressor, HighwayClassifier, TunnelClassifier, TunnelClassifierCV
 from meristem.nn import Network, structure
 from meristem.pictures import plot_decision_boundary, plot_frontier, plot_growth, plot_structure
+from meristem.pictures.growth_plot import draw_growth
+from meristem.pictures.image_files import page_svg
 from meristem.show.network_structure import nodes_of, stages_of, tree_size
 from meristem.show.shape_drawing import Circle, Line, Rect, Text
 from meristem.show.structure_layout import draw, gamma_text
@@ -158,6 +162,35 @@ def test_a_growth_without_a_finite_epoch_has_no_ring(tunnel):
     model.best_epoch_ = 0
     losses, _ = plot_growth(model)
     assert "kept model" not in lines(losses) and "no epoch was finite" in losses.get_title()
+
+
+def test_growth_of_several_networks_is_a_line_each(tunnel, budding):
+    losses, sizes = plt.figure().subplots(2, 1)
+    draw_growth((losses, sizes), [tunnel, budding])
+    for ax, name in ((losses, "dev_loss"), (sizes, "soft_size")):
+        drawn = [line.get_ydata() for line in ax.lines if len(line.get_ydata()) > 1]
+        assert all(np.array_equal(own, model.history_[name]) for own, model in zip(drawn, (tunnel, budding), strict=True))
+        assert len(ax.lines) == 4  # and two rings
+    assert [text.get_text() for text in losses.get_legend().get_texts()] == ["kept model"]
+
+
+def test_a_figure_of_a_page_has_the_pages_colors_and_ids_of_its_own(tunnel):
+    one, other, again = (
+        page_svg(name, "a < b", "1 & 2", lambda *axes: draw_growth(axes, [tunnel]), rows=2) for name in ("one", "other", "one")
+    )
+    assert one == again, "to the byte"
+    names = [re.findall(r' id="([^"]*)"', text) for text in (one, other)]
+    assert len(set(names[0])) == len(names[0]) and not set(names[0]) & set(names[1])
+    assert set(re.findall(r'(?:href="|url\()#([\w-]+)', one)) <= set(names[0])
+    used = set(re.findall(r"(?:fill|stroke): ([^;\"]*)", one))
+    assert all(color == "none" or "var(--" in color for color in used), used
+    assert "a &lt; b" in one and "1 &amp; 2" in one and "http" not in one and "font-family" not in one
+
+
+@pytest.mark.parametrize("text", ["$x^2$", "#ffffff", "3.14159", "</text>", "url(#a)"])
+def test_a_text_in_a_figure_of_a_page_is_what_it_was(text):
+    figure = page_svg("one", "", "", lambda ax: ax.set_xlabel(text, parse_math=False))
+    assert f">{html.escape(text, quote=False)}</text>" in figure
 
 
 def changed(model: Any, **history: np.ndarray) -> Any:

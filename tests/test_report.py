@@ -13,6 +13,7 @@ import pytest
 
 import meristem
 from meristem.inputs.schema import inputs_in_words
+from meristem.report import charts
 from meristem.report.baselines import cross_predict
 from meristem.report.formatting import significant
 from meristem.report.importance import Importance, permutation_importance
@@ -337,3 +338,13 @@ def test_numbers_have_three_digits():
         text = significant(float(value))
         digits = re.sub(r"[^\d]", "", text.split(" ×")[0]).lstrip("0")
         assert len(digits.rstrip("0")) <= 3, (value, text)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e308, 1e308, 1e-320, 0.0])
+def test_values_of_any_size_are_drawn(value):
+    rows = np.array([[0.5, 0.4, 0.6], [value, np.nan, np.nan]])
+    figures = [charts.importance_chart("R²", ["a", "b"], rows, ""), charts.score_chart("R²", ["a", "b"], rows, "")]
+    figures.append(charts.error_chart(rows[:, 0], rows[::-1, 0], "$y$", ""))
+    bins = [charts.Bin(value, value, -value, value, 3), charts.Bin(0.5, 0.5, 0.6, 0.4, 3)]
+    figures += [charts.calibration_chart(bins, "x", "y", "", is_share=is_share) for is_share in (True, False)]
+    assert all("nan" not in figure and "inf" not in figure and figure.endswith("</svg>") for figure in figures)

@@ -16,7 +16,7 @@ pytestmark = [
 BOXES = (
     "[...document.querySelectorAll('svg')].map(s => [s.id, s.getBoundingClientRect().width, s.getBoundingClientRect().height])"
 )
-OUTSIDE = """[...document.querySelectorAll('svg text, svg circle, svg rect')].filter(e => {
+OUTSIDE = """[...document.querySelectorAll('svg text, svg circle, svg use, svg rect:not(clipPath rect)')].filter(e => {
   const own = e.getBoundingClientRect(), all = e.ownerSVGElement.getBoundingClientRect();
   return own.left < all.left - 2 || own.right > all.right + 2 || own.bottom > all.bottom + 2 || own.top < all.top - 2;
 }).map(e => e.outerHTML.slice(0, 120))"""

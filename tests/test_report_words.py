@@ -53,7 +53,7 @@ def test_settings_that_left_early_are_listed_apart(classes):
     assert len(left.rows) == 1 and left.rows[0][-1] == "16" and "not comparable" in left.caption
     assert "1 setting stopped early" in " ".join(parts["tried"].text)
     said = " ".join(parts["path"].text)
-    assert "lowest held-out loss among the settings trained to the end" in said and "lower panel only" in said
+    assert "lowest held-out loss among the settings trained to the end" in said and "not comparable" in said
     assert [row[1] for row in parts["path"].tables[0].rows][1] == "–"
     whole = {part.name: part for part in sections(classes)}
     assert "early" not in " ".join(whole["tried"].text + whole["path"].text) and len(whole["tried"].tables) == 1

@@ -16,7 +16,6 @@ import meristem
 from estimating import iris
 from meristem.nn import Budding, Linear, Network
 from meristem.show.card import card, table
-from meristem.show.elements import render
 from meristem.show.network_structure import stages_of
 from meristem.show.shape_drawing import COLORS, svg
 from meristem.show.structure_layout import draw
@@ -40,7 +39,7 @@ def tunnel():
 
 
 def sketch(network: Network) -> str:
-    return render(svg(draw(stages_of(network))))
+    return svg(draw(stages_of(network)))
 
 
 def with_gates(gates: list[list[float]]) -> Network:

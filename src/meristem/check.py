@@ -4,6 +4,7 @@
 """
 
 import difflib
+import importlib.util
 import math
 import operator
 from collections.abc import Callable
@@ -98,3 +99,11 @@ def as_key(name: str, key: Any) -> Array:
     if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.ndim > 0:
         return jax.random.wrap_key_data(key)
     raise ValueError(f"{name}={key!r} is not a random key; use jax.random.key(0), or jax.random.split(key, n) for n of them.")
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported; not where it is blocked, as by sys.modules["rich"] = None."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ValueError:
+        return False

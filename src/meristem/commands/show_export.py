@@ -19,7 +19,7 @@ from meristem.inputs.schema import inputs_in_words
 from meristem.nn import Network
 from meristem.persistence import load
 from meristem.pictures.figure_style import require_matplotlib
-from meristem.pictures.png import check_png_path, write_png
+from meristem.pictures.image_files import check_png_path, write_png
 from meristem.show.describe import describe, penalty_of
 from meristem.show.text_table import print_table
 from meristem.train.run import Run

@@ -1,14 +1,15 @@
-"""A path as a picture: the held-out loss against the penalty, and below it the soft sizes of the layers."""
+"""A path as a picture, also of reports: the loss against the penalty, and below it the soft sizes of the layers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from meristem.paths.result import Path, Point
-from meristem.pictures.figure_style import GREY, INK, Axes, canvas, layer_colors
+from meristem.pictures.figure_style import GREY, INK, SERIES, Axes, canvas, layer_colors
 
 MOST_NAMES = 6  # of layers
-LEFT = "left early (not comparable)"
+STOPPED = "stopped early (not comparable)"
 
 
 def plot_path(path: Path, *, ax: Any = None) -> Axes:
@@ -16,7 +17,7 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
 
     At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point. Marked
     are the least loss of the settings trained to their end, and the largest penalty within one standard error of it. Settings
-    that left the search early are rings: their networks had not settled, so their loss is not comparable with the others'.
+    that stopped early are rings: their networks were not pruned yet, so their loss is not comparable with the others'.
 
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
@@ -27,66 +28,68 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
     >>> plot_path(path, ax=Figure().subplots(2, 1)).get_ylabel()
     'held-out loss'
     """
-    points = _best_of_each(path.finished)
-    left = [point for point in _best_of_each(path.points) if point.penalty not in {p.penalty for p in points}]
     best, small = path.best(), path.within_one_se()
-    penalties = np.array([point.penalty for point in points])
+    marks = {"least loss" if "score" not in path.table else "best score": best}
     with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
-        _losses(above, points, penalties, best, small, left, drawn="score" if "score" in path.table else "loss")
-        _bands(below, path, points, penalties)
-        if (penalties > 0).all():
-            above.set_xscale("log")
-            below.set_xscale("log")
-        _sizes(above, points, penalties)
-        below.set_xlabel("penalty")
+        draw_path(above, below, path, marks | ({"within one standard error": small} if small.penalty != best.penalty else {}))
     return above
 
 
-def _best_of_each(points: list[Point]) -> list[Point]:
-    """Return the point of the best score at each penalty; without penalty 0, unless it is the only one (the axis is a log)."""
-    best = {point.penalty: point for point in sorted(points, key=lambda point: point.score)}
-    return [best[penalty] for penalty in sorted(best) if penalty > 0 or len(best) == 1]
-
-
-def _losses(
-    ax: Axes, points: list[Point], penalties: np.ndarray, best: Point, small: Point, left: list[Point], drawn: str
-) -> None:
-    """Draw the loss, or the score that replaces it."""
-    losses, errors = (np.array([getattr(point, name) for point in points]) for name in (drawn, "standard_error"))
-    ax.fill_between(penalties, losses - errors, losses + errors, color="#D6E6F2", linewidth=0)
-    ax.plot(penalties, losses, color="#2171B5", marker="o", markersize=4, linewidth=1.6)
-    if left:
-        rings = {"color": "#2171B5", "marker": "o", "markersize": 4, "markerfacecolor": "none", "linestyle": "none"}
-        ax.plot([point.penalty for point in left], [getattr(point, drawn) for point in left], label=LEFT, **rings)
-    marks = [(best, INK, "least loss" if drawn == "loss" else "best score")] + [(small, GREY, "within one standard error")] * (
-        small.penalty != best.penalty
+def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) -> None:
+    """Draw a path on two Axes, with a vertical line at each of the points `marks`, by their labels."""
+    finished = {point.members for point in path.finished}
+    points, stopped = (
+        [point for point in best_points(path) if (point.members in finished) == is_done] for is_done in (True, False)
     )
-    for point, color, label in marks:
-        ax.axvline(point.penalty, color=color, linewidth=1, linestyle="--" if color == GREY else "-", label=label)
-    ax.set_ylabel(f"held-out {drawn}")
-    ax.legend(frameon=False, fontsize=8)
+    penalties, measure = np.array([point.penalty for point in points]), "score" if "score" in path.table else "loss"
+    losses, errors = (np.array([getattr(point, name) for point in points]) for name in (measure, "standard_error"))
+    above.fill_between(penalties, losses - errors, losses + errors, color=SERIES[0], alpha=0.18, linewidth=0)
+    above.plot(penalties, losses, color=SERIES[0], marker="o", markersize=4)
+    if stopped:
+        rings = {"color": SERIES[0], "marker": "o", "markersize": 4, "markerfacecolor": "none", "linestyle": "none"}
+        places = [(point.penalty, getattr(point, measure)) for point in stopped]
+        above.plot(*np.transpose(places), label=STOPPED, clip_on=False, **rings)
+    for (label, point), color, style in zip(marks.items(), (INK, GREY), ("-", "--"), strict=False):
+        above.axvline(point.penalty, color=color, linewidth=1, linestyle=style, label=label)
+    above.set_ylabel(f"held-out {measure}")
+    if stopped or marks:
+        above.legend(frameon=False, fontsize="small")
+    _draw_bands(below, path, points, penalties)
+    below.set_xlabel("penalty")
+    tried = path.table["penalty"]
+    lowest = np.min(tried[tried > 0], initial=1.0)
+    for ax in (above, below):
+        if (tried > 0).all():
+            ax.set_xscale("log")
+        else:
+            ax.set_xscale("symlog", linthresh=lowest)
+            ax.set_xlim(-lowest / 3)
+        ax.xaxis.set_major_formatter("{x:g}")
+    _label_sizes(above, points)
 
 
-def _bands(ax: Axes, path: Path, points: list[Point], penalties: np.ndarray) -> None:
+def best_points(path: Path) -> list[Point]:
+    """Return the best point at each penalty; one that stopped early only if all there did."""
+    return [path.at(penalty) for penalty in sorted({point.penalty for point in path.points})]
+
+
+def _draw_bands(ax: Axes, path: Path, points: list[Point], penalties: np.ndarray) -> None:
     sizes = np.array([path.layer_sizes[list(point.members)].mean(0) for point in points])
     layers = np.flatnonzero(sizes.any(0))
-    colors = layer_colors(max(1, len(layers)))
-    names = [f"layer {layer + 1}" for layer in layers]
     if len(layers):
-        ax.stackplot(penalties, *sizes[:, layers].T, colors=colors[: len(layers)], linewidth=0, labels=names)
+        names = [f"layer {layer + 1}" for layer in layers]
+        ax.stackplot(penalties, *sizes[:, layers].T, colors=layer_colors(len(layers)), linewidth=0, labels=names)
     else:
         ax.text(0.5, 0.5, "nothing is open: a linear map is enough", transform=ax.transAxes, ha="center", color=GREY)
     if 1 < len(layers) <= MOST_NAMES:
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(frameon=False, fontsize="small")
     ax.set_ylabel("soft size, layer by layer" if sizes.shape[1] > 1 else "soft size")
     ax.set_ylim(bottom=0)
 
 
-def _sizes(ax: Axes, points: list[Point], penalties: np.ndarray) -> None:
-    """Label the upper axis with the parameters at each penalty."""
-    upper = ax.secondary_xaxis("top")
-    step = -(-len(points) // 8)
-    upper.set_xticks(penalties[::step], [f"{point.n_parameters:,.0f}" for point in points[::step]])
-    upper.minorticks_off()
-    upper.tick_params(length=0, labelsize=8)
-    upper.set_xlabel("parameters", fontsize=8, color=GREY)
+def _label_sizes(ax: Axes, points: list[Point]) -> None:
+    """Write the parameters at each penalty above the axes."""
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+    for point in points[:: -(-len(points) // 8)]:
+        ax.annotate(f"{point.n_parameters:,.0f}", (point.penalty, 1), (0, 4), ax.get_xaxis_transform(), **style)
+    ax.annotate("parameters", (0.5, 1), (0, 17), "axes fraction", color=GREY, **style)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.figure_style import CLASSES, Axes, canvas, class_colormap, lighten
+from meristem.pictures.figure_style import CLASSES, Axes, canvas, class_colormap, distinct_colors, lighten
 
 GRID = 200  # points along each feature
 WHITE = 0.55  # share of white in the shading
@@ -30,8 +30,14 @@ def plot_decision_boundary(estimator: Any, X: Any, y: Any, *, ax: Any = None) ->
     'feature 1'
     """
     points, names = _points_and_names(estimator, X)
-    plane = _plane(points)
-    predicted, y = _flat(_on_plane(estimator, "predict", plane)), _flat(np.asarray(y))
+    low, high = points.min(0), points.max(0)
+    margin = np.where(high > low, MARGIN * (high - low), 1.0)
+    across, up = np.linspace(low - margin, high + margin, GRID).T
+    plane = across, up, np.stack(np.meshgrid(across, up), -1).reshape(-1, 2)
+    predicted, y = (
+        values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        for values in (_on_plane(estimator, "predict", plane), np.asarray(y))
+    )
     if predicted.ndim != 1:
         raise ValueError(f"plot_decision_boundary() draws one value per sample; this estimator predicts {predicted.shape[1]}.")
     if y.shape != (len(points),):
@@ -41,12 +47,8 @@ def plot_decision_boundary(estimator: Any, X: Any, y: Any, *, ax: Any = None) ->
             _draw_classes(ax, estimator, plane, predicted, points, y)
         else:
             _draw_values(ax, plane, predicted, points, y)
-        ax.set(xlim=plane[0][[0, -1]], ylim=plane[1][[0, -1]], xlabel=names[0], ylabel=names[1])
+        ax.set(xlim=across[[0, -1]], ylim=up[[0, -1]], xlabel=names[0], ylabel=names[1])
     return ax
-
-
-def _flat(values: np.ndarray) -> np.ndarray:
-    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
 def _points_and_names(estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
@@ -65,13 +67,6 @@ def _points_and_names(estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
     return points.astype(float), [str(name) for name in fitted_names]
 
 
-def _plane(points: np.ndarray) -> Plane:
-    low, high = points.min(0), points.max(0)
-    margin = np.where(high > low, MARGIN * (high - low), 1.0)
-    across, up = np.linspace(low - margin, high + margin, GRID).T
-    return across, up, np.stack(np.meshgrid(across, up), -1).reshape(-1, 2)
-
-
 def _on_plane(estimator: Any, method: str, plane: Plane) -> np.ndarray:
     """Return the estimator's predictions on the plane, which has no column names."""
     with warnings.catch_warnings():
@@ -86,7 +81,7 @@ def _draw_classes(ax: Axes, estimator: Any, plane: Plane, predicted: np.ndarray,
     unseen = np.setdiff1d(y, classes)
     if unseen.size:
         raise ValueError(f"y holds {unseen[0]!r}, which is not among the estimator's classes {classes.tolist()}.")
-    colors = _class_colors(len(classes))
+    colors = distinct_colors([*CLASSES, *MORE_CLASSES], len(classes))
     probability = _on_plane(estimator, "predict_proba", plane) if hasattr(estimator, "predict_proba") else None
     if len(classes) == 2 and probability is not None:
         scale = {"cmap": class_colormap(colors, WHITE), "vmin": 0, "vmax": 1}
@@ -113,8 +108,7 @@ def _draw_values(ax: Axes, plane: Plane, predicted: np.ndarray, points: np.ndarr
     scale = {"vmin": low, "vmax": high if high > low else low + 1, "cmap": "viridis"}
     shading = _shade(ax, plane, predicted, interpolation="bilinear", **scale)
     ax.scatter(*points.T, c=y, **scale, **_marker(points))
-    below, above = bool(predicted.min() < low), bool(predicted.max() > high)
-    extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
+    extend = ("neither", "min", "max", "both")[(predicted.min() < low) + 2 * (predicted.max() > high)]
     _colorbar(ax, shading, "predicted value; points: y", extend=extend)
 
 
@@ -141,10 +135,3 @@ def _class_label(value: Any) -> str:
 def _marker(points: np.ndarray) -> dict[str, Any]:
     size, edge = (22, 0.5) if len(points) <= MANY_POINTS else (8, 0.2)
     return {"s": size, "edgecolors": "white", "linewidths": edge, "zorder": 3}
-
-
-def _class_colors(count: int) -> list[Any]:
-    from matplotlib import colormaps
-
-    named = [*CLASSES, *MORE_CLASSES]
-    return named[:count] if count <= len(named) else list(colormaps["turbo"](np.linspace(0.05, 0.95, count))[:, :3])

@@ -6,10 +6,11 @@ matplotlib is imported inside functions, so that importing this package does not
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+
+from meristem.check import is_installed
 
 Axes = Any  # matplotlib's types, which are not imported
 Figure = Any
@@ -20,7 +21,8 @@ COLORS = {"tunnel": "#0072B2", "highway": "#E69F00", "highway-penalized": "#CC79
 FREE_COLORS = ("#D55E00", "#56B4E9", "#8C564B", "#7F7F7F")
 TREE = COLORS["budding"]  # the soft size of a tree
 CLASSES = ("#0072B2", "#D55E00")
-INK, GREY, OTHER = "#333333", "#666666", "#BDBDBD"
+SERIES = ("#0072B2", "#CC3311", "#009E73", "#AA4499", "#B3235A", "#756400", "#777777")  # the last one is grey
+INK, GREY, GRID, OTHER = "#333333", "#666666", "#E6E6E6", "#BDBDBD"
 SEED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
 UNSOLVED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4.5, "markeredgewidth": 1.2}
 HOLLOW = {"markerfacecolor": "none", "markeredgecolor": "black"}
@@ -41,7 +43,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    "grid.color": "#E6E6E6",
+    "grid.color": GRID,
     "grid.linewidth": 0.8,
     "lines.linewidth": 1.6,
     "savefig.dpi": 150,
@@ -50,10 +52,7 @@ STYLE: dict[Any, Any] = {
 
 def have_matplotlib() -> bool:
     """Return whether figures can be drawn."""
-    try:
-        return find_spec("matplotlib") is not None
-    except ValueError:  # blocked on purpose, as sys.modules["matplotlib"] = None does
-        return False
+    return is_installed("matplotlib")
 
 
 def require_matplotlib() -> None:
@@ -74,13 +73,17 @@ def model_colors(models: Sequence[str]) -> dict[str, Any]:
     {'tunnel': '#0072B2', 'conv': '#D55E00', 'recurrent': '#56B4E9'}
     """
     others = [model for model in models if model not in COLORS]
-    free: Sequence[Any] = FREE_COLORS
-    if len(others) > len(free):
-        from matplotlib import colormaps
+    assigned = COLORS | dict(zip(others, distinct_colors(FREE_COLORS, len(others)), strict=False))
+    return {model: assigned[model] for model in models}
 
-        free = [tuple(color) for color in colormaps["turbo"](np.linspace(0.05, 0.95, len(others)))[:, :3].tolist()]
-    assigned = dict(zip(others, free, strict=False))
-    return {model: COLORS.get(model) or assigned[model] for model in models}
+
+def distinct_colors(named: Sequence[Any], n: int) -> Sequence[Any]:
+    """Return the first n of the named colors, or n of a color map if there are fewer."""
+    if n <= len(named):
+        return named[:n]
+    from matplotlib import colormaps
+
+    return [tuple(color) for color in colormaps["turbo"](np.linspace(0.05, 0.95, n))[:, :3].tolist()]
 
 
 def figure_grid(
@@ -139,7 +142,14 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
     import matplotlib
 
     if axes is not None:
-        yield _check_axes(name, axes, rows)
+        from matplotlib.axes import Axes as MatplotlibAxes
+
+        array = np.ravel(np.asarray(axes, object))
+        if not all(isinstance(ax, MatplotlibAxes) for ax in array):
+            raise ValueError(f"{name}={axes!r} must be matplotlib's Axes, as plt.subplots({rows}, 1) makes them.")
+        if len(array) != rows:
+            raise ValueError(f"{name} holds {len(array)} Axes; this picture has {rows}: plt.subplots({rows}, 1).")
+        yield array
         return
     import matplotlib.pyplot as plt
 
@@ -151,17 +161,6 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
         for ax in axes:  # ticks are made when the figure is shown, after the settings are restored
             ax.tick_params(labelsize=STYLE["xtick.labelsize"])
         yield axes
-
-
-def _check_axes(name: str, axes: Any, rows: int) -> np.ndarray:
-    from matplotlib.axes import Axes as MatplotlibAxes
-
-    array = np.ravel(np.asarray(axes, object))
-    if not all(isinstance(ax, MatplotlibAxes) for ax in array):
-        raise ValueError(f"{name}={axes!r} must be matplotlib's Axes, as plt.subplots({rows}, 1) makes them.")
-    if len(array) != rows:
-        raise ValueError(f"{name} holds {len(array)} Axes; this picture has {rows}: plt.subplots({rows}, 1).")
-    return array
 
 
 def axes_inches(ax: Axes) -> tuple[float, float]:

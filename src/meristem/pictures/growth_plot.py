@@ -1,22 +1,30 @@
-"""The training of an estimator: losses and sizes against the epoch, changes of the learning rate, and the best epoch."""
+"""Training by epoch: losses above, sizes below, changes of the learning rate, and the epoch whose model was kept.
 
+plot_growth(estimator)                 matplotlib's Axes, for users
+draw_growth(axes, estimators)          the same picture on given Axes; of several networks a curve each, as in reports
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from meristem.pictures.curves import (
-    CUT_LINE,
-    PARTS,
-    change_points,
-    from_zero,
-    layer_colorbar,
-    plot_curve,
-    plot_layer_sizes,
-    ring,
+from meristem.pictures import curves
+from meristem.pictures.curves import from_zero, plot_curve
+from meristem.pictures.figure_style import (
+    GREY,
+    GRID,
+    INK,
+    SERIES,
+    TREE,
+    Axes,
+    axes_inches,
+    canvas,
+    first_estimator,
+    not_drawable,
+    set_title,
 )
-from meristem.pictures.figure_style import GREY, INK, TREE, Axes, canvas, first_estimator, not_drawable, set_title
 
-History = dict[str, np.ndarray]
 LAST_LABELS = ("kept model", "rate changes")  # of the legend
 LOG_DECADES = 1.5  # losses that span more are drawn on a log scale
 
@@ -40,43 +48,86 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
     estimator, position = first_estimator(estimator)
     if not (hasattr(estimator, "history_") and hasattr(estimator, "network_")):
         raise not_drawable("plot_growth()", "a fitted estimator of meristem", estimator)
-    history, best_epoch = estimator.history_, int(estimator.best_epoch_)
-    epochs = len(history["loss"])
+    best_epoch, epochs = int(estimator.best_epoch_), len(estimator.history_["loss"])
     with canvas("axes", axes, size=(7.0, 5.4), rows=2) as both:
-        losses, sizes = both
-        _plot_losses(losses, history, best_epoch)
-        (_plot_tree_sizes if estimator.network_.capacity else _plot_stack_sizes)(sizes, history, best_epoch)
-        for ax in both:
-            margin = max(0.5, 0.02 * epochs)
-            ax.set_xlim(1 - margin, epochs + margin)
-            ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-            ax.grid(axis="y", color="#E6E6E6")
-            ax.set_axisbelow(True)
-            for i, change in enumerate(change_points(history["rate"])):
-                ax.axvline(change, zorder=1.8, label="_" if i else "rate changes", **CUT_LINE)
-        _label_rates(losses, history["rate"])
-        sizes.set_xlabel("epoch")
-        _add_legend(losses, sizes)
+        draw_growth(both, [estimator])
         text = f"epoch {best_epoch} of {epochs} is kept" if best_epoch else "no epoch was finite"
-        set_title(losses, f"{name}, network {position}" if position else name, text, pad=22)
+        set_title(both[0], f"{name}, network {position}" if position else name, text, pad=22)
     return both
 
 
-def _plot_losses(ax: Axes, history: History, best_epoch: int) -> None:
-    # Without a validation set the training loss is recorded in its place.
-    is_validated = not np.array_equal(history["loss"], history["dev_loss"], equal_nan=True)
-    for prefix in ("", "dev_") if is_validated else ("",):
-        label, color, _ = PARTS[prefix]
-        plot_curve(ax, history[f"{prefix}loss"], color=color, label=label)
-    prefix = "dev_" if is_validated else ""
-    _ring(ax, history[f"{prefix}loss"], best_epoch, PARTS[prefix][1], label="kept model")
+def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
+    """Draw losses and sizes on two Axes: one network in full; of several the validation loss and the soft size of each."""
+    losses, sizes = axes
+    for number, estimator in enumerate(estimators):
+        history, best_epoch, color = estimator.history_, int(estimator.best_epoch_), SERIES[number % (len(SERIES) - 1)]
+        styles: dict[str, dict[str, Any]] = {"dev_loss": {"color": color}, "soft_size": {"color": color}}
+        if len(estimators) == 1:
+            styles = _styles_in_full(estimator)
+        for name, style in styles.items():
+            ax = losses if "loss" in name else sizes
+            plot_curve(ax, history[name], **style)
+            if best_epoch and not (name == "loss" and "dev_loss" in styles):
+                mark = curves.ring(style["color"]) | {"linestyle": "", "label": "kept model" if ax is losses else "_"}
+                ax.plot(best_epoch, history[name][best_epoch - 1], zorder=4, clip_on=False, **mark)
+    sizes.set_ylabel("soft size")
+    sizes.set_xlabel("epoch")
+    if len(estimators) == 1:
+        _finish_sizes(sizes, estimators[0])
+    else:
+        from_zero(sizes)
+    _scale_losses(losses, estimators)
+    epochs = max(len(estimator.history_["loss"]) for estimator in estimators)
+    rate = estimators[0].history_["rate"] if len(estimators) == 1 else np.zeros(0)
+    for ax in axes:
+        margin = max(0.5, 0.02 * epochs)
+        ax.set_xlim(1 - margin, epochs + margin)
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        ax.grid(axis="y", color=GRID)
+        ax.set_axisbelow(True)
+        for i, change in enumerate(curves.change_points(rate)):
+            ax.axvline(change, zorder=1.8, label="_" if i else "rate changes", **curves.CUT_LINE)
+    _label_rates(losses, rate)
+    _add_legend(losses, sizes)
+
+
+def _styles_in_full(estimator: Any) -> dict[str, dict[str, Any]]:
+    """Return the style of each curve by its name in the history; without a validation set, dev_loss is the training loss."""
+    is_validated = not np.array_equal(estimator.history_["loss"], estimator.history_["dev_loss"], equal_nan=True)
+    losses = {f"{prefix}loss": {"label": label, "color": color} for prefix, (label, color, _) in curves.PARTS.items()}
+    if not is_validated:
+        del losses["dev_loss"]
+    if not estimator.network_.capacity:
+        return losses | {"soft_size": {"label": "all layers", "color": INK, "linewidth": 2.0}}
+    steps = {"label": "hard size", "color": INK, "drawstyle": "steps-post", "linewidth": 1.0}
+    return losses | {"hard_size": steps, "soft_size": {"label": "soft size", "color": TREE}}
+
+
+def _finish_sizes(ax: Axes, estimator: Any) -> None:
+    """Add the sizes of layers, and scale the axis."""
+    layers = estimator.history_["layer_sizes"].shape[1]
+    if estimator.network_.capacity:
+        ax.set_ylabel("size of the tree")
+        ax.yaxis.get_major_locator().set_params(integer=True)
+    elif layers > 1:
+        curves.plot_layer_sizes(ax, estimator.history_["layer_sizes"])
+        # A narrow inset beside the axes, which keep their width, so that the epochs of both axes are aligned.
+        curves.layer_colorbar(ax.figure, layers, cax=ax.inset_axes((1.015, 0, 0.02, 1)))
+    from_zero(ax, min_span=3.2 if estimator.network_.capacity else 0.5)
+
+
+def _scale_losses(ax: Axes, estimators: Sequence[Any]) -> None:
+    """Scale from 0 on; the much larger first epochs may leave through the top. Logarithmic where magnitudes differ."""
     ax.set_ylabel("loss")
-    # From 0 on; the much larger first epochs may leave through the top. Logarithmic where losses differ in magnitude.
-    later = np.concatenate([curve[len(curve) // 20 :] for curve in (history["loss"], history[f"{prefix}loss"])])
+    names = ("loss", "dev_loss") if len(estimators) == 1 else ("dev_loss",)
+    losses = [estimator.history_[name] for estimator in estimators for name in names]
+    later = np.concatenate([values[len(values) // 20 :] for values in losses])
     later = later[np.isfinite(later)]
     if later.size and later.min() > 0 and np.log10(later.max() / later.min()) > LOG_DECADES:
         ax.set_yscale("log")
         ax.set_ylabel("loss (log scale)")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")
         return
     from_zero(ax, min_span=1e-6)
     top = 1.1 * later.max(initial=0)
@@ -84,49 +135,23 @@ def _plot_losses(ax: Axes, history: History, best_epoch: int) -> None:
         ax.set_ylim(-0.025 * top, top)
 
 
-def _plot_stack_sizes(ax: Axes, history: History, best_epoch: int) -> None:
-    layers = history["layer_sizes"].shape[1]
-    plot_curve(ax, history["soft_size"], color=INK, linewidth=2.0, label="all layers")
-    _ring(ax, history["soft_size"], best_epoch, INK)
-    if layers > 1:
-        plot_layer_sizes(ax, history["layer_sizes"])
-        # A narrow inset beside the axes, which keep their width, so that the epochs of both axes are aligned.
-        layer_colorbar(ax.figure, layers, cax=ax.inset_axes((1.015, 0, 0.02, 1)))
-    ax.set_ylabel("soft size")
-    from_zero(ax)
-
-
-def _plot_tree_sizes(ax: Axes, history: History, best_epoch: int) -> None:
-    plot_curve(ax, history["hard_size"], color=INK, label="hard size", drawstyle="steps-post", linewidth=1.0)
-    plot_curve(ax, history["soft_size"], color=TREE, label="soft size")
-    _ring(ax, history["hard_size"], best_epoch, INK)
-    _ring(ax, history["soft_size"], best_epoch, TREE)
-    ax.set_ylabel("size of the tree")
-    ax.yaxis.get_major_locator().set_params(integer=True)
-    from_zero(ax, min_span=3.2)
-
-
-def _ring(ax: Axes, values: np.ndarray, epoch: int, color: str, label: str | None = None) -> None:
-    if epoch:
-        ax.plot(epoch, values[epoch - 1], linestyle="", zorder=4, clip_on=False, label=label, **ring(color))
-
-
 def _label_rates(ax: Axes, rate: np.ndarray) -> None:
     """Write each new rate above the curves, where it starts, if it lasts long enough to have room."""
-    starts = change_points(rate)
+    starts = curves.change_points(rate)
     if starts.size:
         low, high = ax.get_ylim()
         ax.set_ylim(top=high * (high / low) ** 0.28 if ax.get_yscale() == "log" else high + 0.28 * (high - low))
-    style: dict[str, Any] = {"rotation": 90, "ha": "left", "va": "top", "fontsize": 8, "color": GREY}
+    style: dict[str, Any] = {"rotation": 90, "ha": "left", "va": "top", "fontsize": "small", "color": GREY}
     for start, end in zip(starts, np.append(starts, len(rate) + 1.5)[1:], strict=True):
         if end - start > 0.035 * len(rate):
             ax.annotate(f"{rate[int(start)]:.2g}", (start, 1), (2, -2), ax.get_xaxis_transform(), "offset points", **style)
 
 
 def _add_legend(losses: Axes, sizes: Axes) -> None:
-    """Add one row above both axes, where it hides no curve."""
+    """Add a legend above both axes, where it hides no curve: one row, or two where the axes are narrow."""
     handles = {label: handle for ax in (losses, sizes) for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     labels = sorted(handles, key=lambda label: label in LAST_LABELS)
-    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2, "frameon": False, "fontsize": 8.5}
+    columns = len(labels) if axes_inches(losses)[0] > 5 else 3
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2, "frameon": False, "fontsize": "small"}
     spaces = {"columnspacing": 1.1, "handlelength": 1.4, "handletextpad": 0.5}
-    losses.legend([handles[label] for label in labels], labels, ncols=len(labels), **place, **spaces)
+    losses.legend([handles[label] for label in labels], labels, ncols=columns, **place, **spaces)

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.nn import Network
-from meristem.nn.body import Body, bodies_of
+from meristem.nn.body import bodies_of
 from meristem.nn.compaction import check_concrete, check_values
 from meristem.nn.structure import Nodes
 from meristem.pictures.figure_style import Axes, axes_inches, canvas, first_estimator, not_drawable, set_title
 from meristem.show.network_structure import Stage, stages_of
-from meristem.show.shape_drawing import COLORS, Circle, Drawing, Line, Rect
+from meristem.show.shape_drawing import COLORS, Circle, Drawing, Line, Rect, Text
 from meristem.show.structure_layout import WIDTH, draw, with_legend
 
 POINTS_PER_INCH = 72
@@ -49,7 +49,12 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
         inputs = None if X is None else jax.vmap(network.embedded)(jnp.asarray(_network_inputs(model, network, X)))
         body, stages = network.body, stages_of(network, inputs)
     else:
-        body, position = _first_body(model)
+        bodies = bodies_of(model) if isinstance(model, eqx.Module) else []
+        if not bodies:
+            drawable = "a fitted estimator of meristem, a Network, or a model with bodies in it"
+            raise not_drawable("plot_structure()", drawable, model)
+        check_values("plot_structure()", bodies[0])
+        body, position = bodies[0], f"(1 of {len(bodies)})" if len(bodies) > 1 else ""
         stages = stages_of(body, None if X is None else jnp.asarray(X))
     kind = "perceptron" if isinstance(stages[0].structure, Nodes) else "network"
     drawing = _drawing(stages, MAX_WIDTH)
@@ -66,15 +71,6 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
 
 def _drawing(stages: list[Stage], inches: float) -> Drawing:
     return with_legend(draw(stages, width=max(WIDTH, POINTS_PER_INCH * inches / SCALE)))
-
-
-def _first_body(model: Any) -> tuple[Body, str]:
-    """Return the first body of a model of one's own, and its position among several."""
-    bodies = bodies_of(model) if isinstance(model, eqx.Module) else []
-    if not bodies:
-        raise not_drawable("plot_structure()", "a fitted estimator of meristem, a Network, or a model with bodies in it", model)
-    check_values("plot_structure()", bodies[0])
-    return bodies[0], f"(1 of {len(bodies)})" if len(bodies) > 1 else ""
 
 
 def _network_inputs(model: Any, network: Network, X: Any) -> np.ndarray:
@@ -96,21 +92,22 @@ def _render(ax: Axes, drawing: Drawing, inches: tuple[float, float]) -> None:
     margin = (width / scale - drawing.width) / 2
     ax.set(xlim=(-margin, drawing.width + margin), ylim=(height / scale, 0), xticks=[], yticks=[])
     ax.set_aspect("equal")
-    for side in ax.spines.values():
-        side.set_visible(False)
+    ax.spines[:].set_visible(False)
     for shape in drawing.shapes:
         color = COLORS[shape.color]
         if color == "currentColor":
             color = matplotlib.rcParams["text.color"]
-        if isinstance(shape, Rect):
-            paint: dict[str, Any] = {"facecolor": color} if shape.opacity == 1 else {"facecolor": (color, shape.opacity)}
-            ax.add_patch(patches.Rectangle((shape.x, shape.y), shape.width, shape.height, linewidth=0, clip_on=False, **paint))
-        elif isinstance(shape, Circle):
-            ring = {"fill": False, "edgecolor": color, "linewidth": shape.stroke * scale, "clip_on": False}
-            ax.add_patch(patches.Circle((shape.x, shape.y), shape.radius, **ring))
-        elif isinstance(shape, Line):
-            style = {"color": color, "linewidth": shape.stroke * scale, "solid_capstyle": "round", "clip_on": False}
-            ax.plot([shape.x1, shape.x2], [shape.y1, shape.y2], scalex=False, scaley=False, **style)
-        else:
-            align = {"start": "left", "middle": "center", "end": "right"}[shape.anchor]
-            ax.text(shape.x, shape.y, shape.words, color=color, ha=align, va="baseline", fontsize=shape.size * scale)
+        match shape:
+            case Rect(x, y, width, height, _, opacity):
+                paint: dict[str, Any] = {"facecolor": color, "alpha": opacity if opacity < 1 else None, "linewidth": 0}
+                ax.add_patch(patches.Rectangle((x, y), width, height, clip_on=False, **paint))
+            case Circle(x, y, radius, _, stroke):
+                ax.add_patch(
+                    patches.Circle((x, y), radius, fill=False, edgecolor=color, linewidth=stroke * scale, clip_on=False)
+                )
+            case Line(x1, y1, x2, y2, _, stroke):
+                style = {"color": color, "linewidth": stroke * scale, "solid_capstyle": "round", "clip_on": False}
+                ax.plot([x1, x2], [y1, y2], scalex=False, scaley=False, **style)
+            case Text(x, y, words, _, anchor, size):
+                align = {"start": "left", "middle": "center", "end": "right"}[anchor]
+                ax.text(x, y, words, color=color, ha=align, va="baseline", fontsize=size * scale)

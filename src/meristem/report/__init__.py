@@ -4,7 +4,7 @@
     table_model.report("report.html")        written by `meristem fit`, next to summary.json
 
 report_data.py collects the facts (scoring, baselines, importance); report_text.py and sections*.py make text, tables and
-figures, page.py and report.html.jinja make the page. No script, no network access, no matplotlib. Estimators and tables import
+figures, page.py and report.html.jinja make the page. No script, no network access. Estimators and tables import
 it where `report` is called; it uses attributes of a model, never its type.
 """
 

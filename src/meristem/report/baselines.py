@@ -16,7 +16,7 @@ import numpy as np
 
 from meristem.check import many
 from meristem.inputs import Preprocessor
-from meristem.report.scoring import CLASS, LABELS, NUMBER, QUANTILES, Scorer
+from meristem.report.scoring import CLASS, LABELS, NUMBER, QUANTILES, Scorer, best_constant
 
 NAMES = {"constant": "constant", "linear": "linear model", "mlp": "MLP of default size"}
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
@@ -42,23 +42,34 @@ class BaselinePredictions(NamedTuple):
     lacks: dict[str, str]
 
 
-def baselines(task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None, seed: int) -> Iterator[Baseline]:
-    """Yield each baseline as soon as it is fitted; y and predictions are class indices or numbers.
+def baselines(
+    task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None, seed: int, levels: tuple[float, ...] = ()
+) -> Iterator[Baseline]:
+    """Yield each baseline as soon as it is fitted; y and predictions are class indices [n], or labels or numbers [n, columns].
+
+    Numbers may be [n], too. Quantiles, and a single class, have the constant alone; `seconds` limits fits to a y of rank 1.
 
     >>> X, y = np.arange(20.0)[:, None], np.arange(20) // 10
     >>> {model.name: model.predict(X[[0, 19]]).tolist() for model in baselines("class", X, y, seconds=None, seed=0)}["linear"]
     [0, 1]
     """
+    constant = best_constant(task, y, levels)
+    yield Baseline("constant", lambda x: np.repeat(constant[None], len(x), 0))
+    if task == QUANTILES or (task == CLASS and len(np.unique(y)) < 2):
+        return
     preprocess = Preprocessor.of(X)
     z = preprocess(X)
-    constant = np.bincount(y).argmax() if task == CLASS else y.mean()
-    yield Baseline("constant", lambda x: np.full(len(x), constant))
-    mean, scale = (0, 1) if task == CLASS else (y.mean(), y.std() or 1.0)
-    scaled = y if task == CLASS else (y - mean) / scale
-    linear, rows = _fit_linear(task, z, scaled, None if seconds is None else seconds / 3, seed)
-    yield Baseline("linear", lambda x: mean + scale * linear.predict(preprocess(x)), _lacks(rows, len(y)))
-    mlp, rows, epochs = _fit_mlp(task, z, scaled, seconds, seed)
-    yield Baseline("mlp", lambda x: mean + scale * mlp.predict(preprocess(x)), _lacks(rows, len(y), epochs))
+    mean, scale = (y.mean(0), np.where(y.std(0) > 0, y.std(0), 1.0)) if task == NUMBER else (0, 1)
+    fits = (("linear", _fit_linear, None if seconds is None else seconds / 3), ("mlp", _fit_mlp, seconds))
+    for name, fit, time_limit in fits:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about convergence, and labels that every row has
+            model, rows, epochs = fit(task, z, (y - mean) / scale if task == NUMBER else y, time_limit, seed)
+
+        def predict(x: np.ndarray, model: Any = model) -> np.ndarray:
+            return np.asarray(mean + scale * model.predict(preprocess(x)))
+
+        yield Baseline(name, predict, _lacks(rows, len(y), epochs))
 
 
 def _lacks(rows: int, n: int, epochs: int | None = None) -> str:
@@ -71,32 +82,31 @@ def _lacks(rows: int, n: int, epochs: int | None = None) -> str:
     return " and ".join(parts + ([f"{rows:,} of {n:,} rows"] if rows < n else []))
 
 
-def _fit_linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int]:
+def _fit_linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int, None]:
     """Return the model and how many rows it was fitted on."""
     from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.multiclass import OneVsRestClassifier
 
+    logistic = LogisticRegression(max_iter=300)
     if task != CLASS:
-        return Ridge().fit(z, y), len(y)
-
-    def fit(rows: np.ndarray) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about convergence
-            return LogisticRegression(max_iter=300).fit(z[rows], y[rows])
-
-    rows = _rows_in_time(seconds, fit, y, seed)
-    return fit(rows), len(rows)
+        return (OneVsRestClassifier(logistic) if task == LABELS else Ridge()).fit(z, y), len(y), None
+    rows = _rows_in_time(seconds, lambda some: logistic.fit(z[some], y[some]), y, seed)
+    return logistic.fit(z[rows], y[rows]), len(rows), None
 
 
 def _fit_mlp(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int, int | None]:
     """Return the model, how many rows it was fitted on, and its epochs if its time was over."""
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-    kind, options = (MLPClassifier, {"classes": np.unique(y)}) if task == CLASS else (MLPRegressor, {})
+    kind = MLPRegressor if task == NUMBER else MLPClassifier
+    if y.ndim == 2:
+        return kind(random_state=seed, max_iter=100 if task == LABELS else EPOCHS).fit(z, y), len(y), None
+    options = {"classes": np.unique(y)} if task == CLASS else {}
     # A generator, not a number: with a number each call of partial_fit would shuffle the rows alike.
     model, best, waited = kind(random_state=np.random.RandomState(seed)), np.inf, 0
     end = np.inf if seconds is None else time.monotonic() + 2 * seconds / 3
     epoch = None if seconds is None else 2 * seconds / 3 / LEAST_EPOCHS
-    rows = _rows_in_time(epoch, lambda few: kind(random_state=seed).partial_fit(z[few], y[few], **options), y, seed)
+    rows = _rows_in_time(epoch, lambda some: kind(random_state=seed).partial_fit(z[some], y[some], **options), y, seed)
     for number in range(1, EPOCHS + 1):
         model.partial_fit(z[rows], y[rows], **options)
         waited = 0 if model.loss_ < best - TOLERANCE else waited + 1
@@ -137,10 +147,14 @@ def table_baseline_sizes(estimator: Any, facts: dict[str, Any]) -> dict[str, int
 
 def fit_baselines(scorer: Scorer, X: Any, train: tuple[Any, np.ndarray], *, seconds: float, seed: int) -> BaselinePredictions:
     """Return predictions for X of baselines fitted on train=(X, y), with y as in `Scorer.y`."""
-    rows = _training_rows(scorer, train[1], train[0].shape[1], seed)
-    x, y, x_test = _dense(train[0][rows]), train[1][rows], _dense(X)
-    models = list(_fit_for_task(scorer, x, y, seconds, seed))
-    predictions = {model.name: np.asarray(model.predict(x_test)) for model in models}
+    task, (x, y) = scorer.task, train
+    rows = np.flatnonzero(y >= 0) if task == CLASS else np.arange(len(y))
+    most = max(100, MOST_NUMBERS // max(1, x.shape[1] * (y.shape[1] if task == LABELS else 1)))
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+    y = y[rows, 0] if task == NUMBER and y.shape[1] == 1 else y[rows]
+    models = list(baselines(task, _dense(x[rows]), y, seconds=seconds, seed=seed, levels=scorer.levels))
+    predictions = {model.name: np.asarray(model.predict(_dense(X))) for model in models}
     return BaselinePredictions(predictions, {model.name: model.lacks for model in models if model.lacks})
 
 
@@ -158,47 +172,6 @@ def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> Basel
     inverse = np.argsort(np.concatenate(folds))
     predictions = {name: np.concatenate([result.predictions[name] for result in results])[inverse] for name in names}
     return BaselinePredictions(predictions, {name: lacks for result in results for name, lacks in result.lacks.items()})
-
-
-def _fit_for_task(scorer: Scorer, x: np.ndarray, y: np.ndarray, seconds: float, seed: int) -> Iterator[Baseline]:
-    if scorer.task == QUANTILES:
-        best = np.quantile(y, scorer.levels, axis=0).T.reshape(1, -1)
-        yield Baseline("constant", lambda new: np.repeat(best, len(new), 0))
-    elif scorer.task == LABELS or (scorer.task == NUMBER and y.shape[1] > 1):
-        yield from _multi_output(scorer.task, x, y, seed)
-    elif scorer.task == NUMBER or len(np.unique(y)) > 1:
-        yield from baselines(scorer.task, x, y if scorer.task == CLASS else y[:, 0], seconds=seconds, seed=seed)
-    else:
-        only = y[0] if len(y) else 0
-        yield Baseline("constant", lambda new: np.full(len(new), only))
-
-
-def _multi_output(task: str, x: np.ndarray, y: np.ndarray, seed: int) -> Iterator[Baseline]:
-    """Yield the baselines for several labels or numbers per row."""
-    from sklearn.linear_model import LogisticRegression, Ridge
-    from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.neural_network import MLPClassifier, MLPRegressor
-
-    preprocess, mean, scale = Preprocessor.of(x), y.mean(0), np.where(y.std(0) > 0, y.std(0), 1)
-    best = (mean > 0.5).astype(float) if task == LABELS else mean
-    yield Baseline("constant", lambda new: np.repeat(best[None], len(new), 0))
-    z = preprocess(x)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about convergence, and labels that every row has
-        if task == LABELS:
-            linear = OneVsRestClassifier(LogisticRegression(max_iter=300)).fit(z, y)
-            mlp, mean, scale = MLPClassifier(random_state=seed, max_iter=100).fit(z, y), np.zeros(1), np.ones(1)
-        else:
-            linear, mlp = Ridge().fit(z, y), MLPRegressor(random_state=seed).fit(z, (y - mean) / scale)
-        yield Baseline("linear", lambda new: linear.predict(preprocess(new)))
-        yield Baseline("mlp", lambda new: mean + scale * mlp.predict(preprocess(new)))
-
-
-def _training_rows(scorer: Scorer, y: np.ndarray, width: int, seed: int) -> np.ndarray:
-    """Return the rows with a class of the model, sampled if there are too many."""
-    rows = np.flatnonzero(y >= 0) if scorer.task == CLASS else np.arange(len(y))
-    most = max(100, MOST_NUMBERS // max(1, width * (y.shape[1] if scorer.task == LABELS else 1)))
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
 def _dense(X: Any) -> np.ndarray:

@@ -19,15 +19,10 @@ def significant(value: float, digits: int = 3) -> str:
     """
     if not math.isfinite(value):
         return "–"
-    if value == 0:
-        return "0"
-    power = math.floor(math.log10(abs(value)))
-    if power < -4 or power > 8:
-        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-        return f"{minus(trim_zeros(mantissa))} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
-    if power >= digits - 1:
-        return minus(f"{round(value, digits - 1 - power):,.0f}")
-    return minus(trim_zeros(f"{value:.{digits - 1 - power}f}"))
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    if value and not 1e-4 <= abs(value) < 1e9:
+        return f"{minus(f'{float(mantissa):g}')} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    return minus(f"{float(f'{mantissa}e{exponent}'):z,.15g}")
 
 
 def decimal(value: float) -> str:
@@ -41,10 +36,6 @@ def decimal(value: float) -> str:
 
 def interval_text(low: float, high: float) -> str:
     return f"{decimal(low)} to {decimal(high)}"
-
-
-def trim_zeros(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def minus(text: str) -> str:

@@ -34,8 +34,8 @@ def render_page(data: ReportData) -> str:
 
 def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
     """Return name, value and remark of the numbers at the top of the page."""
-    score, n, tiles = data.score, len(data.members), []
-    if score is not None and data.has_score:
+    score, n, tiles = data.finite_score, len(data.members), []
+    if score is not None:
         tiles.append((score["measure"], decimal(score["value"]), interval_text(score["low"], score["high"])))
     tiles.append(("parameters", count(data.model.n_parameters_), "one network" if n == 1 else f"{n} networks"))
     tiles.append(("evaluated on", count(data.n_rows), "held-out rows" if "held-out" in data.rows else "rows"))

@@ -5,21 +5,17 @@ from_table(model, frame) → ReportData                    TableModel.report: it
 """
 
 import hashlib
-import sys
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import jax
 import numpy as np
 
-import meristem
 from meristem.check import many
 from meristem.inputs import Inputs, Preprocessor, Schema
 from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines, table_baseline_sizes
 from meristem.report.importance import Importance, permutation_importance
 from meristem.report.scoring import CLASS, LABELS, MEASURES, Scorer, decode_predictions, network_outputs
-from meristem.show.elements import Element
+from meristem.show.elements import Markup
 
 SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
 BEST_CONSTANT = "The constant is the best one for these very rows."
@@ -43,6 +39,15 @@ class Table:
     rows: list[list[str]]
     is_folded: bool = False
 
+    def in_words(self) -> str:
+        """Return the rows as a sentence, which describes a figure of them.
+
+        >>> Table("Sizes", ["network", "units", "remark"], [["1", "8", "chosen"], ["2", "3", ""]]).in_words()
+        '1: units 8, remark chosen; 2: units 3.'
+        """
+        cells = [[f"{name} {cell}" for name, cell in zip(self.header, row, strict=True) if cell] for row in self.rows]
+        return "; ".join(f"{row[0]}: {', '.join(own[1:])}" for row, own in zip(self.rows, cells, strict=True)) + "."
+
 
 @dataclass(frozen=True)
 class Section:
@@ -51,7 +56,7 @@ class Section:
     name: str
     title: str
     text: list[str]
-    figures: list[Element] = field(default_factory=list)
+    figures: list[Markup] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
 
@@ -110,16 +115,19 @@ class ReportData:
         return hasattr(self.model, "path_")
 
     @property
-    def has_score(self) -> bool:
-        return self.score is not None and bool(np.isfinite(self.score["value"]))
+    def finite_baselines(self) -> list[Comparison]:
+        return [other for other in self.baselines if np.isfinite(other.score["value"])]
+
+    @property
+    def finite_score(self) -> dict[str, Any] | None:
+        return self.score if self.score is not None and np.isfinite(self.score["value"]) else None
 
 
 def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     """X and y are held-out rows; the baselines learn from `train=(X, y)`, or from parts of X and y."""
     X, scorer = _check_rows(model, X, y)
     seed = model.random_state if isinstance(model.random_state, int) else 0
-    outputs = network_outputs(model, X)
-    predictions = decode_predictions(model, outputs, scorer)
+    rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, SECONDS, seed)
     if train is None:
         baselines = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
         baselines.predictions["constant"] = scorer.constant_predictions
@@ -134,16 +142,13 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
         model=model,
         target={CLASS: "class", LABELS: "labels"}.get(scorer.task, "number"),
         rows=many(len(scorer.y), "row"),
-        score=scorer.score(scorer.losses(predictions), seed),
+        score=scorer.score(scorer.losses(rows["predictions"]), seed),
         n_rows=len(scorer.y),
-        baselines=compare(model, scorer, predictions, baselines.predictions, seed),
+        baselines=compare(model, scorer, rows["predictions"], baselines.predictions, seed),
         baselines_note=note + _short_of_time(baselines.lacks),
-        scorer=scorer,
-        predictions=predictions,
-        outputs=outputs,
         row_caveats=tuple(_row_caveats(model, X, scorer)),
         digest=_digest(X, y),
-        **_column_data(model, scorer, X, predictions, model._inputs_, SECONDS, seed),
+        **rows,
     )
 
 
@@ -156,17 +161,14 @@ def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Re
     is_paired = evaluation is not None and bool(evaluation.baselines)
     rows: dict[str, Any] = {}
     if evaluation is not None:
-        labels = tuple(str(label) for label in model.classes.tolist()) if task == CLASS else ()
-        y = evaluation.y if task == CLASS else evaluation.y.reshape(-1, 1)
-        scorer = Scorer(task, y, labels, model.levels)
-        predictions = decode_predictions(estimator, evaluation.sample_outputs, scorer)
-        score = score if is_held_out else scorer.score(scorer.losses(predictions), seed)
-        rows = {"scorer": scorer, "predictions": predictions, "outputs": evaluation.sample_outputs}
-        rows |= _column_data(estimator, scorer, evaluation.X, predictions, model.inputs, seconds, seed)
+        labels = tuple(map(str, model.classes.tolist())) if task == CLASS else ()
+        scorer = Scorer(task, evaluation.y if task == CLASS else evaluation.y.reshape(-1, 1), labels, model.levels)
+        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, seconds, seed)
+        score = score if is_held_out else scorer.score(scorer.losses(rows["predictions"]), seed)
     lacks = {name: baseline["lacks"] for name, baseline in facts["baselines"].items() if "lacks" in baseline}
     note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{_short_of_time(lacks)}"
     if is_paired:
-        baselines = compare(estimator, scorer, predictions, evaluation.baselines, seed, facts)
+        baselines = compare(estimator, scorer, rows["predictions"], evaluation.baselines, seed, facts["baselines"])
     else:
         baselines, note = _compare_scores(estimator, facts, score), f"{note} {UNPAIRED}" if is_held_out else OTHER_ROWS
     return ReportData(
@@ -194,24 +196,17 @@ def _short_of_time(lacks: dict[str, str]) -> str:
 
 
 def compare(
-    model: Any,
-    scorer: Scorer,
-    predictions: np.ndarray,
-    baselines: dict[str, np.ndarray],
-    seed: int,
-    facts: dict[str, Any] | None = None,
+    model: Any, scorer: Scorer, predictions: np.ndarray, baselines: dict[str, np.ndarray], seed: int, scores: Any = None
 ) -> tuple[Comparison, ...]:
-    """Compare a model with baselines row by row, given their predictions; a table's facts have the baselines' scores."""
-    sizes, comparisons = baseline_sizes(model._inputs_.n_inputs, scorer.n_outputs), []
-    losses = scorer.losses(predictions)
+    """Compare a model with baselines row by row, given their predictions; `scores`: those of the baselines, if known."""
+    sizes, losses = baseline_sizes(model._inputs_.n_inputs, scorer.n_outputs), scorer.losses(predictions)
+    comparisons = []
     for name, others in baselines.items():
         other_losses = scorer.losses(others)
-        score = scorer.score(other_losses, seed) if facts is None else facts["baselines"][name]
-        is_same = {
-            "predictions": np.array_equal(predictions.ravel(), others.ravel()),
-            "scores": np.array_equal(losses, other_losses),
-        }
-        same = next(((what, len(losses)) for what, is_equal in is_same.items() if is_equal), None)
+        score = scorer.score(other_losses, seed) if scores is None else scores[name]
+        same = None
+        if np.array_equal(losses, other_losses):
+            same = ("predictions" if np.array_equal(predictions.ravel(), others.ravel()) else "scores", len(losses))
         comparisons.append(Comparison(NAMES[name], score, scorer.gain(losses, other_losses, seed), sizes[name], same))
     return tuple(comparisons)
 
@@ -226,10 +221,10 @@ def _compare_scores(model: Any, facts: dict[str, Any], score: dict[str, Any]) ->
     return tuple(comparisons)
 
 
-def _column_data(
-    model: Any, scorer: Scorer, X: Any, predictions: np.ndarray, inputs: Inputs, seconds: float, seed: int
+def _row_data(
+    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, seconds: float, seed: int
 ) -> dict[str, Any]:
-    """Return which columns the networks read, and their importances."""
+    """Return what the rows say: predictions, the columns that the networks read, and their importances."""
     networks = getattr(model, "estimators_", [model])
     is_read = np.any([plain._inputs_.read_features(plain._input_gates) for plain in networks], axis=0)
     names, groups = inputs.column_names, inputs.groups
@@ -242,8 +237,14 @@ def _column_data(
     if scorer.reference_losses.sum() > 0 and len(scorer.y) > 1 and used:
         options: dict[str, Any] = {"seconds": seconds, "seed": seed, "verbose": bool(getattr(model, "verbose", False))}
         importance = permutation_importance(losses, X, scorer.reference_losses, [groups[number] for number in used], **options)
-    unused = tuple(name for number, name in enumerate(names) if number not in used)
-    return {"columns": tuple(names[number] for number in used), "unused": unused, "importance": importance}
+    return {
+        "scorer": scorer,
+        "predictions": decode_predictions(model, outputs, scorer),
+        "outputs": outputs,
+        "columns": tuple(names[number] for number in used),
+        "unused": tuple(name for number, name in enumerate(names) if number not in used),
+        "importance": importance,
+    }
 
 
 def _check_rows(plain: Any, X: Any, y: Any) -> tuple[Any, Scorer]:
@@ -284,15 +285,3 @@ def _digest(X: Any, y: Any) -> str:
     rows = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
     digest.update("\n".join(map(str, rows.tolist())).encode("utf-8", "replace"))
     return digest.hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Return the installed versions that results depend on."""
-    python = sys.version.split()[0]
-    names = {"meristem": meristem.__version__, "Python": python, "jax": jax.__version__, "NumPy": np.__version__}
-    for name in ("equinox", "scikit-learn"):
-        try:
-            names[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return names

@@ -16,7 +16,7 @@ from meristem.check import many
 from meristem.inputs.schema import TOO_MANY_TEXTS
 from meristem.report.formatting import count, decimal, interval_text, join_names, percent, significant
 from meristem.report.report_data import Comparison, ReportData
-from meristem.report.scoring import CLASS, LABELS, NUMBER
+from meristem.report.scoring import CLASS, NUMBER
 from meristem.report.sections_search import chosen_point
 from meristem.show.elements import shorten
 
@@ -37,34 +37,25 @@ def network_kind(model: Any) -> str:
 
 def summary(data: ReportData) -> list[str]:
     """Return the first paragraph: score, comparison with the baselines, size."""
-    n_networks, kind, score = len(data.members), network_kind(data.model), data.score
+    n_networks, kind, score = len(data.members), network_kind(data.model), data.finite_score
     subject = f"A {kind} predicts" if n_networks == 1 else f"The average of {count(n_networks)} {kind}s predicts"
-    target = (
-        f"“{shorten(data.target, 40)}”"
-        if data.facts
-        else {CLASS: "the class", LABELS: "the labels"}.get(data.task, "the number")
-    )
-    if score is None or not data.has_score:
+    target = f"“{shorten(data.target, 40)}”" if data.facts else f"the {data.target}"
+    if score is None:
         lines = [f"{subject} {target}; its score on {data.rows} is undefined."]
     else:
-        article = "an" if score["measure"][0] in "aR" else "a"
-        interval = f"95 % interval {interval_text(score['low'], score['high'])}"
-        lines = [
-            f"{subject} {target} with {article} {score['measure']} of {decimal(score['value'])} on {data.rows} ({interval})."
-        ]
-        lines += _compared(data)
-    size = "It has" if n_networks == 1 else "Together the networks have"
+        measure, interval = score["measure"], f"95 % interval {interval_text(score['low'], score['high'])}"
+        value = f"{'an' if measure[0] in 'aR' else 'a'} {measure} of {decimal(score['value'])}"
+        lines = [f"{subject} {target} with {value} on {data.rows} ({interval}).", *_compared(data)]
+    size = f"{'It has' if n_networks == 1 else 'Together the networks have'} {many(int(data.model.n_parameters_), 'parameter')}"
     sizes = [f"{BASELINES[other.name]} has {count(other.n_parameters)}" for other in data.baselines if other.name != "constant"]
-    baselines = f"; {join_names(sizes)}" if sizes else ""
-    return [*lines, f"{size} {many(int(data.model.n_parameters_), 'parameter')}{baselines}."]
+    return [*lines, f"{size}; {join_names(sizes)}." if sizes else f"{size}."]
 
 
 def _compared(data: ReportData) -> list[str]:
     names: dict[str, list[str]] = {}
-    for baseline in data.baselines:
-        if np.isfinite(baseline.score["value"]):
-            name = f"{_baseline_name(baseline, data.task)} ({decimal(baseline.score['value'])})"
-            names.setdefault(verdict(baseline), []).append(name)
+    for baseline in data.finite_baselines:
+        name = f"{_baseline_name(baseline, data.task)} ({decimal(baseline.score['value'])})"
+        names.setdefault(verdict(baseline), []).append(name)
     parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS if words in names]
     return [f"That is {'; it is '.join(parts)}."] if parts else []
 
@@ -100,8 +91,8 @@ def caveats(data: ReportData) -> list[str]:
     lines += _baseline_caveats(data) + _prediction_caveats(data)
     if data.n_rows < FEW_ROWS:
         lines.append(f"It is evaluated on {many(data.n_rows, 'row')} only: a few other rows could change the score.")
-    score = data.score
-    if score is not None and data.has_score and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
+    score = data.finite_score
+    if score is not None and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
         lines.append(f"The 95 % interval is wide: {interval_text(score['low'], score['high'])}.")
     return list(dict.fromkeys(lines + _table_caveats(data) + _search_caveats(data)))
 
@@ -115,7 +106,7 @@ def _join_some(names: list[str]) -> str:
 
 
 def _baseline_caveats(data: ReportData) -> list[str]:
-    baselines, lines = {other.name: other for other in data.baselines if np.isfinite(other.score["value"])}, []
+    baselines, lines = {other.name: other for other in data.finite_baselines}, []
     for name, words in (("constant", "It may have learned nothing"), ("linear model", "A linear model may be enough")):
         baseline = baselines.get(name)
         if baseline is not None and verdict(baseline) != VERDICTS[0]:
@@ -164,7 +155,7 @@ def _prediction_caveats(data: ReportData) -> list[str]:
 def _table_caveats(data: ReportData) -> list[str]:
     facts, lines = data.facts, []
     if facts:
-        rows, warnings = facts["rows"], facts.get("doubts", [])
+        rows, warnings = facts["rows"], facts.get("table_warnings", facts.get("doubts", []))
         lines += [_sentence(line) for line in warnings[:MOST_NAMED]]
         if (n := len(warnings) - MOST_NAMED) > 0:
             lines.append(f"summary.json has {many(n, 'more warning')} about the table.")

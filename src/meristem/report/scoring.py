@@ -94,6 +94,15 @@ def in_words(score: dict[str, Any]) -> str:
     return f"{score['measure']} {score['value']:z.3f} ({score['low']:z.3f} to {score['high']:z.3f})"
 
 
+def best_constant(task: str, y: np.ndarray, levels: tuple[float, ...] = ()) -> np.ndarray:
+    """Return the best constant prediction for the rows of y: most frequent class, label by label, mean, or quantiles."""
+    if task == CLASS:
+        return np.asarray(np.bincount(y[y >= 0], minlength=1).argmax())
+    if task == QUANTILES:
+        return np.quantile(y, levels, axis=0).T.reshape(-1)
+    return (y.mean(0) > 0.5).astype(float) if task == LABELS else np.asarray(y.mean(0))
+
+
 @dataclass(frozen=True, eq=False)
 class Scorer:
     """The targets of some rows, and the losses and scores of predictions for them."""
@@ -148,18 +157,12 @@ class Scorer:
 
     @property
     def constant_predictions(self) -> np.ndarray:
-        """The best constant prediction for these rows, repeated: most frequent class, mean, quantiles.
+        """The best constant prediction for these rows, repeated.
 
         >>> Scorer("class", np.array([2, 0, 2]), ("a", "b", "c")).constant_predictions.tolist()
         [2, 2, 2]
         """
-        if self.task == CLASS:
-            return np.full(len(self.y), np.bincount(self.y[self.y >= 0], minlength=1).argmax())
-        if self.task == QUANTILES:
-            best = np.quantile(self.y, self.levels, axis=0).T.reshape(-1)
-        else:
-            best = self.y.mean(0) if self.task == NUMBER else (self.y.mean(0) > 0.5).astype(float)
-        return np.repeat(best[None], len(self.y), 0)
+        return np.repeat(best_constant(self.task, self.y, self.levels)[None], len(self.y), 0)
 
     def losses(self, predictions: np.ndarray) -> np.ndarray:
         """Return the loss of each row [n]; predictions are class indices, labels, numbers, or [n, columns · levels]."""

@@ -3,16 +3,16 @@
 sections(data) → [Section(…), …] in the order of the page
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from meristem.check import many
-from meristem.report import sections_predictions, sections_search, sections_usage
-from meristem.report.charts import ChartRow, TrainingCurve, growth_chart, importance_chart, score_chart
-from meristem.report.formatting import count, decimal, significant, value_range
+from meristem.report.charts import growth_chart, importance_chart, score_chart
+from meristem.report.formatting import count, decimal, interval_text, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
+from meristem.report.sections_predictions import prediction_sections
+from meristem.report.sections_search import path_section, settings_section
+from meristem.report.sections_usage import provenance_section, usage_section
 from meristem.show.card import gallery, networks_of
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # that are drawn; rows of a table
@@ -41,65 +41,59 @@ GLOSSARY = {  # docs/report.md has the same lines
 
 def sections(data: ReportData) -> list[Section]:
     """Return all sections that have content."""
-    makers: list[Callable[[ReportData], Section | None]] = [
-        score_section,
-        sections_search.path_section,
-        growth_section,
-        network_section,
-        inputs_section,
-        sections_predictions.confusion_section,
-        sections_predictions.errors_section,
-        sections_predictions.calibration_section,
-        sections_search.settings_section,
-        sections_usage.usage_section,
-        sections_usage.provenance_section,
-        glossary_section,
+    made: list[Section | None] = [
+        score_section(data),
+        path_section(data),
+        growth_section(data),
+        network_section(data),
+        inputs_section(data),
+        *prediction_sections(data),
+        settings_section(data),
+        usage_section(data),
+        provenance_section(data),
+        Section(
+            "glossary", "Glossary", [], [], [Table("Terms", ["term", "meaning"], [list(item) for item in GLOSSARY.items()])]
+        ),
     ]
-    return [section for make in makers if (section := make(data)) is not None]
+    return [section for section in made if section is not None]
 
 
 def score_section(data: ReportData) -> Section | None:
-    own = data.score
-    if own is None or not data.has_score:
+    own = data.finite_score
+    if own is None:
         return None
-    scores = [("this model", own), *((baseline.name, baseline.score) for baseline in data.baselines)]
-    bars = [ChartRow(name, *(score[end] for end in ("value", "low", "high"))) for name, score in scores]
-    bars = [bar for bar in bars if np.isfinite(bar.value)]
-    sizes = [int(data.model.n_parameters_), *(baseline.n_parameters for baseline in data.baselines)]
-    rows = [[name, decimal(score["value"]), count(size)] for (name, score), size in zip(scores, sizes, strict=True)]
-    tables = [Table("Scores and sizes", ["model", own["measure"], "parameters"], rows)]
+    models = [("this model", own, int(data.model.n_parameters_))]
+    models += [(other.name, other.score, other.n_parameters) for other in data.baselines]
+    rows = [
+        [name, decimal(score["value"]), interval_text(score["low"], score["high"]), count(size)] for name, score, size in models
+    ]
+    tables = [Table("Scores and sizes", ["model", own["measure"], "95 % interval", "parameters"], rows)]
     if data.baselines:
         gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
         caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
-    return Section("score", "Score and baselines", [text], [score_chart(own["measure"], bars)], tables)
+    finite = {name: [score["value"], score["low"], score["high"]] for name, score, _ in models if np.isfinite(score["value"])}
+    chart = score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
+    return Section("score", "Score and baselines", [text], [chart], tables)
 
 
 def growth_section(data: ReportData) -> Section | None:
-    curves, has_tree, has_validation = [], False, False
-    for member in data.members:
-        history = {name: np.asarray(member.history_[name], float) for name in ("loss", "dev_loss", "hard_size")}
-        epochs = len(history["loss"])
-        if not epochs:
-            continue
-        best = int(np.clip(member.best_epoch_ - (member.n_iter_ - epochs), 1, epochs))
-        has_validation |= bool(np.any(history["dev_loss"] != history["loss"]))
-        curves.append(TrainingCurve(history["dev_loss"], history["hard_size"], best))
-        has_tree |= member.network_.capacity > 0
-    if not curves:
+    members = [member for member in data.members if member.n_iter_]
+    if not members:
         return None
-    loss, size = "validation loss" if has_validation else "training loss", "nodes of the tree" if has_tree else "open units"
-    first, most, last = (
-        value_range([float(curve.size[at]) for curve, at in zip(curves, places, strict=True)])
-        for places in zip(*((0, int(curve.size.argmax()), curve.best_epoch - 1) for curve in curves), strict=True)
-    )
-    epochs_text = value_range([len(curve.loss) for curve in curves])
+    sizes = []
+    for member in members:
+        own = member.history_["hard_size"].tolist()
+        sizes.append((own[0], max(own), own[member.best_epoch_ - 1]))
+    first, most, last = map(value_range, zip(*sizes, strict=True))
+    unit = "Nodes of the tree" if any(member.network_.capacity for member in members) else "Open units"
+    epochs = value_range([member.n_iter_ for member in members])
     text = (
-        f"{epochs_text} epoch{'' if epochs_text == '1' else 's'}{', a line for each network' if len(curves) > 1 else ''}; "
-        f"dots: the epochs kept. {size.capitalize()}: {first} after the first epoch, {most} at most, {last} at the end."
+        f"{epochs} epoch{'' if epochs == '1' else 's'}{', a line for each network' if len(members) > 1 else ''}; "
+        f"rings: the epochs kept. {unit}: {first} after the first epoch, {most} at most, {last} at the end."
     )
-    return Section("growth", "Growth during training", [text], [growth_chart(curves, loss, size)])
+    return Section("growth", "Growth during training", [text], [growth_chart(members, text)])
 
 
 def network_section(data: ReportData) -> Section:
@@ -121,31 +115,29 @@ def network_section(data: ReportData) -> Section:
 
 def inputs_section(data: ReportData) -> Section | None:
     """Return the importances of the columns, and the columns that are not used."""
-    text, tables, figures = [], [], []
-    importance = data.importance
+    text, tables, figures, importance = [], [], [], data.importance
     if importance is not None:
-        order = np.argsort(-importance.mean, kind="stable")
-        spread = np.full(len(order), np.nan) if importance.spread is None else importance.spread
+        order, spread = np.argsort(-importance.mean, kind="stable"), importance.spread
         names = [data.columns[place] for place in order]
-        values = np.stack([importance.mean, importance.mean - spread, importance.mean + spread], 1)[order].tolist()
-        bars = [ChartRow(name, *value) for name, value in zip(names, values, strict=True)]
-        figures.append(importance_chart(bars[:MOST_INPUTS], data.measure))
-        has_spread = importance.spread is not None
-        times = f"{importance.repeats} times" if has_spread else "once"
-        lines = ", lines its standard deviation" if has_spread else "; its standard deviation is unknown"
+        times = f"{importance.repeats} times" if spread is not None else "once"
+        lines = ", lines its standard deviation" if spread is not None else "; its standard deviation is unknown"
         text.append(
             f"The values of each column were shuffled {times} among {many(importance.rows, 'row')}; bars are the mean drop in "
             f"{data.measure}{lines}. The drop is small if another column holds the same information. Below 0, the score was "
             "higher with the column shuffled, by chance or because the column misleads the model."
         )
-        if len(bars) > MOST_INPUTS:
-            more = many(len(bars) - MOST_INPUTS, "less important column is", "less important columns are")
+        if len(names) > MOST_INPUTS:
+            more = many(len(names) - MOST_INPUTS, "less important column is", "less important columns are")
             text.append(f"The {MOST_INPUTS} most important columns are drawn; {more} not.")
-        if len(bars) > 1:
-            header = ["column", f"drop in {data.measure}", *(["standard deviation"] if has_spread else [])]
-            spreads = [[decimal(value)] if has_spread else [] for value in spread[order][:MOST_ROWS]]
-            rows = [[bar.name, decimal(bar.value), *more] for bar, more in zip(bars, spreads, strict=False)]
-            tables.append(Table("Importance of each column", header, rows, is_folded=True))
+        numbers = {f"drop in {data.measure}": importance.mean} | ({} if spread is None else {"standard deviation": spread})
+        rows = [
+            [names[n], *(decimal(values[place]) for values in numbers.values())] for n, place in enumerate(order[:MOST_ROWS])
+        ]
+        table = Table("Importance of each column", ["column", *numbers], rows, is_folded=True)
+        tables += [table] * (len(names) > 1)
+        half = np.full(len(order), np.nan) if spread is None else spread
+        values = np.stack([importance.mean, importance.mean - half, importance.mean + half], 1)[order[:MOST_INPUTS]]
+        figures.append(importance_chart(data.measure, names[:MOST_INPUTS], values, table.in_words()))
     unused = [[name, why] for name, why in (*data.dropped, *((name, "gate closed in training") for name in data.unused))]
     if unused:
         text.append(f"{many(len(unused), 'column is', 'columns are')} not used.")
@@ -153,9 +145,3 @@ def inputs_section(data: ReportData) -> Section | None:
     elif importance is not None:
         text.append("All columns are used.")
     return Section("inputs", "Input importance", text, figures, tables) if text else None
-
-
-def glossary_section(data: ReportData) -> Section:
-    return Section(
-        "glossary", "Glossary", [], [], [Table("Terms", ["term", "meaning"], [list(item) for item in GLOSSARY.items()])]
-    )

@@ -1,32 +1,32 @@
 """Sections about the predictions: confusion of classes or labels, errors of numbers, calibration."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from meristem.check import many
 from meristem.report.charts import MOST_CLASSES, Bin, calibration_chart, confusion_chart, error_chart
 from meristem.report.formatting import count, percent, significant
 from meristem.report.report_data import ReportData, Section, Table
-from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, wilson_interval
+from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
 from meristem.show.elements import shorten
 
 BINS, MOST_CONFUSIONS, MOST_ROWS = 10, 20, 200
 
 
-def confusion_section(data: ReportData) -> Section | None:
-    """Return recall and precision, and a confusion matrix, or the most frequent confusions of many classes."""
+def prediction_sections(data: ReportData) -> list[Section]:
+    """Return the sections about the predictions of a task; none without rows."""
     scorer, predictions = data.scorer, data.predictions
-    if scorer is None or predictions is None or scorer.task not in (CLASS, LABELS):
-        return None
-    if scorer.task == LABELS:
-        true, predicted = scorer.y > 0, predictions > 0
-        rows = _recalls(scorer.labels, true.sum(0), predicted.sum(0), (true & predicted).sum(0))
-        all_right, wrong = (
-            percent(float((true == predicted).all(1).mean())),
-            significant(float((true != predicted).sum(1).mean())),
-        )
-        text = [f"All labels are right in {all_right} of the rows; on average {wrong} labels of a row are wrong."]
-        header = ["label", "rows", "predicted", "recall", "precision"]
-        return Section("confusion", "Recall and precision", text, [], [Table("Each label", header, rows, len(rows) > 12)])
+    if scorer is None or predictions is None:
+        return []
+    makers = {CLASS: confusion_section, LABELS: labels_section, NUMBER: errors_section}
+    sections = [makers[scorer.task](data, scorer, predictions)] if scorer.task in makers else []
+    calibration = calibration_section(data, scorer, predictions)
+    return [*sections, calibration] if calibration is not None else sections
+
+
+def confusion_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
+    """Return recall and precision, and a confusion matrix, or the most frequent confusions of many classes."""
     labels = [*scorer.labels, *(["(unknown class)"] if (scorer.y < 0).any() else [])]
     y = np.where(scorer.y < 0, len(labels) - 1, scorer.y)
     counts = np.zeros((len(labels), len(labels)), int)
@@ -37,9 +37,7 @@ def confusion_section(data: ReportData) -> Section | None:
         n, a, b = wrong_pairs[0]
         names = f"“{shorten(labels[a], 40)}” predicted as “{shorten(labels[b], 40)}”"
         text.append(f"The most frequent confusion is {names}, {many(int(n), 'row')}.")
-    rows = _recalls(labels, counts.sum(1), counts.sum(0), counts.diagonal())
-    header = ["class", "rows", "predicted", "recall", "precision"]
-    tables = [Table("Each class", header, rows, len(labels) > 10)]
+    tables = [_recall_table("class", labels, counts.sum(1), counts.sum(0), counts.diagonal(), most=10)]
     if len(labels) <= MOST_CLASSES:
         return Section("confusion", "Confusion matrix", text, [confusion_chart(counts, labels)], tables)
     frequent = [
@@ -51,23 +49,33 @@ def confusion_section(data: ReportData) -> Section | None:
     return Section("confusion", "Confusions", text, [], tables)
 
 
-def _recalls(names: list[str] | tuple[str, ...], true: np.ndarray, predicted: np.ndarray, both: np.ndarray) -> list[list[str]]:
-    """Return rows of name, counts, recall and precision."""
-    return [
+def labels_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
+    true, predicted = scorer.y > 0, predictions > 0
+    all_right, wrong = float((true == predicted).all(1).mean()), float((true != predicted).sum(1).mean())
+    text = (
+        f"All labels are right in {percent(all_right)} of the rows; on average {significant(wrong)} labels of a row are wrong."
+    )
+    table = _recall_table("label", scorer.labels, true.sum(0), predicted.sum(0), (true & predicted).sum(0), most=12)
+    return Section("confusion", "Recall and precision", [text], [], [table])
+
+
+def _recall_table(
+    unit: str, names: Iterable[str], true: np.ndarray, predicted: np.ndarray, both: np.ndarray, *, most: int
+) -> Table:
+    """Return counts, recall and precision of each name; folded if there are more than `most`."""
+    rows = [
         [shorten(name, 60), count(n_true), count(n_predicted), _share(n, n_true), _share(n, n_predicted)]
-        for name, n_true, n_predicted, n in list(zip(names, true, predicted, both, strict=True))[:MOST_ROWS]
+        for name, n_true, n_predicted, n in zip(names, true, predicted, both, strict=True)
     ]
+    return Table(f"Each {unit}", [unit, "rows", "predicted", "recall", "precision"], rows[:MOST_ROWS], len(rows) > most)
 
 
 def _share(n: float | np.integer, total: float | np.integer) -> str:
     return percent(float(n / total)) if total else "–"
 
 
-def errors_section(data: ReportData) -> Section | None:
+def errors_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
     """Return the errors of numbers; of several columns the first is drawn."""
-    scorer, predictions = data.scorer, data.predictions
-    if scorer is None or predictions is None or scorer.task != NUMBER:
-        return None
     true, predicted = scorer.y[:, 0], predictions.reshape(len(predictions), -1)[:, 0]
     errors = predicted - true
     middle, most = (significant(float(np.quantile(np.abs(errors), level))) for level in (0.5, 0.9))
@@ -75,80 +83,62 @@ def errors_section(data: ReportData) -> Section | None:
     text = [f"{spread}, in the unit of the target; true values go from {significant(true.min())} to {significant(true.max())}."]
     if scorer.y.shape[1] > 1:
         text.append(f"The figure shows the first of {scorer.y.shape[1]} targets.")
-    rows = [
-        ["root mean squared error", significant(float(np.sqrt((errors**2).mean())))],
-        ["mean absolute error", significant(float(np.abs(errors).mean()))],
-        ["largest absolute error", significant(float(np.abs(errors).max()))],
-        ["mean of predicted − true", significant(float(errors.mean()))],
-    ]
+    measures = {
+        "root mean squared error": np.sqrt((errors**2).mean()),
+        "mean absolute error": np.abs(errors).mean(),
+        "largest absolute error": np.abs(errors).max(),
+        "mean of predicted − true": errors.mean(),
+    }
+    table = Table("Errors", ["measure", "value"], [[name, significant(float(value))] for name, value in measures.items()])
     figure = error_chart(true, predicted, data.target, f"{many(len(true), 'row')}. {spread}. Line: perfect predictions.")
-    return Section("residuals", "Prediction errors", text, [figure], [Table("Errors", ["measure", "value"], rows)])
+    return Section("residuals", "Prediction errors", text, [figure], [table])
 
 
-def calibration_section(data: ReportData) -> Section | None:
+def calibration_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section | None:
     """Return predicted against observed: probabilities of classes, means of numbers, shares below quantiles."""
-    scorer, predictions = data.scorer, data.predictions
-    if scorer is None or data.outputs is None or predictions is None:
+    if data.outputs is None or (scorer.task == NUMBER and not scorer.levels and len(scorer.y) < 2 * BINS):
         return None
-    title = "Calibration"
-    if scorer.task in (CLASS, LABELS):
-        bins, text = _probability_bins(data)
-        error = sum(group.rows * abs(group.predicted - group.observed) for group in bins) / max(1, sum(b.rows for b in bins))
-        text = f"{text} The expected calibration error is {significant(error)}."
-        labels = "predicted probability", "observed frequency"
-    elif scorer.levels:
-        bins, title = _quantile_bins(data), "Calibration of quantiles"
+    targets, title = data.model._targets_, "Calibration"
+    if scorer.levels:
+        quantiles = np.asarray(targets.decode(data.outputs)).reshape(*scorer.y.shape, -1)
+        below = (scorer.y[:, :, None] <= quantiles).reshape(-1, len(scorer.levels)).sum(0).tolist()
+        n, title = scorer.y.size, "Calibration of quantiles"
+        bins = [Bin(level, k / n, *wilson_interval(k, n), n) for level, k in zip(scorer.levels, below, strict=True)]
         text = "The share of rows below each predicted quantile; on the diagonal it is the level of the quantile."
         labels = "level of the quantile", "share of rows below it"
-    elif len(scorer.y) >= 2 * BINS:
+    elif scorer.task == NUMBER:
         bins = _binned(predictions[:, 0], scorer.y[:, 0], is_share=False)
         text = "Rows are binned by prediction; on the diagonal the mean of the true values is the mean prediction."
         labels = "mean prediction", "mean true value"
     else:
-        return None
-    is_share = scorer.task != NUMBER or bool(scorer.levels)
+        probabilities = targets.probabilities(data.outputs)
+        if scorer.task == LABELS:
+            predicted, observed, what = probabilities.ravel(), scorer.y.ravel(), "every label of every row"
+        elif len(scorer.labels) == 2:
+            predicted, observed, what = probabilities[:, 1], scorer.y == 1, f"“{shorten(scorer.labels[1], 40)}”"
+        else:
+            predicted, observed, what = probabilities.max(1), scorer.y == predictions, "the predicted class"
+        bins = _binned(predicted, observed.astype(float), is_share=True)
+        error = sum(b.rows * abs(b.predicted - b.observed) for b in bins) / max(1, sum(b.rows for b in bins))
+        text = f"Probabilities of {what}, in bins; on the diagonal they equal the observed frequencies."
+        text = f"{text} The expected calibration error is {significant(error)}."
+        labels = "predicted probability", "observed frequency"
     rows = [
         [significant(b.predicted), significant(b.observed), f"{significant(b.low)} to {significant(b.high)}", count(b.rows)]
         for b in bins
     ]
     table = Table("Calibration", [*labels, "95 % interval", "rows"], rows, is_folded=not scorer.levels)
-    return Section("calibration", title, [text], [calibration_chart(bins, *labels, is_share=is_share)], [table])
-
-
-def _probability_bins(data: ReportData) -> tuple[list[Bin], str]:
-    """Return bins of predicted probabilities, and which probabilities they are."""
-    scorer = data.scorer
-    assert scorer is not None
-    probabilities = data.model._targets_.probabilities(data.outputs)
-    if scorer.task == LABELS:
-        predicted, observed, what = probabilities.ravel(), scorer.y.ravel(), "every label of every row"
-    elif len(scorer.labels) == 2:
-        predicted, observed, what = probabilities[:, 1], scorer.y == 1, f"“{shorten(scorer.labels[1], 40)}”"
-    else:
-        predicted, observed, what = probabilities.max(1), scorer.y == data.predictions, "the predicted class"
-    text = f"Probabilities of {what}, in bins; on the diagonal they equal the observed frequencies."
-    return _binned(predicted, observed.astype(float), is_share=True), text
+    is_share = scorer.task != NUMBER or bool(scorer.levels)
+    chart = calibration_chart(bins, *labels, table.in_words(), is_share=is_share)
+    return Section("calibration", title, [text], [chart], [table])
 
 
 def _binned(predicted: np.ndarray, observed: np.ndarray, *, is_share: bool) -> list[Bin]:
     """Return bins of about equally many rows, in ascending order."""
-    order = np.argsort(predicted, kind="stable")
-    bins = []
+    order, bins = np.argsort(predicted, kind="stable"), []
     for part in np.array_split(order, min(BINS, max(1, len(order) // 5))):
-        if n := len(part):
-            mean = float(observed[part].mean())
-            half = Z95 * float(observed[part].std(ddof=1)) / np.sqrt(n) if n > 1 else 0.0
-            low, high = wilson_interval(round(float(observed[part].sum())), n) if is_share else (mean - half, mean + half)
-            bins.append(Bin(float(predicted[part].mean()), mean, low, high, n))
+        n, mean = len(part), float(observed[part].mean())
+        half = Z95 * float(observed[part].std(ddof=1)) / np.sqrt(n) if n > 1 else 0.0
+        low, high = wilson_interval(round(float(observed[part].sum())), n) if is_share else (mean - half, mean + half)
+        bins.append(Bin(float(predicted[part].mean()), mean, low, high, n))
     return bins
-
-
-def _quantile_bins(data: ReportData) -> list[Bin]:
-    """Return the share of rows below each quantile."""
-    scorer = data.scorer
-    assert scorer is not None
-    quantiles = np.asarray(data.model._targets_.decode(data.outputs)).reshape(*scorer.y.shape, -1)
-    below = (scorer.y[:, :, None] <= quantiles).reshape(-1, len(scorer.levels))
-    n = len(below)
-    shares = zip(scorer.levels, below.sum(0).tolist(), strict=True)
-    return [Bin(level, n_below / n, *wilson_interval(n_below, n), n) for level, n_below in shares]

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from meristem.check import many
+from meristem.paths.picture import best_points
 from meristem.paths.result import Path, Point
-from meristem.report.charts import PathPoint, path_chart
+from meristem.report.charts import path_chart
 from meristem.report.formatting import count, duration, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.show.describe import penalty_of
@@ -29,52 +30,42 @@ NOT_COMPARABLE = (
 
 def path_section(data: ReportData) -> Section:
     model = data.model
-    if model.budget is not None and not data.is_searched:
-        return Section("path", PATH_TITLE, [_budget(model)])
     if not data.is_searched:
         source = "the default" if isinstance(model.penalty, str) else "as given"
-        penalty = f"The penalty was not searched: it is {significant(penalty_of(model))}, {source}."
-        return Section("path", PATH_TITLE, [f"{penalty} Estimators whose names end in CV search for it."])
+        fixed = f"The penalty was not searched: it is {significant(penalty_of(model))}, {source}."
+        fixed = f"{fixed} Estimators whose names end in CV search for it." if model.budget is None else _budget(model)
+        return Section("path", PATH_TITLE, [fixed])
     path, chosen = model.path_, chosen_point(model)
     finished = {point.members for point in path.finished}
-    measure = "held-out loss" if "score" not in path.table else "negative score"
-    best: dict[float, Point] = {}
-    for point in sorted(path.points, key=lambda point: (point.members not in finished, -point.score)):
-        best.setdefault(point.penalty, point)
-    if chosen is not None:
-        best[chosen.penalty] = chosen
-    points = [
-        PathPoint(penalty, -at.score, at.standard_error, at.n_parameters, at.members in finished, at is chosen)
-        for penalty, at in sorted(best.items())
-        if np.isfinite(at.score)
-    ]
-    if len(points) < 2:
+    best = {point.penalty: point for point in [*best_points(path), *([chosen] if chosen else [])] if np.isfinite(point.score)}
+    if len(best) < 2:
         single = f"A single penalty was tried: {significant(model.penalty_)}."
         return Section("path", PATH_TITLE, [single if model.budget is None else _budget(model)])
     among = " among the settings trained to the end" if len(finished) < len(path.points) else ""
     text = [
-        f"{many(len(points), 'penalty', 'penalties')} ({significant(points[0].penalty)} to {significant(points[-1].penalty)}), "
+        f"{many(len(best), 'penalty', 'penalties')} ({significant(min(best))} to {significant(max(best))}), "
         f"each in {many(len(np.unique(path.table['fold'])), 'fold')}. The chosen one is {significant(model.penalty_)}, by "
-        f"{RULES[model.rule]}{among}. Bars are standard errors of the difference to the best."
+        f"{RULES[model.rule]}{among}. The band is the standard error of the difference to the best."
     ]
-    if n_stopped := sum(not point.is_finished for point in points):
-        text.append(
-            f"At {many(n_stopped, 'penalty', 'penalties')} all settings stopped early: hollow marks, in the lower panel only, "
-            "since their losses are not comparable."
-        )
-    rows = [
-        [
-            significant(point.penalty),
-            significant(point.loss, LOSS_DIGITS) if point.is_finished else "–",
-            significant(point.spread) if point.is_finished else "–",
-            count(point.n_parameters),
-            "chosen" if point.is_chosen else "" if point.is_finished else "stopped early",
-        ]
-        for point in points
-    ]
-    header = ["penalty", measure, "standard error", "parameters", "remark"]
-    table = Table("The best setting at each penalty", header, rows, is_folded=True)
-    return Section("path", PATH_TITLE, text, [path_chart(points, measure)], [table])
+    if n_stopped := sum(point.members not in finished for point in best.values()):
+        text.append(f"At {many(n_stopped, 'penalty', 'penalties')} all settings stopped early: rings. {NOT_COMPARABLE}")
+    measure = "held-out score" if "score" in path.table else "held-out loss"
+    rows = []
+    for point in best.values():
+        numbers = (significant(_loss(path, point), LOSS_DIGITS), significant(point.standard_error))
+        is_done, remark = point.members in finished, "chosen" if point is chosen else ""
+        size = count(point.n_parameters)
+        rows.append([significant(point.penalty), *(numbers if is_done else "––"), size, remark if is_done else "stopped early"])
+    table = Table(
+        "The best setting at each penalty", ["penalty", measure, "standard error", "parameters", "remark"], rows, True
+    )
+    chart = path_chart(path, {"chosen": chosen} if chosen else {}, table.in_words())
+    return Section("path", PATH_TITLE, text, [chart], [table])
+
+
+def _loss(path: Path, point: Point) -> float:
+    """Return the score that replaces the loss, if there is one."""
+    return point.score if "score" in path.table else point.loss
 
 
 def _budget(model: Any) -> str:
@@ -126,7 +117,7 @@ def _settings_table(
     rows = [
         [
             *map(significant, (point.penalty, point.l2, point.dropout)),
-            significant(point.score if "score" in path.table else point.loss, LOSS_DIGITS),
+            significant(_loss(path, point), LOSS_DIGITS),
             significant(point.error),
             count(point.n_parameters),
             value_range(path.table["epochs"][list(point.members)].tolist()) if "epochs" in path.table else "–",

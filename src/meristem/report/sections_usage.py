@@ -6,12 +6,16 @@ The program reads a file as the model's own table was read: separator, encoding,
 values. The suite runs it as it is printed.
 """
 
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from meristem import __version__
 from meristem.check import many
 from meristem.inputs.schema import CATEGORY, DATE, NUMBER, Schema, inputs_in_words
 from meristem.report.formatting import count
-from meristem.report.report_data import ReportData, Section, Table, n_training_rows, versions
+from meristem.report.report_data import ReportData, Section, Table, n_training_rows
 from meristem.show.elements import shorten
 from meristem.show.templates import render_template
 
@@ -83,24 +87,26 @@ def usage_section(data: ReportData) -> Section:
 def provenance_section(data: ReportData) -> Section:
     """Return data, seed, versions and parameters, to reproduce the model."""
     model, facts = data.model, data.facts
+    items = {"estimator": type(model).__name__}
     if facts:
-        inputs = inputs_in_words(facts["inputs"], len(model._inputs_.gaps))
-        rows = [
-            ["table", shorten(str(facts["table"]), 120)],
-            ["rows", _row_counts(facts)],
-            *_test_table(facts),
-            ["inputs", f"{inputs}, from {many(len(facts['columns']), 'column')}"],
-            ["target", f"{shorten(str(facts['target']), 60)}: {facts['why']}"],
-            ["device", f"{facts['device']}, {many(int(facts['cores']), 'core')}"],
-        ]
+        inputs, test = inputs_in_words(facts["inputs"], len(model._inputs_.gaps)), facts.get("test")
+        items |= {"table": shorten(str(facts["table"]), 120), "rows": row_counts(facts)}
+        if test:
+            items["test table"] = shorten(str(test["table"]), 120)
+            items["rows of the test table"] = f"{count(facts['rows']['test'])} with a target"
+            items["digest of the test table (SHA-256)"] = test["sha256"] or NO_FILE
+        items["inputs"] = f"{inputs}, from {many(len(facts['columns']), 'column')}"
+        items["target"] = f"{shorten(str(facts['target']), 60)}: {facts['why']}"
+        items["device"] = f"{facts['device']}, {many(int(facts['cores']), 'core')}"
     else:
-        rows = [["training rows", count(n_training_rows(model))], ["rows of this report", count(data.n_rows)]]
+        items |= {"training rows": count(n_training_rows(model)), "rows of this report": count(data.n_rows)}
     seed = facts["seed"] if facts else model.random_state
-    rows += [["seed", str(seed) if seed is not None else "none: another fit gives another model"]]
-    rows += [["digest of the data (SHA-256)", data.digest or NO_FILE]]
+    items["seed"] = str(seed) if seed is not None else "none: another fit gives another model"
+    items["digest of the data (SHA-256)"] = data.digest or NO_FILE
     for name, numbers in (("versions of the fit", facts.get("versions")), ("versions of this report", versions())):
-        rows += [[name, ", ".join(f"{package} {number}" for package, number in numbers.items())]] if numbers else []
-    tables = [Table("Origin of the model", ["item", "value"], [["estimator", type(model).__name__], *rows])]
+        if numbers:
+            items[name] = ", ".join(f"{package} {number}" for package, number in numbers.items())
+    tables = [Table("Origin of the model", ["item", "value"], [list(item) for item in items.items()])]
     defaults = type(model)().get_params()
     changed = [
         [name, shorten(repr(value), 120)] for name, value in model.get_params().items() if repr(value) != repr(defaults[name])
@@ -110,28 +116,23 @@ def provenance_section(data: ReportData) -> Section:
     return Section("made", "Data, seed and versions", [], [], tables)
 
 
-def _row_counts(facts: dict[str, Any]) -> str:
+def row_counts(facts: dict[str, Any]) -> str:
     """Return how the rows of the table are used; they add up.
 
     >>> rows = {"all": 132, "train": 130, "test": 48, "without_target": 2}
-    >>> _row_counts({"rows": rows, "test": {"table": "test.csv", "sha256": None}})
+    >>> row_counts({"rows": rows, "test": {"table": "test.csv", "sha256": None}})
     '132: 130 for training, 2 without a target'
     """
     rows = facts["rows"]
-    parts = {
-        "for training": rows["train"],
-        "held out": 0 if facts.get("test") else rows["test"],
-        "without a target": rows["without_target"],
-    }
-    return f"{count(rows['all'])}: {', '.join(f'{count(n)} {use}' for use, n in parts.items() if n)}"
+    held_out = 0 if facts.get("test") else rows["test"]
+    uses = {"for training": rows["train"], "held out": held_out, "without a target": rows["without_target"]}
+    return f"{count(rows['all'])}: {', '.join(f'{count(n)} {use}' for use, n in uses.items() if n)}"
 
 
-def _test_table(facts: dict[str, Any]) -> list[list[str]]:
-    test = facts.get("test")
-    if not test:
-        return []
-    return [
-        ["test table", shorten(str(test["table"]), 120)],
-        ["rows of the test table", f"{count(facts['rows']['test'])} with a target"],
-        ["digest of the test table (SHA-256)", test["sha256"] or NO_FILE],
-    ]
+def versions() -> dict[str, str]:
+    """Return the installed versions that results depend on."""
+    names = {"meristem": __version__, "Python": sys.version.split()[0]}
+    for package in ("jax", "NumPy", "equinox", "scikit-learn"):
+        with suppress(PackageNotFoundError):
+            names[package] = version(package)
+    return names

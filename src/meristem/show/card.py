@@ -1,7 +1,7 @@
 """HTML for notebooks: a card with facts about a model and drawings of its networks, and a plain table.
 
     card({"parameters": "812", "features": "9 of 13"}, {"": network})       → "<div …>…</div>"
-    gallery({"1: 812 parameters": network, …})                              → Element, also for reports
+    gallery({"1: 812 parameters": network, …})                              → Markup, also for reports
     table(["penalty", "parameters"], [["0.001", "812"]], marked={0})        → "<table …>…</table>"
 
 Colors are those of the surrounding text, so it is readable on white and on black without a style sheet.
@@ -12,7 +12,7 @@ from typing import Any
 
 from meristem.check import many
 from meristem.nn.network import Network
-from meristem.show.elements import Element, el, render
+from meristem.show.elements import Markup, el
 from meristem.show.network_structure import stages_of
 from meristem.show.shape_drawing import svg
 from meristem.show.structure_layout import draw
@@ -32,7 +32,7 @@ def card(facts: Mapping[str, str], networks: Mapping[str, Network], *, title: st
     """
     line = el("div", *(el("span", el("b", value), f" {name}", style=FACT) for name, value in facts.items()))
     heading = [el("div", title)] if title else []
-    return render(el("div", *heading, line, gallery(networks), class_="meristem-card", style=BOX))
+    return el("div", *heading, line, gallery(networks), class_="meristem-card", style=BOX)
 
 
 def networks_of(members: Sequence[Any]) -> dict[str, Network]:
@@ -42,7 +42,7 @@ def networks_of(members: Sequence[Any]) -> dict[str, Network]:
     return {f"{number}: {many(member.n_parameters_, 'parameter')}": member.network_ for number, member in enumerate(members, 1)}
 
 
-def gallery(networks: Mapping[str, Network], *, name: str | None = None) -> Element:
+def gallery(networks: Mapping[str, Network], *, name: str | None = None) -> Markup:
     """Return drawings of networks with captions and a legend; their ids are figure-NAME-1, figure-NAME-2, …"""
     drawings = {caption: draw(stages_of(network)) for caption, network in list(networks.items())[:MOST]}
     figures = []
@@ -67,4 +67,4 @@ def table(columns: list[str], rows: list[list[str]], *, marked: Collection[int] 
         for number, row in enumerate(rows)
     ]
     style = "border-collapse:collapse;margin:0;font-size:13px"
-    return render(el("div", el("table", el("thead", head), el("tbody", *body), style=style), class_="meristem-card", style=BOX))
+    return el("div", el("table", el("thead", head), el("tbody", *body), style=style), class_="meristem-card", style=BOX)

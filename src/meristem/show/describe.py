@@ -16,7 +16,7 @@ from meristem.nn import Network
 from meristem.nn.axes import n_places
 from meristem.nn.compaction import check_concrete
 from meristem.nn.structure import Gates, Nodes
-from meristem.show.network_structure import Stage, nodes_of, stages_of
+from meristem.show.network_structure import nodes_of, stages_of
 
 SETTINGS = {
     "standardized": "{} standardized",
@@ -48,18 +48,18 @@ def describe(network: Network) -> Description:
     stages, axes, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
     name, inputs = type(network.body).__name__.lower(), " × ".join([many(n_in, "input"), *map(str, positions)])
     widths = " → ".join(f"width {n_places(network, axes, trunk)}" for trunk in axes.trunks)
-    lines = [
-        f"{name} network: {inputs} → {widths} → {many(network.n_out, 'output')}",
-        *(line for stage in stages for line in _open_gates(stage)),
-        _parameters(network),
+    lines = [f"{name} network: {inputs} → {widths} → {many(network.n_out, 'output')}"]
+    for stage in stages:
+        title = f"{stage.title}, " if stage.title else ""
+        lines += [f"{title}{row.name}: {row.n_open} of {len(row.gates)} open" for row in stage.above if row.can_close]
+    tables = [
+        _node_table(part) if isinstance(part, Nodes) else _gate_table(part) for part in (stage.structure for stage in stages)
     ]
-    return Description(lines, *_structure_table([stage.structure for stage in stages]))
-
-
-def _open_gates(stage: Stage) -> list[str]:
-    """Return how many inputs and trunk dimensions are open, if they have gates."""
-    title = f"{stage.title}, " if stage.title else ""
-    return [f"{title}{row.name}: {row.n_open} of {len(row.gates)} open" for row in stage.above if row.can_close]
+    columns, rows = tables[0]
+    if len(tables) > 1:  # the rows of several stages follow each other, with the columns of the first
+        rows = [[f"{number}.{row[0]}", *row[1:]] for number, (_, own) in enumerate(tables, start=1) for row in own]
+        rows = [(row + ["–"] * len(columns))[: len(columns)] for row in rows]
+    return Description([*lines, _parameters(network)], columns, rows)
 
 
 def _parameters(network: Network) -> str:
@@ -70,16 +70,6 @@ def _parameters(network: Network) -> str:
         return f"{trained:,} parameters; it has no compact form"
     kinds = ", ".join(type(layer).__name__ for layer in small.layers)
     return f"{small.n_parameters:,} parameters in its compact form ({kinds}); {trained:,} while it is trained"
-
-
-def _structure_table(structures: list[Gates | Nodes]) -> TextTable:
-    """Return one table; the rows of several stages follow each other, with the columns of the first."""
-    tables = [_node_table(part) if isinstance(part, Nodes) else _gate_table(part) for part in structures]
-    if len(tables) == 1:
-        return tables[0]
-    columns = tables[0][0]
-    rows = [[f"{stage}.{row[0]}", *row[1:]] for stage, (_, rows) in enumerate(tables, start=1) for row in rows]
-    return columns, [(row + ["–"] * len(columns))[: len(columns)] for row in rows]
 
 
 def _gate_table(gates: Gates) -> TextTable:

@@ -16,15 +16,20 @@ from meristem.nn.structure import Gates, Nodes, structures
 
 
 class GateRow(NamedTuple):
-    """A row of gates that belongs to no layer: inputs, trunk or outputs."""
+    """A row of gates: those of a layer, of the inputs, of the trunk, or of the outputs."""
 
     name: str
     gates: np.ndarray  # [n], 0 … 1
     can_close: bool = True
+    is_layer: bool = False
 
     @property
     def n_open(self) -> int:
         return int((self.gates > 0).sum())
+
+    @property
+    def open_count(self) -> str:
+        return f"{self.n_open:,} of {len(self.gates):,}" if self.can_close else f"{self.n_open:,}"
 
 
 class Stage(NamedTuple):
@@ -34,6 +39,14 @@ class Stage(NamedTuple):
     above: tuple[GateRow, ...] = ()
     below: tuple[GateRow, ...] = ()
     title: str = ""  # empty for a single stage
+
+    @property
+    def layers(self) -> tuple[GateRow, ...]:
+        """A row for each layer of a stack; none for a tree."""
+        if isinstance(self.structure, Nodes):
+            return ()
+        can_close = self.structure.source == "parameters"
+        return tuple(GateRow(f"layer {n}", gates, can_close, True) for n, gates in enumerate(self.structure.values, 1))
 
 
 class Node(NamedTuple):

@@ -8,17 +8,17 @@ The display is live on a terminal with `rich` installed; otherwise a line is pri
 from several threads.
 """
 
-import importlib.util
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, TextIO
 
 import numpy as np
 
+from meristem.check import is_installed
 from meristem.show.measures import Measure
 from meristem.train.callbacks import Watcher
 from meristem.train.train_state import EpochInfo
@@ -26,14 +26,6 @@ from meristem.train.train_state import EpochInfo
 PLAIN_SECONDS = 5.0  # between plain lines
 MOST_SHARE = 0.98  # of the planned epochs that count as done before the end
 Key = tuple[str, str]  # model, task
-
-
-def have_rich() -> bool:
-    """Return whether rich is installed."""
-    try:
-        return importlib.util.find_spec("rich") is not None
-    except ValueError:  # sys.modules["rich"] = None, as tests set it
-        return False
 
 
 def rich_classes() -> Any:
@@ -48,35 +40,36 @@ def rich_classes() -> Any:
 
 
 class GroupWatcher(Watcher):
-    """A watcher of a group of runs that reports finished epochs and the finished share of a long one."""
+    """A watcher of the runs of one model on one task that reports finished epochs and the finished share of a long one."""
 
-    def __init__(self, measure: Measure, before: int, report: Callable[[float, str, bool], None]):
-        self._measure = measure
-        self._before = before
-        self._report = report  # (epochs done in all, status, whether this is the first report, within an epoch)
-        self._lock = threading.Lock()
+    def __init__(self, progress: "Progress", key: Key, usual_epochs: float, measure: Measure, before: int):
+        self._progress, self._key, self._measure, self._before = progress, key, measure, before
+        self._most = MOST_SHARE * usual_epochs
+        self._earlier = progress.done.get(key, 0.0)
         self._infos: dict[int, EpochInfo] = {}
         self._done: dict[int, float] = {}  # member → its epochs, with the share of the current one
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
         """Report an epoch of a member; never asks to stop."""
-        with self._lock:
+        with self._progress.lock:
             self._infos[member] = info
-            self._show(member, int(info.epoch), 0.0)
+            self._report(member, 0.0)
         return False
 
     def pulse(self, member: int, share: float) -> None:
         """Report the finished share of the epoch after a member's last reported one."""
-        with self._lock:
-            latest = self._infos.get(member)
-            self._show(member, self._before if latest is None else int(latest.epoch), share)
+        with self._progress.lock:
+            self._report(member, share)
 
-    def _show(self, member: int, epoch: int, share: float) -> None:
-        is_first = not self._done
+    def _report(self, member: int, share: float) -> None:
+        is_first, latest = not self._done, self._infos.get(member)
+        epoch = self._before if latest is None else int(latest.epoch)
         self._done[member] = epoch - self._before + share
-        latest = self._before + int(max(self._done.values()))
-        position = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {latest}"
-        self._report(sum(self._done.values()), position + describe_members(self._infos, self._measure), is_first and share > 0)
+        most_epochs = self._before + int(max(self._done.values()))
+        position = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {most_epochs}"
+        status = f"{', '.join(self._key)}: {position}{describe_members(self._infos, self._measure)}"
+        epochs = self._earlier + min(sum(self._done.values()), self._most)
+        self._progress.report(self._key, epochs, status, at_once=is_first and share > 0)
 
 
 class Progress:
@@ -84,21 +77,20 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None, live: bool | None = None):
         self.stream = stream or sys.stderr
-        self._is_live = have_rich() and self.stream.isatty() if live is None else live
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+        self.done: dict[Key, float] = {}
         self._plan: dict[Key, float] = {}
-        self._done: dict[Key, float] = {}
+        self._is_live = is_installed("rich") and self.stream.isatty() if live is None else live
         self._status = ""
         self._begin = self._last_line = time.monotonic()
-        self._console: Any = None
-        self._display: Any = None
+        self._display: Any = None  # of rich, while it is live
 
     def __enter__(self) -> "Progress":
         self._begin = self._last_line = time.monotonic()
         if self._is_live:
             rich = rich_classes()
-            self._console = rich.Console(file=self.stream)
-            self._display = rich.Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
+            console = rich.Console(file=self.stream)
+            self._display = rich.Live(get_renderable=self._render, console=console, refresh_per_second=8, transient=True)
             self._display.start()
         return self
 
@@ -113,29 +105,25 @@ class Progress:
 
     def plan(self, epochs: Mapping[Key, float]) -> None:
         """Set the approximate number of epochs of each (model, task)."""
-        self._plan, self._done = dict(epochs), dict.fromkeys(epochs, 0.0)
+        self._plan, self.done = dict(epochs), dict.fromkeys(epochs, 0.0)
 
     @contextmanager
     def group(self, model: str, task: str, usual_epochs: float, measure: Measure, *, before: int = 0) -> Iterator[GroupWatcher]:
         """Yield the watcher of the runs of one model on one task: `usual_epochs` in all, after `before` epochs earlier."""
-        key, earlier = (model, task), self._done.get((model, task), 0.0)
+        earlier = self.done.get((model, task), 0.0)
+        yield GroupWatcher(self, (model, task), usual_epochs, measure, before)
+        with self.lock:
+            self.done[model, task] = earlier + usual_epochs
 
-        def report(epochs: float, status: str, at_once: bool) -> None:
-            with self._lock:
-                self._done[key] = earlier + min(epochs, MOST_SHARE * usual_epochs)
-                self._status = f"{model}, {task}: {status}"
-                waited = time.monotonic() - self._last_line
-                if not self._is_live and (waited > PLAIN_SECONDS or at_once):
-                    self._last_line = time.monotonic()
-                    self._write(f"{self._status}, {self.time_left()}")
-
-        yield GroupWatcher(measure, before, report)
-        with self._lock:
-            self._done[key] = earlier + usual_epochs
+    def report(self, key: Key, epochs: float, status: str, *, at_once: bool) -> None:
+        """Set the finished epochs of a group and the status, which a plain line shows every few seconds, or at once."""
+        self.done[key], self._status = epochs, status
+        if not self._is_live and (at_once or time.monotonic() - self._last_line > PLAIN_SECONDS):
+            self._write(f"{status}, {self.time_left()}")
 
     def fraction(self) -> float:
         total = sum(self._plan.values())
-        return sum(self._done.values()) / total if total else 0.0
+        return sum(self.done.values()) / total if total else 0.0
 
     def time_left(self) -> str:
         """Return an estimate in words, from the finished share of the planned epochs."""
@@ -148,15 +136,15 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
-        with self._lock:
-            if self._display is not None:
-                self._console.print(line, highlight=False)
-            else:
-                self._write(line)
-            self._last_line = time.monotonic()
+        with self.lock:
+            self._write(line)
 
     def _write(self, line: str) -> None:
-        print(line, file=self.stream, flush=True)
+        self._last_line = time.monotonic()
+        if self._display is not None:
+            self._display.console.print(line, highlight=False)
+        else:
+            print(line, file=self.stream, flush=True)
 
     def _render(self) -> Any:
         rich = rich_classes()

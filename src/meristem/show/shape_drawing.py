@@ -1,6 +1,6 @@
 """A drawing as data (rectangles, circles, lines, texts; pixels from the upper left corner), and its rendering as SVG.
 
-    svg(Drawing(350, 80, (Rect(60, 0, 16, 12, "s1"), Text(0, 10, "layer 1")), title="…", details="…", legend="…")) → Element
+    svg(Drawing(350, 80, (Rect(60, 0, 16, 12, "s1"), Text(0, 10, "layer 1")), title="…", details="…", legend="…")) → <svg …>
 
 Colors are roles: "ink", "muted", "line" (closed units), "ground" (text on a color), and the series "s1" … "s7", the last one
 grey. In SVG a role is `var(--s1, #2f85cc)`: a page may define the variables for light, dark and print; elsewhere texts have the
@@ -10,7 +10,7 @@ color of the text around them. pictures/ renders the same drawings with matplotl
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from meristem.show.elements import Element, el
+from meristem.show.elements import Markup, el
 
 # Default colors, visible on white and on black. "currentColor" is that of the surrounding text.
 COLORS = {
@@ -78,11 +78,11 @@ class Drawing:
     legend: str  # how to read it, in sentences
 
 
-def svg(drawing: Drawing, *, name: str | None = None) -> Element:
+def svg(drawing: Drawing, *, name: str | None = None) -> Markup:
     """Return the drawing as an element with id "figure-NAME".
 
-    >>> svg(Drawing(10, 10, (Rect(0, 0, 2, 2, "s1"),), "a square", "", "")).children[1].attributes[-1]
-    ('fill', 'var(--s1, #2f85cc)')
+    >>> svg(Drawing(10, 10, (Rect(0, 0, 2, 2, "s1"),), "a square", "", "")).partition("</title>")[2]
+    '<rect x="0" y="0" width="2" height="2" fill="var(--s1, #2f85cc)"></rect></svg>'
     """
     return el(
         "svg",
@@ -98,7 +98,7 @@ def svg(drawing: Drawing, *, name: str | None = None) -> Element:
     )
 
 
-def _element(shape: Shape) -> Element:
+def _element(shape: Shape) -> Markup:
     color = f"var(--{shape.color}, {COLORS[shape.color]})"
     match shape:
         case Rect(x, y, width, height, _, opacity):

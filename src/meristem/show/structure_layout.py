@@ -10,11 +10,10 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
-from meristem.nn.structure import Gates, Nodes
+from meristem.nn.structure import Nodes
 from meristem.show.network_structure import GateRow, Stage, nodes_of, structure_legend, structure_summary
 from meristem.show.shape_drawing import N_SERIES, Circle, Drawing, Line, Rect, Shape, Text
 
@@ -29,28 +28,10 @@ COPIES = "copies its input"
 Point = tuple[float, float]
 
 
-class Row(NamedTuple):
-    """A row of cells."""
-
-    name: str
-    gates: np.ndarray  # [n], 0 … 1
-    color: str
-    number: str  # of open units
-    total: str
-    height: float = ROW
-    is_layer: bool = False
-
-    @property
-    def cell_height(self) -> float:
-        return self.height - min(4, self.height / 4)
-
-    def cell_width(self, available: float) -> float:
-        return min(CELL, available / max(1, len(self.gates)))
-
-
 def draw(stages: Sequence[Stage], *, width: float = WIDTH) -> Drawing:
     """Return a drawing of a network that is at most `width` wide.
 
+    >>> from meristem.nn.structure import Gates
     >>> drawing = draw([Stage(Gates(np.array([[1.0, 0.5, 0.0]]), "parameters"))])
     >>> drawing.details, [shape.words for shape in drawing.shapes if isinstance(shape, Text)]
     ('layer 1: 2 of 3', ['open units', 'soft size', 'layer 1', '2 of 3', '1.50'])
@@ -64,17 +45,18 @@ def draw(stages: Sequence[Stage], *, width: float = WIDTH) -> Drawing:
             shapes.append(Text(0, y + 12, heading, size=12))
             details.append(heading)
             y += 20
-        above, below = ([_gate_row(row) for row in rows] for rows in (stage.above, stage.below))
+        above, layers, below, source = stage.above, stage.layers, stage.below, getattr(stage.structure, "source", "")
         if isinstance(stage.structure, Nodes):
-            rows, header = above + below, ("open", "Σ gates") if any(row.can_close for row in stage.above) else ("", "")
-            y = _draw_rows(shapes, above, header, y, width)
+            has_gates = any(row.can_close for row in above)
+            y = _draw_rows(shapes, above, ("open", "Σ gates") if has_gates else ("", ""), y, width)
             y = _draw_tree(shapes, stage.structure, y, width)
             y = _draw_rows(shapes, below, ("", ""), y, width)
         else:
-            rows = above + _layer_rows(stage.structure) + below
-            y = _draw_rows(shapes, rows, _header(stage.structure), y, width)
+            count = "open units" if source == "parameters" else "units"
+            total = "soft size" if source in ("parameters", "inputs") else "Σ gates"
+            y = _draw_rows(shapes, (*above, *layers, *below), (count, total), y, width, has_totals=source != "fixed")
         y += 10
-        details += [f"{row.name}: {row.number}" for row in rows]
+        details += [f"{row.name}: {row.open_count}" for row in (*above, *layers, *below)]
     legends = dict.fromkeys(text for stage in stages if (text := structure_legend(stage.structure)))
     title = structure_summary(stages[0].structure) if len(stages) == 1 else f"{len(stages)} stages"
     return Drawing(max(map(_right_end, shapes)), y - 10, tuple(shapes), title, ", ".join(details), " ".join(legends))
@@ -89,59 +71,42 @@ def with_legend(drawing: Drawing) -> Drawing:
     return replace(drawing, width=width, height=height, shapes=(*drawing.shapes, *texts))
 
 
-def _header(gates: Gates) -> tuple[str, str]:
-    count = "open units" if gates.source == "parameters" else "units"
-    return count, "soft size" if gates.source in ("parameters", "inputs") else "Σ gates"
-
-
-def _layer_rows(gates: Gates) -> list[Row]:
-    n_layers, units = gates.values.shape
-    height = ROW if n_layers <= MOST_ROWS else max(LEAST_ROW, MOST_ROWS * ROW / n_layers)
-    rows = []
-    for layer, values in enumerate(gates.values, 1):
-        n_open = int((values > 0).sum())
-        count = f"{n_open} of {units}" if gates.source == "parameters" else str(n_open)
-        total = "" if gates.source == "fixed" else f"{values.sum():.2f}"
-        rows.append(Row(f"layer {layer}", values, "s1", count, total, height, is_layer=True))
-    return rows
-
-
-def _gate_row(row: GateRow) -> Row:
-    n, total = len(row.gates), f"{row.gates.sum():.2f}" if row.can_close else ""
-    count = f"{row.n_open:,} of {n:,}" if row.can_close else f"{n:,}"
-    return Row(row.name, row.gates, "s1" if row.can_close else "s7", count, total)
-
-
-def _draw_rows(shapes: list[Shape], rows: Sequence[Row], header: tuple[str, str], y: float, width: float) -> float:
+def _draw_rows(
+    shapes: list[Shape], rows: Sequence[GateRow], header: tuple[str, str], y: float, width: float, *, has_totals: bool = False
+) -> float:
     """Add rows below each other and return where they end; thin rows have texts only where there is room."""
-    count_header, total_header = header
-    has_totals = any(row.total for row in rows)
-    numbers = 8 + max(_text_width(text, 11) for text in (count_header, *(row.number for row in rows)))
-    available = width - NAME - numbers - TOTAL * has_totals
-    right = NAME + max((row.cell_width(available) * len(row.gates) for row in rows), default=0)
-    end = right + numbers + TOTAL
-    if count_header:
-        shapes.append(Text(right + 8, y + 10, count_header, "muted", size=10))
-        shapes += [Text(end, y + 10, total_header, "muted", "end", 10)] * has_totals
+    totals = [f"{row.gates.sum():.2f}" if row.can_close or (row.is_layer and has_totals) else "" for row in rows]
+    counts = 8 + max(_text_width(text, 11) for text in (header[0], *(row.open_count for row in rows)))
+    cells = [min(CELL, (width - NAME - counts - TOTAL * any(totals)) / max(1, len(row.gates))) for row in rows]
+    right = NAME + max((cell * len(row.gates) for row, cell in zip(rows, cells, strict=True)), default=0)
+    end = right + counts + TOTAL
+    if header[0]:
+        shapes.append(Text(right + 8, y + 10, header[0], "muted", size=10))
+        shapes += [Text(end, y + 10, header[1], "muted", "end", 10)] * any(totals)
         y += 16
-    next_text = y
-    for row in rows:
-        y = max(y, next_text) if row.height == ROW else y
-        shapes += _cells(row, row.cell_width(available), y)
+    next_text, n_layers = y, sum(row.is_layer for row in rows)
+    for row, total, cell in zip(rows, totals, cells, strict=True):
+        height = max(LEAST_ROW, MOST_ROWS * ROW / n_layers) if row.is_layer and n_layers > MOST_ROWS else ROW
+        y = max(y, next_text) if height == ROW else y
+        shapes += _cells(row, cell, y, height)
         if y >= next_text:
-            baseline = y + row.cell_height / 2 + 4
-            shapes.append(Text(NAME - 8, baseline, row.name, "ink", "end"))
-            shapes.append(Text(right + 8, baseline, row.number))
-            shapes += [Text(end, baseline, row.total, "ink", "end")] * bool(row.total)
+            baseline = y + _cell_height(height) / 2 + 4
+            shapes += [Text(NAME - 8, baseline, row.name, "ink", "end"), Text(right + 8, baseline, row.open_count)]
+            shapes += [Text(end, baseline, total, "ink", "end")] * bool(total)
             next_text = y + 13
-        y += row.height
+        y += height
     return max(y, next_text)
 
 
-def _cells(row: Row, cell: float, y: float) -> list[Shape]:
+def _cell_height(height: float) -> float:
+    return height - min(4, height / 4)
+
+
+def _cells(row: GateRow, cell: float, y: float, row_height: float) -> list[Shape]:
     """Return a rectangle for all units, and on it one for each open unit, or for each shade if cells are narrow."""
-    is_split = cell >= LEAST_CELL and row.height == ROW
-    shapes: list[Shape] = [Rect(NAME, y, cell * len(row.gates) - is_split, row.cell_height, "line")]
+    is_split, height = cell >= LEAST_CELL and row_height == ROW, _cell_height(row_height)
+    color = "s1" if row.can_close or row.is_layer else "s7"
+    shapes: list[Shape] = [Rect(NAME, y, cell * len(row.gates) - is_split, height, "line")]
     shades = -np.sort(-row.gates)
     if not is_split:
         shades = np.ceil(shades * SHADES) / SHADES
@@ -149,9 +114,9 @@ def _cells(row: Row, cell: float, y: float) -> list[Shape]:
     for start, end in zip([0, *steps], [*steps, len(shades)], strict=True):
         if start < end and shades[start] > 0:
             x, opacity = NAME + cell * float(start), round(0.3 + 0.7 * float(shades[start]), 2)
-            shapes.append(Rect(x, y, cell * float(end - start) - is_split, row.cell_height, row.color, opacity))
+            shapes.append(Rect(x, y, cell * float(end - start) - is_split, height, color, opacity))
     is_wide = cell * len(row.gates) >= _text_width(COPIES, 10) + 8
-    if row.is_layer and row.height == ROW and is_wide and not row.gates.any():
+    if row.is_layer and row_height == ROW and is_wide and not row.gates.any():
         shapes.append(Text(NAME + 6, y + 10, COPIES, "muted", size=10))
     return shapes
 

@@ -3,7 +3,7 @@
     render_template("meristem.report", "report.html.jinja", title="a < b")
 
 A template lies in the folder of the package that uses it. In HTML every value is escaped and cleaned of control characters,
-except what knows its own HTML (`Element.__html__`).
+except `Markup`.
 """
 
 from functools import cache

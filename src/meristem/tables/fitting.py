@@ -235,7 +235,7 @@ def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, u
         },
         "columns": {column.name: column.why for column in split.schema.fields},
         "dropped": dict(split.schema.dropped),
-        "doubts": split.table_warnings(),
+        "table_warnings": split.table_warnings(),
         "inputs": len(split.schema.features),
         "marks_of_missing_values": len(estimator._inputs_.gaps),
         "body": body,

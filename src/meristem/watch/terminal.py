@@ -11,7 +11,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from meristem.show.progress import have_rich, rich_classes
+from meristem.check import is_installed
+from meristem.show.progress import rich_classes
 from meristem.watch.view import View
 from meristem.watch.view_text import State, clean, event_text, layer_bars, number, sparkline
 
@@ -40,7 +41,7 @@ def show_once(view: View, stream: Any) -> None:
 
 def follow(view: View, stream: Any, *, seconds: float = POLL_SECONDS, on_shutdown: OnShutdown | None = None) -> None:
     """Show the run until it is finished; `on_shutdown` registers what removes the display (commands/shutdown.py)."""
-    if have_rich() and stream.isatty():
+    if is_installed("rich") and stream.isatty():
         _follow_live(view, stream, seconds, on_shutdown)
     else:
         _follow_plain(view, stream, seconds)

@@ -21,7 +21,7 @@ from meristem.files.atomic_write import write_whole
 from meristem.folders import ownership
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.figure_style import NAMES, STYLE, require_matplotlib
-from meristem.pictures.png import is_picture, png
+from meristem.pictures.image_files import is_picture, png
 from meristem.pictures.studies.study_pictures import LearningPictures, Required, SolvingPictures, StudyPictures
 from meristem.pictures.studies.study_results import Run, StudyResults, run_key
 from meristem.show.measures import MACRO_F1, WRONG_LABELS
