@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
+from drawing import subplots
 from exporting import assert_close, everywhere
 from filing import alike
 from meristem import Data, Recipe, fit, hard_size, load, save
@@ -143,7 +143,7 @@ def it_is_saved_loaded_and_resumed(trained: Trained, folder: Path) -> None:
 
 
 def it_is_drawn_and_described(trained: Trained, folder: Path) -> None:
-    axes = plot_structure(trained.run.best, ax=Figure().subplots())
+    axes = plot_structure(trained.run.best, ax=subplots())
     name = type(trained.run.best.body).__name__
     assert axes.get_title().startswith(f"{name} network") and len(axes.patches) + len(axes.collections) > 0
     lines, columns, rows = describe(trained.run.best)

@@ -1,20 +1,29 @@
 """Mutation testing: change the code a little, run the tests that belong to it, and count how many changes they notice.
 
     make mutants                                   200 mutants into results/mutants.json: two hours on one core
+    python tests/mutants.py --jobs 16 --limit 540  sixteen at a time, for nine minutes
     python tests/mutants.py --count 10 --resume    go on with a recorded run, up to ten mutants
 
 A mutant changes one operator, comparison or constant of nn, train, compact, paths or targets. They are drawn with a fixed seed,
-so the first ten of 200 are those of a run of ten. Each is tried in a copy of the tree: first the module's doctests, then the
-test files that import the module, then the others of its package (TESTS); the first failure ends it. A timeout counts as
-noticed. A person who finds that a mutant changes nothing adds `"equivalent": "reason"` to its record; it no longer counts.
+so the first ten of 200 are those of a run of ten. First every test file runs unchanged: what fails then (a library is missing
+here, or is another version) is left out, by test where that helps and else by file, and recorded. Each mutant is tried in a
+copy of the tree: first the module's doctests, then the test files that import the module, then the others of its package
+(TESTS); the first failure ends it. A timeout counts as noticed. What the limit interrupts is recorded as unfinished and not
+counted. A person who finds that a mutant changes nothing adds `"equivalent": "reason"` to its record; it no longer counts.
+
+Needed: pytest, hypothesis, beartype, and what the tests of a package import; nothing has to be installed of this repository.
 """
 
 import argparse
 import ast
+import contextlib
 import copy
 import hashlib
 import json
+import math
 import os
+import platform
+import queue
 import random
 import shutil
 import signal
@@ -22,7 +31,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,28 +94,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="how many mutants, recorded ones included (200)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="how many mutants at a time, each on its own core (1)")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds for the whole run (no limit)")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one mutant (900)")
     parser.add_argument("--packages", default=",".join(TESTS), help="which packages to mutate, with commas between")
     parser.add_argument("--resume", action="store_true", help="keep what the record holds of the same sources and seed")
+    parser.add_argument("--work", type=Path, help="a folder for trees and compiled programs that the next run finds again")
     parser.add_argument("--out", type=Path, default=RECORD)
     options = parser.parse_args()
+    deadline = time.monotonic() + options.limit
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the tests under way end, too
     packages = options.packages.split(",")
     mutants = drawn(packages, options.seed)[: options.count]
     about = {"sources": digest(packages), "seed": options.seed, "packages": packages}
-    tried = recorded(options.out, about) if options.resume else {}
-    with tempfile.TemporaryDirectory(prefix="meristem-mutants-") as folder:
-        tree = Path(folder) / "tree"
-        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__", "out", "dist", "build", "results"))
-        for package in sorted({package_of(mutant) for mutant in mutants if mutant.key not in tried}):
-            check_unchanged(tree, package, options.timeout)
-        for number, mutant in enumerate(mutants, start=1):
-            if mutant.key not in tried:
-                tried[mutant.key] = attempt(tree, mutant, options.timeout)
-                write(options.out, about, tried)
-            entry = tried[mutant.key]
-            print(f"{number:4d}  {entry['outcome']:9s} {entry['seconds']:6.1f} s  {mutant.key}", flush=True)
-    print(summary({mutant.key: tried[mutant.key] for mutant in mutants}))
+    record = Record(options.out, about, options.resume, [mutant.key for mutant in mutants])
+    missing = [mutant for mutant in mutants if mutant.key not in record.mutants]
+    with contextlib.ExitStack() as stack:
+        folder = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="meristem-mutants-")))
+        jobs = Jobs(folder, options.jobs, deadline)
+        stack.callback(jobs.stop)
+        units = {name: tests for name, tests in units_of(missing).items() if name not in record.baseline}
+        for name, entry in jobs.each(units, lambda job, name: unchanged(job, units[name], 4 * options.timeout)):
+            if entry["outcome"] == "unfinished":
+                continue
+            record.baseline[name] = entry
+            record.write()
+            print(f"      {name}, unchanged: {entry['seconds']:.0f} s, {len(entry['left_out'])} left out", flush=True)
+        jobs.share_programs()
+        left_out = [test for entry in record.baseline.values() for test in entry["left_out"]]
+        if not units.keys() <= record.baseline.keys():
+            missing = []  # the limit: a failure would mean nothing where it is unknown what fails anyway
+        tries = {mutant.key: mutant for mutant in missing}
+        for key, entry in jobs.each(tries, lambda job, key: attempt(job, tries[key], left_out, options.timeout)):
+            record.add(key, entry)
+            print(f"{len(record.mutants):4d}  {entry['outcome']:10s} {entry['seconds']:6.1f} s  {key}", flush=True)
+    record.write()
+    print(summary(record.mutants))
+    open_keys = [mutant.key for mutant in mutants if mutant.key not in record.mutants]
+    if open_keys:
+        print(f"{len(open_keys)} of {len(mutants)} mutants are left for --resume, {len(record.unfinished)} of them begun.")
 
 
 # Drawing mutants ------------------------------------------------------------------------------------------------------------
@@ -172,68 +201,186 @@ def variants(node: ast.expr | ast.AugAssign) -> Iterator[ast.AST]:
             yield from (ast.Constant(value * 2 + (value == 0)), ast.Constant(value / 2 - (value == 0)))
 
 
-# Trying one -----------------------------------------------------------------------------------------------------------------
+# Running tests --------------------------------------------------------------------------------------------------------------
+
+
+class Job(NamedTuple):
+    """A place where one process runs tests."""
+
+    tree: Path
+    programs: Path  # compiled ones, a folder for each job: JAX writes them in place, and another process could read half of one
+    core: int | None
+    deadline: float
+    processes: set[subprocess.Popen[str]]  # of all jobs, those that run
+
+
+class Jobs:
+    """Runs a function on several copies of the tree at once."""
+
+    def __init__(self, folder: Path, count: int, deadline: float):
+        cores: Sequence[int | None] = [None]
+        if count > 1 and hasattr(os, "sched_getaffinity"):
+            cores = sorted(os.sched_getaffinity(0))  # else each of them would compile with threads for all cores
+        self.processes: set[subprocess.Popen[str]] = set()
+        self.jobs = []
+        for number in range(count):
+            place = folder / f"job-{number}"
+            shutil.rmtree(place / "tree", ignore_errors=True)
+            omitted = shutil.ignore_patterns(".*", "__pycache__", "out", "dist", "build", "results")
+            shutil.copytree(ROOT, place / "tree", ignore=omitted)
+            (place / "programs").mkdir(exist_ok=True)
+            core = cores[number % len(cores)]
+            self.jobs.append(Job(place / "tree", place / "programs", core, deadline, self.processes))
+
+    def each(
+        self, names: Iterable[str], function: Callable[[Job, str], dict[str, Any]]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield each name with its result, as they come."""
+        free: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        for job in self.jobs:
+            free.put(job)
+
+        def call(name: str) -> dict[str, Any]:
+            job = free.get()
+            try:
+                return function(job, name)
+            finally:
+                free.put(job)
+
+        with ThreadPoolExecutor(len(self.jobs)) as pool:
+            futures = {pool.submit(call, name): name for name in names}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self.stop()
+                raise
+
+    def share_programs(self) -> None:
+        """Every job finds what each of them has compiled."""
+        files = {file.name: file for job in self.jobs for file in job.programs.iterdir()}
+        for job in self.jobs:
+            for name in files.keys() - {file.name for file in job.programs.iterdir()}:
+                os.link(files[name], job.programs / name)
+
+    def stop(self) -> None:
+        for process in list(self.processes):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_tests(job: Job, tests: list[str], timeout: float, options: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """The outcome ("passed", "failed", "timeout", "unfinished") and the tests that failed."""
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(job.tree / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONDONTWRITEBYTECODE": "1",  # a mutant can have the size and the second of the one before
+        "MERISTEM_TEST_PROGRAMS": str(job.programs),
+        "JAX_PLATFORMS": "cpu",
+        "COLUMNS": "1000",  # lines that are not cut
+    }
+    command = [sys.executable, "-m", "pytest", "--no-header", "--tb=no", "-rfE", "--hypothesis-seed=0", *options, *tests]
+    seconds = min(timeout, job.deadline - time.monotonic())
+    if seconds <= 0:
+        return "unfinished", []
+    with subprocess.Popen(
+        command,
+        cwd=job.tree,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        job.processes.add(process)
+        try:
+            if job.core is not None:
+                os.sched_setaffinity(process.pid, {job.core})
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return ("timeout" if timeout <= seconds else "unfinished"), []
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            job.processes.discard(process)
+    lines = [line.removeprefix("FAILED ").removeprefix("ERROR ") for line in output.splitlines()]
+    failed = [line.split(" - ")[0].strip() for line in lines if line.startswith("tests/")]
+    return "passed" if process.returncode == 0 else "failed", failed  # a crash or an import that fails has another status
+
+
+# The tests of a mutant ------------------------------------------------------------------------------------------------------
 
 
 def package_of(mutant: Mutant) -> str:
     return Path(mutant.path).parts[2]
 
 
+def module_of(path: str) -> str:
+    return ".".join(Path(path).with_suffix("").parts[1:]).removesuffix(".__init__")
+
+
+def doctests_of(path: str) -> str:
+    return f"tests/test_docs.py::test_docstrings_show_calls_that_run[{module_of(path)}]"
+
+
+def files_of(package: str) -> list[str]:
+    return [f"tests/test_{name}.py" for name in TESTS[package].split()]
+
+
 def tests_of(mutant: Mutant) -> list[str]:
     """What is run for a mutant, in this order."""
-    module = ".".join(Path(mutant.path).with_suffix("").parts[1:]).removesuffix(".__init__")
-    doctests = f"tests/test_docs.py::test_docstrings_show_calls_that_run[{module}]"
-    files = [f"tests/test_{name}.py" for name in TESTS[package_of(mutant)].split()]
-    return [doctests, *sorted(files, key=lambda file: f"{module} import" not in (ROOT / file).read_text())]
+    imported = f"{module_of(mutant.path)} import"
+    files = sorted(files_of(package_of(mutant)), key=lambda file: imported not in (ROOT / file).read_text())
+    return [doctests_of(mutant.path), *files]
 
 
-def run_tests(tree: Path, tests: list[str], timeout: float) -> tuple[str, str]:
-    """The outcome ("passed", "failed", "timeout") and the last lines of the output."""
-    environment = os.environ | {
-        "PYTHONPATH": str(tree / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",  # a mutant can have the size and the second of the one before
-        "MERISTEM_TEST_PROGRAMS": str(tree.parent / "programs"),  # shared: a program is found by what it computes
-    }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "--hypothesis-seed=0", *tests]
-    with subprocess.Popen(
-        command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return "timeout", ""
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode not in (0, 1, 2):  # 2: an import failed
-        raise SystemExit(f"pytest ended with status {process.returncode}:\n{output}")
-    return "passed" if process.returncode == 0 else "failed", output[-600:]
+def units_of(mutants: list[Mutant]) -> dict[str, list[str]]:
+    """What is run unchanged, by name: the slow test files first."""
+    packages = sorted({package_of(mutant) for mutant in mutants})
+    places = {file: place for package in packages for place, file in enumerate(reversed(files_of(package)))}
+    paths = sorted({mutant.path for mutant in mutants})
+    modules = {package: [path for path in paths if Path(path).parts[2] == package] for package in packages}
+    doctests = {f"doctests of {package}": list(map(doctests_of, modules[package])) for package in packages}
+    return doctests | {file: [file] for file in sorted(places, key=places.__getitem__)}
 
 
-def attempt(tree: Path, mutant: Mutant, timeout: float) -> dict[str, Any]:
+def unchanged(job: Job, tests: list[str], timeout: float) -> dict[str, Any]:
+    """The record of tests without a mutant: those that fail are left out; all of them, where that is not enough."""
+    began = time.monotonic()
+    left_out: list[str] = []
+    outcome, failed = run_tests(job, tests, timeout)
+    if outcome == "failed" and failed and all("::" in test for test in failed):
+        outcome, _ = run_tests(job, tests, timeout, deselected(failed))
+        left_out = failed
+    if outcome in ("failed", "timeout"):
+        left_out = tests
+    return {"outcome": outcome, "seconds": round(time.monotonic() - began, 1), "left_out": sorted(left_out)}
+
+
+def deselected(tests: list[str]) -> list[str]:
+    return [f"--deselect={test}" for test in tests]
+
+
+def attempt(job: Job, mutant: Mutant, left_out: list[str], timeout: float) -> dict[str, Any]:
     """The record of one mutant."""
-    file = tree / mutant.path
+    file = job.tree / mutant.path
     text = file.read_bytes()
+    tests = [test for test in tests_of(mutant) if test not in left_out and test.split("::")[0] not in left_out]
+    options = ["-x", *deselected([test for test in left_out if test.split("::")[0] in tests])]
     began = time.monotonic()
     try:
         file.write_bytes(text[: mutant.start] + mutant.after.encode() + text[mutant.end :])
-        outcome, output = run_tests(tree, tests_of(mutant), timeout)
+        outcome, failed = run_tests(job, tests, timeout, options) if tests else ("untested", [])
     finally:
         file.write_bytes(text)
-    noticed_by = [line.split(" ")[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    name = {"passed": "unnoticed", "failed": "noticed", "timeout": "timeout"}[outcome]
     line = text.decode().splitlines()[mutant.line - 1].strip()
-    return {"outcome": name, "seconds": round(time.monotonic() - began, 1), "by": noticed_by[:1], "source": line}
-
-
-def check_unchanged(tree: Path, package: str, timeout: float) -> None:
-    """Without a change the tests of a package must pass; this also compiles what all its mutants share."""
-    files = [f"tests/test_{name}.py" for name in TESTS[package].split()]
-    began = time.monotonic()
-    outcome, output = run_tests(tree, files, 4 * timeout)
-    if outcome != "passed":
-        raise SystemExit(f"The tests of {package} do not pass without a mutant ({outcome}):\n{output}")
-    print(f"      {package}, unchanged: passed in {time.monotonic() - began:.0f} s", flush=True)
+    return {
+        "outcome": {"passed": "unnoticed", "failed": "noticed"}.get(outcome, outcome),
+        "seconds": round(time.monotonic() - began, 1),
+        "by": failed[:1],
+        "source": line,
+    }
 
 
 # The record -----------------------------------------------------------------------------------------------------------------
@@ -245,30 +392,73 @@ def digest(packages: list[str]) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def recorded(out: Path, about: dict[str, Any]) -> dict[str, Any]:
-    if not out.exists():
-        return {}
-    record = json.loads(out.read_text())
-    if record["about"] != about:
-        raise SystemExit(f"{out} is of other sources, packages or another seed; run without --resume, or give another --out.")
-    return record["mutants"]
+class Record:
+    """The file that a run writes after each mutant."""
+
+    def __init__(self, out: Path, about: dict[str, Any], resume: bool, order: list[str]):
+        self.out, self.about, self.order = out, about, order
+        self.mutants: dict[str, Any] = {}
+        self.unfinished: list[str] = []  # of this run
+        self.baseline: dict[str, Any] = {}
+        tests = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((ROOT / "tests").glob("*.py")))).hexdigest()[:16]
+        self.surroundings = {"python": platform.python_version(), "jax": version("jax"), "tests": tests}
+        if resume and out.exists():
+            record = json.loads(out.read_text())
+            if record["about"] != about:
+                raise SystemExit(
+                    f"{out} is of other sources, packages or another seed; run without --resume, or give another --out."
+                )
+            self.mutants = record["mutants"]
+            if record["surroundings"] == self.surroundings:
+                self.baseline = record["baseline"]
+
+    def add(self, key: str, entry: dict[str, Any]) -> None:
+        if entry["outcome"] == "unfinished":
+            if entry["seconds"] > 0:
+                self.unfinished.append(key)
+        else:
+            self.mutants[key] = entry
+        self.write()
+
+    def write(self) -> None:
+        place = {key: number for number, key in enumerate(self.order)}
+        self.mutants = dict(sorted(self.mutants.items(), key=lambda item: place.get(item[0], len(place))))
+        content = {
+            "about": self.about,
+            "surroundings": self.surroundings,
+            "summary": summary(self.mutants),
+            "packages": counts(self.mutants),
+            "unfinished": self.unfinished,
+            "left_out": sorted({test for entry in self.baseline.values() for test in entry["left_out"]}),
+            "baseline": self.baseline,
+            "mutants": self.mutants,
+        }
+        beside = self.out.with_suffix(".part")
+        beside.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        beside.replace(self.out)
 
 
-def write(out: Path, about: dict[str, Any], tried: dict[str, Any]) -> None:
-    beside = out.with_suffix(".part")
-    text = json.dumps({"about": about, "summary": summary(tried), "mutants": tried}, indent=1, ensure_ascii=False)
-    beside.write_text(text + "\n")
-    beside.replace(out)
+def counts(tried: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """How many mutants of each package came to what."""
+    found: dict[str, Counter[str]] = {}
+    for key, entry in tried.items():
+        outcome = "equivalent" if "equivalent" in entry else entry["outcome"]
+        found.setdefault(Path(key).parts[2], Counter())[outcome] += 1
+    return {package: dict(sorted(found[package].items())) for package in sorted(found)}
 
 
 def summary(tried: dict[str, Any]) -> str:
-    """The share that was noticed, and every mutant that was not."""
-    counted = {key: entry for key, entry in tried.items() if "equivalent" not in entry}
+    """The share that was noticed, in all and by package, and every mutant that was not."""
+    counted = {key: entry for key, entry in tried.items() if "equivalent" not in entry and entry["outcome"] != "untested"}
     missed = [key for key, entry in counted.items() if entry["outcome"] == "unnoticed"]
     share = 1 - len(missed) / max(1, len(counted))
     seconds = sum(entry["seconds"] for entry in tried.values())
-    head = f"{share:.1%} of {len(counted)} mutants noticed, {len(tried) - len(counted)} equivalent, {seconds:.0f} s"
-    return "\n".join([head, *(f"  not noticed: {key}\n    {counted[key].get('source', '')}" for key in missed)])
+    head = f"{share:.1%} of {len(counted)} mutants noticed, {len(tried) - len(counted)} equivalent or untested, {seconds:.0f} s"
+    packages = [
+        f"  {package}: " + ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+        for package, outcomes in counts(tried).items()
+    ]
+    return "\n".join([head, *packages, *(f"  not noticed: {key}\n    {counted[key].get('source', '')}" for key in missed)])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """Estimators that find their price: one model of a bag, its choice, its file, its exports."""
 
 import numpy as np
-import pandas
 import pytest
-from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_circles, make_friedman1
 from sklearn.model_selection import KFold
@@ -11,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import meristem
 from commanding import meristem_here
+from drawing import subplots
 from exporting import run, run_torch
 from meristem.compact.inference import outputs
 from meristem.layers.layer import Bag
@@ -98,12 +97,12 @@ def test_of_a_bag_the_first_network_is_drawn(fitted, tmp_path):
     fitted[0].save(tmp_path / "model.safetensors")
     for model in (*fitted, meristem.load(tmp_path / "model.safetensors")):
         first, X = model.estimators_[0], data(model)[0]
-        losses, sizes = meristem.plot_growth(model, axes=Figure().subplots(2, 1))
+        losses, sizes = meristem.plot_growth(model, axes=subplots(2, 1))
         assert losses.get_title().startswith(f"{type(model).__name__}, network 1 of 2:")
         drawn = [line.get_ydata() for line in losses.lines + sizes.lines]
         for name in ("dev_loss", "soft_size"):
             assert any(np.array_equal(values, first.history_[name]) for values in drawn), name
-        of_bag, of_first = (meristem.plot_structure(one, X=X, ax=Figure().subplots()) for one in (model, first))
+        of_bag, of_first = (meristem.plot_structure(one, X=X, ax=subplots()) for one in (model, first))
         assert of_bag.get_title() == of_first.get_title().replace(":", " 1 of 2:", 1)
 
 
@@ -113,12 +112,13 @@ def test_one_network_may_be_kept_instead_and_the_largest_price_within_one_standa
     assert len(model.estimators_) == 1 and model.penalty_ == model.penalty_1se_ >= model.penalty_min_
     assert model.estimators_[0].n_samples_seen_ == 150, "it has seen all rows"
     assert model.estimators_[0].penalty == model.penalty_
-    assert meristem.plot_structure(model, ax=Figure().subplots()).get_title().startswith("Tunnel network:")
-    assert meristem.plot_growth(model, axes=Figure().subplots(2, 1))[0].get_title().startswith("TunnelClassifierCV:")
+    assert meristem.plot_structure(model, ax=subplots()).get_title().startswith("Tunnel network:")
+    assert meristem.plot_growth(model, axes=subplots(2, 1))[0].get_title().startswith("TunnelClassifierCV:")
 
 
 def test_names_weights_splitters_and_seeds():
     X, y = load_iris(return_X_y=True)
+    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcd"))
     model = clone(KINDS[0]).set_params(**ONE, max_epochs=20)
     first, second = (clone(model).fit(frame, y) for _ in range(2))

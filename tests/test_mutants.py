@@ -29,7 +29,24 @@ def test_the_tests_of_each_package_exist():
 
 
 def test_the_summary_leaves_equivalent_mutants_out():
-    tried = {"a": {"outcome": "noticed", "seconds": 1.0}, "b": {"outcome": "unnoticed", "seconds": 2.0}}
-    assert "50.0% of 2" in mutants.summary(tried) and "b" in mutants.summary(tried)
-    tried["b"]["equivalent"] = "a rounding"
+    first, second = "src/meristem/nn/a.py:1 1 → (2) @3", "src/meristem/nn/b.py:1 1 → (2) @3"
+    tried = {first: {"outcome": "noticed", "seconds": 1.0}, second: {"outcome": "unnoticed", "seconds": 2.0}}
+    assert "50.0% of 2" in mutants.summary(tried) and second in mutants.summary(tried)
+    tried[second]["equivalent"] = "a rounding"
     assert "100.0% of 1" in mutants.summary(tried)
+
+
+def test_counts_are_by_package_and_outcome():
+    tried = {
+        "src/meristem/nn/a.py:1 1 → (2) @3": {"outcome": "noticed", "seconds": 1.0},
+        "src/meristem/nn/a.py:2 1 → (2) @9": {"outcome": "unnoticed", "seconds": 1.0, "equivalent": "a rounding"},
+        "src/meristem/paths/b.py:1 1 → (2) @3": {"outcome": "timeout", "seconds": 1.0},
+    }
+    assert mutants.counts(tried) == {"nn": {"equivalent": 1, "noticed": 1}, "paths": {"timeout": 1}}
+    assert "paths: 1 timeout" in mutants.summary(tried)
+
+
+def test_every_test_of_a_mutant_runs_unchanged_first():
+    drawn = mutants.drawn(["nn", "paths"], seed=0)[:20]
+    unchanged = {test for tests in mutants.units_of(drawn).values() for test in tests}
+    assert all(set(mutants.tests_of(mutant)) <= unchanged for mutant in drawn)

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxtyping import Array
-from matplotlib.figure import Figure
 
+from drawing import subplots
 from filing import alike, complaint
 from meristem import Confined, Data, Recipe, compact, export, fit, hard_size, layer_sizes, load, save, soft_size
 from meristem.data.spirals import two_spirals
@@ -120,7 +120,7 @@ def test_it_is_described_and_drawn(run):
     lines, columns, rows = describe(run.last)
     assert lines[0] == "widening network: 2 inputs → width 4 → 1 output"
     assert columns[1] == "open units" and rows[0][1] == f"{int(hard_size(run.last))} of {UNITS}"
-    ax = plot_structure(run.last, ax=Figure().subplots())
+    ax = plot_structure(run.last, ax=subplots())
     assert ax.get_title().startswith("Widening network: soft size") and f"of {UNITS} units open" in ax.get_title()
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import meristem
+from drawing import subplots
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.paths.folds import fold_weights, shuffled_folds
@@ -136,7 +136,7 @@ def test_the_picture_of_a_frontier_marks_its_points_and_no_others(scores):
     more = {"error": np.repeat([0.3, 0.2, 0.1], 2)} | ({} if scores is None else {"score": np.repeat(scores, 2)})
     path = table(losses, PENALTIES, **more)
     name = "loss" if scores is None else "score"
-    ax = path.plot_frontier(ax=Figure().subplots())
+    ax = path.plot_frontier(ax=subplots())
     x, y = ax.get_lines()[0].get_data()
     assert x.tolist() == [point.n_parameters for point in path.frontier()] and len(x) == 2
     assert y.tolist() == [getattr(point, name) for point in path.frontier()] and ax.get_ylabel() == f"held-out {name}"
@@ -144,7 +144,7 @@ def test_the_picture_of_a_frontier_marks_its_points_and_no_others(scores):
 
 def test_a_frontier_of_one_point_is_a_ring_and_promises_no_line():
     path = table(np.array([[0.5, 0.5], [0.4, 0.4], [0.3, 0.3]]), PENALTIES)
-    ax = path.plot_frontier(ax=Figure().subplots())
+    ax = path.plot_frontier(ax=subplots())
     (marked,), (named,) = ax.get_lines(), ax.get_legend().get_lines()
     assert len(marked.get_xdata()) == len(path.frontier()) == 1
     assert {one.get_linestyle() for one in (marked, named)} == {"None"} and {marked.get_marker(), named.get_marker()} == {"o"}
@@ -156,7 +156,7 @@ def test_points_that_left_early_are_on_no_frontier_and_come_last_at_their_price(
     ends = np.repeat([True, False, True, False], 2)
     path = table(losses, [1e-3, 1e-3, 1e-2, 1e-1], l2=np.repeat([0.0, 1.0, 0.0, 0.0], 2), finished=ends)
     assert [point.penalty for point in path.frontier()] == [1e-2, 1e-3] and path.frontier()[1].l2 == 0
-    drawn = path.plot_frontier(ax=Figure().subplots()).collections[0].get_offsets()
+    drawn = path.plot_frontier(ax=subplots()).collections[0].get_offsets()
     np.testing.assert_allclose(drawn[:, 1], [0.2, 0.3])
     assert path.at(1e-3).is_finished and path.at(1e-3).l2 == 0 and path.at(1e-1).penalty == 1e-1
     assert not path.at(1e-1).is_finished and path.best() == path.at(1e-3)
@@ -183,10 +183,10 @@ def test_halving_keeps_the_better_half_and_what_is_not_clearly_behind():
 
 def test_pictures_of_a_path():
     path = found(max_epochs=3)
-    above, below = Figure(figsize=(6, 5)).subplots(2, 1)
+    above, below = subplots(2, 1, figsize=(6, 5))
     assert path.plot_path(ax=[above, below]) is above
     assert above.get_xscale() == "log" and below.get_xlabel() == "penalty"
-    assert path.plot_frontier(ax=Figure().subplots()).get_xlabel() == "parameters"
+    assert path.plot_frontier(ax=subplots()).get_xlabel() == "parameters"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_settings_are_chosen_by_a_score_of_ones_own():
     means = by_score.table["score"].reshape(3, 3).mean(1)
     assert by_score.best().score == pytest.approx(means.max()) and by_score.best().penalty == PENALTIES[int(means.argmax())]
     assert by_loss.best().score == -by_loss.best().loss
-    above = by_score.plot_path(ax=Figure().subplots(2, 1))
+    above = by_score.plot_path(ax=subplots(2, 1))
     assert above.get_ylabel() == "held-out score"
     with pytest.raises(ValueError, match=r"^scoring='auc' must be a function"):
         found(scoring="auc")
@@ -273,7 +273,7 @@ def test_settings_that_left_early_are_rings():
     """They are no part of the curve: what they had reached is not comparable."""
     losses = np.array([[0.5, 0.6], [0.4, 0.5], [0.1, 0.2]])
     path = table(losses, PENALTIES, finished=np.array([True] * 4 + [False] * 2))
-    above = path.plot_path(ax=Figure().subplots(2, 1))
+    above = path.plot_path(ax=subplots(2, 1))
     curve, rings = above.get_lines()[:2]
     assert curve.get_xdata().tolist() == PENALTIES[:2] and rings.get_xdata().tolist() == PENALTIES[2:]
     assert above.get_legend().get_texts()[0].get_text() == "left early (not comparable)"
@@ -282,6 +282,6 @@ def test_settings_that_left_early_are_rings():
 
 def test_a_path_on_which_nothing_opens_is_drawn():
     path = table(np.array([[0.5, 0.6], [0.4, 0.5]]), PENALTIES[:2])
-    below = Figure().subplots(2, 1)
+    below = subplots(2, 1)
     Path(path.table, (), np.zeros((4, 2))).plot_path(ax=below)
     assert [text.get_text() for text in below[1].texts] == ["nothing is open: a linear map is enough"]

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import onnxruntime
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import d2_tweedie_score
@@ -11,6 +10,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import meristem
 from estimating import split, tunnel_regressor
+from exporting import run
 from meristem.targets import Classes, Counts, Labels, Numbers, Quantiles, losses, unpack
 from meristem.train.objectives import OBJECTIVES, AbsoluteError, Huber, Objective, Quantile
 
@@ -157,8 +157,7 @@ def test_files_and_onnx_say_the_same(loss, tmp_path):
     assert again.get_params() == model.get_params()
     assert (again.predict(X) == model.predict(X)).all() and again.n_parameters_ == model.n_parameters_
     assert (again.partial_fit(X, y).predict(X) == model.partial_fit(X, y).predict(X)).all()
-    session = onnxruntime.InferenceSession(model.to_onnx(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
-    (said,) = session.run(None, {"X": X.astype(np.float32)})
+    (said,) = run(model.to_onnx(tmp_path / "model.onnx"), X).values()
     assert said.shape == model.predict(X).shape and np.allclose(said, model.predict(X), rtol=1e-4, atol=1e-5)
 
 

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
+from drawing import subplots
 from meristem import Data, Recipe, fit, load, reference as ref, save
 from meristem.compact import compact
 from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft_parameters
@@ -184,7 +184,7 @@ def test_units_on_closed_dimensions_are_neither_counted_nor_shown(body):
     shown = structure(network.body, inputs).values
     np.testing.assert_allclose(shown.sum(1), layer_sizes(network, X), rtol=1e-5)
     assert (shown > 0).sum() == (structure(network.body).values > 0).sum() == depth * there
-    rows, title = describe(network).rows, plot_structure(network, X=X, ax=Figure().subplots()).get_title()
+    rows, title = describe(network).rows, plot_structure(network, X=X, ax=subplots()).get_title()
     assert all(row[1].split(" of ")[0] == str(there) for row in rows[:depth])
     if body == "tunnel":
         assert compact(network).units == (there,) * depth
