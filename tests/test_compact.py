@@ -19,7 +19,7 @@ from meristem.data.spirals import two_spirals
 from meristem.gate import Confined
 from meristem.nn import Body, Budding, Linear, Network, Tunnel
 from meristem.nn.network import BODIES
-from soak import many as tries
+from soak import FACTOR, many as tries
 from test_reference import CAPACITY, DEPTH, WIDTH, floats, make_budding, make_tunnel, many, seeds, trees, unit
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}  # of the largest output
@@ -77,8 +77,10 @@ def size(tree: Any) -> int:
 def assert_same(network: Network, small: CompactNetwork, tolerance: float) -> None:
     """Outputs within the tolerance of the largest one, and the same decision wherever the margin exceeds it."""
     x = samples(network)
-    before, after = np.asarray(outputs(network, x)), np.asarray(jax.vmap(small)(x))
-    assert after.dtype == before.dtype and after.shape == before.shape
+    before = np.asarray(outputs(network, x))
+    # JAX would compile every form; that it computes the same, every body alone shows.
+    after = np.asarray(jax.vmap(small)(x)) if FACTOR > 1 else numpy_outputs(as_numpy(small), np.asarray(x))
+    assert after.shape == before.shape and {leaf.dtype for leaf in jax.tree.leaves(small)} <= {before.dtype}
     allowed = tolerance * np.abs(before).max()
     assert np.abs(after - before).max() <= allowed
     first, second = np.sort(before, 1).T[[-1, -2]]

@@ -29,7 +29,7 @@ README = (ROOT / "README.md").read_text()
 def short_trainings(monkeypatch):
     """Examples at the estimators' defaults end sooner than a person's would; in a soak they do not."""
     if FACTOR == 1:
-        for name, value in {"EPOCHS": 60, "STEPS": 600, "PATIENCE_STEPS": 100}.items():
+        for name, value in {"EPOCHS": 20, "STEPS": 200, "PATIENCE_STEPS": 50}.items():
             monkeypatch.setattr(base, name, value)
 
 

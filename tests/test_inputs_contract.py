@@ -83,7 +83,7 @@ def check_table(table, new, folder, form):
 @pytest.mark.parametrize("part", PARTS)
 def test_every_way_out_of_a_random_table_says_the_same(tmp_path, part):
     fitted = 0
-    seeds = range(many(13))[part :: len(PARTS)]
+    seeds = range(many(13, suite=8))[part :: len(PARTS)]
     for seed in seeds:
         table = RandomTable.draw(seed)
         new = RandomTable.draw(seed + 10**6, new=table)
@@ -120,7 +120,7 @@ def matrix(seed):
 @pytest.mark.parametrize("part", PARTS)
 def test_every_way_out_of_an_estimator_says_the_same(tmp_path, part):
     kinds = ["TunnelClassifier", "TunnelRegressor", "BuddingClassifier", "TunnelRegressorCV"]
-    for seed in range(many(12))[part :: len(PARTS)]:
+    for seed in range(many(12, suite=8))[part :: len(PARTS)]:
         x, new, raw = matrix(seed)
         rng, name = np.random.default_rng(seed), kinds[seed % len(kinds)]
         signal = rng.standard_normal(ROWS)

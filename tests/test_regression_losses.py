@@ -216,7 +216,7 @@ CHECKS = [
 ]
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss == "quantile" or FACTOR > 1 and loss != "squared_error"])
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss == "quantile" or (FACTOR > 1 and loss != "squared_error")])
 def test_scikit_learn_is_content(loss):
     """A few of its checks; all of them, for the default loss, in test_sklearn_checks.py."""
     run = []

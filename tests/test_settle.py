@@ -24,7 +24,6 @@ from soak import FACTOR, many
 DATA = Data(*two_spirals("easy"))
 RECIPE = Recipe(batch_size=32, patience=5, settle=True, price="parameters")
 NO = jnp.array(False)
-COLUMNS = 220 if FACTOR > 1 else 120
 
 
 def tunnel(seed: int = 0, **options) -> Network:
@@ -163,9 +162,9 @@ def test_a_budget_below_the_smallest_network_is_one_line_before_anything_is_trai
 
 
 def noise_columns(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """20 columns that tell the class, COLUMNS - 20 that tell nothing, in random order; which are which."""
+    """20 columns that tell the class, 200 that tell nothing, in random order; which are which."""
     rng = np.random.default_rng(seed)
-    X, order = rng.normal(size=(1000, COLUMNS)), rng.permutation(COLUMNS)
+    X, order = rng.normal(size=(1000, 220)), rng.permutation(220)
     y = (X[:, :20] @ rng.choice([-1, 1], 20) + np.sin(3 * X[:, 0]) > 0).astype(int)
     return X[:, order], y, order < 20
 
@@ -175,12 +174,12 @@ def test_inputs_of_no_use_are_dropped(seed):
     """All useful columns are found, and of the noise at most one in a hundred stays; predictions ask for all columns still."""
     X, y, useful = noise_columns(seed)
     model = meristem.TunnelClassifier(feature_gates=True, random_state=0, depth=2, max_width=16).fit(X, y)
-    kept = np.isin(np.arange(COLUMNS), model.selected_features_)
+    kept = np.isin(np.arange(220), model.selected_features_)
     assert kept[useful].mean() == 1, kept[useful].mean()
     assert kept[~useful].mean() <= 0.01, kept[~useful].mean()
     moved = np.where(kept, X, 0)
     np.testing.assert_allclose(model.predict_proba(moved), model.predict_proba(X), rtol=1e-6)
-    assert compact(model.network_).layers[0].n_in == COLUMNS
+    assert compact(model.network_).layers[0].n_in == 220
 
 
 def test_an_estimator_keeps_its_budget(tmp_path):
