@@ -1,7 +1,5 @@
 """Compaction: the same outputs from less, over random gates and trees, and what is left is what should be."""
 
-import subprocess
-import sys
 from typing import Any
 
 import equinox as eqx
@@ -621,9 +619,3 @@ def test_what_is_almost_closed_is_closed_at_the_end_that_is_closed(kind, closed)
     result = approximate(network, samples(network), gates_below=0.005 if closed == 0 else 0.007)
     assert result.closed == 1 and result.network.units == (2,)
     assert 0 < result.moved < 0.1 * result.largest
-
-
-def test_all_is_reached_from_the_package_alone():
-    """`meristem.compact` is a package that holds a function of its own name, which must not take its place."""
-    code = "import meristem; meristem.compact.compact, meristem.compact.approximate, meristem.compact.layers.Gated"
-    subprocess.run([sys.executable, "-c", code], check=True)

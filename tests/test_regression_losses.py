@@ -58,7 +58,7 @@ def test_the_unit_of_counts_does_not_matter():
     model, other = (tunnel_regressor(loss="poisson", max_epochs=20).fit(X, unit * y) for unit in (1, 1e-4))
     assert np.allclose(other.predict(X), 1e-4 * model.predict(X), rtol=1e-3)
     raw = tunnel_regressor(loss="poisson", max_epochs=20, standardize=False).fit(X, y)
-    assert np.allclose(np.log(raw.predict(X)), meristem.compact.inference.outputs(raw._compact_, X.astype(np.float32))[:, 0])
+    assert np.allclose(np.log(raw.predict(X)), meristem.compact.inference.outputs(raw.compact(), X.astype(np.float32))[:, 0])
 
 
 def test_nothing_was_counted():
