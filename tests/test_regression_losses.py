@@ -29,7 +29,7 @@ def waves(rows, mean=1.0, seed=0):
     return X, rng.poisson(rate).astype(float), rate
 
 
-@pytest.mark.parametrize("loss", ["absolute_error", "huber", "quantile", "squared_error"])
+@pytest.mark.parametrize("loss", ["absolute_error", "squared_error", *(["huber", "quantile"] if FACTOR > 1 else [])])
 def test_outliers_do_not_move_the_middle(loss):
     """A twentieth of the targets is off by a thousand standard deviations; they move the mean."""
     X, y = make_friedman1(600, noise=0.5, random_state=0)
