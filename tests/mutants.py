@@ -8,8 +8,10 @@ A mutant changes one operator, comparison or constant of nn, train, compact, pat
 so the first ten of 200 are those of a run of ten. First every test file runs unchanged: what fails then (a library is missing
 here, or is another version) is left out, by test where that helps and else by file, and recorded. Each mutant is tried in a
 copy of the tree: first the module's doctests, then the test files that import the module, then the others of its package
-(TESTS); the first failure ends it. A timeout counts as noticed. What the limit interrupts is recorded as unfinished and not
-counted. A person who finds that a mutant changes nothing adds `"equivalent": "reason"` to its record; it no longer counts.
+(TESTS), without files that never call the changed function (executed.py; needs Python 3.12); the first failure ends it. A
+mutant that takes three times as long as these tests do unchanged is noticed, too. What the limit interrupts is recorded as
+unfinished and not counted. A person who finds that a mutant changes nothing adds `"equivalent": "reason"` to its record; it no
+longer counts.
 
 Needed: pytest, hypothesis, beartype, and what the tests of a package import; nothing has to be installed of this repository.
 """
@@ -40,14 +42,16 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 RECORD = ROOT / "results" / "mutants.json"
+UNCHANGED = 3600.0  # seconds for the tests of a file without a mutant
 # The tests of a package, quick ones first.
 TESTS = {
-    "nn": "forward models axes parts shapes own_body growth trunk reference user_optimizer compact_ops",
-    "train": "measure objectives temperature over_batch patience population replay training runs reference_trainer settle "
-    "live io",
-    "compact": "compact_ops forward trunk compact",
-    "paths": "paths replay cv",
-    "targets": "scale columns objectives estimators_prior regression_losses estimators_weights",
+    "nn": "forward models axes parts shapes own_body growth stages trunk own_models user_optimizer compact_ops reference "
+    "compact live plots",
+    "train": "measure objectives temperature over_batch patience population replay train_details own_objective own_models "
+    "choice long_epochs streaming training runs reference_trainer settle live io checkpoints",
+    "compact": "compact_ops forward trunk own_models compact export",
+    "paths": "paths replay choice plots cv",
+    "targets": "scale columns objectives estimators_prior regression_losses estimators_weights estimators estimators_training",
 }
 SKIPPED = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert)  # messages, and what says nothing of a result
 OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
@@ -84,6 +88,7 @@ class Mutant(NamedTuple):
     end: int
     before: str
     after: str
+    function: str = ""  # the innermost one around it, as its __qualname__; "" outside of functions
 
     @property
     def key(self) -> str:
@@ -96,7 +101,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="how many mutants at a time, each on its own core (1)")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds for the whole run (no limit)")
-    parser.add_argument("--timeout", type=float, default=900, help="seconds for one mutant (900)")
     parser.add_argument("--packages", default=",".join(TESTS), help="which packages to mutate, with commas between")
     parser.add_argument("--resume", action="store_true", help="keep what the record holds of the same sources and seed")
     parser.add_argument("--work", type=Path, help="a folder for trees and compiled programs that the next run finds again")
@@ -109,15 +113,16 @@ def main() -> None:
     about = {"sources": digest(packages), "seed": options.seed, "packages": packages}
     record = Record(options.out, about, options.resume, [mutant.key for mutant in mutants])
     missing = [mutant for mutant in mutants if mutant.key not in record.mutants]
+    calls: dict[str, set[str]] = {}  # by test file, the functions that it executes; empty where that is unknown
     with contextlib.ExitStack() as stack:
         folder = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="meristem-mutants-")))
         jobs = Jobs(folder, options.jobs, deadline)
         stack.callback(jobs.stop)
-        units = {name: tests for name, tests in units_of(missing).items() if name not in record.baseline}
-        for name, entry in jobs.each(units, lambda job, name: unchanged(job, units[name], 4 * options.timeout)):
+        units = units_of(missing)
+        for name, entry in jobs.each(units, lambda job, name: unchanged(job, units[name])):
             if entry["outcome"] == "unfinished":
                 continue
-            record.baseline[name] = entry
+            record.baseline[name], calls[name] = entry, entry.pop("calls")
             record.write()
             print(f"      {name}, unchanged: {entry['seconds']:.0f} s, {len(entry['left_out'])} left out", flush=True)
         jobs.share_programs()
@@ -125,7 +130,7 @@ def main() -> None:
         if not units.keys() <= record.baseline.keys():
             missing = []  # the limit: a failure would mean nothing where it is unknown what fails anyway
         tries = {mutant.key: mutant for mutant in missing}
-        for key, entry in jobs.each(tries, lambda job, key: attempt(job, tries[key], left_out, options.timeout)):
+        for key, entry in jobs.each(tries, lambda job, key: attempt(job, tries[key], left_out, record.baseline, calls)):
             record.add(key, entry)
             print(f"{len(record.mutants):4d}  {entry['outcome']:10s} {entry['seconds']:6.1f} s  {key}", flush=True)
     record.write()
@@ -153,28 +158,34 @@ def mutations(text: bytes, path: str = "") -> list[list[Mutant]]:
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     places = []
-    for node in expressions(ast.parse(text)):
+    for node, function in expressions(ast.parse(text)):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
         before = ast.unparse(node)
         changed = [ast.unparse(variant) for variant in variants(node)]
         form = "({})" if isinstance(node, ast.expr) else "{}"
-        places.append([Mutant(path, node.lineno, start, end, before, form.format(after)) for after in changed])
+        places.append([Mutant(path, node.lineno, start, end, before, form.format(after), function) for after in changed])
     return [changes for changes in places if changes]
 
 
-def expressions(node: ast.AST) -> Iterator[Any]:
-    """What is computed, `x += 1` included: without annotations, messages and unions of types."""
+def expressions(node: ast.AST, function: str = "", scope: str = "") -> Iterator[tuple[Any, str]]:
+    """What is computed, and in which function, `x += 1` included: without annotations, messages and unions of types."""
+    if isinstance(node, ast.FunctionDef):
+        function, scope = f"{scope}{node.name}", f"{scope}{node.name}.<locals>."
+    elif isinstance(node, ast.ClassDef):
+        scope = f"{scope}{node.name}."
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "type_params"):
             continue
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            continue  # of zip: an assertion
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass", "warnings.warn"):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, SKIPPED):
                 if isinstance(child, ast.expr | ast.AugAssign):
-                    yield child
-                yield from expressions(child)
+                    yield child, "" if name in ("defaults", "kw_defaults", "decorator_list") else function
+                yield from expressions(child, function, scope)
 
 
 def variants(node: ast.expr | ast.AugAssign) -> Iterator[ast.AST]:
@@ -272,10 +283,12 @@ class Jobs:
 
 def run_tests(job: Job, tests: list[str], timeout: float, options: Sequence[str] = ()) -> tuple[str, list[str]]:
     """The outcome ("passed", "failed", "timeout", "unfinished") and the tests that failed."""
+    inherited = os.environ.get("PYTHONPATH")
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(job.tree / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(job.tree / "src"), str(job.tree / "tests"), inherited])),
         "PYTHONDONTWRITEBYTECODE": "1",  # a mutant can have the size and the second of the one before
         "MERISTEM_TEST_PROGRAMS": str(job.programs),
+        "MERISTEM_EXECUTED": str(job.tree / "executed"),
         "JAX_PLATFORMS": "cpu",
         "COLUMNS": "1000",  # lines that are not cut
     }
@@ -345,28 +358,37 @@ def units_of(mutants: list[Mutant]) -> dict[str, list[str]]:
     return doctests | {file: [file] for file in sorted(places, key=places.__getitem__)}
 
 
-def unchanged(job: Job, tests: list[str], timeout: float) -> dict[str, Any]:
+def unchanged(job: Job, tests: list[str]) -> dict[str, Any]:
     """The record of tests without a mutant: those that fail are left out; all of them, where that is not enough."""
-    began = time.monotonic()
+    began, executed = time.monotonic(), job.tree / "executed"
+    executed.unlink(missing_ok=True)
     left_out: list[str] = []
-    outcome, failed = run_tests(job, tests, timeout)
+    outcome, failed = run_tests(job, tests, UNCHANGED, ["-p", "executed"])
     if outcome == "failed" and failed and all("::" in test for test in failed):
-        outcome, _ = run_tests(job, tests, timeout, deselected(failed))
+        outcome, _ = run_tests(job, tests, UNCHANGED, deselected(failed))
         left_out = failed
     if outcome in ("failed", "timeout"):
         left_out = tests
-    return {"outcome": outcome, "seconds": round(time.monotonic() - began, 1), "left_out": sorted(left_out)}
+    calls = set(executed.read_text().splitlines()) if executed.exists() else set()
+    seconds = round(time.monotonic() - began, 1)
+    return {"outcome": outcome, "seconds": seconds, "left_out": sorted(left_out), "calls": calls}
 
 
 def deselected(tests: list[str]) -> list[str]:
     return [f"--deselect={test}" for test in tests]
 
 
-def attempt(job: Job, mutant: Mutant, left_out: list[str], timeout: float) -> dict[str, Any]:
+def attempt(
+    job: Job, mutant: Mutant, left_out: list[str], baseline: dict[str, Any], calls: dict[str, set[str]]
+) -> dict[str, Any]:
     """The record of one mutant."""
     file = job.tree / mutant.path
     text = file.read_bytes()
-    tests = [test for test in tests_of(mutant) if test not in left_out and test.split("::")[0] not in left_out]
+    called = f"{mutant.path} {mutant.function}"
+    skipped = {test for test, functions in calls.items() if mutant.function and functions and called not in functions}
+    skipped |= {*left_out}
+    tests = [test for test in tests_of(mutant) if test not in skipped and test.split("::")[0] not in skipped]
+    timeout = 60 + 3 * sum(baseline[test]["seconds"] for test in tests if test in baseline)
     options = ["-x", *deselected([test for test in left_out if test.split("::")[0] in tests])]
     began = time.monotonic()
     try:
@@ -409,8 +431,6 @@ class Record:
                     f"{out} is of other sources, packages or another seed; run without --resume, or give another --out."
                 )
             self.mutants = record["mutants"]
-            if record["surroundings"] == self.surroundings:
-                self.baseline = record["baseline"]
 
     def add(self, key: str, entry: dict[str, Any]) -> None:
         if entry["outcome"] == "unfinished":

@@ -6,7 +6,7 @@ import mutants
 
 
 def test_operators_comparisons_and_constants_change_and_nothing_else():
-    text = "def f(a: int = 3) -> 'b':\n    x = a < 1 or not a\n    x += 2.0\n    raise ValueError(f'{a} {4}', 5)\n"
+    text = "def f(a: int = 3) -> 'b':\n    x = a < 1 or not a\n    x += 2.0\n    raise E(f'{4}', 5)\nzip(strict=True)\n"
     changes = {(mutant.before, mutant.after) for place in mutants.mutations(text.encode()) for mutant in place}
     assert changes == {
         *{("3", "(4)"), ("3", "(2)"), ("a < 1 or not a", "(a < 1 and (not a))"), ("a < 1", "(a <= 1)"), ("a < 1", "(a > 1)")},
