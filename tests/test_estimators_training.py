@@ -1,11 +1,9 @@
-"""How estimators are trained: early stopping, callbacks, warm starts, streams, seeds, devices, progress and Ctrl-C."""
+"""How estimators are trained: early stopping, callbacks, warm starts, streams, seeds, devices and progress."""
 
 import copy
-import io
 import os
 import pickle
 import re
-import signal
 import subprocess
 import sys
 
@@ -306,54 +304,3 @@ def test_two_processes_at_a_time():
     assert (scores > 0.85).all() and (scores == cross_val_score(model, X, y, cv=2)).all()
     search = GridSearchCV(model, {"penalty": [1e-4, 1e-3]}, cv=2, n_jobs=2).fit(X, y)
     assert search.best_score_ > 0.85 and search.best_estimator_.n_iter_ <= 100
-
-
-INTERRUPTED = """
-import signal, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, where the suite runs in the background
-from sklearn.datasets import load_iris
-import meristem
-
-X, y = load_iris(return_X_y=True)
-small = {"width": 16, "depth": 2, "settle": False}
-for seconds in (0.05, 60):
-    def tell(info):
-        if info["epoch"] == 5:
-            print("five", flush=True)
-        end = time.monotonic() + seconds
-        while info["epoch"] >= 5 and time.monotonic() < end:
-            time.sleep(0.01)  # a signal that comes just before a long sleep would have to wait for its end
-
-    model = meristem.TunnelClassifier(**small, max_epochs=10**6, patience=10**6, callbacks=tell, random_state=0)
-    try:
-        model.fit(X, y)
-        assert model.best_epoch_ == model.history_["dev_loss"].argmin() + 1
-        restored = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        print("kept", model.n_iter_, model.score(X, y) > 0.3, restored, flush=True)
-    except KeyboardInterrupt:
-        print("raised", hasattr(model, "network_"))
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
-def test_one_interrupt_keeps_the_best_model_and_two_raise():
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        assert isinstance(child.stdout, io.TextIOBase) and isinstance(child.stderr, io.TextIOBase)
-        said = []
-        for times in (1, 2):
-            assert child.stdout.readline() == "five\n"
-            for time in range(times):
-                child.send_signal(signal.SIGINT)
-                if time == 0:
-                    assert child.stderr.readline().startswith("Ctrl-C: training ends")
-            said.append(child.stdout.readline())
-    assert child.returncode == 0
-    kept, raised = said
-    assert kept.startswith("kept") and raised.startswith("raised False")
-    _, epochs, fits, restored = kept.split()
-    assert 5 <= int(epochs) < 1000 and fits == restored == "True"
