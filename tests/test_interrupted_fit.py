@@ -36,7 +36,7 @@ def waits(epoch, seconds):
 model = meristem.TunnelClassifier(**small, max_epochs=10**6, patience=10**6, callbacks=waits(5, 0.05)).fit(three, y)
 assert model.best_epoch_ == model.history_["dev_loss"].argmin() + 1
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-print("kept", model.n_iter_, model.score(three, y) > 0.3, flush=True)
+print("kept", model.n_iter_, model.predict(three).shape == (40,), flush=True)
 
 for kind, state in (case.split() for case in sys.argv[1:]):
     # Learns from two columns with names, if at all; then from three, until someone gives up.
