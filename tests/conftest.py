@@ -93,6 +93,7 @@ LONGEST = [
     "studies",
     "streaming",
     "growth",
+    "axes",
     "watch_browser",
     "watch",
     "folders",
