@@ -15,9 +15,8 @@ from pathlib import Path
 
 from meristem.cache import keep_programs
 from meristem.cpu import fuse_small_loops
-from meristem.experiments.study import run
 from meristem.experiments.study_checkpoints import StudyCheckpoints, study_config
-from meristem.experiments.study_training import train_directly
+from meristem.experiments.study_training import run, train_directly
 from meristem.experiments.two_spirals import STUDY, SpiralsOptions
 from meristem.folders.run_folder import RunFolder
 from meristem.show.progress import Progress

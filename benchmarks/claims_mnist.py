@@ -7,7 +7,7 @@ import numpy as np
 
 from claims import Study
 from meristem.experiments.mnist import STUDY
-from meristem.experiments.result_table import table
+from meristem.experiments.study import table
 from meristem.show.text_table import print_table
 
 TASKS = ["two", "ten"]

@@ -7,7 +7,7 @@ otherwise.
 import numpy as np
 
 from claims import Study
-from meristem.experiments.result_table import mean_and_sd, table
+from meristem.experiments.study import mean_and_sd, table
 from meristem.experiments.tagging import STUDY
 from meristem.show.describe import describe_settings
 from meristem.show.text_table import print_table

@@ -14,9 +14,9 @@ import torch
 
 import torch_networks
 from meristem.nn import Network
-from meristem.train.cost import cost
 from meristem.train.hyperparameters import L2, Recipe
 from meristem.train.optimizer import layer_depths
+from meristem.train.step import cost
 
 TOLERANCE = 1e-5  # relative to the largest entry
 

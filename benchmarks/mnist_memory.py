@@ -11,7 +11,8 @@ from pathlib import Path
 import jax
 
 from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, PENALTY, load
-from meristem.experiments.study_training import Trials, train
+from meristem.experiments.options import Options
+from meristem.experiments.study_training import train
 from meristem.show.progress import Progress
 
 
@@ -25,8 +26,8 @@ def main(folder: str) -> None:
     task = load("ten", Path(folder))
     with_data = peak()
     with Progress(io.StringIO()) as progress:
-        trials = Trials((LEARNING_RATE,), (PENALTY,), seeds=1, max_epochs=2, dropouts=(INPUT_DROPOUT,))
-        train("tunnel", task, trials, progress)
+        options = Options(rate=(LEARNING_RATE,), penalty=(PENALTY,), max_epochs=2, input_dropout=(INPUT_DROPOUT,))
+        train("tunnel", task, options, progress)
     print([with_data, peak()])
 
 

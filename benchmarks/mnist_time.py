@@ -20,9 +20,9 @@ import torch_networks
 from fair import in_turns, match, must
 from meristem.experiments.mnist import DEPTH, INPUT_DROPOUT, LEARNING_RATE, PENALTY, WIDTH, load
 from meristem.nn import Network
+from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import Knobs, check_knobs
-from meristem.train.minibatches import steps_per_epoch
-from meristem.train.programs import ALONE, TOGETHER, Programs, parts_of, run_epoch, unpack
+from meristem.train.programs import descend, parts_of, run_epoch, start, unpack
 from meristem.train.train_state import no_growth
 from meristem.train.training_data import Data, prepare, to_float
 from networks import RESTING_RATE, full_tree, half_open_tunnel
@@ -80,19 +80,19 @@ class Digits:
         self, network: Network, members: int = 0, *, rate: float = LEARNING_RATE, whole: bool = False
     ) -> Callable[[], float]:
         """A repeat of meristem's side, for one network or for so many members that start alike and are shuffled apart."""
-        programs, shape, key = ALONE, (), jax.random.key(2)
+        shape, key = (), jax.random.key(2)
         if members:
-            programs, shape, key = TOGETHER, (members,), jax.random.split(key, members)
+            shape, key = (members,), jax.random.split(key, members)
             network = jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape)), network)
         knobs = check_knobs(Knobs(rate, PENALTY, dropout=INPUT_DROPOUT), shape)
-        state = programs.start(network, key, recipe=self.recipe)
+        state = start(network, key, recipe=self.recipe)
         leaves = 2**HEIGHT if hasattr(network.body, "leafness") else 0
-        growth = jax.tree.map(lambda a: jnp.zeros(shape, a.dtype), no_growth())
+        growth = no_growth(shape)
         ask = self._ask_epoch if whole else partial(self._ask_part, growth)
 
         def run() -> float:
             nonlocal state
-            seconds, (state, news) = _clock_and_result(lambda: ask(programs, state, knobs))
+            seconds, (state, news) = _clock_and_result(lambda: ask(state, knobs))
             must(np.all(news.opened + news.closed == 0), "the structure changed while the clock ran")
             must(np.all(news.most_leaves == leaves), f"there were not {leaves} live leaves all the time")
             must(not np.any(state.diverged), "the loss turned non-finite")
@@ -100,15 +100,15 @@ class Digits:
 
         return run
 
-    def _ask_epoch(self, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
+    def _ask_epoch(self, state: Any, knobs: Knobs) -> tuple[Any, Any]:
         """As `fit` does for the command line, which waits for every part to show how far it is."""
         state, packed = run_epoch(state, self.prepared, knobs, self.recipe, lambda share: None)
         return state, unpack(packed)
 
-    def _ask_part(self, growth: Any, programs: Programs, state: Any, knobs: Knobs) -> tuple[Any, Any]:
+    def _ask_part(self, growth: Any, state: Any, knobs: Knobs) -> tuple[Any, Any]:
         """The steps of the first part of an epoch; all of them are real ones."""
         part = jnp.zeros((), jnp.int32)
-        state, growth = programs.descend(state, growth, self.data, knobs, part, recipe=self.recipe, parts=self.parts)
+        state, growth = descend(state, growth, self.data, knobs, part, recipe=self.recipe, parts=self.parts)
         return jax.block_until_ready(state), jax.device_get(growth)
 
     def _opponent(self, **options: bool) -> Trainer:

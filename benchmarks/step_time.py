@@ -23,7 +23,7 @@ from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.live_size import adapt_capacity
-from meristem.train.programs import ALONE, unpack
+from meristem.train.programs import start, unpack, whole_epoch
 from meristem.train.run import MAX_CAPACITY
 from meristem.train.train_state import EpochInfo, TrainState
 from meristem.train.training_data import Data
@@ -56,9 +56,9 @@ def budding(repeats: int) -> dict[str, list[float]]:
 def live_size(repeats: int) -> dict[str, list[float]]:
     """Two live leaves: in a network that never had more, and in one that had 16 and shrank as `fit` lets it shrink."""
     ordinary = _spiral_tree(height=1, capacity=4)
-    state, knobs, path = ALONE.start(_spiral_tree(height=4), jax.random.key(2), recipe=RECIPE), _knobs(RESTING_RATE), []
+    state, knobs, path = start(_spiral_tree(height=4), jax.random.key(2), recipe=RECIPE), _knobs(RESTING_RATE), []
     while not path or state.network.body.capacity < path[-1][0] or path[-1][1] == 16:
-        state, packed = ALONE.epoch(state, DATA, knobs, recipe=RECIPE)
+        state, packed = whole_epoch(state, DATA, knobs, recipe=RECIPE)
         info = unpack(packed)
         path.append((state.network.body.capacity, int(info.most_leaves)))
         if len(path) == 1:
@@ -67,7 +67,7 @@ def live_size(repeats: int) -> dict[str, list[float]]:
             state = eqx.tree_at(lambda s: s.network.body.leafness.value, state, gamma)
         state = adapt_capacity(state, info, ordinary.body.capacity, MAX_CAPACITY)
     must(path[0] == (16, 16) and path[-1] == (4, 2), f"it should shrink from 16 leaves to 2, (capacity, leaves) was {path}")
-    fresh = ALONE.start(ordinary, jax.random.key(2), recipe=RECIPE)
+    fresh = start(ordinary, jax.random.key(2), recipe=RECIPE)
     sides = {"never larger": fresh, "shrunk from 16": state}
     return in_turns({name: _ours(s, RESTING_RATE, leaves=2) for name, s in sides.items()}, repeats)
 
@@ -84,7 +84,7 @@ def _against_torch(network: Network, theirs: torch_networks.Network, rate: float
     torch_epoch = partial(_torch_epoch, theirs, optimizer, torch.tensor(x), torch.tensor(y))
     return in_turns(
         {
-            "meristem": _ours(ALONE.start(network, jax.random.key(2), recipe=RECIPE), rate, leaves),
+            "meristem": _ours(start(network, jax.random.key(2), recipe=RECIPE), rate, leaves),
             "PyTorch": lambda: _clock(torch_epoch)[0],
         },
         repeats,
@@ -97,7 +97,7 @@ def _ours(state: TrainState, rate: float, leaves: int) -> Callable[[], float]:
 
     def epoch() -> EpochInfo:
         nonlocal state
-        state, packed = ALONE.epoch(state, DATA, knobs, recipe=RECIPE)
+        state, packed = whole_epoch(state, DATA, knobs, recipe=RECIPE)
         return unpack(packed)
 
     def run() -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meristem.experiments import mnist, tagging, two_spirals
-from meristem.experiments.result_table import table
+from meristem.experiments.study import table
 from meristem.show.text_table import without_empty
 
 ROOT = Path(__file__).parent.parent

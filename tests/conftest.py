@@ -51,7 +51,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 
 # Before anything imports meristem, and for the whole session: every annotated shape and type is checked at every call.
 jaxtyping.jaxtyped = annotations.checked_call
-jaxtyping.install_import_hook("meristem", "annotations.checked")
+jaxtyping.install_import_hook(["meristem", "reference", "reference_trainer"], "annotations.checked")
 
 # [3] + [2, 3] is a mistake, not a broadcast. For all that is computed, the fixtures of a module too: with another setting JAX
 # would compile everything again.

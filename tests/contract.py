@@ -20,7 +20,7 @@ from exporting import assert_close, everywhere
 from filing import alike
 from meristem import Data, Recipe, fit, hard_size, load, save
 from meristem.compact import compact
-from meristem.compact.inference import outputs
+from meristem.compact.inference import Predictor
 from meristem.compact.report import multiply_adds
 from meristem.complexity import soft_multiply_adds, soft_parameters
 from meristem.gate import Confined, is_confined
@@ -131,7 +131,7 @@ def it_compacts_exactly(trained: Trained, folder: Path) -> None:
     network, x = trained.run.best, jnp.asarray(trained.data.x)
     small, expected = compact(network), jax.vmap(network)(x)
     assert_close(np.asarray(jax.vmap(small)(x)), np.asarray(expected))
-    assert_close(outputs(small, np.asarray(trained.data.x)), np.asarray(expected))
+    assert_close(Predictor(small).outputs(np.asarray(trained.data.x)), np.asarray(expected))
     assert small.n_parameters < 0.8 * sum(leaf.size for leaf in jax.tree.leaves(network))
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from meristem.files import run_file
 from meristem.files.atomic_write import OutputError
 from meristem.files.named_arrays import by_path
 from meristem.gate import is_confined
@@ -59,6 +60,11 @@ def grown(capacity: int, leaves: int, seed: int = 0) -> Network:
 
     split(0, leaves - 1, 0)
     return noisy(eqx.tree_at(lambda n: n.body.depth, create("budding", capacity=capacity), jnp.asarray(depth)), seed)
+
+
+def pack_state(state: train_state.TrainState):
+    """The structure and the arrays of a state, as a file has them."""
+    return run_file.state_structure(state), by_path(state)
 
 
 def alike(one, other) -> bool:

@@ -37,7 +37,7 @@ from sklearn.exceptions import ConvergenceWarning
 import meristem
 from filing import create, grown
 from meristem.compact import compact
-from meristem.compact.inference import as_numpy, outputs
+from meristem.compact.inference import Predictor, as_numpy
 from meristem.data.spirals import two_spirals
 from meristem.estimators.cv import CrossValidated
 from meristem.files import document, load, save
@@ -442,7 +442,7 @@ class Forge:
         x = np.linspace(-1, 1, 3 * one.embed.weight.shape[-1]).reshape(3, -1)
         largest = max(float(np.abs(leaf.astype(float)).max(initial=0)) for leaf in jax.tree.leaves(one))
         with np.errstate(all="ignore"):
-            said = outputs(as_numpy(compact(jax.tree.map(jnp.asarray, one))), x)
+            said = Predictor(as_numpy(compact(jax.tree.map(jnp.asarray, one)))).outputs(x)
         assert said.shape == (3, one.head.weight.shape[-2]) and (largest > TAME or np.isfinite(said).all()), said
 
     def _is_new(self, program: Any) -> bool:

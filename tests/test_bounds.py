@@ -8,7 +8,7 @@ import pytest
 import meristem
 from commanding import meristem_here
 from estimating import iris
-from meristem.nn import Network, deep
+from meristem.nn import Network, stack
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.run import begin
 
@@ -91,6 +91,6 @@ def test_a_deep_stack_is_a_loop_that_computes_the_same(body, monkeypatch):
 
     assert "scan" not in str(jax.make_jaxpr(network)(x))
     written_out = values_and_gradient(network)
-    monkeypatch.setattr(deep, "DEEP", 3)
+    monkeypatch.setattr(stack, "DEEP", 3)
     assert "scan" in str(jax.make_jaxpr(network)(x))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), values_and_gradient(network), written_out)

@@ -108,14 +108,14 @@ def test_an_estimator_goes_on(kind, tmp_path, monkeypatch, capsys):
     folder = {"checkpoint_dir": tmp_path / "kept"}
     with pytest.raises(StopError):
         kind(**small, **folder, callbacks=stop_after(4)).fit(X, y)
-    for changed, says in (({}, "go on with resume=True"), ({"resume": True, "max_epochs": 7}, "settings.max_epochs was")):
+    for changed, says in (({}, "resume it with resume=True"), ({"resume": True, "max_epochs": 7}, "settings.max_epochs was")):
         with pytest.raises(ValueError, match=says):
             kind(**small | folder | changed).fit(X, y)
     with pytest.raises(ValueError, match=r"data\.x was"):
         kind(**small, **folder, resume=True).fit(X + 1, y)
     epochs: list[int] = []
     model = kind(**small, **folder, resume=True, callbacks=lambda info: epochs.append(int(info.epoch))).fit(X, y)
-    assert "It goes on from there." in capsys.readouterr().err and epochs[0] == 4, "three epochs were kept"
+    assert "It resumes from there." in capsys.readouterr().err and epochs[0] == 4, "three epochs were kept"
     np.testing.assert_array_equal(model.decision_function(X), whole.decision_function(X))
     with pytest.raises(ValueError, match="checkpoint_dir needs an integer"):
         kind(**small | folder | {"random_state": None}).fit(X, y)

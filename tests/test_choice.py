@@ -2,7 +2,7 @@
 
 import pytest
 
-from meristem.experiments.setting_selection import select_setting
+from meristem.experiments.study_training import select_setting
 from meristem.show.measures import ERROR, MACRO_F1, Measure
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from meristem import Data, fit
 from meristem.compact import CompactNetwork, approximate, compact, layers, n_parameters, report
-from meristem.compact.inference import as_numpy, outputs as numpy_outputs
+from meristem.compact.inference import Predictor, as_numpy
 from meristem.compact.report import in_turns, multiply_adds, plain_of
 from meristem.data.spirals import two_spirals
 from meristem.gate import Confined
@@ -77,7 +77,7 @@ def assert_same(network: Network, small: CompactNetwork, tolerance: float) -> No
     x = samples(network)
     before = np.asarray(outputs(network, x))
     # JAX would compile every form; that it computes the same, every body alone shows.
-    after = np.asarray(jax.vmap(small)(x)) if FACTOR > 1 else numpy_outputs(as_numpy(small), np.asarray(x))
+    after = np.asarray(jax.vmap(small)(x)) if FACTOR > 1 else Predictor(as_numpy(small)).outputs(np.asarray(x))
     assert after.shape == before.shape and {leaf.dtype for leaf in jax.tree.leaves(small)} <= {before.dtype}
     allowed = tolerance * np.abs(before).max()
     assert np.abs(after - before).max() <= allowed
@@ -205,7 +205,7 @@ def test_every_body_alone_stays_the_same(name, is_open):
     body = some_body(name, is_open=is_open)
     x = floats(np.random.default_rng(1).normal(size=(N, 5)))
     small, before = compact(body), np.asarray(outputs(body, x))
-    for after in (np.asarray(jax.vmap(small)(x)), numpy_outputs(as_numpy(small), np.asarray(x))):
+    for after in (np.asarray(jax.vmap(small)(x)), Predictor(as_numpy(small)).outputs(np.asarray(x))):
         assert after.shape == before.shape and np.abs(after - before).max() <= 1e-5 * np.abs(before).max()
     y, price = jax.vmap(small.priced)(x)
     np.testing.assert_array_equal(y, jax.vmap(small)(x))

@@ -14,7 +14,7 @@ import pytest
 
 from exporting import KINDS, assert_close, everywhere, random_layer, some_x
 from meristem.compact import CompactNetwork
-from meristem.compact.inference import outputs, spread
+from meristem.compact.inference import Predictor, spread
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.layer import Affine, Convolution, Gated, Layer, Leaf, Mean, Perceptron, Tree
 from meristem.layers.ops.jax import JAX
@@ -46,8 +46,8 @@ def test_no_kind_of_layer_is_missing():
 def backends(network: CompactNetwork, x: np.ndarray) -> Iterator[np.ndarray]:
     """Its outputs in NumPy of both precisions, in onnxruntime, and in PyTorch where that is installed."""
     before = x.copy()
-    yield outputs(network, x)
-    yield outputs(network, x, np.float32)
+    yield Predictor(network).outputs(x)
+    yield Predictor(network).outputs(x, np.float32)
     assert (x == before).all(), "what a network is given is not written over"
     yield from everywhere(network, x)
 
@@ -92,7 +92,7 @@ def test_convolutions_are_the_same_everywhere(kernel, rows):
         network = CompactNetwork(layers[:depth], positions)
         expected = np.asarray(jax.vmap(network)(jnp.asarray(x)))
         assert_close(np.stack([network(jnp.asarray(sample)) for sample in x[:2]]), expected[:2])
-        for got in backends(network, x) if depth == 3 else [outputs(network, x)]:
+        for got in backends(network, x) if depth == 3 else [Predictor(network).outputs(x)]:
             assert_close(got, expected)
 
 

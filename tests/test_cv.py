@@ -11,7 +11,7 @@ import meristem
 from commanding import meristem_here
 from drawing import subplots
 from exporting import run, run_torch
-from meristem.compact.inference import outputs
+from meristem.compact.inference import Predictor
 from meristem.layers.layer import Bag
 from meristem.paths.result import Path
 from soak import FACTOR
@@ -46,8 +46,8 @@ def test_a_bag_says_the_mean_of_what_its_networks_say(fitted):
     for model in fitted:
         X, _ = data(model)
         x = np.asarray(X, float)
-        each = [outputs(one.compact(), x) for one in model.estimators_]
-        np.testing.assert_allclose(outputs(model.compact(), x), np.mean(each, 0), rtol=1e-12)
+        each = [Predictor(one.compact()).outputs(x) for one in model.estimators_]
+        np.testing.assert_allclose(Predictor(model.compact()).outputs(x), np.mean(each, 0), rtol=1e-12)
         assert len(each) == 2 and isinstance(model.compact().layers[0], Bag)
         assert model.n_parameters_ == sum(one.n_parameters_ for one in model.estimators_)
         assert model.score(*data(model)) > (0.9 if hasattr(model, "predict_proba") else 0.5)

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(meristem.__path__, "meristem.") if not module.name.endswith("__main__")
 )
+ORACLES = ["reference", "reference_trainer"]
 README = (ROOT / "README.md").read_text()
 # Searches whose examples differ from TunnelClassifierCV's by the name of the class: a soak runs them, test_cv.py the classes.
 ALIKE = {f"meristem.estimators.cv.{name}CV" for name in ("BuddingClassifier", "TunnelRegressor", "BuddingRegressor")}
@@ -35,7 +36,7 @@ def short_trainings(monkeypatch):
 
 @pytest.mark.usefixtures("short_trainings")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::meristem.GrowthWarning")
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*MODULES, *ORACLES])
 def test_docstrings_show_calls_that_run(name):
     runner = doctest.DocTestRunner(verbose=False)
     for test in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name)):

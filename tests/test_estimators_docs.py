@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 import meristem
 from estimating import CLASSIFIERS, REGRESSORS, iris
-from meristem.estimators.documentation import attributes_of
-from meristem.estimators.parameters import PARAMETERS, parameters_of
+from meristem.estimators.documentation import PARAMETERS, attributes_of
+from meristem.estimators.parameters import CONSTRAINTS, kind_of, parameters_of
 
 PAGE = (Path(__file__).parent.parent / "docs" / "estimators.md").read_text()
 PLAIN = [type(model) for model in (*CLASSIFIERS, *REGRESSORS)]
@@ -33,7 +33,7 @@ def test_help_explains_every_parameter_with_its_default(kind):
     assert sorted(said) == sorted(kind().get_params())
     for name, default in kind().get_params().items():
         words, text = said[name]
-        assert words == f"{PARAMETERS[name].kind}, default={default!r}" and text == PARAMETERS[name].text
+        assert words == f"{kind_of(name)}, default={default!r}" and text == PARAMETERS[name]
     price = "penalty : float or 'auto'" if kind in PLAIN else "penalties : list of float or 'auto'"
     assert f"\n |  {price}, default='auto'\n" in pydoc.render_doc(kind, renderer=pydoc.plaintext)
 
@@ -44,7 +44,8 @@ def test_help_explains_what_is_learned_and_nothing_else(model):
     X, y = iris()
     model = clone(model).set_params(max_epochs=2).fit(pandas.DataFrame(X, columns=list("abcd")), y)
     learned = {name for name in dir(model) if name.endswith("_") and not name.startswith("_")}
-    assert set(entries(type(model).__doc__, "Attributes")) == set(attributes_of(model)) == learned
+    heads = {head.partition(" : ")[0] for head in attributes_of(model)}
+    assert set(entries(type(model).__doc__, "Attributes")) == heads == learned
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,7 +55,7 @@ def test_help_shows_a_call(kind):
 
 
 def test_every_explanation_is_of_a_parameter():
-    assert set(PARAMETERS) == {name for kind in KINDS for name in parameters_of(kind)}
+    assert set(PARAMETERS) == set(CONSTRAINTS) == {name for kind in KINDS for name in parameters_of(kind)}
 
 
 def row(*cells: str) -> str:
@@ -63,9 +64,10 @@ def row(*cells: str) -> str:
 
 def test_the_page_has_the_same_words():
     """On failure, paste what is printed."""
-    defaults = {name: default for kind in reversed(KINDS) for name, (_, default) in parameters_of(kind).items()}
-    rows = [row(f"`{name}`", repr(defaults[name]), one.text) for name, one in PARAMETERS.items()]
+    defaults = {name: default for kind in reversed(KINDS) for name, default in parameters_of(kind).items()}
+    rows = [row(f"`{name}`", repr(defaults[name]), text) for name, text in PARAMETERS.items()]
     for kind in (meristem.TunnelClassifier, meristem.TunnelClassifierCV):
-        rows += [row(f"`{name}`", words, text) for name, (words, text) in attributes_of(kind).items()]
+        heads = {tuple(head.split(" : ")): text for head, text in attributes_of(kind).items()}
+        rows += [row(f"`{name}`", words, text) for (name, words), text in heads.items()]
     print("\n".join(rows))
     assert [line for line in rows if line not in PAGE] == []

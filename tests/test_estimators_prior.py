@@ -8,7 +8,6 @@ from sklearn.linear_model import Ridge
 
 from estimating import SMALL, split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
-from meristem.estimators.padding import Rows
 from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
 from meristem.targets import Classes
 
@@ -148,9 +147,9 @@ def test_classes_are_dropped_by_the_number_of_features():
     for features, share in ((15, None), (16, 0.25)):
         X = rng.normal(size=(40, features))
         model = tunnel(max_epochs=1).fit(X, X[:, 0] > 0)
-        rows = Rows(X, X[:, 0] > 0, np.ones(40))
-        assert model._knobs(vars(model), rows, model._targets_).dropout == share
-        assert model.set_params(input_dropout=0.5)._knobs(vars(model), rows, model._targets_).dropout == 0.5
+        table = model._encoded(X, X[:, 0] > 0)
+        assert model._knobs(vars(model), table).dropout == share
+        assert model.set_params(input_dropout=0.5)._knobs(vars(model), table).dropout == 0.5
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -158,14 +157,15 @@ def test_a_stream_counts_all_its_rows_and_its_first_ones_say_how_noisy_it_is(sta
     X, _, y, _ = split("diabetes")
     model = tunnel_regressor(standardize=standardize, max_epochs=1)
     asked = []
-    monkeypatch.setattr(type(model), "_l2", lambda self, facts, rows, targets: asked.append(facts) or 1e-3)
+    l2 = lambda self, n, targets, share, *, equal_weights: asked.append((n, share)) or 1e-3  # noqa: E731
+    monkeypatch.setattr(type(model._defaults), "l2", l2)
     for rows in np.array_split(np.arange(300), 3):
         model.partial_fit(X[rows], y[rows], np.where(rows % 10, 3.0, 0.0))
     model.save(tmp_path / "model")
     load(tmp_path / "model").partial_fit(X[:7], y[:7])
     model.fit(X, y)
-    assert [one["n_samples_seen_"] for one in asked] == [90, 180, 270, 277, 309] and model.n_samples_seen_ == 309
-    *stream, again = [one["predictability_"] for one in asked]
+    assert [n for n, _ in asked] == [90, 180, 270, 277, 309] and model.n_samples_seen_ == 309
+    *stream, again = [share for _, share in asked]
     assert len(set(stream)) == 1 and again != stream[0]
 
 

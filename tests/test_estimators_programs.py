@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from estimating import CLASSIFIERS, REGRESSORS, programs
-from meristem.estimators.padding import padded_size
+from meristem.estimators.encoded_table import padded_size
 
 RNG = np.random.default_rng(0)
 
@@ -25,7 +25,7 @@ def test_neighboring_shapes_share_their_programs(model):
     # A start (which classes and numbers share), an epoch (another one of streams where `fit` holds rows out), and what few
     # small programs there are in all.
     epochs = 1 if is_classifier else 2
-    assert first.count("jit(epoch)") == epochs and first.count("jit(_begin)") <= 1 and len(first) <= 3 + epochs
+    assert first.count("jit(epoch)") == epochs and first.count("jit(initial_state)") <= 1 and len(first) <= 3 + epochs
     with programs() as others:
         for rows, features, classes in [(100, 5, 3), (30, 15, 8), (255, 1, 4), (77, 8, 5)]:
             again = clone(model).set_params(penalty=3.0, learning_rate=0.01, l2=1e-3, max_epochs=3, random_state=5)

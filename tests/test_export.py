@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from exporting import ROWS, assert_close, everywhere, random_layer, run, session, some_x
 from meristem.compact import CompactNetwork, compact
-from meristem.compact.inference import as_numpy, outputs
+from meristem.compact.inference import Predictor, as_numpy
 from meristem.export import AnyOf, OneOf, Raw, Values, to_onnx, to_torch
 from meristem.export.onnx import build
 from meristem.layers.activation import ACTIVATIONS
@@ -40,7 +40,7 @@ def test_units_that_copy_are_copied_exactly(rows):
     closed = [unit for unit in range(5) if unit not in rows]
     for got in everywhere(network, x):
         np.testing.assert_array_equal(got[:, closed], x[:, closed])
-        assert_close(got, outputs(network, x))
+        assert_close(got, Predictor(network).outputs(x))
 
 
 def tunnels(gates: list[float], activation: str, rng: np.random.Generator, seed: int) -> Network:
@@ -89,7 +89,7 @@ def test_random_structures(make, drawn, kinds):
         seen.update(map(type, network.layers))
         x = some_x(network.layers[0].n_in)
         for got in everywhere(network, x):
-            assert_close(got, outputs(network, x))
+            assert_close(got, Predictor(network).outputs(x))
 
     check()
     assert seen >= kinds
@@ -98,7 +98,7 @@ def test_random_structures(make, drawn, kinds):
 def test_a_network_that_is_not_compact_yet_is_made_so():
     network = around(make_tunnel([0.0] * DEPTH * WIDTH, np.random.default_rng(0), "relu"), 4, 0)
     assert [node.op_type for node in build(network).graph.node] == ["Gemm", "Identity"]
-    assert_close(run(build(network), some_x(4))["outputs"], outputs(as_numpy(compact(network)), some_x(4)))
+    assert_close(run(build(network), some_x(4))["outputs"], Predictor(as_numpy(compact(network))).outputs(some_x(4)))
 
 
 def test_double_precision():
@@ -108,7 +108,7 @@ def test_double_precision():
     x = np.random.default_rng(0).normal(size=(ROWS, 5))
     for got, dtype in zip(everywhere(network, x), (np.float32, np.float64), strict=False):
         assert got.dtype == dtype
-        np.testing.assert_allclose(got, outputs(network, x), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(got, Predictor(network).outputs(x), rtol=1e-5, atol=1e-5)
 
 
 # ---- what stands around
@@ -121,7 +121,7 @@ def test_a_large_mean_costs_no_precision(offset):
     x = rng.normal(offset + 0.123, max(1, 1e-7 * offset * 10), (200, 5)).astype(np.float32)
     scaling = Scaling.of(x.astype(float))
     network = CompactNetwork((random_layer(Perceptron, "tanh", rng), random_layer(Affine, "", rng)))
-    expected, pair = outputs(network, scaling(x)), (scaling.mean, scaling.scale)
+    expected, pair = Predictor(network).outputs(scaling(x)), (scaling.mean, scaling.scale)
     for given_x in (x, x.astype(np.float64)):
         for got in everywhere(network, given_x, scaling=pair):
             assert_close(got, expected)
@@ -144,7 +144,7 @@ def test_classes_of_every_type(classes, dtype):
     n = len(classes)
     network = CompactNetwork((Affine(some_x(3, 1 if n == 2 else n), None),))
     got = run(build(network, ending=OneOf(classes)), some_x(3))
-    targets, z = Classes(np.array(classes)), outputs(network, some_x(3))
+    targets, z = Classes(np.array(classes)), Predictor(network).outputs(some_x(3))
     assert list(got) == ["label", "probabilities"] and got["label"].dtype == dtype
     assert got["label"].tolist() == targets.decode(z).tolist()
     assert n == 1 or len(set(got["label"].tolist())) > 1
@@ -164,7 +164,7 @@ def test_a_log_link(is_flat):
     """What a network that learned log y says of y, exp(z · scale + mean), is never below 0."""
     network = CompactNetwork((Affine(some_x(3, 1 if is_flat else 2), None),))
     mean, scale = np.array([0.5, -1])[: 1 + (not is_flat)], np.array([2.0, 0.1])[: 1 + (not is_flat)]
-    expected = np.exp(outputs(network, some_x(3)) * scale + mean)
+    expected = np.exp(Predictor(network).outputs(some_x(3)) * scale + mean)
     ending = Values(mean, scale, is_flat=is_flat, link="log")
     assert list(run(build(network, ending=ending), some_x(3))) == ["predictions"]
     for y in everywhere(network, some_x(3), ending=ending):

@@ -19,7 +19,6 @@ from meristem.pictures.figure_style import model_colors
 from meristem.pictures.studies import SolvingPictures
 from meristem.pictures.studies.study_figures import CATALOG, load_study
 from meristem.pictures.studies.study_results import StudyResults
-from meristem.pictures.studies.training_curves import rate_changes
 
 pytestmark = pytest.mark.skipif(
     not figures.have_matplotlib(), reason="matplotlib is not installed (pip install 'meristem-nn[cli]')"
@@ -263,7 +262,7 @@ def test_the_middle_seed_is_the_lower_median_and_never_is_last() -> None:
 def test_a_cut_of_the_rate_lies_between_two_epochs(study: Study) -> None:
     run = study[0]["runs"][0]
     arrays = {"tunnel/easy/0/stage": np.asarray([0, 0, 1, 1, 2])}
-    assert rate_changes(StudyResults(CATALOG["two-spirals"], [run], {}, arrays), run).tolist() == [2.5, 4.5]
+    assert StudyResults(CATALOG["two-spirals"], [run], {}, arrays).rate_changes(run).tolist() == [2.5, 4.5]
 
 
 def without(key: str) -> Callable[[Path], None]:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from meristem import Data, Recipe
-from meristem.experiments.study_training import Result, Task, Trials, train
+from meristem.experiments.options import Options
+from meristem.experiments.study import Task
+from meristem.experiments.study_training import Result, train
 from meristem.pictures import studies as figures
 from meristem.pictures.png import MARK
 from meristem.pictures.studies import LearningPictures
@@ -56,7 +58,8 @@ def trained(experiment: str) -> Study:
         for name, noise in zip(TASKS[experiment], (0.8, 0.2), strict=True):
             data, test = problem(experiment, noise)
             task = Task(name, data, 3, recipe, width=6, depth=3, expected_epochs=EPOCHS, test=test)
-            result.add(train(model, task, Trials((0.01,), (1e-3,), SEEDS, max_epochs=EPOCHS), Progress()))
+            options = Options(rate=(0.01,), penalty=(1e-3,), seeds=SEEDS, max_epochs=EPOCHS)
+            result.add(train(model, task, options, Progress()))
     return {"experiment": experiment, "runs": result.runs, "paper": PAPER[experiment]}, result.history
 
 

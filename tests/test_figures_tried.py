@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from meristem import Recipe
-from meristem.experiments.study_training import Result, Task, Trials, train_model
+from meristem.experiments.options import Options
+from meristem.experiments.study import Task
+from meristem.experiments.study_training import Result, train_model
 from meristem.pictures import studies as figures
 from meristem.pictures.figure_style import COLORS
 from meristem.pictures.studies.study_figures import CATALOG, load_study
@@ -30,9 +32,9 @@ def study() -> Study:
     for name, noise in (("scene", 0.8), ("birds", 0.2)):
         data, test = problem("tagging", noise)
         tasks.append(Task(name, data, 3, recipe, width=6, depth=3, expected_epochs=6, test=test))
-    trials, result = Trials(RATES, PENALTIES, seeds=2, max_epochs=6), Result()
+    options, result = Options(rate=RATES, penalty=PENALTIES, seeds=2, max_epochs=6), Result()
     for model in ("tunnel", "highway"):
-        result.join(train_model(model, tasks, trials, Progress()))
+        result.join(train_model(model, tasks, options, Progress()))
     return {"experiment": "tagging", "runs": result.runs, "paper": {}, **result.extra}, result.history
 
 

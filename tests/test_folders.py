@@ -117,10 +117,10 @@ def test_an_interrupted_run_is_not_lost_by_beginning_anew(out):
     whole = left_by(out)
     (out / "summary.json").unlink()
     (out / "sizes.png").unlink()
-    refused(reproduce(out), "tunnel-easy is over", "--resume")
+    refused(reproduce(out), "tunnel-easy is finished", "--resume")
     (out / f".meristem-{2**22 + 1}-0123456789abcdef").write_bytes(b"a part")
     done = reproduce(out, "--resume", draws=True)
-    assert done.returncode == 0 and "interrupted: tunnel-easy is over. It goes on from there." in done.stderr
+    assert done.returncode == 0 and "interrupted: tunnel-easy is finished. It resumes from there." in done.stderr
     assert left_by(out) == whole and not (out / f".meristem-{2**22 + 1}-0123456789abcdef").exists()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meristem.compact import compact
-from meristem.compact.inference import BLOCK, Predictor, as_numpy, outputs
+from meristem.compact.inference import BLOCK, Predictor, as_numpy
 from meristem.layers.activation import ACTIVATIONS
 from meristem.nn import Network
 from meristem.nn.network import BODIES
@@ -26,7 +26,7 @@ GATES = {
 def agree(network: Network, rows: int = 50) -> None:
     x = np.random.default_rng(1).normal(size=(rows, network.embed.weight.shape[1])).astype(np.float32)
     wanted = np.asarray(jax.vmap(network)(x))
-    got = outputs(as_numpy(compact(network)), x)
+    got = Predictor(as_numpy(compact(network))).outputs(x)
     assert got.shape == wanted.shape
     assert np.abs(got - wanted).max() <= 2e-5 * np.abs(wanted).max()
 
@@ -72,10 +72,10 @@ def test_trees(gamma, root):
 def test_many_rows_go_through_in_blocks_and_none_is_changed_by_the_others():
     small = as_numpy(compact(network("highway")))
     x = np.random.default_rng(1).normal(size=(BLOCK + 10, 5)).astype(np.float32)
-    whole = outputs(small, x)
+    whole = Predictor(small).outputs(x)
     assert whole.shape == (BLOCK + 10, 3)
     for row in (0, BLOCK - 1, BLOCK, BLOCK + 9):
-        assert np.allclose(outputs(small, x[row : row + 1]), whole[row], rtol=1e-12, atol=1e-12)
+        assert np.allclose(Predictor(small).outputs(x[row : row + 1]), whole[row], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("body", ["tunnel", "budding", "highway"])
@@ -89,7 +89,7 @@ def test_single_precision_decides_as_double_does(body, targets):
     )
 
     def decide(x):
-        return targets.decode(outputs(small, x)).reshape(len(x), -1)
+        return targets.decode(Predictor(small).outputs(x)).reshape(len(x), -1)
 
     pairs = np.random.default_rng(2).normal(scale=3, size=(2, 2000, 5))
     near, far = pairs[:, (decide(pairs[0]) != decide(pairs[1])).any(1)]
@@ -107,7 +107,7 @@ def test_single_precision_decides_as_double_does(body, targets):
 
     decided = targets.decode(Predictor(small).decisive_outputs(x, unsure)).reshape(len(x), -1)
     assert (decided == decide(x)).all()
-    rough = targets.decode(outputs(small, x, np.float32)).reshape(len(x), -1)
+    rough = targets.decode(Predictor(small).outputs(x, np.float32)).reshape(len(x), -1)
     assert (rough != decide(x)).any(), "single precision alone would be wrong somewhere"
     assert asked[0][: -len(rest)].mean() > 0.9 > 0.5 > asked[0][-len(rest) :].mean(), "double precision is for the close ones"
 
@@ -118,4 +118,4 @@ def test_what_single_precision_cannot_hold_is_decided_in_double():
     x = 100 * np.random.default_rng(0).normal(size=(20, 5))
     with np.errstate(over="ignore", invalid="ignore"):
         got = Predictor(huge).decisive_outputs(x, Classes(np.arange(3)).unsure)
-    assert np.isfinite(got).all() and (got == outputs(huge, x)).all()
+    assert np.isfinite(got).all() and (got == Predictor(huge).outputs(x)).all()

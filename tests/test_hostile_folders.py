@@ -197,15 +197,15 @@ def test_models_elsewhere_are_not_deleted_through_a_link(out, tmp_path, name):
     [
         ('{"id": "a1", "plan": {"easy": NaN}}', "NaN"),
         ('{"id": "a1", "plan": {"easy": -Infinity}}', "Infinity"),
-        ('{"id": "a1", "plan": {"easy": 1e999}}', "too large"),
-        ('{"id": "a1", "plan": {"easy": %s}}' % ("9" * 400), "an integer of 400 digits"),
+        ('{"id": "a1", "plan": {"easy": 1e999}}', "Infinity"),
+        ('{"id": "a1", "plan": {"easy": %s}}' % ("9" * 400), "it holds 9999"),
         ('{"id": "a1", "described": %s1%s}' % ("[" * 100, "]" * 100), "nested"),  # noqa: UP031
         ("[" * 100_000, "holds no run"),
         ('{"id": "a1", "groups": {%s}}' % ", ".join(f'"g{n}": {{}}' for n in range(20_000)), "more than 5,000"),  # noqa: UP031
         (json.dumps({"id": "a1", "members": {"easy": {str(n): {} for n in range(20_000)}}}), "more than 5,000"),
         ("\xff\xfe", "holds no run"),
         ("", "holds no run"),
-        ("3", "no JSON object"),
+        ("3", "not an object"),
     ],
 )
 def test_a_record_that_no_run_wrote_is_refused(out, text, says):
@@ -250,7 +250,7 @@ def test_a_run_deletes_and_overwrites_nothing_outside_its_folder(out, tmp_path):
     path = out / ".meristem-run" / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"wrote": {"../mine.txt": [digest]}}))
     done = meristem_here(*QUICK, "--out", out, draws=False)
-    assert done.returncode == 2 and "'wrote' is wrong" in done.stderr and mine.read_text() == "mine", done.stderr
+    assert done.returncode == 2 and "wrote.../mine.txt" in done.stderr and mine.read_text() == "mine", done.stderr
 
 
 @pytest.mark.parametrize(

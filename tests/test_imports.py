@@ -13,10 +13,10 @@ MAP = SOURCE.parent.parent / "docs" / "map.md"
 # From the bottom to the top; packages of one layer do not know each other. docs/map.md says the same.
 LAYERS = [
     ["check", "memory", "forks", "cpu", "gpu", "cache", "weighted_quantiles"],
-    ["gate", "layers"],
+    ["gate", "layers", "json_schema"],
     ["nn"],
-    ["compact", "reference"],
-    ["complexity", "reference_trainer"],
+    ["compact"],
+    ["complexity"],
     ["train"],
     ["targets", "sparse", "show"],
     ["inputs", "files"],

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from estimating import programs
-from filing import RECIPE, alike, complaint, create, grown, kinds, noisy, python, start
+from filing import RECIPE, alike, complaint, create, grown, kinds, noisy, pack_state, python, start
 from meristem.data.spirals import two_spirals
 from meristem.files import document, load, run_file, save
-from meristem.files.named_arrays import with_prefix, without_prefix
+from meristem.files.named_arrays import joined, on_device, separated
 from meristem.nn import Linear, Network, Tunnel, resize
 from meristem.nn.network import BODIES
 from meristem.train.hyperparameters import Knobs, check_knobs
-from meristem.train.programs import ALONE
+from meristem.train.programs import whole_epoch
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Data, prepare
 
@@ -28,7 +28,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def trained(state: TrainState, epochs: int) -> TrainState:
     data = prepare(Data(*two_spirals("difficult")), state.network, RECIPE.task).data
     for _ in range(epochs):
-        state, _ = ALONE.epoch(state, data, check_knobs(Knobs(0.03, 1e-4), ()), recipe=RECIPE)
+        state, _ = whole_epoch(state, data, check_knobs(Knobs(0.03, 1e-4), ()), recipe=RECIPE)
     return state
 
 
@@ -104,10 +104,11 @@ def test_a_new_process_reads_the_same_bits(tmp_path):
 def test_training_goes_on_from_a_state(body, file):
     """To the bit as if it had not been interrupted, and with the program that was compiled."""
     state = trained(start(create(body)), 2)
-    structure, arrays = run_file.pack_state(state)
-    document.write_document(file, "state", with_prefix("training", arrays), {"state": structure})
-    header, arrays = document.read_document(file, "state")
-    again = run_file.unpack_state(header["state"], without_prefix("training", arrays))
+    structure, arrays = pack_state(state)
+    document.write_document(file, "state", joined({"training": arrays}), {"state": structure})
+    kind, header, arrays, _ = document.read(file)
+    assert kind == "state"
+    again = on_device(run_file.unpack_state(header["state"], separated(arrays, ["training"])["training"]))
     assert alike(again, state)
     with programs() as compiled:
         assert alike(trained(again, 1), trained(state, 1))
@@ -123,14 +124,14 @@ def test_states_of_any_shape(capacity, members):
     state = eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, capacity))
     squares = jax.tree.map(jnp.abs, state.opt_state[0].nu)
     state = eqx.tree_at(lambda s: s.opt_state[0], state, state.opt_state[0]._replace(nu=squares))
-    again = run_file.unpack_state(*run_file.pack_state(state))
+    again = on_device(run_file.unpack_state(*pack_state(state)))
     assert alike(again, state) and kinds(again) == kinds(state)
 
 
 @pytest.mark.parametrize("generator", ["threefry2x32", "rbg", "unsafe_rbg"])
 def test_random_keys_of_every_generator(generator):
     state = start(create("plain"), generator)
-    again = run_file.unpack_state(*run_file.pack_state(state))
+    again = on_device(run_file.unpack_state(*pack_state(state)))
     assert alike(again, state) and jax.random.key_impl(again.key) == jax.random.key_impl(state.key)
 
 
@@ -158,8 +159,8 @@ def test_files_of_the_past_stay_loadable(name):
     np.testing.assert_allclose(jax.vmap(network)(inputs), known[name]["outputs"], atol=1e-6)
     if name == "budding":
         assert 2 * int(network.body.n_leaves) - 1 == known[name]["hard_size"]
-    header, arrays = document.read_document(GOLDEN / f"{name}-state.safetensors", "state")
-    state = run_file.unpack_state(header, arrays)
+    _, header, arrays, _ = document.read(GOLDEN / f"{name}-state.safetensors")
+    state = on_device(run_file.unpack_state(header, arrays))
     assert int(state.epoch) == 30 and alike(state.network, network)
     fresh = start(network)
     assert kinds(state) == kinds(fresh), "the state of the past is no longer one that training takes"

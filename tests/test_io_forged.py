@@ -88,10 +88,10 @@ def with_entry(header: dict, place: list, value: object) -> dict:
         ("score measure", "R²", "score.measure is 'R²', not that of a class"),
         ("score rmse", "1", "score.rmse is '1', not a finite number"),
         ("rows", {}, "rows.all is not there"),
-        ("rows test", -1, "rows.test is -1, not a whole number of at least 1"),
+        ("rows test", -1, "rows.test is -1, not an integer of at least 1"),
         ("rows train", 10**6, "of which parts are more than the whole"),
-        ("seed", True, "seed is True, not a seed"),
-        ("n_parameters", 1.5, "n_parameters is 1.5, not a whole number"),
+        ("seed", True, "seed is True, not an integer"),
+        ("n_parameters", 1.5, "n_parameters is 1.5, not an integer"),
         ("classes", ["ash", "elm"], "classes is ['ash', 'elm'], and the model's is"),
         ("target", "another", "target is 'another', and the model's is 'tree'"),
         ("task", "number", "task is 'number', and the model's is 'class'"),
@@ -216,7 +216,7 @@ def test_what_headers_must_be(forge, file):
     refused("classes", ("parameters", "standardize"), "yes", "standardize='yes'")
     refused("classes", ("parameters", "class_weight"), {"sets": [1]}, "unknown form")
     refused("classes", ("parameters", "device"), 3, "device=3")
-    refused("classes", ("learned", "n_iter_"), 2.5, "n_iter_=2.5")
+    refused("classes", ("learned", "n_iter_"), 2.5, "n_iter_ is 2.5")
     refused("classes", ("estimator",), "BuddingClassifier", "parameter of BuddingClassifier='depth'")
     refused("classes", ("estimator",), "HighwayClassifier", "a highway one")
     refused("classes", ("estimator",), "TunnelRegressor", "parameter")

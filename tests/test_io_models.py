@@ -104,14 +104,14 @@ def test_what_differs_is_said_in_one_line(file):
     text = complaint(load, file)
     assert repr(str(file)) in text and "'Own'" in text and "load(path, like=model)" in text
     for like, words in (
-        (Own(width=4), "width of 'stacks.0' is 3 in the file and 4 in the model"),
-        (Own(activation="tanh"), "activation of 'tree' is relu in the file and tanh"),
+        (Own(width=4), "'stacks.0.width' is 3 in the file and 4 in the model"),
+        (Own(activation="tanh"), "'tree.activation' is relu in the file and tanh"),
         (Own(temperature=0.7), "'temperature' is 0.5 in the file and 0.7"),
         (Own(stacks=3), "'stacks.2' is not there in the file"),
         (Own(stacks=1), "and not there in the model"),
         (
             eqx.tree_at(lambda m: m.tree, Own(), Tunnel(3, 4, key=jax.random.key(0))),
-            "body of 'tree' is budding in the file and tunnel",
+            "'tree.body' is budding in the file and tunnel",
         ),
         (eqx.tree_at(lambda m: m.table, Own(), {"mean": jnp.zeros(2)}), "it has unknown arrays: 'table.count'"),
         (

@@ -9,7 +9,7 @@ import pytest
 
 from filing import alike, complaint, create, launch
 from meristem.files import load, save
-from meristem.files.document import read, read_document
+from meristem.files.document import read
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
             time.sleep(chance.uniform(0, 0.2))
             writer.send_signal(signal.SIGKILL)
             printed = writer.communicate()[0].split()
-            header, arrays = read_document(tmp_path / str(n), "turn")
+            _, header, arrays, _ = read(tmp_path / str(n))
             assert header["turn"] >= int(printed[-1] if printed else 0)
             assert (arrays["turns"] == header["turn"]).all()
     finally:

@@ -13,7 +13,7 @@ import pytest
 import meristem
 from meristem.gate import is_confined
 from meristem.nn import Network
-from meristem.nn.live import put, taken
+from meristem.nn.rows import put, taken
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.live_size import live_part, restore, shrink
 from meristem.train.run import Run, advance, begin

@@ -11,7 +11,7 @@ from meristem.nn import Network
 from meristem.train import programs
 from meristem.train.hyperparameters import Knobs
 from meristem.train.loop import seed_keys
-from meristem.train.programs import ALONE
+from meristem.train.programs import descend
 from meristem.train.train_state import no_growth, start
 
 RECIPE = Recipe(objective="multiclass", batch_size=4, watch="error")
@@ -110,7 +110,7 @@ def test_a_step_that_does_not_count_changes_nothing():
     data = Data(*map(jnp.asarray, digits()[:4]))
     data = data._replace(y=data.y.astype(jnp.int32), dev_y=data.dev_y.astype(jnp.int32))
     knobs = Knobs(jnp.float32(1e-2), jnp.float32(1e-3))
-    last = ALONE.descend(state, no_growth(), data, knobs, jnp.int32(23), recipe=RECIPE, parts=24)[0]
+    last = descend(state, no_growth(), data, knobs, jnp.int32(23), recipe=RECIPE, parts=24)[0]
     np.testing.assert_array_equal(last.network.embed.weight, state.network.embed.weight)
-    real = ALONE.descend(state, no_growth(), data, knobs, jnp.int32(22), recipe=RECIPE, parts=24)[0]
+    real = descend(state, no_growth(), data, knobs, jnp.int32(22), recipe=RECIPE, parts=24)[0]
     assert (real.network.embed.weight != state.network.embed.weight).any()

@@ -278,7 +278,7 @@ def test_a_forged_header_is_refused(fitted, tmp_path):
         ({"estimator": "PipelineOfDoom"}, "not known"),
         ({"parameters": whole.header["parameters"] | {"widht": 3}}, "Did you mean 'width'"),
         ({"learned": whole.header["learned"] | {"n_features_in_": 77}}, "do not fit together"),
-        ({"learned": whole.header["learned"] | {"n_iter_": "many"}}, "must be a number"),
+        ({"learned": whole.header["learned"] | {"n_iter_": "many"}}, "n_iter_ is 'many'"),
         ({"targets": {}}, "its targets"),
         ({"targets": {"kind": "numbers"}}, "cannot be loaded"),
         ({"parameters": []}, "cannot be loaded"),

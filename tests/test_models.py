@@ -14,8 +14,8 @@ from meristem.nn import Body, Budding, Highway, Network, Plain, Residual, Stages
 from meristem.nn.axes import depths
 from meristem.nn.axis_counts import half_norm
 from meristem.nn.network import BODIES
-from meristem.train.cost import cost
 from meristem.train.objectives import Multiclass, objective
+from meristem.train.step import cost
 
 OPTIONS = {"budding": {"capacity": 3}}
 KEY = jax.random.key(0)

@@ -135,4 +135,4 @@ def test_a_member_that_is_no_array_is_named(file):
     changed(file, labels=None)
     with zipfile.ZipFile(file, "a") as members:
         members.writestr("labels", "sky, sea")
-    assert "labels is not an array" in complaint(file)
+    assert "labels cannot be read (it is not an array)" in complaint(file)

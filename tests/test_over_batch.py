@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meristem.nn import Network
-from meristem.train.cost import over_batch, over_batch_with_copies as with_copies
+from meristem.train.step import over_batch, over_batch_with_copies as with_copies
 
 
 def sum_of(over, network, x, weight):

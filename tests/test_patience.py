@@ -5,7 +5,7 @@ import pytest
 
 import meristem
 from estimating import tunnel_regressor
-from meristem.estimators.search import EncodedTable, Search
+from meristem.estimators.search import Search
 from meristem.train.callbacks import Watcher
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::meristem.GrowthWarning")
@@ -46,8 +46,8 @@ def test_a_search_waits_longer_for_numbers(name, passes):
     """Classes are judged at the best temperature: a loss that does not get worse before it gets better."""
     X, y = noise()
     estimator = getattr(meristem, name)(width=4, depth=1, random_state=0)
-    table = EncodedTable.of(estimator, X, y if name.endswith("Regressor") else y > 0)
+    table = estimator._encoded(X, y if name.endswith("Regressor") else y > 0)
     search = Search(estimator, table, table.folds(2, classes=False))
-    runs = search.begun(search.grid(penalties=[1e-3], l2s=[1e-3], dropouts=[0.0], rates=[3e-3]))
+    runs = search.begun(search.members(penalties=[1e-3], l2s=[1e-3], dropouts=[0.0], rates=[3e-3]))
     assert [float(run.knobs.patience) for run in runs] == [-(-passes // PASSES)] * 2
     assert runs[0].recipe.linger == (0.25 if passes == 40 else 1)

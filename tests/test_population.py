@@ -10,7 +10,7 @@ import meristem
 from meristem import Recipe, fit, load, save
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
-from meristem.train import population
+from meristem.train import loop
 from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.hyperparameters import Knobs
 from meristem.train.loop import seed_keys
@@ -35,14 +35,14 @@ def alike(first: Run, second: Run) -> bool:
 
 
 def test_alone_each_run_is_the_one_that_it_would_be_by_itself(monkeypatch):
-    monkeypatch.setattr(population, "cores", lambda: 3)
+    monkeypatch.setattr(loop, "cores", lambda: 3)
     runs = {m: run(rate, dropout) for m, (rate, dropout) in enumerate([(1e-2, None), (3e-2, 0.2), (1e-1, None), (3e-3, 0.2)])}
     prepared = prepare(two_spirals("easy"), runs[0].last, RECIPE.task)
-    together = population.train_alone(runs, prepared, 6, WatcherGroup([]))
-    assert all(alike(together[m], population.train_until(runs[m], prepared, 6, WatcherGroup([]))) for m in runs)
-    halfway = population.train_alone(runs, prepared, 6, WatcherGroup([]), pause_at=3)
+    together = loop.train_alone(runs, prepared, 6, WatcherGroup([]))
+    assert all(alike(together[m], loop.train_until(runs[m], prepared, 6, WatcherGroup([]))) for m in runs)
+    halfway = loop.train_alone(runs, prepared, 6, WatcherGroup([]), pause_at=3)
     assert [int(one.epochs) for one in halfway.values()] == [3] * 4 and all(int(one.epochs) == 0 for one in runs.values())
-    assert all(alike(one, together[m]) for m, one in population.train_alone(halfway, prepared, 6, WatcherGroup([])).items())
+    assert all(alike(one, together[m]) for m, one in loop.train_alone(halfway, prepared, 6, WatcherGroup([])).items())
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -70,7 +70,7 @@ class Ending(Watcher):
 
 @pytest.mark.parametrize("member", [0, 2])
 def test_what_is_raised_in_a_thread_ends_all_and_the_last_epochs_are_saved(member, tmp_path, monkeypatch):
-    monkeypatch.setattr(population, "cores", lambda: 3)
+    monkeypatch.setattr(loop, "cores", lambda: 3)
     ending, threads = Ending(member), threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         fit(

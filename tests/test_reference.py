@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
-from meristem import hard_size, layer_sizes, reference as ref, soft_size
+import reference as ref
+from meristem import hard_size, layer_sizes, soft_size
 from meristem.gate import Confined
 from meristem.nn import Bud, Budding, Highway, Linear, Network, Plain, Residual, Tunnel
 from meristem.nn.growth import opening
-from meristem.reference_trainer import ReferenceTrainer
-from meristem.train.cost import cost
 from meristem.train.objectives import Binary
+from meristem.train.step import cost
+from reference_trainer import ReferenceTrainer
 from soak import FACTOR, many as tries
 
 CAPACITY, WIDTH, DEPTH = 5, 3, 4

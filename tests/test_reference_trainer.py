@@ -9,16 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import reference as ref
+import reference as ref
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
-from meristem.reference_trainer import ReferenceTrainer
-from meristem.train import minibatches
-from meristem.train.epoch import epoch as train_epoch
+from meristem.train.epoch import _batches, epoch as train_epoch
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.step import step
 from meristem.train.train_state import start
 from meristem.train.training_data import Data
+from reference_trainer import ReferenceTrainer
 from soak import FACTOR, many
 
 RECIPE = Recipe()
@@ -111,7 +110,7 @@ def test_the_plain_trainer_follows_the_compiled_one(setting: Setting) -> None:
         for epoch in range(setting.epochs):
             # The shuffled samples and the key of each step, as the compiled epoch has them.
             epoch_key = jax.random.fold_in(state.key, epoch)
-            order = minibatches._batches(data, RECIPE.batch_size, epoch_key, jnp.zeros((), int), 1)
+            order = _batches(data, RECIPE.batch_size, epoch_key, jnp.zeros((), int), 1, len(x))
             order = order._replace(x=np.asarray(order.x), y=np.asarray(order.y))
             counts = np.zeros(3, int)
             most = 0

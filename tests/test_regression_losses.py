@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import meristem
 from estimating import split, tunnel_regressor
 from exporting import run
+from meristem.compact.inference import Predictor
 from meristem.targets import Classes, Counts, Labels, Numbers, Quantiles, losses, unpack
 from meristem.train.objectives import OBJECTIVES, AbsoluteError, Huber, Objective, Quantile
 from soak import FACTOR
@@ -58,7 +59,7 @@ def test_the_unit_of_counts_does_not_matter():
     model, other = (tunnel_regressor(loss="poisson", max_epochs=20).fit(X, unit * y) for unit in (1, 1e-4))
     assert np.allclose(other.predict(X), 1e-4 * model.predict(X), rtol=1e-3)
     raw = tunnel_regressor(loss="poisson", max_epochs=20, standardize=False).fit(X, y)
-    assert np.allclose(np.log(raw.predict(X)), meristem.compact.inference.outputs(raw.compact(), X.astype(np.float32))[:, 0])
+    assert np.allclose(np.log(raw.predict(X)), Predictor(raw.compact()).outputs(X.astype(np.float32))[:, 0])
 
 
 def test_nothing_was_counted():

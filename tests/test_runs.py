@@ -7,12 +7,12 @@ import optax
 import pytest
 
 from estimating import programs
-from meristem import Data, DivergedError, Knobs, Recipe, Watcher, advance, begin, fit, scale_by_rate, step
+from meristem import Data, DivergedError, Knobs, Recipe, Watcher, advance, begin, fit, load, save, scale_by_rate, step
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.train.loop import seed_keys
-from meristem.train.minibatches import Batch
 from meristem.train.run import stacked
+from meristem.train.step import Batch
 from meristem.train.train_state import start
 from meristem.train.training_data import prepare
 from soak import FACTOR
@@ -286,6 +286,17 @@ def test_a_fit_saves_what_it_has():
     assert all(one.members == (2,) for one in saved)
     rest = fit(saved[0], DATA, max_epochs=3)
     assert same_run(rest, run)
+
+
+def test_a_member_that_diverged_keeps_its_history_in_a_loaded_population_that_continues(tmp_path):
+    data, options = Data(1e3 * np.asarray(EASY.x), EASY.y), {"penalty": 1e-3, "recipe": RECIPE, "together": True}
+    key = seed_keys([0, 1], 1)
+    run = fit(population("tunnel", [0, 1]), data, learning_rate=[1e-3, 1e30], key=key, max_epochs=2, **options)
+    assert run.diverged.tolist() == [False, True] and run.epochs.tolist() == [2, 1]
+    save(tmp_path / "run", run)
+    later = fit(load(tmp_path / "run"), data, max_epochs=3, together=True)
+    assert later.epochs.tolist() == [3, 1] and later.history["diverged"].tolist() == [[False, True]] * 3
+    assert later.member(1).history["diverged"].tolist() == [True] and np.isnan(later.history["loss"][:, 1]).all()
 
 
 def test_a_network_that_diverges_is_told_of_with_advice_that_helps():

@@ -1,7 +1,7 @@
 """The study of digits, from the command to the files, what all studies answer to mistakes, and a study of one's own."""
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,10 +13,9 @@ from commanding import Done, meristem_here
 from meristem.commands.main import parser
 from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
-from meristem.experiments.options import Options, option_of, penalties_option, rates_option
-from meristem.experiments.result_table import mean_column, parameter_columns, table
-from meristem.experiments.study import Plan, Study, run as run_study
-from meristem.experiments.study_training import MODELS, Task, Trials, train
+from meristem.experiments.options import Options
+from meristem.experiments.study import Column, Plan, Study, Task, parameter_columns, table
+from meristem.experiments.study_training import run as run_study, train
 from meristem.pictures.studies import LearningPictures, have_matplotlib
 from meristem.show.progress import Progress
 from meristem.train.hyperparameters import Recipe
@@ -83,7 +82,7 @@ def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811
     assert (recipe.watch, recipe.select, recipe.patience, recipe.scales) == ("error", "error", 20, (1.0, 0.3, 0.1))
     assert (task.width, task.depth, task.n_out, task.data.x.dtype) == (100, 10, 10, np.uint8)
     options = mnist.MnistOptions(models=("highway-penalized", "highway-penalized"), task=("two",), data=small, max_epochs=1)
-    assert (options.trials("tunnel").rates, options.trials("tunnel").dropouts) == ((0.0003,), (0.25,))
+    assert [(member.learning_rate, member.input_dropout) for member in options.members("tunnel")] == [(0.0003, 0.25)]
     result = run_study(mnist.STUDY, options, mnist.STUDY.plan(options), Progress())
     assert [(run["penalty"], run["input_dropout"]) for run in result.runs] == [(0.001 / 32, 0.25)]
     assert {name.rsplit("/", 1)[0] for name in result.history} == {"highway-penalized/two/0"}
@@ -91,8 +90,8 @@ def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811
 
 def test_members_are_trained_with_the_knobs_of_their_records(small):  # noqa: F811
     """Rates, penalties, shares of dropped inputs and the paper's L2, in one population."""
-    trials = Trials((0.01, 0.001), (0.0, 0.1), seeds=1, max_epochs=1, dropouts=(0.0, 0.25))
-    trained = train("tunnel", replace(mnist.load("two", small), width=3, depth=2), trials, Progress())
+    options = Options(rate=(0.01, 0.001), penalty=(0.0, 0.1), seeds=1, max_epochs=1, input_dropout=(0.0, 0.25))
+    trained = train("tunnel", replace(mnist.load("two", small), width=3, depth=2), options, Progress())
     assert len(trained) == 8
     for one, run in trained:
         wanted = [one[name] for name in ("learning_rate", "penalty", "input_dropout")]
@@ -147,7 +146,7 @@ def test_every_study_has_help_with_an_example(answers):
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_every_option_is_explained_and_columns_know_the_papers_values(study):
-    given = {field.name: option for field in fields(study.options) if (option := option_of(field))}
+    given = study.options.described()
     assert {"models", "seeds", "max_epochs", "rate", "penalty", "choose"} <= set(given)
     assert all(option.help for option in given.values())
     assert all(option.default_text for option in given.values() if option.read is not None and not option.takes_many)
@@ -172,10 +171,9 @@ def test_old_records_keep_their_column_of_parameters(name):
 class OwnOptions(Options):
     """With rates of its own."""
 
-    default_rates: ClassVar[dict[str, float]] = dict.fromkeys(MODELS, 0.01)
+    default_rate: ClassVar[float] = 0.01
 
-    rate: tuple[float, ...] | None = rates_option(default_rates)
-    penalty: tuple[float, ...] = penalties_option(1e-3)
+    penalty: tuple[float, ...] = (1e-3,)
 
 
 def own_plan(options: OwnOptions) -> Plan:
@@ -191,9 +189,8 @@ OWN = Study(
     example="--width 3",
     options=OwnOptions,
     plan=own_plan,
-    columns=(mean_column("test error", "test_error", 2), *parameter_columns(mean_column)),
+    columns=(Column("test error", "test_error", 2, line="test error {}"), *parameter_columns()),
     averages="mean ± sd",
-    summary_line=lambda runs: f"{runs[0]['task']}: {len(runs)} run",
     pictures=LearningPictures("arcs", {"arcs": "two arcs"}),
 )
 
@@ -206,7 +203,7 @@ def test_a_study_of_ones_own_is_one_record(tmp_path, monkeypatch, capsys):
     parsed = commands.parse_args(["reproduce", "arcs", *args])
     parsed.run(parsed)
     shown = capsys.readouterr()
-    assert shown.out.startswith("Arcs, 1 seed: mean ± sd\n") and "arcs: 1 run" in shown.err
+    assert shown.out.startswith("Arcs, 1 seed: mean ± sd\n") and "tunnel, arcs: test error 0." in shown.err
     assert "tunnel, arcs: tried rate 0.03 → validation error" in shown.err
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert [one["learning_rate"] for one in summary["tried"]] == [0.03, 1e-6]

@@ -38,7 +38,7 @@ def test_one_interrupt_and_resume_give_the_model_of_a_run_that_was_not_interrupt
     again = meristem_here(*fit, "--resume")
     assert again.returncode == 0 and again.stderr == f"{out} holds this run, and it is finished: nothing is left to do.\n"
     whole = meristem_here(*fit[:-1], tmp_path / "whole")
-    assert whole.returncode == 0 and f"{tmp_path / 'whole'} held a run that was interrupted (search at epoch " in whole.stderr
+    assert whole.returncode == 0 and f"{tmp_path / 'whole'} held an interrupted run (search at epoch " in whole.stderr
     assert arrays(out) == arrays(tmp_path / "whole"), "begun anew, it is the same"
     told = [(place / ".meristem-run" / "epochs.jsonl").read_bytes() for place in (out, tmp_path / "whole")]
     assert told[0] == told[1]
@@ -55,6 +55,6 @@ def test_a_kill_before_anything_is_saved_is_said_and_it_begins_anew(tmp_path):
     assert process.returncode == -signal.SIGKILL
     resumed = meristem_here(*fit, "--resume")
     assert resumed.returncode == 0
-    assert resumed.stderr.startswith(f"{out} holds this run, interrupted: nothing was saved yet; it begins anew.\n")
+    assert resumed.stderr.startswith(f"{out} holds this run, interrupted: nothing was saved yet; it starts again.\n")
     page = (out / "report.html").read_text()
     assert "1 epoch, a line for each network; " in page and re.search(r"\b1 epochs", page) is None

@@ -79,7 +79,7 @@ class Ends(Watcher):
 
 @pytest.mark.parametrize(("after", "epochs", "points"), [(4, [4, 1], 1), (31, [15, 15, 1], 1), (46, [15, 15, 15, 1], 2)])
 def test_a_search_that_is_over_begins_nothing_more(after, epochs, points, monkeypatch):
-    monkeypatch.setattr("meristem.train.population.cores", lambda: 1)
+    monkeypatch.setattr("meristem.train.loop.cores", lambda: 1)
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
     ends, how = Ends(after), {"l2s": [1e-4], "input_dropouts": [0.0], "penalties": [1e-4, 1e-3, 1e-2], "cv": 2}
     shape = {"depth": 2, "max_width": 8, "max_epochs": 15, "patience": 45, "random_state": 0}
@@ -90,7 +90,7 @@ def test_a_search_that_is_over_begins_nothing_more(after, epochs, points, monkey
 
 @pytest.mark.parametrize(("after", "epochs"), [(25, [15, 10]), (40, [15, 15, 10])])
 def test_one_network_for_which_there_is_no_time_is_the_best_of_the_folds(after, epochs, monkeypatch):
-    monkeypatch.setattr("meristem.train.population.cores", lambda: 1)
+    monkeypatch.setattr("meristem.train.loop.cores", lambda: 1)
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
     how = {"l2s": [1e-4], "input_dropouts": [0.0], "penalties": [1e-4], "cv": 2, "refit": "one", "random_state": 0}
     ends = Ends(after)
@@ -120,7 +120,7 @@ class Stuck(Watcher):
 
 
 def test_who_is_late_is_left_behind(monkeypatch):
-    monkeypatch.setattr("meristem.train.population.cores", lambda: 2)
+    monkeypatch.setattr("meristem.train.loop.cores", lambda: 2)
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
     how = {"l2s": [1e-4], "input_dropouts": [0.0], "penalties": [1e-4], "cv": 2, "random_state": 0}
     stuck, threads = Stuck(), threading.active_count()

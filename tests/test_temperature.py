@@ -10,9 +10,8 @@ from sklearn.datasets import load_iris
 import meristem
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
-from meristem.train.metrics import measure
+from meristem.train.metrics import SPREAD, measure
 from meristem.train.objectives import OBJECTIVES
-from meristem.train.temperature import SPREAD
 
 KINDS = {"binary": 1, "multiclass": 4, "multilabel": 3}
 

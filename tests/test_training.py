@@ -177,10 +177,10 @@ def test_minibatches_that_do_not_divide_the_data_count_every_sample_once():
     """Ten samples in batches of four: one epoch's full gradient steps see each of them, the filling none."""
     x, y = (a[::20] for a in two_spirals("medium"))
     assert x.shape[0] % 4
-    from meristem.train.minibatches import _batches
+    from meristem.train.epoch import _batches
 
     for parts in (1, 2, 3):  # three batches: in three parts all count, in two the last part has one that does not
-        pieces = [_batches(Data(x, y), 4, jax.random.key(0), jnp.asarray(part), parts) for part in range(parts)]
+        pieces = [_batches(Data(x, y), 4, jax.random.key(0), jnp.asarray(part), parts, -(-3 // parts)) for part in range(parts)]
         batch_x, weight = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("x", "weight"))
         used = batch_x.reshape(-1, 2)[weight.reshape(-1) > 0]
         np.testing.assert_array_equal(np.sort(used, 0), np.sort(np.asarray(x), 0))

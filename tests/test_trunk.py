@@ -9,7 +9,7 @@ import pytest
 from drawing import subplots
 from meristem import Data, Recipe, fit, load, reference as ref, save
 from meristem.compact import compact
-from meristem.compact.inference import as_numpy, outputs
+from meristem.compact.inference import Predictor, as_numpy
 from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft_parameters
 from meristem.data.spirals import two_spirals
 from meristem.gate import fully_open
@@ -87,9 +87,11 @@ def whole_outputs(network, x):
 def test_what_is_closed_is_left_out_and_nothing_changes(body, seed):
     network = create(body, seed=seed)
     small = compact(network)
-    np.testing.assert_allclose(outputs(as_numpy(small), np.asarray(X)), whole_outputs(network, X), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        Predictor(as_numpy(small)).outputs(np.asarray(X)), whole_outputs(network, X), rtol=1e-5, atol=1e-5
+    )
     inside = np.random.default_rng(seed).normal(size=(20, 8)).astype(np.float32)
-    body = outputs(as_numpy(compact(network.body)), inside)
+    body = Predictor(as_numpy(compact(network.body))).outputs(inside)
     np.testing.assert_allclose(body, whole_outputs(network.body, inside), rtol=1e-5, atol=1e-5)
     assert isinstance(small.layers[0], Pick) and small.layers[0].n_in == 5
     assert small.n_parameters <= float(soft_parameters(fully_open(network)))
@@ -98,9 +100,9 @@ def test_what_is_closed_is_left_out_and_nothing_changes(body, seed):
 def test_a_network_of_which_all_is_closed_says_its_bias():
     network = create("tunnel")
     closed = eqx.tree_at(lambda n: (n.body.trunk.value, n.head.bias), network, (jnp.zeros(8), jnp.array([1.0, 2.0])))
-    np.testing.assert_allclose(outputs(as_numpy(compact(closed)), np.asarray(X)), np.tile([1.0, 2.0], (20, 1)))
+    np.testing.assert_allclose(Predictor(as_numpy(compact(closed))).outputs(np.asarray(X)), np.tile([1.0, 2.0], (20, 1)))
     nothing = eqx.tree_at(lambda n: n.features.value, closed, jnp.zeros(5))
-    np.testing.assert_allclose(outputs(as_numpy(compact(nothing)), np.asarray(X)), np.tile([1.0, 2.0], (20, 1)))
+    np.testing.assert_allclose(Predictor(as_numpy(compact(nothing))).outputs(np.asarray(X)), np.tile([1.0, 2.0], (20, 1)))
 
 
 # ---- what it costs

@@ -57,67 +57,61 @@ if TYPE_CHECKING:  # with extras
 __version__ = "0.1.0"
 
 # All names are looked up when they are asked for: the command line must listen to signals before anything large is imported,
-# and some need more than the core's five dependencies. name → the module that has it; LAZY: and the extra to install for it.
-CORE = {
-    **dict.fromkeys(("hard_size", "layer_sizes", "soft_size"), "complexity"),
-    **dict.fromkeys(("Confined", "project"), "gate"),
-    **dict.fromkeys(("grow", "resize"), "nn"),
-    **dict.fromkeys(("fit", "DivergedError"), "train.loop"),
-    **dict.fromkeys(("begin", "advance", "Run"), "train.run"),
-    "step": "train.step",
-    **dict.fromkeys(("settle", "close_to_budget", "model_cost"), "train.closing"),
-    **dict.fromkeys(("Recipe", "Knobs"), "train.hyperparameters"),
-    "Data": "train.training_data",
-    "Watcher": "train.callbacks",
-    **dict.fromkeys(("path", "Path"), "paths"),
-    **dict.fromkeys(("adam", "decay_mask", "scale_by_rate", "trainable"), "train.optimizer"),
+# and some need more than the core's five dependencies.
+NAMES = {  # by module
+    "complexity": ["hard_size", "layer_sizes", "soft_size"],
+    "gate": ["Confined", "project"],
+    "nn": ["grow", "resize"],
+    "train.loop": ["fit", "DivergedError"],
+    "train.run": ["begin", "advance", "Run"],
+    "train.step": ["step"],
+    "train.closing": ["settle", "close_to_budget", "model_cost"],
+    "train.hyperparameters": ["Recipe", "Knobs"],
+    "train.training_data": ["Data"],
+    "train.callbacks": ["Watcher"],
+    "paths": ["path", "Path"],
+    "train.optimizer": ["adam", "decay_mask", "scale_by_rate", "trainable"],
+    "estimators": [
+        *("BuddingClassifier", "BuddingClassifierCV", "BuddingRegressor", "BuddingRegressorCV", "GrowthWarning"),
+        *("HighwayClassifier", "HighwayRegressor"),
+        *("TunnelClassifier", "TunnelClassifierCV", "TunnelRegressor", "TunnelRegressorCV"),
+    ],
+    "tables": ["TableModel", "fit_table"],
+    "persistence": ["load"],
+    "files": ["save"],
+    "pictures": ["plot_decision_boundary", "plot_frontier", "plot_growth", "plot_structure"],
 }
-LAZY = {
-    "BuddingClassifier": ("estimators", "sklearn"),
-    "BuddingClassifierCV": ("estimators", "sklearn"),
-    "BuddingRegressor": ("estimators", "sklearn"),
-    "BuddingRegressorCV": ("estimators", "sklearn"),
-    "GrowthWarning": ("estimators", "sklearn"),
-    "HighwayClassifier": ("estimators", "sklearn"),
-    "HighwayRegressor": ("estimators", "sklearn"),
-    "TunnelClassifier": ("estimators", "sklearn"),
-    "TunnelClassifierCV": ("estimators", "sklearn"),
-    "TunnelRegressor": ("estimators", "sklearn"),
-    "TunnelRegressorCV": ("estimators", "sklearn"),
-    "TableModel": ("tables", "sklearn"),
-    "fit_table": ("tables", "sklearn"),
-    "load": ("persistence", "files"),
-    "save": ("files", "files"),
-    "plot_decision_boundary": ("pictures", "cli"),
-    "plot_frontier": ("pictures", "cli"),
-    "plot_growth": ("pictures", "cli"),
-    "plot_structure": ("pictures", "cli"),
-}
+EXTRAS = {
+    "estimators": "sklearn",
+    "tables": "sklearn",
+    "persistence": "files",
+    "files": "files",
+    "pictures": "cli",
+}  # to install
+MODULES = {name: module for module, names in NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "__all__":  # only what can be imported here: a star must not fail where an extra is not installed
-        return ["nn", *CORE, *(lazy for lazy, (_, extra) in LAZY.items() if extra != "sklearn" or _have("sklearn"))]
-    if name in CORE:
-        return getattr(import_module(f"meristem.{CORE[name]}"), name)
-    module = {"plots": "pictures"}.get(name, name)
-    if name not in LAZY and not name.startswith("_") and _have(f"meristem.{module}"):
+        return ["nn", *(name for name, module in MODULES.items() if EXTRAS.get(module) != "sklearn" or _have("sklearn"))]
+    if name not in MODULES:
+        module = {"plots": "pictures"}.get(name, name)
+        if name.startswith("_") or not _have(f"meristem.{module}"):
+            raise AttributeError(f"module 'meristem' has no attribute {name!r}")
         return import_module(f"meristem.{module}")
-    if name not in LAZY:
-        raise AttributeError(f"module 'meristem' has no attribute {name!r}")
-    module, extra = LAZY[name]
     try:
-        return getattr(import_module(f"meristem.{module}"), name)
+        return getattr(import_module(f"meristem.{MODULES[name]}"), name)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in ("meristem", "jax"):
+        extra = EXTRAS.get(MODULES[name])
+        if extra is None or error.name is None or error.name.partition(".")[0] in ("meristem", "jax"):
             raise
         raise ImportError(f"meristem.{name} needs {error.name}: pip install 'meristem-nn[{extra}]'") from error
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "nn", "compact", "export", "pictures", *CORE, *LAZY})
+    return sorted({*globals(), "nn", "compact", "export", "pictures", *MODULES})
 
 
 def _have(module: str) -> bool:

@@ -19,6 +19,7 @@ import os
 import platform
 import re
 import warnings
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -83,21 +84,17 @@ def drop_oldest(path: Path, most_bytes: int) -> None:
     """Delete the least recently used files of a folder until the others have at most `most_bytes` in total."""
     entries = []
     for file in path.iterdir():
-        try:
+        with suppress(OSError):  # another process has just deleted it
             stat = file.stat()
-        except OSError:  # another process has just deleted it
-            continue
-        if file.is_file():
-            entries.append((max(stat.st_atime, stat.st_mtime), stat.st_size, file))
+            if file.is_file():
+                entries.append((max(stat.st_atime, stat.st_mtime), stat.st_size, file))
     total = sum(size for _, size, _ in entries)
-    for _, size, file in sorted(entries, key=lambda entry: entry[0]):
+    for _, size, file in sorted(entries):
         if total <= most_bytes:
             break
         total -= size
-        try:
+        with suppress(OSError):
             file.unlink()
-        except OSError:
-            continue
 
 
 def _is_writable(path: Path) -> bool:

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, Int
 from meristem.compact import compact, n_parameters
 from meristem.compact.report import multiply_adds as program_multiply_adds
 from meristem.nn import axis_counts
+from meristem.nn.axis_counts import soft_multiply_adds, soft_parameters
 from meristem.nn.body import Body, bodies_of
 from meristem.nn.network import Network
 
@@ -36,7 +37,6 @@ Inputs = Float[Array | np.ndarray, "n features ..."]
 def layer_sizes(model: Any, inputs: Inputs, weight: Float[Array | np.ndarray, " n"] | None = None) -> Float[Array, " layers"]:
     """The soft size of each layer; for a budding tree one number, the soft size of the tree. Inputs count by their `weight`.
 
-    >>> import jax, jax.numpy as jnp
     >>> from meristem.nn import Tunnel
     >>> layer_sizes(Tunnel(width=3, depth=2, key=jax.random.key(0)), jnp.ones((1, 3))).tolist()
     [0.0, 0.0]
@@ -59,7 +59,6 @@ def soft_size(model: Any, inputs: Inputs) -> Float[Array, ""]:
     `inputs` are what the network takes; of a body or a model of one's own, what reaches its bodies, which matters to
     highways alone.
 
-    >>> import jax, jax.numpy as jnp
     >>> from meristem.nn import Budding
     >>> soft_size(Budding(width=3, key=jax.random.key(0)), jnp.ones((1, 3))).item()
     1.0
@@ -70,7 +69,6 @@ def soft_size(model: Any, inputs: Inputs) -> Float[Array, ""]:
 def hard_size(model: Any) -> Int[Array, ""]:
     """The nodes of a budding tree, leaves and inner ones; the units of a stack that are not exact copies.
 
-    >>> import jax
     >>> from meristem.nn import Budding
     >>> int(hard_size(Budding(width=3, key=jax.random.key(0))))
     1
@@ -89,32 +87,17 @@ def soft_cost(network: Network, price: str) -> Float[Array, ""]:
     return cost if network.features is None else cost + INPUT * network.features.value.sum()
 
 
-def parameters(network: Any) -> int:
-    """The numbers that the compact form of a network, or of a model with bodies in it, stores. A host function.
+def multiply_adds(network: Network) -> int:
+    """Those of the compact network's matrix products, for one sample. A host function.
 
-    >>> import jax
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=3, depth=2, key=jax.random.key(0))
     >>> parameters(network), multiply_adds(network), float(soft_parameters(network))    # one affine map, or embedding and head
     (3, 2, 10.0)
     """
-    return n_parameters(network)
-
-
-def multiply_adds(network: Network) -> int:
-    """Those of the compact network's matrix products, for one sample. A host function."""
     return program_multiply_adds(compact(network), jnp.zeros(network.input_shape, network.dtype))
 
 
-def soft_parameters(network: Network) -> Float[Array, ""]:
-    """The numbers of all its arrays that are shipped, as far as they are open."""
-    return axis_counts.soft_parameters(network, network.axes())
-
-
-def soft_multiply_adds(network: Network) -> Float[Array, ""]:
-    """The products of all its maps for one sample, as far as they are open."""
-    return axis_counts.soft_multiply_adds(network, network.axes())
-
-
+parameters = n_parameters  # of the compact form, exactly
 SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}
 
 

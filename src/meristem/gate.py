@@ -1,14 +1,12 @@
-"""A parameter confined to [0, 1], the only constraint of the method.
-
-A tunnel's gate g and a budding node's leafness γ take the same gradient step as the weights and are then clipped, so that they
-reach 0 and 1 *exactly*; sizes, growth and compaction rely on it.
+"""A parameter confined to [0, 1], the only constraint of the method: a tunnel's gate g, a budding node's leafness γ.
 
     p ← clip(p + u, 0, 1)        u: the optimizer's update
 
-One of the two ends is *closed* (0 for gates, 1 for leafness): what it gates takes no part. `Confined` marks such a parameter in
-any model, and `project()` is the last link of any optax chain.
+So it reaches 0 and 1 *exactly*; sizes, growth and compaction rely on it. One of the two ends is *closed* (0 for gates, 1 for
+leafness): what it gates takes no part.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -43,7 +41,7 @@ def is_confined(node: Any) -> bool:
 
 
 def project() -> optax.GradientTransformation:
-    """Return the last link of a chain, which keeps every `Confined` parameter in [0, 1]; others pass through.
+    """Return the last link of an optax chain, which keeps every `Confined` parameter in [0, 1]; others pass through.
 
     The update becomes clip(p + u) − p; adding it to p gives 0 and 1 to the bit.
 
@@ -71,31 +69,23 @@ def project() -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def hold(before: PyTree, after: PyTree, when: Bool[Array, ""]) -> PyTree:
-    """Return the model after an update; where `when` is true, gates that were closed before stay closed.
+def map_gates(change: Callable[..., Any], model: PyTree, *others: PyTree) -> PyTree:
+    """Return the model with change(gate, the same gate of the others, …) in place of each of its gates."""
+
+    def changed(node: Any, *rest: Any) -> Any:
+        return change(node, *rest) if is_confined(node) else node
+
+    return jax.tree.map(changed, model, *others, is_leaf=is_confined)
+
+
+def hold(before: PyTree, after: PyTree, when: Bool[Array, ""] | bool = True) -> PyTree:
+    """Return the model `after`; where `when` is true, with every gate closed that is closed in `before`.
 
     >>> before, after = Confined(jnp.array([0.0, 0.5])), Confined(jnp.array([0.1, 0.6]))
-    >>> [round(v, 1) for v in hold(before, after, jnp.array(True)).value.tolist()]
+    >>> [round(v, 1) for v in hold(before, after).value.tolist()]
     [0.0, 0.6]
     """
-
-    def keep_closed(old: Any, new: Any) -> Any:
-        return new.at(jnp.where(when & ~old.is_open, old.value, new.value)) if is_confined(new) else new
-
-    return jax.tree.map(keep_closed, before, after, is_leaf=is_confined)
-
-
-def closed_as(like: PyTree, model: PyTree) -> PyTree:
-    """Return the model with every gate closed that is closed in `like`.
-
-    >>> closed_as(Confined(jnp.array([0.0, 0.2])), Confined(jnp.array([0.1, 0.6]))).value.tolist()[0]
-    0.0
-    """
-
-    def close(other: Any, node: Any) -> Any:
-        return node.at(jnp.where(other.is_open, node.value, other.value)) if is_confined(node) else node
-
-    return jax.tree.map(close, like, model, is_leaf=is_confined)
+    return map_gates(lambda new, old: new.at(jnp.where(when & ~old.is_open, old.value, new.value)), after, before)
 
 
 def fully_open(model: PyTree) -> PyTree:
@@ -104,10 +94,6 @@ def fully_open(model: PyTree) -> PyTree:
     >>> fully_open(Confined(jnp.array([0.0, 0.2]))).value.tolist()
     [0.0, 1.0]
     """
-
-    def fully_opened(node: Any) -> Any:
-        if not is_confined(node):
-            return node
-        return node.at(jnp.where(node.is_open, 1 - node.closed, node.closed).astype(node.value.dtype))
-
-    return jax.tree.map(fully_opened, model, is_leaf=is_confined)
+    return map_gates(
+        lambda gate: gate.at(jnp.where(gate.is_open, 1 - gate.closed, gate.closed).astype(gate.value.dtype)), model
+    )

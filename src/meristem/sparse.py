@@ -22,9 +22,9 @@ def is_sparse(x: Any) -> bool:
     return hasattr(x, "indptr")
 
 
-def is_large(x: Any) -> bool:
-    """Return whether x would take more than `DENSE` bytes as dense float32."""
-    return is_sparse(x) and 4 * x.shape[0] * x.shape[1] > DENSE
+def is_large(x: Any, columns: int | None = None) -> bool:
+    """Return whether x is sparse, and would take more than `DENSE` bytes as dense float32 with so many columns."""
+    return is_sparse(x) and 4 * x.shape[0] * (columns or x.shape[1]) > DENSE
 
 
 def occurring(x: Any, counts: np.ndarray) -> np.ndarray:
@@ -32,11 +32,6 @@ def occurring(x: Any, counts: np.ndarray) -> np.ndarray:
     occurs = np.zeros(x.shape[1], bool)
     occurs[x.indices[np.repeat(counts, np.diff(x.indptr)) & (x.data != 0)]] = True
     return np.flatnonzero(occurs)
-
-
-def weight_of_entries(x: Any, weight: np.ndarray) -> np.ndarray:
-    """Return for each column the total weight of the rows that have an entry."""
-    return np.bincount(x.indices, np.repeat(weight, np.diff(x.indptr)), minlength=x.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

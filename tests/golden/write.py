@@ -13,9 +13,10 @@ import numpy as np
 from meristem.data.spirals import two_spirals
 from meristem.files import run_file, save
 from meristem.files.document import write_document
+from meristem.files.named_arrays import by_path
 from meristem.nn import Network
 from meristem.train.hyperparameters import Knobs, Recipe, check_knobs
-from meristem.train.programs import ALONE, unpack
+from meristem.train.programs import start, unpack, whole_epoch
 from meristem.train.training_data import Data, prepare
 
 
@@ -28,13 +29,13 @@ def main(folder: Path) -> None:
     for name, options in {"tunnel": {"depth": 3}, "budding": {"capacity": 16, "activation": "tanh"}}.items():
         network = Network.create(name, 2, 1, width=5, key=jax.random.key(0), **options)
         data = prepare(Data(*two_spirals("difficult")), network, recipe.task).data
-        state = ALONE.start(network, jax.random.key(1), recipe=recipe)
+        state = start(network, jax.random.key(1), recipe=recipe)
         knobs = check_knobs(Knobs(0.03, 1e-4), ())
         for _ in range(30):
-            state, packed = ALONE.epoch(state, data, knobs, recipe=recipe)
+            state, packed = whole_epoch(state, data, knobs, recipe=recipe)
         info = unpack(packed)
         save(folder / f"{name}.safetensors", state.network)
-        structure, arrays = run_file.pack_state(state)
+        structure, arrays = run_file.state_structure(state), by_path(state)
         write_document(folder / f"{name}-state.safetensors", "state", arrays, structure)
         outputs[name] = {
             "hard_size": int(info.hard_size),

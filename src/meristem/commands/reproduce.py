@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,10 @@ from meristem.check import many
 from meristem.commands.parsing import Parser, add_command
 from meristem.commands.shutdown import on_shutdown
 from meristem.experiments import STUDIES, summary
-from meristem.experiments.options import Option, Options, flag, option_of
-from meristem.experiments.result_table import table
-from meristem.experiments.study import Study, expected_epochs, run as run_study
+from meristem.experiments.options import Option, flag
+from meristem.experiments.study import table
 from meristem.experiments.study_checkpoints import StudyCheckpoints, group_name, study_config
-from meristem.experiments.study_training import train_directly
+from meristem.experiments.study_training import expected_epochs, run as run_study, summarize, train_directly
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.studies import draw, draw_study, have_matplotlib
 from meristem.pictures.studies.study_figures import FIGURES, validate_study
@@ -50,8 +49,9 @@ def add(commands: Any) -> None:
         parser = add_command(
             studies, name, run=run, example=example, more=AFTERWARDS, help=study.help, description=study.description
         )
-        for field, study_option in _options(study):
-            _add_option(parser, field, study_option)
+        defaults = {field.name: field.default for field in fields(study.options)}
+        for field, study_option in study.options.described().items():
+            _add_option(parser, field, defaults[field], study_option)
         option = parser.add_argument
         option("--out", type=Path, default=Path("out") / name, metavar="DIR", help="folder for results (default: %(default)s)")
         option("--resume", action="store_true", help="continue the interrupted run in --out")
@@ -68,22 +68,14 @@ def add(commands: Any) -> None:
     figures.add_argument("out", type=Path, metavar="OUT", help="the --out of a study")
 
 
-def _options(study: Study[Any]) -> list[tuple[Field[Any], Option]]:
-    """Return the study's own options, then those of all studies."""
-    common = [field.name for field in fields(Options)]
-    pairs = [(field, option) for field in fields(study.options) if (option := option_of(field))]
-    return sorted(pairs, key=lambda pair: pair[0].name in common)
-
-
-def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Option) -> None:
+def _add_option(parser: argparse.ArgumentParser, name: str, default: Any, option: Option) -> None:
     text = f"{option.help} (default: {option.default_text})" if option.default_text else option.help
-    settings: dict[str, Any] = {"dest": field.name, "help": text.replace("%", "%%")}
+    settings: dict[str, Any] = {"dest": name, "help": text.replace("%", "%%")}
     if option.read is None:
         settings |= {"action": "store_true"}
     else:
         settings |= {"type": option.read, "metavar": option.metavar, "nargs": "+" if option.takes_many else None}
-    is_required = field.default is MISSING
-    parser.add_argument(flag(field.name), **settings, **({"required": True} if is_required else {"default": field.default}))
+    parser.add_argument(flag(name), **settings, **({"required": True} if default is MISSING else {"default": default}))
     for spelling in option.old_spellings:
         parser.add_argument(spelling, **settings | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
@@ -91,7 +83,7 @@ def _add_option(parser: argparse.ArgumentParser, field: Field[Any], option: Opti
 def run(args: argparse.Namespace) -> int:
     """Run or resume a study, write its files and figures, print its table, and return the exit status."""
     study = STUDIES[args.study]
-    values = {field.name: getattr(args, field.name) for field, _ in _options(study)}
+    values = {name: getattr(args, name) for name in study.options.described()}
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
     if not 0 <= args.checkpoint_every < float("inf"):
         raise ValueError(f"--checkpoint-every={args.checkpoint_every:g} must be a finite number of seconds of at least 0.")
@@ -102,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     with Progress() as progress, on_shutdown(progress.close), RunFolder.take(out) as folder:
         progress.say(f"{args.study} on {summary.device()}, {seeds}")
         plan = study.plan(options)
-        tasks = [options.resized(task) for task in plan.tasks]
+        tasks = [task.resized(options) for task in plan.tasks]
         record = study_config(options, tasks)
         may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *FIGURES))]
         for line in folder.begin(record, summary.command(), resume=args.resume, may_write=may_write):
@@ -113,13 +105,12 @@ def run(args: argparse.Namespace) -> int:
         checkpoints = _checkpoints(folder, args.checkpoint_every, progress)
         with on_shutdown(lambda: _last_call(folder, checkpoints)):
             result = run_study(study, options, plan, progress, train_directly if checkpoints is None else checkpoints.train)
-            paper = study.paper_of(plan)
-            head = summary.header(study.name, plan.title, paper, time.perf_counter() - begin, result.runs, folder.command)
-            head |= plan.summary_fields | {"pictures": study.pictures_of(plan).as_json()} | result.extra
+            head = summarize(study, plan, result, time.perf_counter() - begin, folder.command)
             files = {"history.npz": summary.history_bytes(result.history)}
             if any(record["best_epoch"] for record in result.runs):
                 files |= _figures(head, result.history, out)
             written = folder.publish(files, head)
+    paper = head["paper"]
     comparison = ", beside the paper" if paper else ""
     print_table(*table(study.columns, result.runs, paper), f"{plan.title}, {seeds}: {study.averages}{comparison}")
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")

@@ -19,7 +19,7 @@ from meristem.layers.compact_network import CompactNetwork
 from meristem.nn import Body, Network
 from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import open_mask
-from meristem.nn.concrete import check_concrete
+from meristem.nn.compaction import check_concrete
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,6 @@ class Approximation:
 def approximate(network: Network, x: Float[Array | np.ndarray, "n in ..."], *, gates_below: float) -> Approximation:
     """The compact form after closing what is almost closed, and how much that moved the outputs of the samples x [n, in].
 
-    >>> import equinox as eqx, jax, jax.numpy as jnp
-    >>> from meristem.nn import Network
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=3, depth=2, key=jax.random.key(0))
     >>> gates = jnp.array([[0.5, 0.0, 0.001], [0.002, 0.0, 0.0]])
     >>> network = eqx.tree_at(lambda n: n.body.gate.value, network, gates)

@@ -114,16 +114,6 @@ class Predictor:
         self.__init__(state["network"])  # type: ignore[misc]
 
 
-def outputs(network: CompactNetwork, x: np.ndarray, dtype: type[np.floating] = np.float64) -> np.ndarray:
-    """Return the outputs of a network that is asked once.
-
-    >>> from meristem.layers.layer import Affine
-    >>> outputs(CompactNetwork((Affine(np.array([[1.0, 2.0]]), None),)), np.ones((3, 2))).tolist()
-    [[3.0], [3.0], [3.0]]
-    """
-    return Predictor(network).outputs(x, dtype)
-
-
 def _through(layers: Sequence[Layer | Spread], h: np.ndarray) -> np.ndarray:
     """One block of rows. A layer may not write over what it is given: x is the caller's, and a formula may read h twice."""
     h = h.view()

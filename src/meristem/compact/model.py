@@ -33,8 +33,6 @@ def compact(model: Any) -> Any:
     `jax.default_matmul_precision("highest")`, without which it rounds more than that in either network. In a model of one's own
     the compact bodies are called as the bodies were; `priced` gives them a price of 0.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from meristem.nn import Network
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
     >>> small = compact(network)                                                  # all gates are 0: an affine map
     >>> small.layers[0].weight.shape

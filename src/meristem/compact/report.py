@@ -25,7 +25,7 @@ from meristem.compact.model import check_samples, compact, outputs
 from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.layers.layer import Affine, Perceptron
 from meristem.nn import Network
-from meristem.nn.concrete import check_concrete
+from meristem.nn.compaction import check_concrete
 
 BATCH = 1000
 REPEATS = 30
@@ -74,8 +74,6 @@ class Report:
 def report(network: Network, x: Float[Array | np.ndarray, "n in ..."] | None = None, *, repeats: int = REPEATS) -> Report:
     """What compaction saves, measured on the batch x [n, in]; without one, on 1,000 random samples.
 
-    >>> import jax
-    >>> from meristem.nn import Network
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
     >>> saved = report(network, repeats=3)
     >>> saved.full.parameters, saved.compact.parameters, saved.full.multiply_adds, saved.compact.multiply_adds
@@ -90,22 +88,15 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in ..."] | None = N
     sides: dict[str, Any] = {"full": network, "compact": small}
     if len(network.input_shape) == 1:
         sides["plain"] = plain_of(network)
-    calls = {name: compiled(side, samples) for name, side in sides.items()}
-    seconds = in_turns(calls, repeats)
+    seconds = in_turns({name: compiled(side, samples) for name, side in sides.items()}, repeats)
     costs = {
         name: Cost(n_floats(side), multiply_adds(side, samples[0]), statistics.median(seconds[name]))
         for name, side in sides.items()
     }
     before, after = outputs(network, samples), outputs(small, samples)
-    return Report(
-        full=costs["full"],
-        compact=costs["compact"],
-        plain=costs.get("plain"),
-        units=small.units,
-        samples=samples.shape[0],
-        difference=float(np.abs(after - before).max() / max(np.abs(before).max(), np.finfo(before.dtype).tiny)),
-        device=jax.devices()[0].device_kind,
-    )
+    largest = max(np.abs(before).max(), np.finfo(before.dtype).tiny)
+    difference, device = float(np.abs(after - before).max() / largest), jax.devices()[0].device_kind
+    return Report(costs["full"], costs["compact"], costs.get("plain"), small.units, len(samples), difference, device)
 
 
 def plain_of(network: Network) -> CompactNetwork:
@@ -122,7 +113,6 @@ def plain_of(network: Network) -> CompactNetwork:
 def multiply_adds(network: Any, x: Float[Array, "in ..."]) -> int:
     """Those of all matrix products and convolutions in the program for one sample.
 
-    >>> import jax, jax.numpy as jnp
     >>> multiply_adds(lambda x: jnp.ones((3, 4)) @ x, jnp.ones(4))
     12
     """
@@ -132,14 +122,14 @@ def multiply_adds(network: Any, x: Float[Array, "in ..."]) -> int:
 def _products(jaxpr: Any) -> int:
     count = 0
     for equation in jaxpr.eqns:
+        shapes, parameters = [value.aval.shape for value in equation.invars], equation.params
         if equation.primitive.name == "dot_general":
-            (contracted, _), _ = equation.params["dimension_numbers"]
-            shape = equation.invars[0].aval.shape
-            count += equation.outvars[0].aval.size * int(np.prod([shape[axis] for axis in contracted]))
+            (contracted, _), _ = parameters["dimension_numbers"]
+            count += equation.outvars[0].aval.size * math.prod(shapes[0][axis] for axis in contracted)
         if equation.primitive.name == "conv_general_dilated":
-            kernel, numbers = equation.invars[1].aval.shape, equation.params["dimension_numbers"]
-            count += equation.outvars[0].aval.size * math.prod(kernel) // kernel[numbers.rhs_spec[0]]
-        for value in equation.params.values():
+            n_out = shapes[1][parameters["dimension_numbers"].rhs_spec[0]]
+            count += equation.outvars[0].aval.size * math.prod(shapes[1]) // n_out
+        for value in parameters.values():
             inner = getattr(value, "jaxpr", value)
             count += _products(inner) if hasattr(inner, "eqns") else 0
     return count

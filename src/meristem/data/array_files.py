@@ -73,20 +73,19 @@ def _read_member(path: Path, file: np.lib.npyio.NpzFile, key: str) -> Shaped[np.
     archive = file.zip
     assert archive is not None  # it is open
     try:
-        if _is_array(archive, key if key in archive.namelist() else f"{key}.npy"):
-            return file[key]
+        _check_size(archive, key if key in archive.namelist() else f"{key}.npy")
+        return file[key]
     except UNREADABLE as error:
         raise ValueError(f"{path}: {key} cannot be read ({_reason(error)}); {advice}") from error
-    raise ValueError(f"{path}: {key} is not an array; {advice}")
 
 
-def _is_array(archive: zipfile.ZipFile, name: str) -> bool:
-    """Return whether a member is an array; ValueError if its header claims another size than it has."""
+def _check_size(archive: zipfile.ZipFile, name: str) -> None:
+    """Raise ValueError if a member is no array, or if its header claims another size than it has."""
     entry = archive.getinfo(name)
     with archive.open(entry) as stream:
         magic = stream.read(len(np.lib.format.MAGIC_PREFIX) + 2)
         if not magic.startswith(np.lib.format.MAGIC_PREFIX):
-            return False
+            raise ValueError("it is not an array")
         if tuple(magic[-2:]) not in HEADERS:
             raise ValueError(f"an .npy file of the version {magic[-2]}.{magic[-1]}")
         shape, _, dtype = HEADERS[magic[-2], magic[-1]](stream)
@@ -94,7 +93,6 @@ def _is_array(archive: zipfile.ZipFile, name: str) -> bool:
     is_complete = math.prod(shape) * dtype.itemsize == size and entry.file_size <= UNPACKED * (entry.compress_size + 1)
     if not is_complete and not dtype.hasobject:  # NumPy refuses objects
         raise ValueError(f"its header says {shape} of {dtype}, and it has {size} bytes")
-    return True
 
 
 def as_features(source: str, x: Shaped[np.ndarray, "..."]) -> Num[np.ndarray, "n in"]:

@@ -11,7 +11,7 @@ the same names. Only this module imports pooch, and only to download.
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,11 +40,9 @@ def find(name: str, files: Mapping[str, str], url: str, folder: Path | None = No
 
     Checksums are checked in the cache; in a folder that is named a file may be another one, or unpacked.
     """
-    named, folders = places(name, folder)
+    named, (cached, *_) = places(name, folder)
     if named:
-        missing = f"{named} holds no {name} files ({', '.join(files)}); get them from {url}"
-        return _folder_with(files, folders, missing, f"{named}: ", f"get it from {url}")
-    (cached,) = folders
+        return find_local(name, list(files), ", ".join(files), f"get it from {url}", folder)
     if not all((cached / file).is_file() for file in files):
         return _download(name, files, url, cached)
     for file, md5 in files.items():
@@ -63,19 +61,14 @@ def file_in(place: Path, file: str) -> Path:
 def find_local(name: str, files: Sequence[str], layout: str, advice: str, folder: Path | None = None) -> Path:
     """Return the folder with all `files` of a data set that has no download; `advice` says where to get it."""
     named, folders = places(name, folder)
-    missing = f"{named} holds no {name} files ({layout})" if named else f"{name} ({layout}) is not on this machine"
-    return _folder_with(files, folders, f"{missing}: {advice}", f"{named}: " if named else "", advice)
-
-
-def _folder_with(files: Collection[str], folders: Sequence[Path], missing: str, start: str, advice: str) -> Path:
-    """Return the first folder that holds some of the files; ValueError if there is none or it lacks others."""
     for place in folders:
         lacks = [file for file in files if not file_in(place, file).is_file()]
         if not lacks:
             return place
         if len(lacks) < len(files):
-            raise ValueError(f"{start}{place} lacks {', '.join(lacks)}; {advice}")
-    raise ValueError(missing)
+            raise ValueError(f"{f'{named}: ' if named else ''}{place} lacks {', '.join(lacks)}; {advice}")
+    missing = f"{named} holds no {name} files ({layout})" if named else f"{name} ({layout}) is not on this machine"
+    raise ValueError(f"{missing}: {advice}")
 
 
 def _md5(path: Path) -> str:

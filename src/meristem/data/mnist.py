@@ -69,8 +69,8 @@ def read_images(folder: Path | None = None) -> Images:
     """Return the four files of a folder, of MERISTEM_DATA or of the cache; ValueError of one line if they do not fit."""
     place = find("mnist", FILES, URL, folder)
     paths = [file_in(place, file) for file in FILES]
-    contents = [_content(path) for path in paths]
-    arrays = [_parsed(path, content) for path, content in zip(paths, contents, strict=True)]
+    contents = [read_idx(path) for path in paths]
+    arrays = [array for array, _ in contents]
     train, test = (_part(paths[k], arrays[k], paths[k + 1], arrays[k + 1]) for k in (0, 2))
     if len(train.y) < LEAST:
         raise ValueError(f"{paths[0]} holds {len(train.y)} images; at least {LEAST} are needed, for a sixth is set aside.")
@@ -79,8 +79,9 @@ def read_images(folder: Path | None = None) -> Images:
     if arrays[0].shape[1:] != arrays[2].shape[1:]:
         sizes = " and ".join(f"{height} × {width}" for _, height, width in (arrays[0].shape, arrays[2].shape))
         raise ValueError(f"{place}: images for training and for testing must have one size, not {sizes}.")
-    md5 = tuple(hashlib.md5(content, usedforsecurity=False).hexdigest() for content in contents)
-    return Images(train, test, _folder_name(place, folder), md5)
+    _, (first, *_) = places("mnist", folder)
+    known_as = place.resolve().name if place.resolve() == first.resolve() else f"{first.resolve().name}/{place.resolve().name}"
+    return Images(train, test, known_as, tuple(md5 for _, md5 in contents))
 
 
 def split_images(images: Images, task: str = "ten", *, split: int = 0) -> Parts:
@@ -113,56 +114,34 @@ def _part(x_path: Path, x: UInt8[np.ndarray, "..."], y_path: Path, y: UInt8[np.n
     return Part(x.reshape(len(x), math.prod(x.shape[1:])), y)
 
 
-def _folder_name(place: Path, folder: Path | None) -> str:
-    """Return the name of the folder that was given, with the subfolder if the files are there."""
-    _, (first, *_) = places("mnist", folder)
-    first, place = first.resolve(), place.resolve()
-    return place.name if place == first else f"{first.name}/{place.name}"
+def read_idx(path: Path) -> tuple[UInt8[np.ndarray, "..."], str]:
+    """Return the array of an IDX file, gzipped or not, and the md5 of the unpacked file; ValueError that names the file.
 
-
-def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
-    """Return the bytes of an IDX file, gzipped or not, in its shape; ValueError that names the file."""
-    return _parsed(path, _content(path))
-
-
-def _content(path: Path) -> bytes:
-    """Return an unpacked file, of which no more is read than its header says, if that can fit in the file."""
+    No more is read than its header says, if that can fit in the file.
+    """
     is_packed = path.suffix == ".gz"
     try:
         with path.open("rb") as file, gzip.GzipFile(fileobj=file) if is_packed else nullcontext(file) as stream:
             most = os.fstat(file.fileno()).st_size * (UNPACKED if is_packed else 1)
-            head = read_block(stream, 4)
-            head += read_block(stream, 4 * _rank(path, head))
-            shape = _shape(path, head)
+            magic = read_block(stream, 4)
+            if magic not in (b"\0\0\x08\x01", b"\0\0\x08\x03"):
+                start = f"it starts with {magic.hex()}, not 00000801 or 00000803"
+                raise ValueError(f"{path} is not an IDX file of bytes: {start}.")
+            sizes = read_block(stream, 4 * magic[3])
+            if len(sizes) < 4 * magic[3]:
+                raise ValueError(f"{path} ends within its header; get it again.")
+            shape = tuple(np.frombuffer(sizes, ">u4").tolist())
             if math.prod(shape) > most:
                 raise ValueError(f"{path} holds less than {most} values, but its header says {shape}; get it again.")
-            return head + read_block(stream, math.prod(shape) + 1)
+            values = read_block(stream, math.prod(shape) + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is truncated or not a gzip file; get it again.") from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read ({error.strerror}).") from error
     except MemoryError as error:
         raise ValueError(f"{path} holds more than there is memory for.") from error
-
-
-def _parsed(path: Path, raw: bytes) -> UInt8[np.ndarray, "..."]:
-    shape = _shape(path, raw)
-    values = np.frombuffer(raw, np.uint8, offset=4 + 4 * len(shape))
-    if values.size != (n := math.prod(shape)):
-        count = "more" if values.size > n else f"{values.size}"
+    if len(values) != math.prod(shape):
+        count = "more" if len(values) > math.prod(shape) else f"{len(values)}"
         raise ValueError(f"{path} holds {count} values, but its header says {shape}; get it again.")
-    return values.reshape(shape)
-
-
-def _rank(path: Path, raw: bytes) -> int:
-    rank = raw[3] if len(raw) > 3 else 0
-    if raw[:3] != b"\x00\x00\x08" or rank not in (1, 3):
-        raise ValueError(f"{path} is not an IDX file of bytes: it starts with {raw[:4].hex()}, not 00000801 or 00000803.")
-    return rank
-
-
-def _shape(path: Path, raw: bytes) -> tuple[int, ...]:
-    rank = _rank(path, raw)
-    if len(raw) < 4 + 4 * rank:
-        raise ValueError(f"{path} ends within its header; get it again.")
-    return tuple(np.frombuffer(raw, ">u4", rank, 4).tolist())
+    md5 = hashlib.md5(magic + sizes + values, usedforsecurity=False).hexdigest()
+    return np.frombuffer(values, np.uint8).reshape(shape), md5

@@ -19,16 +19,13 @@ KEYS = ["X_train", "Y_train", "X_test", "Y_test", "labels"]
 def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts:
     """Return four fifths of the training part, the other fifth by the seed `split`, and the test part; `standardized`."""
     check_size("split", split, 0)
-    *matrices, names = read_npz(file, KEYS)
+    x_train, y_train, x_test, y_test, names = arrays = read_npz(file, KEYS)
     _check_names(file, names)
-    train, test = (
-        Part(as_features(f"{file}: {x_key}", x), as_labels(f"{file}: {y_key}", y))
-        for x_key, y_key, x, y in zip(KEYS[:4:2], KEYS[1:4:2], matrices[::2], matrices[1::2], strict=True)
-    )
-    shapes = ", ".join(f"{key} {matrix.shape}" for key, matrix in zip(KEYS, matrices, strict=False))
-    for part in (train, test):
-        if len(part.x) != len(part.y):
-            raise ValueError(f"{file}: X and Y of a part must have a row for each sample, not {shapes}.")
+    train = Part(as_features(f"{file}: X_train", x_train), as_labels(f"{file}: Y_train", y_train))
+    test = Part(as_features(f"{file}: X_test", x_test), as_labels(f"{file}: Y_test", y_test))
+    shapes = ", ".join(f"{key} {array.shape}" for key, array in zip(KEYS[:4], arrays, strict=False))
+    if len(train.x) != len(train.y) or len(test.x) != len(test.y):
+        raise ValueError(f"{file}: X and Y of a part must have a row for each sample, not {shapes}.")
     if train.x.shape[1] != test.x.shape[1] or {train.y.shape[1], test.y.shape[1]} != {len(names)}:
         expected = f"both parts must have the same columns, and Y one for each of {len(names)} labels"
         raise ValueError(f"{file}: {expected}, not {shapes}.")

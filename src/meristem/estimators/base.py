@@ -1,19 +1,27 @@
-"""What all estimators share: parameters, the length of training, and methods that write or display a fitted one.
+"""What all estimators share: parameters, the length of training, predictions, and methods that write or display a fitted one.
 
 Parameters are dataclass fields, stored as they are and checked in `fit` (parameters.py); fitted attributes end in an
 underscore. Modules that need an extra are imported when they are called.
 """
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import jax
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from meristem.compact import CompactNetwork
+from meristem.compact.inference import Predictor
+from meristem.estimators.input_checks import check_data
 from meristem.estimators.size_card import size_card
 from meristem.files import save
 from meristem.files.atomic_write import PATHS
+from meristem.sparse import is_sparse, rows_at_once
 
 EPOCHS, STEPS = 300, 6000  # passes over the rows, or steps: the most of a training, whichever is longer
 PATIENCE, PATIENCE_STEPS = 10, 300  # likewise, of patience
@@ -51,24 +59,57 @@ class Estimator(BaseEstimator):
 
     def _epochs(self, rows: int, share: float = 1.0) -> int:
         """Return the most epochs of a training on so many rows; `share`: of the usual steps."""
-        if not isinstance(self.max_epochs, str):
-            return int(self.max_epochs)
-        return -(-max(EPOCHS, round(share * STEPS / self._steps(rows))) // self._passes(rows))
+        return self._counted(self.max_epochs, EPOCHS, share * STEPS, rows)
 
     def _patience(self, rows: int, share: float = 1.0, least_passes: int = PATIENCE) -> int:
         """Return the epochs without a better loss before the learning rate drops; `share`: of the usual steps."""
-        if not isinstance(self.patience, str):
-            return int(self.patience)
-        return -(-max(least_passes, round(share * PATIENCE_STEPS / self._steps(rows))) // self._passes(rows))
+        return self._counted(self.patience, least_passes, share * PATIENCE_STEPS, rows)
 
-    def _steps(self, rows: int) -> int:
-        """Return the steps of a pass over the rows."""
+    def _counted(self, epochs: int | str, passes: int, steps: float, rows: int) -> int:
+        """Return the user's number of epochs, or for "auto" that of so many passes or steps, whichever is longer."""
+        if not isinstance(epochs, str):
+            return int(epochs)
+        return -(-max(passes, round(steps / self._steps_of_pass(rows))) // self._passes(rows))
+
+    def _steps_of_pass(self, rows: int) -> int:
         return -(-rows // int(self.batch_size))
 
     def _passes(self, rows: int) -> int:
         """Return the passes over the rows in an epoch; 1 where the user counts epochs."""
         are_counted = not isinstance(self.max_epochs, str) or not isinstance(self.patience, str)
-        return 1 if are_counted else max(1, STEPS_PER_EPOCH // self._steps(rows))
+        return 1 if are_counted else max(1, STEPS_PER_EPOCH // self._steps_of_pass(rows))
+
+    def _outputs(self, X: Any, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return what `compute` makes of the network inputs of all rows, dense ones; warn of rows that are not finite."""
+        check_is_fitted(self)
+        x, inputs = check_data(self, X, reset=False), self._inputs_
+        step = rows_at_once(inputs.n_inputs) if is_sparse(x) else x.shape[0]
+        outputs = np.concatenate([compute(inputs(x[at : at + step])) for at in range(0, x.shape[0], step)])
+        if not (is_valid := np.isfinite(outputs).reshape(len(outputs), -1).all(1)).all():
+            warnings.warn(
+                f"{type(self).__name__} has no finite prediction for {(~is_valid).sum()} of {len(is_valid)} rows, such as row "
+                f"{is_valid.argmin()}: they overflow a float. Check the scale of X, and fit again.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return outputs
+
+    @property
+    def _predictor_(self) -> Predictor:
+        """The compact network, ready for NumPy."""
+        ready: Predictor | None = self.__dict__.get("_ready_")
+        if ready is None or ready.network is not self._compact_:
+            ready = self._ready_ = Predictor(self._compact_)
+        return ready
+
+    def compact(self) -> CompactNetwork:
+        """Return the network without closed gates, of a bag all of them as one; it takes standardized features."""
+        check_is_fitted(self)
+        return jax.device_put(self._compact_)
+
+    @property
+    def n_parameters_(self) -> int:
+        return self._compact_.n_parameters
 
     def save(self, path: PATHS) -> None:
         """Write the estimator with its training state to a file, which `meristem.load(path)` restores to the bit."""
@@ -119,31 +160,12 @@ class Estimator(BaseEstimator):
         """Return scikit-learn's diagram, followed by the size and structure of a fitted estimator."""
         return html + size_card(self) if self.__sklearn_is_fitted__() else html
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_compact_")
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class HasDepth(Estimator):
-    """The parameter of tunnels and highways."""
-
-    depth: int = 5
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class HasMaxLeaves(Estimator):
-    """The parameter of budding trees."""
-
-    max_leaves: int = 4
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class HasClassWeight(Estimator):
-    """The parameter of classifiers."""
-
-    class_weight: dict[Any, float] | str | None = None
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class HasLoss(Estimator):
-    """The parameters of regressors."""
-
-    loss: str = "squared_error"
-    quantiles: tuple[float, ...] = (0.5,)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        return tags

@@ -9,45 +9,28 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from meristem.estimators.base import HasClassWeight, HasDepth, HasMaxLeaves
+from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import ClassifierDefaults
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.growing import Growing
-from meristem.estimators.input_checks import check_labels, check_scoring_data
+from meristem.estimators.input_checks import check_data, check_labels, check_scoring_data
 from meristem.targets import Classes, Labels
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Classifier(ClassifierMixin, HasClassWeight, Growing):
-    """What the three classifiers share."""
+class ClassifierBase(ClassifierMixin, Estimator):
+    """What all classifiers share, also those that search."""
 
-    _defaults = ClassifierDefaults()
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train one epoch on these rows, part of a stream.
-
-        The first call needs all `classes` (not for labels, which are columns of y). The scaling of features is updated.
-        """
-        is_first = not hasattr(self, "network_")
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            raise ValueError(f"class_weight={self.class_weight!r} needs all of y; for partial_fit give {{class: weight}}.")
-        if type_of_target(y) == "multilabel-indicator":
-            classes = None
-        elif classes is not None:
-            classes = np.unique(np.asarray(classes))
-            if not is_first and not np.array_equal(classes, self.classes_):
-                raise ValueError(f"classes={classes.tolist()} were {self.classes_.tolist()} before; they cannot change.")
-        elif is_first:
-            raise ValueError("classes=None: the first partial_fit needs all classes, partial_fit(X, y, classes=…).")
-        return self._partial_fit(X, y, sample_weight, classes)
+    class_weight: dict[Any, float] | str | None = None
 
     def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Classes | Labels:
+        """Return the encoding of y."""
         return Labels(y.shape[1]) if y.ndim == 2 else Classes(np.unique(y))
 
-    def _check_y(self, y: Any) -> None:
+    def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+        """Return X and y as arrays, for training or scoring."""
         check_labels(y)
-
-    def _converted_y(self, y: Any) -> np.ndarray:
+        X, y = check_data(self, X, y, reset=reset)
         kind = getattr(getattr(y, "dtype", None), "kind", "")
         if kind == "T":  # NumPy's variable-width strings, which no file holds
             y = np.asarray(y).astype(object)
@@ -62,10 +45,10 @@ class Classifier(ClassifierMixin, HasClassWeight, Growing):
                 "y holds classes that cannot be sorted, such as texts beside numbers or None; give one type."
             ) from None
         if type_of_target(y) == "multilabel-indicator":
-            return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+            return X, np.asarray(y.toarray() if hasattr(y, "toarray") else y)
         if np.ndim(y) == 2 and y.shape[1] > 1:
             raise ValueError(f"y has shape {y.shape}; several labels per row are given as an indicator matrix of 0 and 1.")
-        return column_or_1d(y, warn=True)
+        return X, column_or_1d(y, warn=True)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row, or its labels as 0 and 1."""
@@ -95,17 +78,46 @@ class Classifier(ClassifierMixin, HasClassWeight, Growing):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class Classifier(ClassifierBase, Growing):
+    """A classifier with one network."""
+
+    _defaults = ClassifierDefaults()
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Train one epoch on these rows, part of a stream.
+
+        The first call needs all `classes` (not for labels, which are columns of y). The scaling of features is updated.
+        """
+        is_first = not hasattr(self, "network_")
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            raise ValueError(f"class_weight={self.class_weight!r} needs all of y; for partial_fit give {{class: weight}}.")
+        if type_of_target(y) == "multilabel-indicator":
+            classes = None
+        elif classes is not None:
+            classes = np.unique(np.asarray(classes))
+            if not is_first and not np.array_equal(classes, self.classes_):
+                raise ValueError(f"classes={classes.tolist()} were {self.classes_.tolist()} before; they cannot change.")
+        elif is_first:
+            raise ValueError("classes=None: the first partial_fit needs all classes, partial_fit(X, y, classes=…).")
+        return self._fit(X, y, sample_weight, classes=classes, is_stream=True)
+
+
 @registered
-class TunnelClassifier(HasDepth, Classifier):
+class TunnelClassifier(Classifier):
     """A classifier whose units open one by one: a tunnel network."""
+
+    depth: int = 5
 
     _body = "tunnel"
     _example = "width=16, depth=2"
 
 
 @registered
-class BuddingClassifier(HasMaxLeaves, Classifier):
+class BuddingClassifier(Classifier):
     """A classifier whose layers split in two: a budding perceptron."""
+
+    max_leaves: int = 4
 
     _body = "budding"
     _defaults = ClassifierDefaults(noisy_l2=(3.0, 3.0))  # it starts as a layer of rectifiers, which can memorize noise
@@ -113,12 +125,13 @@ class BuddingClassifier(HasMaxLeaves, Classifier):
 
 
 @registered
-class HighwayClassifier(HasDepth, Classifier):
+class HighwayClassifier(Classifier):
     """The baseline: a highway network of a fixed size, as a classifier."""
 
     width: int | str = 64
     price: str = "units"
     settle: bool = False
+    depth: int = 5
 
     _body = "highway"
     _example = "width=16, depth=2"

@@ -5,38 +5,32 @@
 The final model is a *bag*: the networks of the folds at the chosen setting, whose outputs (logits, or standardized numbers) are
 averaged; or with refit="one" a single network, trained on all rows as long as those of the folds (train/population.py), or the
 best of the folds if a watcher ended the search. Either is one model: one `predict`, one file, one ONNX graph, one torch module,
-and `n_parameters_` counts all of it. A bag predicts through an estimator whose compact network is the bag; each of its networks
-is an estimator, too (`estimators_`).
+and `n_parameters_` counts all of it. Each network of a bag is an estimator, too (`estimators_`).
 """
 
-import copy
 import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
-import jax
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from meristem.cache import keep_programs
 from meristem.check import many
 from meristem.compact import CompactNetwork
-from meristem.estimators.base import Estimator, HasClassWeight, HasDepth, HasLoss, HasMaxLeaves
-from meristem.estimators.classifiers import BuddingClassifier, TunnelClassifier
+from meristem.estimators.base import Estimator
+from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.growing import Growing
 from meristem.estimators.parameters import check_parameters
-from meristem.estimators.regressors import BuddingRegressor, TunnelRegressor
-from meristem.estimators.search import EncodedTable, Search, fitted
-from meristem.estimators.search_strategies import every_combination, one_by_one
+from meristem.estimators.regressors import BuddingRegressor, RegressorBase, TunnelRegressor
+from meristem.estimators.search import Search
 from meristem.layers.layer import Bag
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
 from meristem.show.measures import error_measure
 from meristem.train.callbacks import WatcherGroup
-from meristem.train.run import Run, within_budget
+from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
 
 AUTO_VALUES = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # how many values "auto" tries
@@ -62,47 +56,43 @@ class CrossValidated(Estimator):
         check_parameters(self)
         return self.fit_search(self._planned(X, y, sample_weight))
 
-    def fit_search(self, search: Search) -> Self:
-        """Fit by a planned search."""
-        path, chosen, runs, temperature = self._searched(search)
-        plain = search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        self._store(path, chosen, [fitted(plain, search.table, run, temperature) for run in runs])
-        return self
-
     def _planned(self, X: Any, y: Any, sample_weight: Any = None) -> Search:
         """Return the search before it starts; raise ValueError where no network for this table is within the budget."""
         own = {field.name for field in fields(self)}
         plain = self._plain(**{field.name: getattr(self, field.name) for field in fields(self._plain) if field.name in own})
-        table = EncodedTable.of(plain, X, y, sample_weight)
+        table = plain._encoded(X, y, sample_weight)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
         networks = len(folds) if self.refit == "bag" else 1
         budget = None if self.budget is None else float(int(self.budget) // networks)
         search = Search(plain, table, folds, budget=budget, scoring=self.scoring)
-        with on_device(self.device):
-            _check_budget(search, networks, self.budget)
+        if self.budget is not None and budget is not None:
+            with on_device(self.device):
+                if networks == 1:
+                    check_budget(search.begun_network, budget, search.recipe)
+                elif int(self.budget) < (least := networks * smallest(search.begun_network, search.recipe)):
+                    shared = f"is shared by {networks} networks and below the least, {least}"
+                    raise ValueError(f"budget={self.budget} {shared}; give at least that.")
         return search
 
-    def _searched(self, search: Search) -> tuple[Path, Point, list[Run], float]:
-        """Return what was tried, the chosen setting, the runs of the final networks, and the temperature of their logits."""
+    def fit_search(self, search: Search) -> Self:
+        """Fit by a planned search."""
         keep_programs()
-        table, folds, name = search.table, search.folds, type(self).__name__
-        epochs = self._expected_settings() * len(folds) * expected_epochs(search.max_epochs)
-        watched = watchers(name, epochs, table.targets.objective, callbacks=self.callbacks, verbose=self.verbose)
+        table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
+        watched = watchers(name, self._expected_epochs(search), objective, callbacks=self.callbacks, verbose=self.verbose)
         with (
             on_device(self.device),
             watched as (watch, say),
-            checkpointing(self, table.seed, table.rows._asdict(), say) as epoch_log,
+            checkpointing(self, table.seed, table.arrays, say) as epoch_log,
         ):
             search = replace(search, watcher=WatcherGroup([*watch.watchers, epoch_log]))
-            lists = {
-                "penalties": search.penalties(self.penalties),
-                "l2s": search.l2s(self.l2s),
-                "dropouts": search.dropouts(self.input_dropouts),
-                "rates": [float(self.learning_rate)],
-            }
-            path, runs = (one_by_one if self.halving else every_combination)(search, **lists)
+            path, runs = (search.one_by_one if self.halving else search.every_combination)(
+                penalties=search.penalties(self.penalties),
+                l2s=search.l2s(self.l2s),
+                dropouts=search.dropouts(self.input_dropouts),
+                rates=[float(self.learning_rate)],
+            )
             chosen = path.best() if self.rule == "min" else path.within_one_se()
-            measure = error_measure(table.targets.objective.error_name, is_share=table.targets.objective.error_is_share)
+            measure = error_measure(objective.error_name, is_share=objective.error_is_share)
             say(
                 f"{name}: {many(len(path.points), 'setting')} in {many(len(folds), 'fold')}, {path.seconds:.0f} s; "
                 f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
@@ -110,19 +100,24 @@ class CrossValidated(Estimator):
             )
             members = path.replace_failed_folds(chosen) if self.refit == "bag" else chosen.members
             finite = [runs[m] for m in members if runs[m].best_epoch]  # others diverged in their first epoch
-            fold_runs = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
-            if not fold_runs:
+            final = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
+            if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
-            temperature = float(np.exp(np.mean([np.log(run.temperature) for run in fold_runs])))
-            final = fold_runs if self.refit == "bag" else [_single_run(fold_runs, search)]
-        return path, chosen, final, temperature
+            temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
+            if self.refit == "one":
+                run = None if search.watcher.over() else search.on_all_rows(final)
+                final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
+        search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
+        self._store(path, chosen, [search.fitted(run, temperature) for run in final])
+        return self
 
-    def _expected_settings(self) -> int:
-        """Return how many settings the search tries, for the progress display."""
+    def _expected_epochs(self, search: Search) -> int:
+        """Return how many epochs the search takes, for the progress display: some members stop early."""
         counts = AUTO_VALUES | ({} if self.budget is None else {"penalties": 1})
         lists = {name: getattr(self, name) for name in counts}
         counts |= {name: len(values) for name, values in lists.items() if not isinstance(values, str)}
-        return sum(counts.values()) - len(counts) + 1 if self.halving else math.prod(counts.values())
+        settings = sum(counts.values()) - len(counts) + 1 if self.halving else math.prod(counts.values())
+        return settings * len(search.folds) * min(search.max_epochs, max(60, search.max_epochs // 5))
 
     def _store(self, path: Path, chosen: Point, members: list[Growing]) -> None:
         """Set all fitted attributes."""
@@ -131,67 +126,12 @@ class CrossValidated(Estimator):
         self.penalty_min_, self.penalty_1se_ = path.best().penalty, path.within_one_se().penalty
         self.cv_results_ = cv_results(path)
         self.n_iter_ = max(member.n_iter_ for member in members)
-        self._model_ = model = copy.copy(members[0])
-        if len(members) > 1:
-            model._compact_ = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
-            model._predictor_.layers(np.float64)  # cast now, not in every predict
-        self._compact_, self._predictor_, self.n_parameters_ = model._compact_, model._predictor_, model.n_parameters_
-        self._targets_, self._inputs_ = model._targets_, model._inputs_
-        for name in ("n_features_in_", "feature_names_in_", "classes_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
-
-    def compact(self) -> CompactNetwork:
-        """Return the networks of the bag as one, without closed gates; it takes standardized features."""
-        check_is_fitted(self)
-        return jax.device_put(self._compact_)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the prediction of the estimator with the averaged network."""
-        check_is_fitted(self)
-        return self._model_.predict(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score of the estimator with the averaged network: accuracy of a classifier, R² of a regressor."""
-        check_is_fitted(self)
-        return self._model_.score(X, y, sample_weight)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        plain = self._plain().__sklearn_tags__()
-        for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
-            setattr(tags, name, getattr(plain, name))
-        return tags
-
-
-def expected_epochs(most: int) -> int:
-    """Return how many epochs a training takes on average, given the most: some members stop early.
-
-    >>> expected_epochs(300), expected_epochs(9)
-    (60, 9)
-    """
-    return min(most, max(60, most // 5))
-
-
-def _check_budget(search: Search, networks: int, budget: Any) -> None:
-    """Raise ValueError where the budget is too small for the networks that share it."""
-    if search.budget is None:
-        return
-    if networks == 1:
-        check_budget(search.begun_network, search.budget, search.recipe)
-        return
-    least = networks * smallest(search.begun_network, search.recipe)
-    if int(budget) < least:
-        raise ValueError(f"budget={budget} is shared by {networks} networks and below the least, {least}; give at least that.")
-
-
-def _single_run(fold_runs: list[Run], search: Search) -> Run:
-    """Return a run on all rows with the schedule of the folds; the best of the folds where there is no time for it."""
-    run = None if search.watcher.over() else search.on_all_rows(fold_runs)
-    return min(fold_runs, key=least_loss) if run is None or search.watcher.over() else run
+        for name in ("_targets_", "_inputs_", "n_features_in_", "feature_names_in_", "classes_"):
+            if hasattr(members[0], name):
+                setattr(self, name, getattr(members[0], name))
+        bag = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
+        self._compact_ = bag if len(members) > 1 else members[0]._compact_
+        self._predictor_.layers(np.float64)  # cast now, not in every predict
 
 
 def cv_results(path: Path) -> dict[str, Any]:
@@ -200,82 +140,57 @@ def cv_results(path: Path) -> dict[str, Any]:
     Settings that stopped early rank behind those that were trained to their end: their scores are not comparable.
     """
     points = path.points
-    is_finished = np.array([point.is_finished for point in points])
     names = {"penalty": "penalty", "l2": "l2", "dropout": "input_dropout", "learning_rate": "learning_rate"}
     scores = np.array([path.scores[list(point.members)] for point in points])  # [settings, folds]
+    mean, is_finished = scores.mean(1), np.array([point.is_finished for point in points])
+    is_better = (is_finished[:, None] & ~is_finished) | ((is_finished[:, None] == is_finished) & (mean[:, None] > mean))
     return {
         "params": [{names[name]: value for name, value in point.knobs.items()} for point in points],
         **{f"param_{names[name]}": np.array([point.knobs[name] for point in points]) for name in names},
         **{f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])},
-        "mean_test_score": scores.mean(1),
+        "mean_test_score": mean,
         "std_test_score": scores.std(1),
-        "rank_test_score": _ranks(scores.mean(1), is_finished),
+        "rank_test_score": 1 + is_better.sum(0),  # ties share a rank
         "finished": is_finished,
         "mean_n_parameters": np.array([point.n_parameters for point in points]),
     }
 
 
-def _ranks(scores: np.ndarray, is_finished: np.ndarray) -> np.ndarray:
-    """Return ranks from 1, the best of the finished; ties share a rank.
-
-    >>> _ranks(np.array([0.5, 0.9, 0.7]), np.array([True, False, True])).tolist()
-    [2, 3, 1]
-    """
-    ahead = (is_finished[:, None] & ~is_finished) | ((is_finished[:, None] == is_finished) & (scores[:, None] > scores))
-    return 1 + ahead.sum(0)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class ClassifierCV(ClassifierMixin, HasClassWeight, CrossValidated):
-    """What the classifiers share."""
-
-    score = CrossValidated.score
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, or of each label."""
-        check_is_fitted(self)
-        return self._model_.predict_proba(X)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return logits: one per row for two classes, else one per class or label."""
-        check_is_fitted(self)
-        return self._model_.decision_function(X)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class RegressorCV(RegressorMixin, HasLoss, CrossValidated):
-    """What the regressors share."""
-
-    score = CrossValidated.score
-
-
 @registered
-class TunnelClassifierCV(HasDepth, ClassifierCV):
+class TunnelClassifierCV(ClassifierBase, CrossValidated):
     """A classifier whose units open one by one, at a penalty chosen by cross-validation."""
+
+    depth: int = 5
 
     _plain = TunnelClassifier
     _example = "penalties=[1e-3, 1e-2], cv=2, max_width=8, depth=2, learning_rate=0.01, max_epochs=60"
 
 
 @registered
-class BuddingClassifierCV(HasMaxLeaves, ClassifierCV):
+class BuddingClassifierCV(ClassifierBase, CrossValidated):
     """A classifier whose layers split in two, at a penalty chosen by cross-validation."""
+
+    max_leaves: int = 4
 
     _plain = BuddingClassifier
     _example = "penalties=[1e-3, 1e-2], cv=2, max_width=8, max_leaves=2, learning_rate=0.01, max_epochs=60"
 
 
 @registered
-class TunnelRegressorCV(HasDepth, RegressorCV):
+class TunnelRegressorCV(RegressorBase, CrossValidated):
     """A regressor whose units open one by one, at a penalty chosen by cross-validation."""
+
+    depth: int = 5
 
     _plain = TunnelRegressor
     _example = "penalties=[1e-3], cv=2, max_width=16, depth=2, max_epochs=60"
 
 
 @registered
-class BuddingRegressorCV(HasMaxLeaves, RegressorCV):
+class BuddingRegressorCV(RegressorBase, CrossValidated):
     """A regressor whose layers split in two, at a penalty chosen by cross-validation."""
+
+    max_leaves: int = 4
 
     _plain = BuddingRegressor
     _example = "penalties=[1e-3], cv=2, max_width=16, max_leaves=2, max_epochs=60"

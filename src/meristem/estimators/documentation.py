@@ -1,71 +1,127 @@
-"""The docstrings of the estimators in numpydoc's form: parameters (parameters.py), fitted attributes, an example.
+"""The docstrings of the estimators in numpydoc's form: parameters, fitted attributes, an example.
 
-The table in docs/estimators.md shows the same texts.
+The tables in docs/estimators.md show the same texts. An attribute is described under its name and type.
 """
 
 import textwrap
 from typing import Any
 
-from meristem.estimators.parameters import parameters_of
+from meristem.estimators.parameters import kind_of, parameters_of
+from meristem.layers.activation import ACTIVATIONS
+from meristem.targets import losses
+from meristem.train.objectives import OBJECTIVES
 
-ATTRIBUTES = {
-    "network_": ("meristem.nn.Network", "The network; it takes standardized features."),
-    "history_": (
-        "dict of ndarray",
-        "By name, one entry per epoch: loss, error, dev_loss, dev_error, layer_sizes, soft_size, hard_size, rate. The loss is "
-        "that of standardized targets (cross-entropy for classes and labels), without penalty and l2; the error is the share "
-        "of wrong classes, the wrong labels per row, or for regressors the squared, absolute or quantile error or the "
-        "deviance, according to the loss. dev_loss and dev_error are those of the validation set, if any, else of the training "
-        "rows.",
-    ),
-    "soft_size_": (
-        "float",
-        "The sum of gates: Σ g of a tunnel's units, the soft size of a tree. A small gate with large weights behind it counts "
-        "little, so `hard_size_` is more reliable.",
-    ),
-    "hard_size_": ("int", "The units, or the nodes of a tree, whose gates are not closed."),
-    "n_parameters_": (
-        "int",
-        "The parameters of the compact network, gates included: what predictions use, and what `to_onnx` writes. The scaling "
-        "of features and targets is not counted.",
-    ),
-    "selected_features_": (
-        "ndarray",
-        "The features whose gates are open, by name if X had names, else by index; all of them without `feature_gates`.",
-    ),
-    "n_live_units_": ("int", "The units with a nonlinearity in the compact network."),
-    "n_iter_": ("int", "The epochs trained, including those of earlier fits that were continued."),
-    "best_epoch_": ("int", "The epoch of the final network, from 1."),
-    "n_samples_seen_": ("int", "The rows trained on: of the last `fit`, and of every `partial_fit` since."),
-    "input_dropout_": ("float", "With input_dropout='auto': the share of inputs that was set to 0 in each step."),
-    "penalty_": ("float", "With penalty='auto': the penalty."),
-    "predictability_": (
-        "float",
-        "With l2='auto', or a regressor's penalty='auto': the share of the targets' variance (of classes: of their indicators) "
-        "that kernel ridge regression predicts in left-out rows; in a stream, of the first rows.",
-    ),
-    "n_features_in_": ("int", "The number of features of X."),
-    "feature_names_in_": ("ndarray of str", "The names of the features, if X had names that are strings."),
+PARAMETERS = {
+    "penalty": "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: no "
+    "pressure towards a small network. 'auto' is 1e-3 for classifiers; for regressors 1e-3 · (1 - `predictability_`), the "
+    "share of the targets' variance that is noise, and at least 1e-4.",
+    "width": "Units of every layer: the most that a tunnel can open per layer. 'auto' learns it, up to `max_width`.",
+    "max_width": "With width='auto': the initial width, which can only shrink.",
+    "feature_gates": "Gives each feature a gate with a price, initially open: the gates of useless features close.",
+    "price": "What `penalty` is the price of: 'units' (as in the paper: units, layers, and dimensions of a learned width), or "
+    "the cost of a unit in memory ('parameters') or in computation ('multiply-adds'), fifty of which cost as much as a unit.",
+    "budget": "The most parameters (or multiply-adds, as `price` says) of the compact network, in place of `penalty`: the "
+    "price is then adapted during training, and the limit holds.",
+    "settle": "From the first drop of the learning rate on, gates that are not worth their price close; in the last stage "
+    "they stay closed, and the model is one of that stage. False keeps the best of all epochs, whose gates are often barely "
+    "open.",
+    "depth": "Layers of a tunnel (the most it can use) or of a highway.",
+    "max_leaves": "The most layers of a budding tree. Raise it where a `GrowthWarning` says that the tree reached it.",
+    "learning_rate": "Learning rate of Adam. Try a third where training is unsteady, more where nothing opens.",
+    "batch_size": "Rows per step. A larger batch makes an epoch faster but less effective.",
+    "l2": "L2 regularization, ½ · l2 · ‖W‖² beside the mean loss. 'auto' depends on the share of the targets' variance that "
+    "the inputs predict (`predictability_`). For classifiers it is 5e-5 from 0.6 on; at 0.5 or less, where a network would "
+    "mostly fit noise, it is (1 - `predictability_`) / `predictability_` / rows, from 1 to 10 / rows (3 / rows for trees). "
+    "For regressors it is that of ridge regression, in proportion to the noise: (1 - `predictability_`) · 5 / rows (3 / rows "
+    "for tunnels, which start linear; for rare counts 3 times their relative variance / rows).",
+    "input_dropout": "The share of inputs that is set to 0 in each step; 'auto' is 0, but for classifiers with 16 numeric "
+    "features or more (binary ones not counted) 0.25 if that has the lower loss on held-out rows.",
+    "depth_decay": "Each layer's learning rate relative to the layer before it; 1.0 is the same rate for all layers.",
+    "activation": f"One of {', '.join(ACTIVATIONS)}.",
+    "max_epochs": "The most epochs; 'auto': 300, or 6,000 steps where rows are few. Raise it where a `ConvergenceWarning` "
+    "says that the loss was still falling.",
+    "patience": "Epochs without a better loss after which the learning rate drops to 0.3, to 0.1, and training ends; 'auto': "
+    "10, or 300 steps where rows are few. With held-out rows (in a search: of regressors) it is 40 before the first drop, "
+    "because their loss may rise for long before a network finds a difficult pattern.",
+    "early_stopping": "True holds out rows, whose loss determines how long to train; then a network is trained on all rows "
+    "for as long. For classifiers it is the loss at the best temperature of the logits, which becomes part of the model: "
+    "probabilities are better, networks larger. 'auto': True for regressors, False for classifiers.",
+    "validation_fraction": "The share of the rows that early stopping holds out.",
+    "loss": f"What is predicted: {'; '.join(f'{name!r} {OBJECTIVES[name].learns}' for name in losses())}.",
+    "quantiles": "With loss='quantile': the share of y below the prediction. Of several, `predict` returns a column each, in "
+    "this order; of several targets, target by target.",
+    "class_weight": "The weight of the rows of each class: None, all rows alike; 'balanced', all classes alike; or {class: "
+    "weight}.",
+    "standardize": "False keeps the scale of features, and of the targets of regressors: for data that share one scale.",
+    "warm_start": "Another `fit` continues with the trained network.",
+    "random_state": "The seed: the same results on the same machine, to the bit.",
+    "device": "'cpu', 'gpu', 'gpu:1'; None is JAX's default.",
+    "callbacks": "Called after each epoch with its info: epoch, loss, error, dev_loss, dev_error, soft_size, hard_size, rate "
+    "and more, by name, as in `info['loss']`; returning True ends the training. A `meristem.Watcher` is also called within "
+    "long epochs.",
+    "verbose": "Progress with the remaining time, on standard error.",
+    "checkpoint_dir": "A folder for checkpoints, written every five minutes in at most 5 % of the time; one fit at a time can "
+    "use it. Needs an integer `random_state`.",
+    "resume": "The same fit (data, parameters, seed) continues from the checkpoints in `checkpoint_dir`, with the same result "
+    "to the bit; without any it starts. False: it starts afresh, unless that would overwrite an interrupted fit.",
+    "penalties": "The penalties to search. 'auto': five, evenly spaced on a log scale, below the penalty at which nothing "
+    "would open.",
+    "l2s": "The values of l2 to search. 'auto': 0.01, 0.3 and 10 / rows.",
+    "input_dropouts": "The values of input_dropout to search. 'auto': 0, and 0.25 for classifiers with 16 numeric features or "
+    "more (binary ones not counted).",
+    "cv": "The folds: a number of them (shuffled, and for classes stratified), a scikit-learn splitter, or (training rows, "
+    "held-out rows) for each.",
+    "rule": "Which penalty is chosen: that of the least held-out loss, or the largest within one standard error of it, for a "
+    "smaller network.",
+    "refit": "The final model: the networks of all folds with their outputs averaged, or one network, trained on all rows.",
+    "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … "
+    "epochs), then dropout; with these every other penalty is tried, and those that are clearly behind stop early. False "
+    "trains every combination to its end.",
+    "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
+    "estimator, X and y: higher is better). None: the held-out loss. The length of training always depends on the loss.",
 }
-CLASSIFIER_ATTRIBUTES = {
-    "classes_": ("ndarray", "The classes, ascending, as in the columns of `predict_proba`; of labels their indices.")
+ATTRIBUTES = {
+    "network_ : meristem.nn.Network": "The network; it takes standardized features.",
+    "history_ : dict of ndarray": "By name, one entry per epoch: loss, error, dev_loss, dev_error, layer_sizes, soft_size, "
+    "hard_size, rate. The loss is that of standardized targets (cross-entropy for classes and labels), without penalty and "
+    "l2; the error is the share of wrong classes, the wrong labels per row, or for regressors the squared, absolute or "
+    "quantile error or the deviance, according to the loss. dev_loss and dev_error are those of the validation set, if any, "
+    "else of the training rows.",
+    "soft_size_ : float": "The sum of gates: Σ g of a tunnel's units, the soft size of a tree. A small gate with large "
+    "weights behind it counts little, so `hard_size_` is more reliable.",
+    "hard_size_ : int": "The units, or the nodes of a tree, whose gates are not closed.",
+    "n_parameters_ : int": "The parameters of the compact network, gates included: what predictions use, and what `to_onnx` "
+    "writes. The scaling of features and targets is not counted.",
+    "selected_features_ : ndarray": "The features whose gates are open, by name if X had names, else by index; all of them "
+    "without `feature_gates`.",
+    "n_live_units_ : int": "The units with a nonlinearity in the compact network.",
+    "n_iter_ : int": "The epochs trained, including those of earlier fits that were continued.",
+    "best_epoch_ : int": "The epoch of the final network, from 1.",
+    "n_samples_seen_ : int": "The rows trained on: of the last `fit`, and of every `partial_fit` since.",
+    "input_dropout_ : float": "With input_dropout='auto': the share of inputs that was set to 0 in each step.",
+    "penalty_ : float": "With penalty='auto': the penalty.",
+    "predictability_ : float": "With l2='auto', or a regressor's penalty='auto': the share of the targets' variance (of "
+    "classes: of their indicators) that kernel ridge regression predicts in left-out rows; in a stream, of the first rows.",
 }
 CV_ATTRIBUTES = {
-    "penalty_": ("float", "The chosen penalty."),
-    "penalty_min_": ("float", "The penalty of the least mean held-out loss."),
-    "penalty_1se_": ("float", "The largest penalty within one standard error of that, paired by fold."),
-    "l2_": ("float", "The chosen l2."),
-    "input_dropout_": ("float", "The chosen dropout."),
-    "cv_results_": (
-        "dict of ndarray",
-        "A row for each setting, as in GridSearchCV; without `scoring`, scores are negated losses. Settings that stopped early "
-        "(not `finished`) rank last.",
-    ),
-    "path_": ("meristem.Path", "All members of the search: `best()`, `within_one_se()`, `frontier()`, `plot_path()`."),
-    "estimators_": ("list of estimators", "The networks that are averaged, each as an estimator; one with refit='one'."),
-    "n_parameters_": ("int", "The parameters of all compact networks together."),
-    "n_iter_": ("int", "The most epochs that a network of the model was trained."),
-    **{name: ATTRIBUTES[name] for name in ("n_features_in_", "feature_names_in_")},
+    "penalty_ : float": "The chosen penalty.",
+    "penalty_min_ : float": "The penalty of the least mean held-out loss.",
+    "penalty_1se_ : float": "The largest penalty within one standard error of that, paired by fold.",
+    "l2_ : float": "The chosen l2.",
+    "input_dropout_ : float": "The chosen dropout.",
+    "cv_results_ : dict of ndarray": "A row for each setting, as in GridSearchCV; without `scoring`, scores are negated "
+    "losses. Settings that stopped early (not `finished`) rank last.",
+    "path_ : meristem.Path": "All members of the search: `best()`, `within_one_se()`, `frontier()`, `plot_path()`.",
+    "estimators_ : list of estimators": "The networks that are averaged, each as an estimator; one with refit='one'.",
+    "n_parameters_ : int": "The parameters of all compact networks together.",
+    "n_iter_ : int": "The most epochs that a network of the model was trained.",
+}
+CLASSIFIER_ATTRIBUTES = {
+    "classes_ : ndarray": "The classes, ascending, as in the columns of `predict_proba`; of labels their indices.",
+}
+SHARED_ATTRIBUTES = {
+    "n_features_in_ : int": "The number of features of X.",
+    "feature_names_in_ : ndarray of str": "The names of the features, if X had names that are strings.",
 }
 EXAMPLE = """
 Examples
@@ -80,24 +136,22 @@ CLASSIFIER_DATA = {"data": "load_iris", "options": "return_X_y=True", "score": 0
 REGRESSOR_DATA = {"data": "make_friedman1", "options": "200, random_state=0", "score": 0.7}
 
 
-def attributes_of(kind: Any) -> dict[str, tuple[str, str]]:
-    """Return attribute → (type, text) of an estimator or its class."""
+def attributes_of(kind: Any) -> dict[str, str]:
+    """Return "attribute : type" → text of an estimator or its class."""
     own = CV_ATTRIBUTES if hasattr(kind, "penalties") else ATTRIBUTES
-    return (CLASSIFIER_ATTRIBUTES if hasattr(kind, "predict_proba") else {}) | own
+    return (CLASSIFIER_ATTRIBUTES if hasattr(kind, "predict_proba") else {}) | own | SHARED_ATTRIBUTES
 
 
 def docstring_of(kind: Any) -> str:
     """Return the docstring of a class with its parameters, attributes, and an example with the parameters `_example`."""
-    parameters = [(f"{name} : {p.kind}, default={default!r}", p.text) for name, (p, default) in parameters_of(kind).items()]
-    attributes = [(f"{name} : {words}", text) for name, (words, text) in attributes_of(kind).items()]
+    parameters = {f"{p} : {kind_of(p)}, default={default!r}": PARAMETERS[p] for p, default in parameters_of(kind).items()}
     data = CLASSIFIER_DATA if hasattr(kind, "predict_proba") else REGRESSOR_DATA
     example = EXAMPLE.format(name=kind.__name__, parameters=kind._example, **data)
-    return f"{kind.__doc__}\n\n{_section('Parameters', parameters)}\n{_section('Attributes', attributes)}{example}"
+    return f"{kind.__doc__}\n\n{_section('Parameters', parameters)}\n{_section('Attributes', attributes_of(kind))}{example}"
 
 
-def _section(title: str, entries: list[tuple[str, str]]) -> str:
+def _section(title: str, entries: dict[str, str]) -> str:
     lines = [title, "-" * len(title)]
-    for head, text in entries:
-        indent: dict[str, Any] = {"initial_indent": "    ", "subsequent_indent": "    "}
-        lines += [head, *textwrap.wrap(text, 100, break_on_hyphens=False, **indent)]
+    for head, text in entries.items():
+        lines += [head, *textwrap.wrap(text, 100, break_on_hyphens=False, initial_indent="    ", subsequent_indent="    ")]
     return "\n".join([*lines, ""])

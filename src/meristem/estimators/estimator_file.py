@@ -23,18 +23,22 @@ from meristem.estimators.documentation import docstring_of
 from meristem.estimators.growing import HISTORY, Growing
 from meristem.estimators.parameters import check_parameter, parameters_of
 from meristem.files import FileKind, register
-from meristem.files.named_arrays import Arrays, is_finite, on_device, with_prefix, without_prefix
-from meristem.files.network_file import fill_network, pack_network, shapes
-from meristem.files.run_file import fill_state, pack_state, state_on_device
+from meristem.files.named_arrays import Arrays, by_path, is_between, on_device, separated
+from meristem.files.network_file import structure_of, unpack_network
+from meristem.files.run_file import STATE, state_structure, unpack_state
 from meristem.inputs import Inputs, Preprocessor
+from meristem.json_schema import COUNT, NUMBER, OBJECT, POSITIVE, TEXT, check_json
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 
 E = TypeVar("E", bound=Estimator)
 ESTIMATORS: dict[str, type[Estimator]] = {}  # those that files may name
-ENTRIES = ["estimator", "parameters", "learned", "feature_names", "network", "state", "targets"]
-# Fitted attribute → the minimum of an integer, None for a float; LATER ones are not in the first files.
-LEARNED = {"n_features_in_": 1, "n_iter_": 1, "best_epoch_": 0, "soft_size_": None, "hard_size_": 0, "n_live_units_": 0}
-LATER = {"n_samples_seen_": 0, "predictability_": None, "input_dropout_": None, "penalty_": None, "n_parameters_": 0}
+LEARNED: dict[str, Any] = {  # fitted attributes; the first files have none of those with "?"
+    **dict.fromkeys(["n_features_in_", "n_iter_"], POSITIVE),
+    **dict.fromkeys(["best_epoch_", "hard_size_", "n_live_units_", "n_samples_seen_?", "n_parameters_?"], COUNT),
+    **dict.fromkeys(["soft_size_", "predictability_?", "input_dropout_?", "penalty_?"], NUMBER),
+}
+HEAD = {"estimator": TEXT, "parameters": OBJECT}  # of the files of every estimator
+ESTIMATOR = HEAD | {"learned": LEARNED, "feature_names": (None, [TEXT]), "network": OBJECT, "state": STATE, "targets": OBJECT}
 PARTS = ["network", "state", "targets", "scaling", "history"]
 EXTREME = 4.0  # standard deviations
 ARRAY_TYPES = ["|b", "<i", "<u", "|i", "|u", "<f", "<U", "O"]
@@ -56,28 +60,27 @@ def registered(kind: type[E]) -> type[E]:
 
 def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON header and the arrays of a fitted estimator."""
-    kind = registered_base(estimator)
+    header = pack_unfitted(estimator)
     if getattr(estimator, "_state_", None) is None:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: it has not been fitted.")
     check_predictions(estimator)
-    parts: dict[str, Arrays] = {"scaling": estimator._inputs_.preprocessor.pack(), "history": estimator.history_}
-    header = {
-        "estimator": kind.__name__,
-        "parameters": packed_parameters(estimator, kind),
-        "learned": {name: getattr(estimator, name) for name in LEARNED | LATER if hasattr(estimator, name)},
-        "feature_names": getattr(estimator, "feature_names_in_", np.array([])).tolist() or None,
-    }
-    header["network"], parts["network"] = pack_network(estimator.network_)
-    header["state"], parts["state"] = pack_state(estimator._state_)
-    header["targets"], parts["targets"] = estimator._targets_.pack()
-    return header, {name: array for prefix, part in parts.items() for name, array in with_prefix(prefix, part).items()}
+    learned = [name.removesuffix("?") for name in LEARNED]
+    header["learned"] = {name: getattr(estimator, name) for name in learned if hasattr(estimator, name)}
+    header["feature_names"] = getattr(estimator, "feature_names_in_", np.array([])).tolist() or None
+    header["network"], header["state"] = structure_of(estimator.network_), state_structure(estimator._state_)
+    header["targets"], targets = estimator._targets_.pack()
+    trained = {"network": estimator.network_, "state": estimator._state_, "history": estimator.history_}
+    return header, by_path(trained | {"targets": targets, "scaling": estimator._inputs_.preprocessor.pack()})
 
 
 def unpack(header: Any, arrays: Arrays) -> Growing:
     """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
-    estimator = check(header, arrays)
-    estimator.network_ = on_device(shapes(header["network"]), estimator.network_)
-    estimator._state_ = state_on_device(header["state"], estimator._state_)
+    return ready_to_predict(check(header, arrays))
+
+
+def ready_to_predict(estimator: Growing) -> Growing:
+    """Return an estimator that `check` returned, with its networks on the device; ValueError if predictions are not finite."""
+    estimator.network_, estimator._state_ = on_device((estimator.network_, estimator._state_))
     estimator._compact_ = as_numpy(compact(estimator.network_))
     check_predictions(estimator)
     return estimator
@@ -85,22 +88,15 @@ def unpack(header: Any, arrays: Arrays) -> Growing:
 
 def check(header: Any, arrays: Arrays) -> Growing:
     """Return the estimator with host arrays, which cannot predict yet; raise ValueError where its parts do not fit."""
-    if not isinstance(header, dict) or set(header) != set(ENTRIES) or not isinstance(header["learned"], dict):
-        raise ValueError("it does not have the entries of an estimator.")
-    if set(header["learned"]) - set(LATER) != set(LEARNED):
-        raise ValueError("it does not have the fitted attributes of an estimator.")
-    unexpected = [name for name in arrays if name.partition(".")[0] not in PARTS]
-    if unexpected:
-        raise ValueError(f"it has unknown arrays: {unexpected[:3]}.")
+    check_json(header, ESTIMATOR)
+    parts = separated(arrays, PARTS)
     estimator = unfitted(header, Growing)
-    estimator.network_ = fill_network(header["network"], without_prefix("network", arrays))
-    estimator._state_ = fill_state(header["state"], without_prefix("state", arrays))
-    estimator._targets_ = unpack_targets(header["targets"], without_prefix("targets", arrays))
-    preprocessor = Preprocessor.unpack(without_prefix("scaling", arrays))
-    estimator.history_ = without_prefix("history", arrays)
-    learned = {"n_samples_seen_": round(preprocessor.scaling.total)} | header["learned"]
-    for name, value in learned.items():
-        _check_learned(name, value)
+    estimator.network_ = unpack_network(header["network"], parts["network"])
+    estimator._state_ = unpack_state(header["state"], parts["state"])
+    estimator._targets_ = unpack_targets(header["targets"], parts["targets"])
+    preprocessor = Preprocessor.unpack(parts["scaling"])
+    estimator.history_ = parts["history"]
+    for name, value in ({"n_samples_seen_": round(preprocessor.scaling.total)} | header["learned"]).items():
         if name != "n_parameters_":  # only for readers of the header: the estimator counts its compact network
             setattr(estimator, name, value)
     names = header["feature_names"]
@@ -112,15 +108,6 @@ def check(header: Any, arrays: Arrays) -> Growing:
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator
-
-
-def _check_learned(name: str, value: Any) -> None:
-    """Raise ValueError unless a fitted attribute is a number, and an integer of at least its minimum."""
-    least = (LEARNED | LATER)[name]
-    if least is None and (type(value) not in (int, float) or not -np.inf < value < np.inf):
-        raise ValueError(f"{name}={cut(repr(value), 40)} must be a number.")
-    if least is not None and (type(value) is not int or not least <= value < 2**53):
-        raise ValueError(f"{name}={cut(repr(value), 40)} must be a number, an integer of at least {least}.")
 
 
 def registered_base(estimator: E) -> type[E]:
@@ -145,12 +132,10 @@ def registered_base(estimator: E) -> type[E]:
 def unfitted(header: Any, base: type[E]) -> E:
     """Return an unfitted estimator of a registered subclass of `base`, with the parameters of the header."""
     kinds = {name: kind for name, kind in ESTIMATORS.items() if issubclass(kind, base)}
-    if not isinstance(header["estimator"], str) or header["estimator"] not in kinds:
-        raise unknown("estimator", cut(str(header["estimator"]), 40), list(kinds))
+    if header["estimator"] not in kinds:
+        raise unknown("estimator", cut(header["estimator"], 40), list(kinds))
     kind = kinds[header["estimator"]]
     values, names = header["parameters"], list(parameters_of(kind))
-    if not isinstance(values, dict):
-        raise ValueError("its parameters cannot be loaded: they are not a dictionary.")
     for name in values:
         if name not in names:
             raise unknown(f"parameter of {header['estimator']}", cut(name, 40), names)
@@ -173,7 +158,7 @@ def check_predictions(estimator: Growing) -> None:
     with np.errstate(all="ignore"):
         outputs = estimator._predictor_.outputs(columns(rows))
         decoded = estimator._targets_.decode(outputs)
-        is_valid = is_finite(outputs) and (decoded.dtype.kind != "f" or is_finite(decoded))
+        is_valid = is_between(outputs) and (decoded.dtype.kind != "f" or is_between(decoded))
     if not is_valid:
         raise ValueError("its predictions are not finite: its weights, or its scaling, are too large.")
 
@@ -181,8 +166,6 @@ def check_predictions(estimator: Growing) -> None:
 def _check_parts(estimator: Growing, header: dict[str, Any], columns: Preprocessor) -> None:
     """Raise ValueError unless the parts belong to one estimator."""
     names, targets = header["feature_names"], estimator._targets_
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise ValueError("its feature_names are not strings.")
     last = header["state"]["network"]
     for name in {"body", *estimator.network_.body.options()} - {"capacity"}:
         if header["network"].get(name) != last.get(name):
@@ -213,9 +196,9 @@ def _check_history(estimator: Growing) -> None:
         raise ValueError(f"its history is not that of {many(epochs, 'epoch')}.")
 
 
-def packed_parameters(estimator: E, kind: type[E]) -> dict[str, Any]:
-    """Return the parameters as JSON; raise ValueError for a value that has no such form."""
-    packed = {}
+def pack_unfitted(estimator: E) -> dict[str, Any]:
+    """Return the class and the parameters of an estimator as JSON; raise ValueError for a value that has no such form."""
+    kind, packed = registered_base(estimator), {}
     for name in parameters_of(kind):
         value = getattr(estimator, name)
         try:
@@ -225,7 +208,7 @@ def packed_parameters(estimator: E, kind: type[E]) -> dict[str, Any]:
                 f"This {type(estimator).__name__} cannot be saved: its {name} holds a {error}, which no file holds; change "
                 f"it first: model.set_params({name}=…)."
             ) from None
-    return packed
+    return {"estimator": kind.__name__, "parameters": packed}
 
 
 def not_kept(estimator: Estimator) -> list[str]:
@@ -283,13 +266,8 @@ def from_json(value: Any) -> Any:
     raise ValueError(f"a parameter has an unknown form: {cut(str(value), 60)}.")
 
 
-register(
-    FileKind(
-        "estimator",
-        holds=lambda model: isinstance(model, Growing) and hasattr(model, "network_"),
-        pack=pack,
-        unpack=unpack,
-        check=check,
-        not_kept=not_kept,
-    )
-)
+def _is_fitted(model: Any) -> bool:
+    return isinstance(model, Growing) and hasattr(model, "network_")
+
+
+register(FileKind("estimator", _is_fitted, pack, unpack, check, not_kept=not_kept))

@@ -5,7 +5,6 @@
 The first Ctrl-C ends the training after the current epoch, with the best model; a second one raises KeyboardInterrupt.
 """
 
-import os
 import signal
 import sys
 import threading
@@ -24,12 +23,12 @@ from meristem.folders.checkpoints import digest_of
 from meristem.folders.run_folder import RunFolder
 from meristem.show.measures import error_measure
 from meristem.show.progress import Progress
+from meristem.sparse import is_sparse
 from meristem.train.callbacks import Watcher, WatcherGroup, watcher_of
 from meristem.train.objectives import Objective
-from meristem.train.saving import SECONDS as DEFAULT_SECONDS
+from meristem.train.saving import SECONDS as SECONDS  # between checkpoints
 from meristem.train.train_state import EpochInfo
 
-SECONDS = DEFAULT_SECONDS  # between checkpoints
 NOT_SETTINGS = ["callbacks", "verbose", "checkpoint_dir", "resume", "random_state", "device"]  # do not change the result
 
 
@@ -41,11 +40,9 @@ def on_device(name: str | None) -> AbstractContextManager[Any]:
 def find_device(name: Any) -> jax.Device:
     """Return the device of a name; raise a one-line ValueError if there is none."""
     platform, _, index = name.partition(":") if isinstance(name, str) else ("", "", "")
-    try:
+    with suppress(RuntimeError, ValueError, IndexError):
         if platform:
             return jax.devices(platform)[int(index or 0)]
-    except (RuntimeError, ValueError, IndexError):
-        pass
     devices = [f"{d.platform}:{i}" for every in (jax.devices(), jax.devices("cpu")) for i, d in enumerate(every)]
     names = [*dict.fromkeys(device.partition(":")[0] for device in devices), *dict.fromkeys(devices)]
     if platform in ("gpu", "cuda", "rocm", "tpu") and not index:
@@ -64,27 +61,26 @@ class Interrupt(Watcher):
     def over(self) -> bool:
         return self.requested
 
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Handle a SIGINT: the first one is a request, the second one raises."""
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+        print("Ctrl-C: training ends after this epoch with the best model so far. Press again to abort.", file=sys.stderr)
+
 
 @contextmanager
 def first_interrupt() -> Iterator[Interrupt]:
-    """Let the first SIGINT end the training, and the second one raise.
+    """Let the first SIGINT end the training.
 
     Does nothing outside the main thread, which alone may handle signals, or where SIGINT has another handler: the command
     line ends in its own order (commands/shutdown.py).
     """
-    interrupt = Interrupt()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if interrupt.requested:
-            raise KeyboardInterrupt
-        interrupt.requested = True
-        print("Ctrl-C: training ends after this epoch with the best model so far. Press again to abort.", file=sys.stderr)
-
-    is_main = threading.current_thread() is threading.main_thread()
+    interrupt, is_main = Interrupt(), threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield interrupt
         return
-    before = signal.signal(signal.SIGINT, handle)
+    before = signal.signal(signal.SIGINT, interrupt.handle)
     try:
         yield interrupt
     finally:
@@ -125,11 +121,19 @@ def checkpointing(estimator: Any, seed: int, data: Mapping[str, Any], say: Calla
     if not isinstance(estimator.random_state, int | np.integer):
         raise ValueError(f"random_state={estimator.random_state!r} makes every fit different: checkpoint_dir needs an integer.")
     tell = say if estimator.verbose else lambda line: print(line, file=sys.stderr)
-    name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
+    name, path, parameters = type(estimator).__name__, Path(estimator.checkpoint_dir), estimator.get_params(deep=False)
     settings = {name: repr(value)[:200] for name, value in parameters.items() if name not in NOT_SETTINGS}
-    digests = {name: digest_of(_arrays(part)).hex()[:16] for name, part in data.items()}
-    with RunFolder.take(_made_folder(estimator.checkpoint_dir)) as folder:
-        identity = {"estimator": name, "settings": settings | {"seed": seed}, "data": digests}
+    arrays = {name: [part.data, part.indices, part.indptr] if is_sparse(part) else [part] for name, part in data.items()}
+    identity = {
+        "estimator": name,
+        "settings": settings | {"seed": seed},
+        "data": {name: digest_of(parts).hex()[:16] for name, parts in arrays.items()},
+    }
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(f"checkpoint_dir={str(path)!r} cannot be made ({error.strerror}); choose another.", error) from error
+    with RunFolder.take(path) as folder:
         for line in folder.begin(identity, f"{name}.fit", resume=bool(estimator.resume), how="resume=True"):
             tell(line)
         checkpoints = folder.checkpoints(seconds=SECONDS, say=tell)
@@ -144,17 +148,3 @@ def checkpointing(estimator: Any, seed: int, data: Mapping[str, Any], say: Calla
         checkpoints.close()
         folder.epochs.tidy()
         folder.end()
-
-
-def _made_folder(path: Any) -> Path:
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        words = f"checkpoint_dir={os.fspath(path)!r} cannot be made ({error.strerror}); choose another."
-        raise not_written(words, error) from error
-    return Path(path)
-
-
-def _arrays(part: Any) -> list[Any]:
-    """Return the arrays of a dense or sparse matrix."""
-    return [part.data, part.indices, part.indptr] if hasattr(part, "indptr") else [part]

@@ -17,16 +17,13 @@ from typing import Any
 import numpy as np
 
 from meristem.estimators.base import PATIENCE
+from meristem.estimators.encoded_table import EncodedTable
 from meristem.estimators.fit_warnings import GrowthWarning
-from meristem.estimators.padding import Rows
-from meristem.inputs import Inputs
 from meristem.paths.folds import Fold, in_fold
 from meristem.paths.halving import least_loss
-from meristem.targets import Targets
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Knobs, Recipe
-from meristem.train.loop import DivergedError, fit
-from meristem.train.population import replay_on_all_rows
+from meristem.train.loop import DivergedError, fit, replay_on_all_rows
 from meristem.train.run import Run, of_state
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared
@@ -40,35 +37,12 @@ TRIALS = 3
 RESTART_FACTOR = 3.0  # of learning rate and patience; the difficult spirals succeed in 6 of 6 cases, in place of 1
 
 
-def is_chance(error: float, constant: float, rows: int) -> bool:
-    """Return whether the error on held-out rows is not below that of a constant by two standard errors.
-
-    >>> is_chance(0.4, 0.5, 40), is_chance(0.1, 0.5, 40)
-    (True, False)
-    """
-    return not error < constant - 2 * np.sqrt(constant * max(1 - constant, 0.0) / rows)
-
-
-def learned_too_little(predictability: float, error: float, constant: float) -> bool:
-    """Return whether the training error is large although the targets are predictable.
-
-    A tunnel starts linear, and some trainings end before anything opens.
-
-    >>> [learned_too_little(*case) for case in ((0.99, 0.35, 0.5), (0.99, 0.01, 0.5), (0.1, 0.5, 0.5))]
-    [True, False, False]
-    """
-    return predictability > PREDICTABLE and error > (1 - LEARNED * predictability) * constant > 0
-
-
 @dataclass(frozen=True, eq=False)
 class FitProcedure:
     """The data and settings of a fit."""
 
     estimator: Any
-    rows: Rows
-    targets: Targets
-    inputs: Inputs
-    z: Any  # the network inputs of all rows
+    table: EncodedTable
     prepared: Prepared
     recipe: Recipe
     knobs: Knobs
@@ -76,7 +50,6 @@ class FitProcedure:
     fold: Fold | None  # training and held-out rows, for a replay
     least_passes: int  # over the rows, of patience
     predictability: float | None  # None: not computed
-    seed: int
     epochs: int
     watch: WatcherGroup
 
@@ -90,76 +63,77 @@ class FitProcedure:
         for number in range(1, TRIALS):
             if not is_first or not self._is_complete(run) or not self._learned_too_little(run):
                 break
-            other = self.estimator._new_state(self.targets, self.inputs, (self.seed + number) % 2**32)
-            run = min(run, self._train(other, self._restart_knobs(knobs), f"restart-{number}"), key=self._training_error)
+            patience = RESTART_FACTOR * self.estimator._patience(self._n)
+            restart_knobs = knobs._replace(learning_rate=RESTART_FACTOR * knobs.learning_rate, patience=patience)
+            other = self._train(self._new_state(number), restart_knobs, f"restart-{number}")
+            run = min(run, other, key=_training_error)
         if self.fold is None or not run.best_epoch or not self._is_complete(run):
             return run, run
-        start = self.estimator._new_state(self.targets, self.inputs, self.seed)
-        n, watch = len(self.rows.y), self.watch.part("replay")
-        replayed = replay_on_all_rows([run], start, self.prepared, n, run.knobs.budget, watch)
+        watch = self.watch.part("replay")
+        replayed = replay_on_all_rows([run], self._new_state(), self.prepared, self._n, run.knobs.budget, watch)
         return run if replayed.diverged else replayed, run
 
+    @property
+    def _n(self) -> int:
+        return len(self.table.y)
+
+    def _new_state(self, number: int = 0) -> TrainState:
+        """Return an untrained state, that of the seed or another one."""
+        return self.estimator._new_state(self.table.targets, self.table.inputs, (self.table.seed + number) % 2**32)
+
     def _train(self, state: TrainState, knobs: Knobs, part: str) -> Run:
-        """Return a complete run; one that diverged after a good epoch ends there, with a warning."""
+        """Return a complete run, with less patience on some of the rows; one that diverged after a good epoch ends there."""
         if self.fold is not None:
-            knobs = self._fold_knobs(self.fold, knobs)
+            share = self.estimator._patience(self._n, STEPS_SHARE, self.least_passes) / self.estimator._patience(self._n)
+            knobs = knobs._replace(patience=np.round(share * np.asarray(knobs.patience)))
+            knobs = in_fold(knobs, self.fold, len(self.prepared.data.x))
         begun = of_state(state, self.recipe, knobs, max_capacity=self.estimator._max_capacity)
         try:
             return fit(begun, self.prepared, max_epochs=self.epochs, watch=self.watch.part(part))
         except DivergedError as error:
             if not error.run.best_epoch:
                 raise
-            warnings.warn(str(error), GrowthWarning, stacklevel=5)
+            warnings.warn(str(error), GrowthWarning, stacklevel=6)
             return error.run
-
-    def _fold_knobs(self, fold: Fold, knobs: Knobs) -> Knobs:
-        """Return the knobs of a training on some of the rows, with less patience."""
-        n = len(self.rows.y)
-        share = self.estimator._patience(n, STEPS_SHARE, self.least_passes) / self.estimator._patience(n)
-        patience = np.round(share * np.asarray(knobs.patience))
-        return in_fold(knobs._replace(patience=patience), fold, len(self.prepared.data.x))
-
-    def _restart_knobs(self, knobs: Knobs) -> Knobs:
-        patience = RESTART_FACTOR * self.estimator._patience(len(self.rows.y))
-        return knobs._replace(learning_rate=RESTART_FACTOR * knobs.learning_rate, patience=patience)
 
     def _choose_dropout(self, state: TrainState) -> Knobs:
         """Return the knobs with the dropout of the least held-out loss, and with a strong l2 where nothing is predictable."""
-        is_unpredictable = self._is_unpredictable
+        table, objective = self.table, self.table.targets.objective
+        is_nothing = self.predictability is not None and self.predictability < UNPREDICTABLE
+        is_unpredictable = is_nothing and table.has_equal_weights and objective.error_is_share
         if self.prepared.data.dev_x is not None or not (is_unpredictable or len(self.dropouts) > 1):
             return self.knobs
-        fold = self.estimator._fold(self.rows, self.inputs, self.z, self.seed)
-        trials = [] if fold is None else [self._trial(state, fold, number) for number in range(len(self.dropouts))]
-        best = min(trials, key=least_loss, default=None)
-        knobs = self.knobs if best is None else self.knobs._replace(dropout=best.knobs.dropout)
-        if not is_unpredictable or (best is not None and fold is not None and not self._is_chance(best, fold[1])):
-            return knobs
-        return knobs._replace(l2=STRONG_L2 / len(self.rows.y))
-
-    @property
-    def _is_unpredictable(self) -> bool:
-        is_nothing = self.predictability is not None and self.predictability < UNPREDICTABLE
-        return bool(is_nothing and self.rows.have_equal_weights and self.targets.objective.error_is_share)
-
-    def _trial(self, state: TrainState, fold: Fold, number: int) -> Run:
-        """Return a short training with the dropout of this number."""
-        recipe = self.estimator._recipe(self.targets, has_dev=True, work=0, is_patient=self.least_passes > PATIENCE)
-        short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(len(self.rows.y), STEPS_SHARE))
-        return short._train(state, self.knobs._replace(dropout=self.dropouts[number]), f"dropout-{number + 1}")
-
-    def _is_chance(self, run: Run, test_rows: np.ndarray) -> bool:
-        constant = self.targets.objective.constant_error(self.rows.y[test_rows], self.rows.weight[test_rows])
-        return is_chance(float(run.history["dev_error"][int(run.best_epoch) - 1]), constant, len(test_rows))
+        knobs, fold = self.knobs, table.split(self.estimator.validation_fraction)
+        if fold is not None:
+            recipe = self.estimator._recipe(table.targets, has_dev=True, work=0, is_patient=self.least_passes > PATIENCE)
+            short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(self._n, STEPS_SHARE))
+            trials = [
+                short._train(state, knobs._replace(dropout=dropout), f"dropout-{number}")
+                for number, dropout in enumerate(self.dropouts, 1)
+            ]
+            best, held_out = min(trials, key=least_loss), fold[1]
+            knobs = knobs._replace(dropout=best.knobs.dropout)
+            constant = objective.constant_error(table.y[held_out], table.weight[held_out])
+            standard_error = np.sqrt(constant * max(1 - constant, 0.0) / len(held_out))
+            if float(best.history["dev_error"][int(best.best_epoch) - 1]) < constant - 2 * standard_error:
+                return knobs  # it predicts better than by chance
+        return knobs._replace(l2=STRONG_L2 / self._n) if is_unpredictable else knobs
 
     def _is_complete(self, run: Run) -> bool:
         """Return whether a run ended by itself: it was not interrupted and did not diverge."""
         return bool(not run.diverged and (run.stopped or run.epochs >= self.epochs))
 
     def _learned_too_little(self, run: Run) -> bool:
-        if self.predictability is None or self.prepared.data.dev_x is not None:
-            return False
-        constant = self.targets.objective.constant_error(self.rows.y, self.rows.weight)
-        return learned_too_little(self.predictability, self._training_error(run), constant)
+        """Return whether the training error is large although the targets are predictable.
 
-    def _training_error(self, run: Run) -> float:
-        return float(np.nanmin(run.history["error"], initial=np.inf))
+        A tunnel starts linear, and some trainings end before anything opens.
+        """
+        share = self.predictability
+        if share is None or share <= PREDICTABLE or self.prepared.data.dev_x is not None:
+            return False
+        constant = self.table.targets.objective.constant_error(self.table.y, self.table.weight)
+        return _training_error(run) > (1 - LEARNED * share) * constant > 0
+
+
+def _training_error(run: Run) -> float:
+    return float(np.nanmin(run.history["error"], initial=np.inf))

@@ -21,17 +21,13 @@ class GrowthWarning(UserWarning):
 
 def fit_warning(run: Run, network: Network, max_epochs: int, constant: float) -> Warning | None:
     """Return the warning of a fit, or None; `constant` is the error of the best constant prediction."""
-    text = _size_advice(run, network, constant)
-    if text is not None:
-        return GrowthWarning(text)
-    text = _epochs_advice(run, max_epochs)
-    return None if text is None else ConvergenceWarning(text)
+    return _size_warning(run, network, constant) or _epochs_warning(run, max_epochs)
 
 
-def _size_advice(run: Run, network: Network, constant: float) -> str | None:
+def _size_warning(run: Run, network: Network, constant: float) -> GrowthWarning | None:
     error = float(run.history["error"][int(run.best_epoch) - 1])
     if error > FAILED * constant > 0:  # a linear start alone is better
-        return (
+        return GrowthWarning(
             f"The training diverged: the error of its best model is {error:.3g}, that of a constant prediction {constant:.3g}. "
             "Lower learning_rate, or check the scale of the features."
         )
@@ -39,14 +35,14 @@ def _size_advice(run: Run, network: Network, constant: float) -> str | None:
     body = structure(network.body)
     crowded, unopened = body.crowded(most=run.max_capacity, waited=waited), body.unopened()
     if crowded is not None or unopened is None or not error > POOR * constant > 0:
-        return crowded
-    return (
+        return None if crowded is None else GrowthWarning(crowded)
+    return GrowthWarning(
         f"The fit is poor (training error {error:.3g}, that of a constant prediction is {constant:.3g}), and {unopened}: "
         "lower penalty, raise learning_rate or max_epochs, or check the scale and relevance of the features."
     )
 
 
-def _epochs_advice(run: Run, max_epochs: int) -> str | None:
+def _epochs_warning(run: Run, max_epochs: int) -> ConvergenceWarning | None:
     epochs, best = int(run.epochs), int(run.best_epoch)
     patience = min(run.patience, max(LEAST_EPOCHS, epochs // 2))
     if run.stopped or not max_epochs == epochs > patience or epochs - best >= patience:
@@ -55,7 +51,7 @@ def _epochs_advice(run: Run, max_epochs: int) -> str | None:
     late, total = losses[:-patience].min() - losses[best - 1], losses[0] - losses[best - 1]
     if not late > CONSIDERABLE * total:
         return None
-    return (
+    return ConvergenceWarning(
         f"Training ended at max_epochs={max_epochs} while the loss was still falling, in the last {patience} epochs by "
         f"{late / total:.1%} of its total decrease: raise max_epochs."
     )

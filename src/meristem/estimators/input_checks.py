@@ -1,6 +1,6 @@
 """Check X, y and sample_weight; an error is one line that names the argument, the row or column, and the value.
 
-    check_X(estimator, X, reset=…) → float32 or float64, dense or sparse        check_X_y(estimator, X, y, reset=…)
+    check_data(estimator, X, reset=…) → float32 or float64, dense or sparse     check_data(estimator, X, y, reset=…) → X, y
     weights_of(sample_weight, rows) → float64 [rows]                            check_labels(y), check_numbers(y)
 
 Frames may be of pandas, polars or Arrow, with nullable columns, booleans, decimals and numeric categories; missing values are
@@ -20,29 +20,20 @@ from meristem.targets.scaling import unit_of
 LONGEST = 300  # characters of a message
 LEAST_WEIGHT = 1e-30  # relative to the largest, which single precision would lose
 NOT_NUMERIC = re.compile(r"(?i)^<?M8|date|time|duration|period|interval|^list|struct|binary|bytes|^array\(")
+SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode them
 OPTIONS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
 # X --------------------------------------------------------------------------------------------------------------------------
 
 
-def check_X(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X, dense or sparse, of float32 or float64; `reset` stores its width and names in the estimator."""
+def check_data(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
+    """Return X, dense or sparse, of float32 or float64, or X and y; `reset` stores its width and names in the estimator."""
     X = _without_na(X)
     check_types(X)
     try:
-        return validate_data(estimator, X, reset=reset, **OPTIONS)
+        return validate_data(estimator, X, *y, reset=reset, **OPTIONS | ({"multi_output": True} if y else {}))
     except (ValueError, TypeError) as error:
-        raise value_error(X) or naming_argument(error, "X") from None
-
-
-def check_X_y(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-    """Return X and y, which must have as many rows."""
-    X = _without_na(X)
-    check_types(X)
-    try:
-        return validate_data(estimator, X, y, multi_output=True, reset=reset, **OPTIONS)
-    except (ValueError, TypeError) as error:
-        raise value_error(X) or length_error(X, y) or naming_argument(error, "X or y") from None
+        raise value_error(X) or length_error(X, *y) or naming_argument(error, "X or y" if y else "X") from None
 
 
 def _without_na(X: Any) -> Any:
@@ -63,15 +54,15 @@ def check_types(X: Any) -> None:
     Traceback (most recent call last):
     ValueError: X has type datetime64[D], which is not numeric; give days or seconds since a date, or use meristem.fit_table.
     """
-    if hasattr(X, "columns") and (hasattr(X, "dtypes") or hasattr(X, "schema")):
-        types = list(X.dtypes) if hasattr(X, "dtypes") else [column.type for column in X.schema]
-        names = list(X.columns) if hasattr(X, "dtypes") else list(X.column_names)
-        columns = [(f"X has type {dtype} in column {short(name)}", dtype) for name, dtype in zip(names, types, strict=False)]
-    else:
-        columns = [(f"X has type {X.dtype}", X.dtype)] if hasattr(X, "dtype") else []
-    for words, dtype in columns:
+    columns: list[tuple[str, Any]] = [("", X.dtype)] if hasattr(X, "dtype") else []
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        columns = [(f" in column {short(name)}", dtype) for name, dtype in zip(X.columns, X.dtypes, strict=False)]
+    elif hasattr(X, "columns") and hasattr(X, "schema"):  # Arrow
+        columns = [(f" in column {short(column.name)}", column.type) for column in X.schema]
+    for where, dtype in columns:
         if NOT_NUMERIC.search(str(dtype)):
-            raise ValueError(f"{words}, which is not numeric; give days or seconds since a date, or use meristem.fit_table.")
+            advice = "give days or seconds since a date, or use meristem.fit_table"
+            raise ValueError(f"X has type {dtype}{where}, which is not numeric; {advice}.")
 
 
 def naming_argument(error: Exception, argument: str) -> Exception:
@@ -100,19 +91,15 @@ def value_error(X: Any) -> ValueError | None:
         table = np.asarray(X, object)
     except ValueError:  # rows of several lengths
         return None
-    if table.ndim != 2:
-        return None
-    names = list(getattr(X, "columns", range(table.shape[1])))
-    for name, column in zip(names, table.T, strict=True):
+    for place, column in enumerate(table.T if table.ndim == 2 else ()):
+        name = short(X.columns[place] if hasattr(X, "columns") else place)
         for value in column:
             if isinstance(value, str) and not _is_number(value):
-                return ValueError(
-                    f"X holds text in column {short(name)}, such as {short(value)}; encode it first: "
-                    "OneHotEncoder or OrdinalEncoder of scikit-learn, in a pipeline."
-                )
+                advice = "OneHotEncoder or OrdinalEncoder of scikit-learn, in a pipeline"
+                return ValueError(f"X holds text in column {name}, such as {short(value)}; encode it first: {advice}.")
             if hasattr(X, "columns") and value is not None and not _is_number(value):
                 kind = type(value).__name__
-                return ValueError(f"X holds {short(value)}, of type {kind}, in column {short(name)}, which is not a number.")
+                return ValueError(f"X holds {short(value)}, of type {kind}, in column {name}, which is not a number.")
     return None
 
 
@@ -122,6 +109,14 @@ def _is_number(value: Any) -> bool:
     except (ValueError, TypeError):
         return False
     return True
+
+
+def length_error(X: Any, y: Any = None) -> ValueError | None:
+    """Return an error where X and y differ in their number of rows, as far as both have one; else None."""
+    rows = [part.shape[0] if getattr(part, "shape", ()) else len(part) if hasattr(part, "__len__") else None for part in (X, y)]
+    if None in rows or rows[0] == rows[1]:
+        return None
+    return ValueError(f"y has {rows[1]:,} rows but X has {rows[0]:,}; they must be equal.")
 
 
 # y and sample_weight --------------------------------------------------------------------------------------------------------
@@ -149,7 +144,7 @@ def weights_of(sample_weight: Any, rows: int) -> np.ndarray:
 
 
 def check_labels(y: Any, classes: np.ndarray | None = None) -> None:
-    """Raise ValueError unless all labels have one type, and that of the classes, if these are given.
+    """Raise ValueError unless a file can hold all labels and they have one type, that of the classes, if these are given.
 
     >>> check_labels([1, "a"])
     Traceback (most recent call last):
@@ -158,38 +153,28 @@ def check_labels(y: Any, classes: np.ndarray | None = None) -> None:
     y = _as_array(y)
     if y is None or y.ndim != 1 or not len(y):
         return
-    _check_storable(y)
-    is_object = y.dtype.kind == "O"
-    missing = np.array([_is_missing(value) for value in y]) if is_object else np.zeros(len(y), bool)
-    _check_rows("y", y, ~missing, "remove the rows without a label, or give them a label of their own")
-    first = classes[0] if classes is not None and len(classes) else y[0]
-    is_text = np.array([isinstance(value, str) for value in y]) if is_object else np.full(len(y), y.dtype.kind in "US")
+    if y.dtype.kind in "mM":
+        raise ValueError(f"y holds {short(str(y[0]))}, of type {y.dtype}; convert the labels to texts or numbers.")
+    for row, value in enumerate(y) if y.dtype.kind in "SUO" else ():
+        if isinstance(value, bytes):
+            raise ValueError(f"y holds the bytes {short(bytes(value))} in row {row}; decode the labels: label.decode().")
+        if isinstance(value, str) and ("\0" in value or SURROGATE.search(value)):
+            raise ValueError(f"y holds {short(str(value))} in row {row}, a text with NUL, or that UTF-8 cannot encode.")
+        if _is_missing(value):
+            advice = "remove the rows without a label, or give them a label of their own"
+            raise ValueError(f"y holds {_as_text(value)} in row {row}; {advice}.")
+    first, kind = classes[0] if classes is not None and len(classes) else y[0], y.dtype.kind
+    is_text = np.array([isinstance(value, str) for value in y]) if kind == "O" else np.full(len(y), kind in "US")
     other = np.flatnonzero(is_text != isinstance(first, str))
     if len(other) and classes is None:
         raise ValueError(
             f"y holds labels of several types: {short(y[0])} in row 0, {short(y[other[0]])} in row {other[0]}; "
             "make all of them text, or all of them numbers."
         )
-    if not len(other) and classes is not None and classes.dtype.kind in "biu" and y.dtype.kind == "f":
+    if not len(other) and classes is not None and classes.dtype.kind in "biu" and kind == "f":
         other = np.flatnonzero(np.isfinite(y) & (y != np.floor(y)))
     if len(other):
         raise ValueError(f"y holds {_as_text(y[other[0]])}, but the classes are such as {_as_text(first)}.")
-
-
-def _check_storable(y: np.ndarray) -> None:
-    """Raise ValueError where a file cannot hold a label: bytes, dates, or a text that UTF-8 cannot encode."""
-    if y.dtype.kind in "mM":
-        raise ValueError(f"y holds {short(str(y[0]))}, of type {y.dtype}; convert the labels to texts or numbers.")
-    for row, value in enumerate(y) if y.dtype.kind in "SUO" else ():
-        if isinstance(value, bytes):
-            raise ValueError(f"y holds the bytes {short(bytes(value))} in row {row}; decode the labels: label.decode().")
-        if isinstance(value, str) and "\0" in value:
-            raise ValueError(f"y holds {short(str(value))} in row {row}, a label with a NUL character, which no file holds.")
-        if isinstance(value, str) and not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise ValueError(f"y holds {short(str(value))} in row {row}, a text that UTF-8 cannot encode.") from None
 
 
 def check_numbers(y: Any) -> None:
@@ -211,14 +196,6 @@ def check_scoring_data(
     if values.dtype.kind == "f":
         _check_rows("y", values, np.isfinite(values), "remove such rows")
     return y, None if sample_weight is None else weights_of(sample_weight, len(values))
-
-
-def length_error(X: Any, y: Any) -> ValueError | None:
-    """Return an error where X and y differ in their number of rows, as far as both have one; else None."""
-    rows = [part.shape[0] if getattr(part, "shape", ()) else len(part) if hasattr(part, "__len__") else None for part in (X, y)]
-    if None in rows or rows[0] == rows[1]:
-        return None
-    return ValueError(f"y has {rows[1]:,} rows but X has {rows[0]:,}; they must be equal.")
 
 
 def _as_array(y: Any) -> np.ndarray | None:

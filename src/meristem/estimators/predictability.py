@@ -1,10 +1,10 @@
-"""How much of the targets the inputs tell: the share of their variance that a quick model predicts in rows it has not seen.
+"""The predictability of the targets: the share of their variance that a quick model predicts in rows it has not seen.
 
     predictability(x, y) → R² in [0, 1]          x [n, features], y [n, columns]: numbers, or 0 and 1
 
 The quick model is kernel ridge regression, because its errors need no second fit: with Q = (K + αI)⁻¹, row i predicted from
 all others is off by (Q y)ᵢ / Qᵢᵢ. The best of a linear and two Gaussian kernels and of many α counts. What is left is noise, or
-too intricate for so few rows: either way a network could only learn it by heart.
+too intricate for so few rows: either way a network could only memorize it.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 from meristem.inputs import Preprocessor
 from meristem.sparse import is_sparse, occurring
 
-SAMPLE = 512  # rows that say enough: about a fifth of a second
+SAMPLE = 512  # rows are enough: about a fifth of a second
 AT_ONCE = 10_000  # features
-FEWEST = 8  # rows that say anything
+FEWEST = 8  # rows
 CONSTANT = 10.0  # a kernel of the mean, so large that it costs nothing
 ALPHAS = 10.0 ** np.arange(-3, 3.5, 0.5)
 
@@ -26,9 +26,9 @@ ALPHAS = 10.0 ** np.arange(-3, 3.5, 0.5)
 def predictability(
     x: Any, y: np.ndarray, weight: np.ndarray | None = None, columns: Callable[[np.ndarray], np.ndarray] = np.asarray
 ) -> float:
-    """Of dense or sparse rows; those of weight 0 do not count, all others count alike. 1 where nothing can be said.
+    """Return R² of dense or sparse rows; those of weight 0 do not count, all others count alike. 1 if rows are too few.
 
-    `columns` makes numbers [n, columns] of y, and only of the rows that are looked at: of ten thousand classes that is much.
+    `columns` makes numbers [n, columns] of y, and only of the rows in the sample: ten thousand classes need much memory.
 
     >>> x = np.random.default_rng(0).normal(size=(200, 3))
     >>> round(predictability(x, x[:, :1]), 2), round(predictability(x[:, 1:], x[:, :1]), 2)
@@ -46,7 +46,7 @@ def predictability(
 
 
 def _products(x: Any) -> np.ndarray:
-    """Of all pairs of rows, the mean over the features that are not constant; so many of these at a time."""
+    """Return for all pairs of rows the mean product over the features that are not constant, `AT_ONCE` at a time."""
     x = x[:, occurring(x, np.ones(x.shape[0], bool))] if is_sparse(x) else x
     total, n = np.zeros((x.shape[0], x.shape[0])), 0
     for start in range(0, x.shape[1], AT_ONCE):
@@ -64,7 +64,7 @@ def _kernels(products: np.ndarray) -> list[np.ndarray]:
 
 
 def _left_out(kernel: np.ndarray, y: np.ndarray) -> float:
-    """R² of rows that are predicted from all others, at the best α."""
+    """Return R² of rows that are predicted from all others, at the best α."""
     values, vectors = np.linalg.eigh(kernel)
     inside, squares = vectors.T @ y, vectors**2
     shares = []

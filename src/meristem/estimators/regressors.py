@@ -8,24 +8,34 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from meristem.estimators.base import HasDepth, HasLoss, HasMaxLeaves
+from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import RegressorDefaults
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.growing import Growing
-from meristem.estimators.input_checks import check_numbers, check_scoring_data, naming_argument
+from meristem.estimators.input_checks import check_data, check_numbers, check_scoring_data, naming_argument
 from meristem.targets import Counts, Numbers, losses
 from meristem.train.objectives import OBJECTIVES, Quantile
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Regressor(RegressorMixin, HasLoss, Growing):
-    """What the three regressors share."""
+class RegressorBase(RegressorMixin, Estimator):
+    """What all regressors share, also those that search."""
 
-    _defaults = RegressorDefaults()
+    loss: str = "squared_error"
+    quantiles: tuple[float, ...] = (0.5,)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train one epoch on these rows, part of a stream; the scaling of features and y is updated."""
-        return self._partial_fit(X, y, sample_weight)
+    def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
+        kind = OBJECTIVES[self.loss]
+        objective = kind(tuple(map(float, self.quantiles))) if issubclass(kind, Quantile) else kind()
+        return losses()[self.loss].of(y, weight, standardize=bool(self.standardize), objective=objective)
+
+    def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+        check_numbers(y)
+        X, y = check_data(self, X, y, reset=reset)
+        try:
+            return X, np.asarray(y, float)
+        except (ValueError, TypeError) as error:
+            raise naming_argument(error, "y") from None
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row, or its numbers; of several quantiles a column each."""
@@ -45,29 +55,28 @@ class Regressor(RegressorMixin, HasLoss, Growing):
             predicted = predicted[:, objective.levels.index(0.5) :: len(objective.levels)]
         return r2_score(y, predicted, sample_weight=weight)
 
-    def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Numbers:
-        kind = OBJECTIVES[self.loss]
-        objective = kind(tuple(map(float, self.quantiles))) if issubclass(kind, Quantile) else kind()
-        return losses()[self.loss].of(y, weight, standardize=bool(self.standardize), objective=objective)
-
-    def _check_y(self, y: Any) -> None:
-        check_numbers(y)
-
-    def _converted_y(self, y: Any) -> np.ndarray:
-        try:
-            return np.asarray(y, float)
-        except (ValueError, TypeError) as error:
-            raise naming_argument(error, "y") from None
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = issubclass(losses().get(str(self.loss), Numbers), Counts)
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class Regressor(RegressorBase, Growing):
+    """A regressor with one network."""
+
+    _defaults = RegressorDefaults()
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train one epoch on these rows, part of a stream; the scaling of features and y is updated."""
+        return self._fit(X, y, sample_weight, is_stream=True)
+
+
 @registered
-class TunnelRegressor(HasDepth, Regressor):
+class TunnelRegressor(Regressor):
     """A regressor whose units open one by one: a tunnel network."""
+
+    depth: int = 5
 
     _body = "tunnel"
     _defaults = RegressorDefaults(ridge=3.0)  # it starts linear, and opens only units that are worth their price
@@ -75,20 +84,23 @@ class TunnelRegressor(HasDepth, Regressor):
 
 
 @registered
-class BuddingRegressor(HasMaxLeaves, Regressor):
+class BuddingRegressor(Regressor):
     """A regressor whose layers split in two: a budding perceptron."""
+
+    max_leaves: int = 4
 
     _body = "budding"
     _example = "width=8"
 
 
 @registered
-class HighwayRegressor(HasDepth, Regressor):
+class HighwayRegressor(Regressor):
     """The baseline: a highway network of a fixed size, as a regressor."""
 
     width: int | str = 64
     price: str = "units"
     settle: bool = False
+    depth: int = 5
 
     _body = "highway"
     _example = "width=16, depth=2"

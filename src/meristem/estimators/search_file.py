@@ -13,64 +13,59 @@ import numpy as np
 
 from meristem.estimators import estimator_file
 from meristem.estimators.cv import CrossValidated
+from meristem.estimators.growing import Growing
 from meristem.files import FileKind, register
-from meristem.files.named_arrays import Arrays, is_finite, with_prefix, without_prefix
+from meristem.files.named_arrays import Arrays, is_between, joined, separated
+from meristem.json_schema import NUMBER, OBJECT, check_json
 from meristem.paths.members import COLUMNS, KNOBS
 from meristem.paths.result import Path, Point
 
-ENTRIES = ["estimator", "parameters", "chosen", "seconds", "members"]
+CHOSEN = {name: NUMBER for name in KNOBS if name != "learning_rate"}
+SEARCH = estimator_file.HEAD | {"chosen": CHOSEN, "seconds": NUMBER, "members": [OBJECT]}
 TABLE = {*COLUMNS, "loss", "error", "n_parameters", "soft_size", "hard_size", "epochs", "finished"}
 
 
 def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON header and the arrays of a fitted estimator."""
-    kind = estimator_file.registered_base(model)
     packed = [estimator_file.pack(member) for member in model.estimators_]
-    header = {
-        "estimator": kind.__name__,
-        "parameters": estimator_file.packed_parameters(model, kind),
+    header = estimator_file.pack_unfitted(model) | {
         "chosen": {"penalty": model.penalty_, "l2": model.l2_, "dropout": model.input_dropout_},
         "seconds": float(model.path_.seconds),
         "members": [head for head, _ in packed],
     }
-    arrays = with_prefix("table", model.path_.table) | {"layer_sizes": np.asarray(model.path_.layer_sizes)}
-    for number, (_, own) in enumerate(packed):
-        arrays |= with_prefix(f"member_{number}", own)
-    return header, arrays
+    members = {f"member_{number}": own for number, (_, own) in enumerate(packed)}
+    return header, joined({"table": model.path_.table, **members}) | {"layer_sizes": np.asarray(model.path_.layer_sizes)}
 
 
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
     """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
-    model, path, chosen, packed = check(header, arrays)
-    members = [estimator_file.unpack(*parts) for parts in packed]
+    model, path, chosen, members = check(header, arrays)
+    members = [estimator_file.ready_to_predict(member) for member in members]
     with np.errstate(invalid="ignore"):  # the loss of a diverged member is NaN
         model._store(path, chosen, members)
     return model
 
 
-def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[tuple[Any, Arrays]]]:
-    """Return the unfitted estimator, its path, the chosen point, and the header and arrays of each network."""
-    if not isinstance(header, dict) or set(header) != set(ENTRIES):
-        raise ValueError("it does not have the entries of a search.")
+def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[Growing]]:
+    """Return the unfitted estimator, its path, the chosen point, and the estimators of the bag, which cannot predict yet."""
+    check_json(header, SEARCH)
     model = estimator_file.unfitted(header, CrossValidated)
-    if not isinstance(header["members"], list) or not header["members"]:
+    if not header["members"]:
         raise ValueError("its bag is empty.")
-    packed = [(head, without_prefix(f"member_{number}", arrays)) for number, head in enumerate(header["members"])]
-    members = [estimator_file.check(*parts) for parts in packed]
+    heads = {f"member_{number}": head for number, head in enumerate(header["members"])}
+    parts = separated(arrays, ["table", "layer_sizes", *heads])
+    members = [estimator_file.check(head, parts[name]) for name, head in heads.items()]
     if any(type(member) is not model._plain for member in members):
         raise ValueError(f"its bag has other estimators than {model._plain.__name__}.")
-    if any(_signature(head) != _signature(header["members"][0]) for head in header["members"]):
+    if any(_signature(head) != _signature(heads["member_0"]) for head in heads.values()):
         raise ValueError("the networks of its bag differ in inputs or targets.")
-    path = _path(without_prefix("table", arrays), arrays.get("layer_sizes"), header["seconds"])
-    chosen = header["chosen"]
-    if not isinstance(chosen, dict) or set(chosen) != set(KNOBS) - {"learning_rate"}:
-        raise ValueError("it has no chosen setting.")
+    path = _path(parts["table"], arrays.get("layer_sizes"), header["seconds"])
     with np.errstate(invalid="ignore"):
         tried = path.points
-    points = [point for point in tried if all(point.knobs[name] == value for name, value in chosen.items())]
+    points = [point for point in tried if all(point.knobs[name] == value for name, value in header["chosen"].items())]
     if not points:
         raise ValueError("its chosen setting is not in its table.")
-    return model, path, points[0], packed
+    return model, path, points[0], members
 
 
 def _signature(head: dict[str, Any]) -> tuple[Any, ...]:
@@ -78,26 +73,21 @@ def _signature(head: dict[str, Any]) -> tuple[Any, ...]:
     return head["targets"], head["feature_names"], head["network"]["n_in"], head["network"]["n_out"]
 
 
-def _path(table: Arrays, layers: Any, seconds: Any) -> Path:
+def _path(table: Arrays, layers: Any, seconds: float) -> Path:
     lengths = {column.shape for column in table.values()}
     is_complete = TABLE <= set(table) <= TABLE | {"score"} and len(lengths) == 1 and len(next(iter(lengths))) == 1
-    if not is_complete or not len(table["loss"]) or type(seconds) is not float:
+    if not is_complete or not len(table["loss"]):
         raise ValueError("its table of the search has other columns, or columns of several lengths.")
     for name, column in table.items():
-        if column.dtype.kind not in ("b" if name == "finished" else "if") or (name in COLUMNS and not is_finite(column)):
+        if column.dtype.kind not in ("b" if name == "finished" else "if") or (name in COLUMNS and not is_between(column)):
             raise ValueError(f"the column {name!r} of its table has another type or is not finite.")
     if layers is None or layers.ndim != 2 or len(layers) != len(table["loss"]) or layers.dtype.kind != "f":
         raise ValueError("its sizes by layer are not those of its table.")
     return Path(table, (), layers, seconds)
 
 
-register(
-    FileKind(
-        "search",
-        holds=lambda model: isinstance(model, CrossValidated) and hasattr(model, "estimators_"),
-        pack=pack,
-        unpack=unpack,
-        check=check,
-        not_kept=estimator_file.not_kept,
-    )
-)
+def _is_fitted(model: Any) -> bool:
+    return isinstance(model, CrossValidated) and hasattr(model, "estimators_")
+
+
+register(FileKind("search", _is_fitted, pack, unpack, check, not_kept=estimator_file.not_kept))

@@ -27,20 +27,14 @@ def _network_facts(estimator: Any) -> dict[str, str]:
     """Return name → count of what a network has."""
     network: Network = estimator.network_
     n_features, n_selected = estimator.n_features_in_, len(estimator.selected_features_)
-    width = network.width
-    n_open = next((int((gates > 0).sum()) for gates in trunk_gates(network.axes()).values()), width)
-    facts = {_plural("feature", n_features): _of(n_selected, n_features), "wide": _of(n_open, width)}
+    n_open = next((int((gates > 0).sum()) for gates in trunk_gates(network.axes()).values()), network.width)
+    facts = {f"feature{'s' * (n_features != 1)}": _of(n_selected, n_features), "wide": _of(n_open, network.width)}
     structure = stages_of(network)[0].structure
     if isinstance(structure, Nodes):
-        levels = 1 + max(node.depth for node in nodes_of(structure))
-        layers = {_plural("layer", structure.n_leaves): str(structure.n_leaves)}
-        return facts | layers | ({"levels of the tree": str(levels)} if levels > 1 else {})
+        n, levels = structure.n_leaves, 1 + max(node.depth for node in nodes_of(structure))
+        return facts | {f"layer{'s' * (n != 1)}": str(n)} | ({"levels of the tree": str(levels)} if levels > 1 else {})
     return facts | {"units, layer by layer": " · ".join(str(int((row > 0).sum())) for row in structure.values)}
 
 
 def _of(some: int, every: int) -> str:
     return str(every) if some == every else f"{some} of {every}"
-
-
-def _plural(noun: str, n: int) -> str:
-    return noun if n == 1 else f"{noun}s"

@@ -2,17 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import numpy as np
 
 from meristem.estimators.base import HELD_OUT_LINGER, Estimator
 from meristem.estimators.defaults import ClassifierDefaults, RegressorDefaults
-from meristem.estimators.padding import Rows, initial_state, shared_objective
+from meristem.estimators.encoded_table import FEATURES, OUTPUTS, EncodedTable, padded_size
 from meristem.estimators.predictability import predictability
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import n_numbers
+from meristem.nn import Network
+from meristem.nn.ends import mask_ends
 from meristem.targets import Targets
 from meristem.train.hyperparameters import Knobs, Recipe
-from meristem.train.train_state import TrainState
+from meristem.train.objectives import Binary, Multilabel, Objective
+from meristem.train.train_state import Plateau, TrainState, start
 
 FOLLOW_FROM = 10**9  # multiply-adds per epoch on a CPU, from which compiling a program for the open units is worth its time
 B2 = 0.95  # of Adam: steps on tables are few and noisy, so an average over 20 of them is better than one over 1000
@@ -61,44 +69,73 @@ class TrainingSettings(Estimator):
             linger=HELD_OUT_LINGER if is_patient else 1.0 if has_dev else LINGER,
         )
 
-    def _knobs(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> Knobs:
+    def _knobs(self, facts: dict[str, Any], table: EncodedTable) -> Knobs:
         if self.budget is not None and (self.price == "units" or not self.settle):
             raise ValueError(
                 f"budget={self.budget!r} limits parameters or multiply-adds by settling: it needs price='parameters' or "
                 "'multiply-adds', and settle=True."
             )
-        dropout = facts["input_dropout_"] if isinstance(self.input_dropout, str) else float(self.input_dropout)
+        n, l2, dropout = facts["n_samples_seen_"], self.l2, self.input_dropout
+        if isinstance(l2, str):
+            share = facts["predictability_"]
+            l2 = self._defaults.l2(n, table.targets, share, equal_weights=table.has_equal_weights)
         return Knobs(
             learning_rate=float(self.learning_rate),
             penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
-            l2=self._l2(facts, rows, targets),
-            dropout=dropout or None,
+            l2=float(l2),
+            dropout=(facts["input_dropout_"] if isinstance(dropout, str) else float(dropout)) or None,
             budget=None if self.budget is None else float(self.budget),
-            patience=float(self._patience(facts["n_samples_seen_"])),
+            patience=float(self._patience(n)),
         )
 
-    def _l2(self, facts: dict[str, Any], rows: Rows, targets: Targets) -> float:
-        if not isinstance(self.l2, str):
-            return float(self.l2)
-        n, share = facts["n_samples_seen_"], facts["predictability_"]
-        return self._defaults.l2(n, targets, share, equal_weights=rows.have_equal_weights)
-
-    def _facts(self, rows: Rows, targets: Targets, stored: Mapping[str, Any], *, is_stream: bool) -> dict[str, Any]:
+    def _facts(self, table: EncodedTable, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Return fitted attributes that are computed from the rows before training, or stored by an earlier one."""
-        before = stored.get("n_samples_seen_", 0) if is_stream else 0
-        facts: dict[str, Any] = {"n_samples_seen_": before + int((rows.weight > 0).sum())}
+        before = stored.get("n_samples_seen_", 0) if table.is_stream else 0
+        facts: dict[str, Any] = {"n_samples_seen_": before + int((table.weight > 0).sum())}
+        facts |= {name: stored[name] for name in ("predictability_", "input_dropout_") if name in stored}
         needs_predictability = self._defaults.penalty_needs_predictability and isinstance(self.penalty, str)
-        if needs_predictability or isinstance(self.l2, str):
-            weight, name = rows.weight * targets.typical(rows.y), "predictability_"
-            facts[name] = stored[name] if name in stored else predictability(rows.x, rows.y, weight, targets.columns)
-        if isinstance(self.input_dropout, str):
-            name = "input_dropout_"
-            facts[name] = stored[name] if name in stored else self._defaults.dropout(n_numbers(rows.x, rows.weight))
+        if (needs_predictability or isinstance(self.l2, str)) and "predictability_" not in facts:
+            weight = table.weight * table.targets.typical(table.y)
+            facts["predictability_"] = predictability(table.x, table.y, weight, table.targets.columns)
+        if isinstance(self.input_dropout, str) and "input_dropout_" not in facts:
+            facts["input_dropout_"] = self._defaults.dropout(n_numbers(table.x, table.weight))
         if isinstance(self.penalty, str):
-            facts["penalty_"] = self._defaults.penalty(targets, facts.get("predictability_", 1.0))
+            facts["penalty_"] = self._defaults.penalty(table.targets, facts.get("predictability_", 1.0))
         return facts
 
     def _new_state(self, targets: Targets, inputs: Inputs, seed: int) -> TrainState:
         """Return the state of a network that has not been trained."""
-        n_in, n_out = inputs.n_inputs, targets.n_out
-        return initial_state(self._body, n_in, n_out, targets.objective, seed, **self._network_options())
+        return initial_state(
+            np.uint32(seed),
+            np.int32(inputs.n_inputs),
+            np.int32(targets.n_out),
+            np.float32(targets.objective.unused_output),
+            body=self._body,
+            n_in=padded_size(inputs.n_inputs, FEATURES),
+            n_out=padded_size(targets.n_out, OUTPUTS),
+            options=tuple(sorted(self._network_options().items())),
+        )
+
+
+def shared_objective(objective: Objective) -> Objective:
+    """Return an equivalent objective whose programs others share: two classes are trained as one label."""
+    return Multilabel() if objective == Binary() else objective
+
+
+@partial(jax.jit, static_argnames=("body", "n_in", "n_out", "options"))
+def initial_state(
+    seed: Any, used_in: Any, used_out: Any, unused_output: Any, *, body: str, n_in: int, n_out: int, options: tuple[Any, ...]
+) -> TrainState:
+    """Return the state before the first epoch of a padded network; it is the same for every recipe.
+
+    Of its inputs and outputs, `used_in` and `used_out` are not padding; the options are those of `Network.create`.
+    """
+    keys = jax.random.split(jax.random.key(seed))
+    network = Network.create(body, n_in, n_out, key=keys[0], **dict(options))
+    return start(mask_ends(network, used_in, used_out, unused_output), Recipe(), key=keys[1])
+
+
+def continued(state: TrainState) -> TrainState:
+    """Return the state with the same network and moments, and with the schedule and the best loss reset."""
+    inf, zero, no = jax.device_put((np.full_like(state.best[0], np.inf), np.int32(0), np.False_))
+    return eqx.tree_at(lambda s: (s.plateau, s.best, s.diverged), state, (Plateau(inf, zero, zero), (inf, inf), no))

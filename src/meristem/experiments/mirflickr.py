@@ -11,8 +11,7 @@ from pathlib import Path
 from meristem.data.mirflickr import FEATURES, SPLITS, TASKS, mirflickr
 from meristem.experiments import tagging
 from meristem.experiments.options import choice_option, folder_option, names_option
-from meristem.experiments.result_table import PaperValues
-from meristem.experiments.study import Plan, Study
+from meristem.experiments.study import PaperValues, Plan, Study
 from meristem.pictures.studies.study_figures import CATALOG
 
 PAPER: PaperValues = {
@@ -60,7 +59,6 @@ STUDY = Study(
     plan=plan,
     columns=tagging.COLUMNS,
     averages="mean ± sd, macro-F1 in %",
-    summary_line=tagging.summary_line,
     pictures=CATALOG["mirflickr"],
     paper=PAPER,
 )

@@ -5,24 +5,13 @@ the sum over a batch of 32, so λ / 32 on our scale. Schedule and best epoch by 
 for MNIST only, not for other images in such files (Fashion-MNIST, KMNIST).
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from meristem.data.mnist import FILES, TASKS, Images, read_images, split_images
-from meristem.experiments.options import FROM_PAPER, Options, folder_option, names_option, penalties_option, rates_option
-from meristem.experiments.result_table import (
-    Column,
-    PaperValues,
-    mean_and_sd,
-    mean_column,
-    parameter_columns,
-    percent_column,
-    values_of,
-)
-from meristem.experiments.study import Plan, Study
-from meristem.experiments.study_training import MODELS, Task
+from meristem.experiments.options import Options, folder_option, names_option
+from meristem.experiments.study import Column, PaperValues, Plan, Study, Task, parameter_columns
 from meristem.experiments.summary import Record
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
@@ -48,14 +37,14 @@ EXPECTED_EPOCHS = {"ten": 180, "two": 90}  # to estimate the time left
 class MnistOptions(Options):
     """Options of this study."""
 
-    default_rates: ClassVar[Mapping[str, float]] = dict.fromkeys(MODELS, LEARNING_RATE)
+    default_rate: ClassVar[float] = LEARNING_RATE
+    from_paper: ClassVar[tuple[str, ...]] = ("rate", "penalty")
 
     task: tuple[str, ...] = names_option(
         ("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma", old_spellings=("--tasks",)
     )
     data: Path | None = folder_option("the four IDX files, of MNIST or of other images, gzipped or not")  # noqa: RUF009
-    rate: tuple[float, ...] | None = rates_option(default_rates, FROM_PAPER)
-    penalty: tuple[float, ...] = penalties_option(PENALTY, FROM_PAPER)
+    penalty: tuple[float, ...] = (PENALTY,)
     input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)
 
 
@@ -87,24 +76,12 @@ def task_of(images: Images, name: str) -> Task:
     return Task(name, data, n_out, recipe, WIDTH, DEPTH, EXPECTED_EPOCHS[name], test)
 
 
-def summary_line(runs: list[Record]) -> str:
-    first, seconds = runs[0], sum(run["seconds"] for run in runs)
-    error, size = mean_and_sd(values_of(runs, "test_error"), 2, 100), mean_and_sd(values_of(runs, "soft_size"), 1)
-    return (
-        f"{first['model']}, {first['task']}: test error {error} %, soft size {size}, {seconds:.0f} s, "
-        f"{first['steps_per_second']:,} steps/s"
-    )
-
-
-def _first_layer(run: Record) -> float | None:
+def _first_layer_peak(run: Record) -> float | None:
     return run["peak_layer_sizes"][0] if run["peak_layer_sizes"] else None
 
 
-def _soft_size(name: str, key: str, paper: str | None = None) -> Column:
-    def show(runs: Sequence[Record]) -> str:
-        return mean_and_sd(values_of(runs, key), 1 if runs[0]["layer_sizes"] else 2)  # a tree has few nodes
-
-    return Column(name, show, paper)
+def _size_digits(run: Record) -> int:
+    return 1 if run["layer_sizes"] else 2  # a tree has few nodes
 
 
 STUDY = Study(
@@ -117,18 +94,17 @@ STUDY = Study(
     options=MnistOptions,
     plan=plan,
     columns=(
-        percent_column("test error, %", "test_error", 2, paper="test_error"),
-        percent_column("validation", "dev_error", 2),
-        percent_column("training", "train_error", 2),
-        mean_column("epochs", "epochs", 0, paper="epochs"),
-        mean_column("first layer's peak", _first_layer, 1, paper="peak_first_layer"),
-        _soft_size("final soft size", "soft_size", "soft_size"),
-        _soft_size("peak", "peak_soft_size"),
-        mean_column("hard size", "hard_size", 1),
-        *parameter_columns(mean_column),
+        Column("test error, %", "test_error", 2, percent=True, paper="test_error", line="test error {} %"),
+        Column("validation", "dev_error", 2, percent=True),
+        Column("training", "train_error", 2, percent=True),
+        Column("epochs", "epochs", paper="epochs"),
+        Column("first layer's peak", _first_layer_peak, 1, paper="peak_first_layer"),
+        Column("final soft size", "soft_size", _size_digits, paper="soft_size", line="soft size {}"),
+        Column("peak", "peak_soft_size", _size_digits),
+        Column("hard size", "hard_size", 1),
+        *parameter_columns(),
     ),
     averages="mean ± sd",
-    summary_line=summary_line,
     pictures=CATALOG["mnist"],
     paper=PAPER,
 )

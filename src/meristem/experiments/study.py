@@ -1,34 +1,118 @@
 """A study as one record: its options, tasks, table, the paper's values and figures.
 
     STUDY = Study(name="two-spirals", options=SpiralsOptions, plan=plan, columns=(…), paper={…}, pictures=…, …)
-    result = run(STUDY, options, STUDY.plan(options), progress)
+    result = run(STUDY, options, STUDY.plan(options), progress)             (study_training.py)
 
-A new study is a file of this folder with such a record, from which command line, summary, table and figures follow.
+A new study is a file of this folder with such a record, from which command line, summary, table and figures follow. A column
+of the table is a value of a model's runs on a task, averaged over seeds, beside the paper's value.
 """
 
+import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
+
+import numpy as np
 
 from meristem.experiments.options import Options
-from meristem.experiments.result_table import Column, PaperValues
-from meristem.experiments.study_training import (
-    Arrays,
-    Result,
-    Task,
-    Trainer,
-    Trials,
-    tasks_by_name,
-    train_directly,
-    train_model,
-)
 from meristem.experiments.summary import Record
 from meristem.nn import Network
-from meristem.pictures.studies.study_results import StudyPictures
-from meristem.show.progress import Progress
+from meristem.pictures.studies.study_pictures import StudyPictures
+from meristem.show.measures import LOSS, MACRO_F1, Measure, error_measure
+from meristem.show.text_table import without_empty
+from meristem.train.hyperparameters import Recipe
+from meristem.train.training_data import Data
 
-T = TypeVar("T", bound=Options)
+Arrays = Mapping[str, np.ndarray]
+PaperValues = Mapping[str, Mapping[str, float]]  # "model/task" → what the paper reports
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a network is trained on, and how."""
+
+    name: str
+    data: Data
+    n_out: int
+    recipe: Recipe
+    width: int
+    depth: int  # of bodies with a fixed number of layers
+    expected_epochs: int  # of one seed, to estimate the time left
+    test: Data | None = None  # its x and y
+    record_fields: dict[str, Any] = field(default_factory=dict)  # further values of its records: features, split
+    arrays: Arrays = field(default_factory=dict)  # further arrays of history.npz, below data/
+    learns_width: bool = False  # up to `width`
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that selects a model's best epoch, and then its setting."""
+        error = error_measure(self.recipe.task.error_name, is_share=self.recipe.task.error_is_share)
+        return {"error": error, "macro_f1": MACRO_F1, "loss": LOSS}[self.recipe.select]
+
+    @property
+    def selection_part(self) -> str:
+        return "training" if self.data.dev_x is None else "validation"
+
+    def resized(self, options: Options) -> "Task":
+        """Return the task with networks of the requested size, which settle if that is requested."""
+        recipe, learns_width = self.recipe, self.learns_width
+        if options.budget is not None:
+            recipe, learns_width = replace(recipe, settle=True, price="parameters"), True
+        elif options.settle or options.penalties is not None:
+            recipe = replace(recipe, settle=True)
+        width, depth = options.width or self.width, options.depth or self.depth
+        return replace(self, recipe=recipe, width=width, depth=depth, learns_width=learns_width)
+
+
+def mean_and_sd(values: Sequence[float], digits: int) -> str:
+    """Return mean ± standard deviation.
+
+    >>> mean_and_sd([1.50, 1.60], 2), mean_and_sd([3], 0)
+    ('1.55 ± 0.07', '3')
+    """
+    mean = f"{statistics.mean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+
+
+def median_and_range(values: Sequence[float], digits: int = 0) -> str:
+    """Return median (range); the median of integers may lie half-way.
+
+    >>> median_and_range([20, 25, math.inf]), median_and_range([1, 2])
+    ('25 (20–∞)', '1.5 (1–2)')
+    """
+
+    def show(number: float) -> str:
+        return "∞" if number == math.inf else f"{number:.{digits if digits or number == int(number) else 1}f}"
+
+    median, least, most = show(statistics.median(values)), show(min(values)), show(max(values))
+    return median if least == most else f"{median} ({least}–{most})"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, and that of the paper beside it."""
+
+    name: str
+    value: str | Callable[[Record], float | None]  # of a run: a key of its record, or a function; None: it has none
+    digits: int | Callable[[Record], int] = 0
+    percent: bool = False  # of fractions
+    paper: str | None = None  # the name of the paper's value
+    line: str | None = None  # how a line of progress shows it, such as "test error {} %"
+    average: Callable[[Sequence[float], int], str] = mean_and_sd  # of the seeds that have a value
+
+    def show(self, runs: Sequence[Record]) -> str:
+        """Return the average over the runs of one model on one task, or a dash."""
+        values = [self.value(run) if callable(self.value) else run.get(self.value) for run in runs]
+        numbers = [100 * value if self.percent else value for value in values if value is not None]
+        digits = self.digits(runs[0]) if callable(self.digits) else self.digits
+        return self.average(numbers, digits) if numbers else "–"
+
+    def show_paper(self, value: float | None) -> str:
+        """Return a value of the paper, or a dash."""
+        if value is None:
+            return "–"
+        return f"{100 * value:.{self.digits}f}" if self.percent else f"{value:g}"
 
 
 @dataclass(frozen=True)
@@ -43,69 +127,52 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Study(Generic[T]):
+class Study:
     """A study."""
 
     name: str
     help: str
     description: str
     example: str  # options of a typical command
-    options: type[T]
-    plan: Callable[[T], Plan]  # loads the data
+    options: type[Any]  # a subclass of Options
+    plan: Callable[[Any], Plan]  # of the options; loads the data
     columns: tuple[Column, ...]
     averages: str  # what the table's numbers are
-    summary_line: Callable[[list[Record]], str]  # of a model's runs on a task
     pictures: StudyPictures
     paper: PaperValues = field(default_factory=dict)
     arrays: Callable[[Network], Arrays] | None = None  # further arrays of a run's best network in history.npz
     setup: Callable[[], Any] = lambda: None  # called before JAX computes anything
 
-    def paper_of(self, plan: Plan) -> PaperValues:
-        return self.paper if plan.is_papers_data else {}
-
-    def pictures_of(self, plan: Plan) -> StudyPictures:
-        return plan.pictures or self.pictures
+    def summary_line(self, runs: Sequence[Record]) -> str:
+        """Return what the runs of one model on one task reached."""
+        return ", ".join(column.line.format(column.show(runs)) for column in self.columns if column.line)
 
 
-def run(study: Study[T], options: T, plan: Plan, progress: Progress, trainer: Trainer = train_directly) -> Result:
-    """Train every model on every task, each at the setting that it keeps."""
-    result = Result()
-    for task in plan.tasks:
-        result.history |= {f"data/{task.name}/{name}": values for name, values in task.arrays.items()}
-    tasks = [options.resized(task) for task in plan.tasks]
-    progress.plan(expected_epochs(options, tasks))
-    line, arrays = study.summary_line, study.arrays
-    for model in options.models:
-        train = partial(train_model, model, tasks, progress=progress, trainer=trainer, summary_line=line, arrays=arrays)
-        trials = options.trials(model)
-        result.join(train_selecting_rate(model, trials, train, progress) if options.select_rate else train(trials))
-    return result
+def table(columns: Sequence[Column], runs: Sequence[Record], paper: PaperValues) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns and the rows, a row for each model on each task in the order of training.
 
-
-def expected_epochs(options: Options, tasks: Sequence[Task]) -> Mapping[tuple[str, str], float]:
-    """Return how many epochs each model takes on each task, approximately."""
-    epochs = {name: sum(task.expected_epochs for task in variants) for name, variants in tasks_by_name(tasks).items()}
-    members = {model: len(options.trials(model).members(model)) for model in options.models}
-    return {(model, name): members[model] * epochs[name] for model in options.models for name in epochs}
-
-
-def train_selecting_rate(model: str, trials: Trials, train: Callable[[Trials], Result], progress: Progress) -> Result:
-    """Return the result of the smallest rate that solves every task, or else of the largest: the paper's rule.
-
-    A task is solved if more than half of the seeds reach zero training error; the counts are in the result's "rates".
+    >>> runs = [{"model": "tunnel", "task": "ten", "epochs": epochs} for epochs in (3, 5)]
+    >>> table([Column("epochs", "epochs", paper="epochs")], runs, {"tunnel/ten": {"epochs": 175}})
+    (['model', 'task', 'epochs', 'paper'], [['tunnel', 'ten', '4 ± 1', '175']])
     """
-    tried = []
-    for rate in sorted(trials.rates):
-        result = train(replace(trials, rates=(rate,)))
-        solved = dict.fromkeys((run["task"] for run in result.runs), 0)
-        for run in result.runs:
-            solved[run["task"]] += run["zero_error_epoch"] is not None
-        tried += [
-            {"model": model, "task": task, "learning_rate": rate, "solved": count, "seeds": trials.seeds}
-            for task, count in solved.items()
-        ]
-        if all(2 * count > trials.seeds for count in solved.values()):
-            break
-    progress.say(f"{model}: rate {rate:g} is the one that is kept")
-    result.extra["rates"] = tried
-    return result
+    names, rows = ["model", "task"], []
+    for column in columns:
+        names += [column.name, "paper"] if column.paper else [column.name]
+    for model, task in dict.fromkeys((run["model"], run["task"]) for run in runs):
+        group = [run for run in runs if (run["model"], run["task"]) == (model, task)]
+        paper_values, row = paper.get(f"{model}/{task}", {}), [model, task]
+        for column in columns:
+            row.append(column.show(group))
+            if column.paper:
+                row.append(column.show_paper(paper_values.get(column.paper)))
+        rows.append(row)
+    return without_empty(names, rows)
+
+
+def parameter_columns(column: Callable[..., Column] = Column) -> tuple[Column, Column]:
+    """Return columns of the compact network's parameters, and of live parameters for records that lack these."""
+
+    def live(run: Record) -> float | None:
+        return None if "n_parameters" in run else run["live_parameters"]
+
+    return column("parameters", "n_parameters"), column("live parameters", live)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from meristem.experiments.options import Options
-from meristem.experiments.study_training import Task, Train
+from meristem.experiments.study import Task
+from meristem.experiments.study_training import Train
 from meristem.files.run_file import pack_recipe
 from meristem.folders.checkpoints import Checkpoints, digest_of
 from meristem.folders.run_folder import RunFolder
@@ -68,26 +69,19 @@ def group_name(model: str, task: str) -> str:
 
 def study_config(options: Options, tasks: Sequence[Task]) -> dict[str, Any]:
     """Return what must be equal for a study to be resumed: settings, data and models, but no paths."""
-    values = {field.name: getattr(options, field.name) for field in fields(options)}
-    named = {f"{n}: {task.name}": task for n, task in enumerate(tasks)}
+    settings = {field.name: getattr(options, field.name) for field in fields(options)}
+    data, models = {}, {}
+    for n, task in enumerate(tasks):
+        name = f"{n}: {task.name}"
+        data[name] = {"training": digest_of(task.data).hex()[:16], "test": digest_of(task.test or ()).hex()[:16]}
+        size = {"outputs": task.n_out, "width": task.width, "depth": task.depth, "learns_width": task.learns_width}
+        models[name] = size | {"recipe": pack_recipe(task.recipe)}
     return {
-        "settings": {name: value for name, value in values.items() if not _has_paths(value)},
-        "data": {
-            name: {"training": digest_of(task.data).hex()[:16], "test": digest_of(task.test or ()).hex()[:16]}
-            for name, task in named.items()
-        },
-        "model": {
-            name: {
-                "outputs": task.n_out,
-                "width": task.width,
-                "depth": task.depth,
-                "learns_width": task.learns_width,
-                "recipe": pack_recipe(task.recipe),
-            }
-            for name, task in named.items()
-        },
+        "settings": {name: value for name, value in settings.items() if not _has_paths(value)},
+        "data": data,
+        "model": models,
     }
 
 
 def _has_paths(value: Any) -> bool:
-    return isinstance(value, Path) or (isinstance(value, tuple) and any(isinstance(item, Path) for item in value))
+    return any(isinstance(entry, Path) for entry in (value if isinstance(value, tuple) else (value,)))

@@ -7,7 +7,6 @@ import io
 import shlex
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import equinox as eqx
 import jax
 import numpy as np
 
-import meristem
 from meristem.compact import n_parameters
 from meristem.files.atomic_write import not_written
 from meristem.train.metrics import Measures
@@ -38,10 +36,17 @@ def record(run: Run, test: Measures | None, **fields: Any) -> Record:
     finite = np.isfinite(history["loss"]) & np.isfinite(history["dev_loss"])
     zero = np.flatnonzero((history["error"] == 0) & finite)
     sizes, trees = history["layer_sizes"][finite], history["hard_size"][finite]
-    is_layered = not run.last.capacity  # a tree has nodes in place of layers of units
-    measured = [name for name in ("error", "dev_error", "macro_f1", "dev_macro_f1") if best and name in history]
-    at_best = {name: float(history[name][best - 1]) for name in measured}
-    tested = {} if test is None else {name: float(value) for name, value in test._asdict().items() if value is not None}
+    is_tree, live = bool(run.last.capacity), int(run.last.live_parameters())  # a tree has nodes in place of layers of units
+    trained = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(run.last, trainable(run.last))))
+    layers, nodes = sizes[: 0 if is_tree else None], trees[: None if is_tree else 0]
+
+    def at_best(name: str) -> float | None:
+        return float(history[name][best - 1]) if best and name in history else None
+
+    def tested(name: str) -> float | None:
+        value = getattr(test, name, None)
+        return None if value is None else float(value)
+
     return {
         "features": None,
         "split": None,
@@ -49,29 +54,24 @@ def record(run: Run, test: Measures | None, **fields: Any) -> Record:
         "epochs": int(run.epochs),
         "zero_error_epoch": int(zero[0]) + 1 if zero.size else None,
         "best_epoch": best,
-        "train_error": at_best.get("error"),
-        "dev_error": at_best.get("dev_error"),
-        "test_error": tested.get("error"),
-        "train_macro_f1": at_best.get("macro_f1"),
-        "dev_macro_f1": at_best.get("dev_macro_f1"),
-        "test_macro_f1": tested.get("macro_f1"),
+        "train_error": at_best("error"),
+        "dev_error": at_best("dev_error"),
+        "test_error": tested("error"),
+        "train_macro_f1": at_best("macro_f1"),
+        "dev_macro_f1": at_best("dev_macro_f1"),
+        "test_macro_f1": tested("macro_f1"),
         "soft_size": float(sizes[-1].sum()) if len(sizes) else None,
         "peak_soft_size": float(sizes.sum(1).max()) if len(sizes) else None,
         "best_soft_size": float(history["layer_sizes"][best - 1].sum()) if best else None,
-        "layer_sizes": sizes[-1].tolist() if is_layered and len(sizes) else None,
-        "peak_layer_sizes": sizes.max(0).tolist() if is_layered and len(sizes) else None,
-        "hard_size": None if is_layered or not len(trees) else int(trees[-1]),
-        "peak_hard_size": None if is_layered or not len(trees) else int(trees.max()),
-        "parameters": _count_trainable(run.last) if is_layered else int(run.last.live_parameters()),
-        "live_parameters": int(run.last.live_parameters()),
+        "layer_sizes": layers[-1].tolist() if len(layers) else None,
+        "peak_layer_sizes": layers.max(0).tolist() if len(layers) else None,
+        "hard_size": int(nodes[-1]) if len(nodes) else None,
+        "peak_hard_size": int(nodes.max()) if len(nodes) else None,
+        "parameters": live if is_tree else trained,
+        "live_parameters": live,
         "n_parameters": n_parameters(run.best) if best else None,
         "diverged": bool(run.diverged),
     }
-
-
-def _count_trainable(model: Any) -> int:
-    """Return the number of trainable parameters; a tree's unused capacity would be counted too."""
-    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
 
 
 def device() -> str:
@@ -82,24 +82,6 @@ def device() -> str:
 def command() -> str:
     """Return the command line of this process."""
     return shlex.join(["meristem", *sys.argv[1:]])
-
-
-def header(
-    experiment: str, title: str, paper: Mapping[str, Any], wall_seconds: float, runs: list[Record], command: str
-) -> Record:
-    """Return the content of summary.json, without what is particular to a study."""
-    return {
-        "experiment": experiment,
-        "title": title,
-        "meristem": meristem.__version__,
-        "jax": jax.__version__,
-        "device": jax.default_backend(),
-        "device_name": device(),
-        "command": command,
-        "wall_seconds": round(wall_seconds, 1),
-        "runs": runs,
-        "paper": dict(paper),
-    }
 
 
 def check_out(out: Path) -> Path:

@@ -4,8 +4,10 @@ Online Adam, ten units a layer, ten layers (tunnel, highway), λ = 0.001, L2 = 1
 the training cross-entropy.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import jax
@@ -14,19 +16,8 @@ import numpy as np
 
 from meristem.cpu import fuse_small_loops
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
-from meristem.experiments.options import (
-    FROM_PAPER,
-    Options,
-    models_option,
-    names_option,
-    penalties_option,
-    rates_option,
-    seeds_option,
-    switch_option,
-)
-from meristem.experiments.result_table import Column, PaperValues, median_and_range, median_column, parameter_columns
-from meristem.experiments.study import Plan, Study
-from meristem.experiments.study_training import Arrays, Task
+from meristem.experiments.options import Options, names_option, option
+from meristem.experiments.study import Arrays, Column, PaperValues, Plan, Study, Task, median_and_range, parameter_columns
 from meristem.experiments.summary import Record
 from meristem.nn import Network
 from meristem.pictures.studies.study_figures import CATALOG
@@ -36,7 +27,6 @@ from meristem.train.training_data import Data
 WIDTH, DEPTH = 10, 10
 PENALTY = 0.001
 RATES = (0.0001, 0.0003, 0.001, 0.003)  # the paper takes the smallest that reaches zero error
-LEARNING_RATES = {"tunnel": 0.003, "budding": 0.001, "highway": 0.003, "highway-penalized": 0.003}
 GRID, LIMIT = 80, 1.15 * RADIUS  # of the discriminant: points along each axis, and the largest coordinate
 PAPER: PaperValues = {
     "tunnel/easy": {"zero_error_epoch": 2, "soft_size": 2},
@@ -53,7 +43,9 @@ EXPECTED_EPOCHS = {"easy": 160, "medium": 250, "difficult": 400, "classic": 900}
 class SpiralsOptions(Options):
     """Options of this study."""
 
-    default_rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
+    default_rate: ClassVar[float] = 0.003
+    other_rates: ClassVar[Mapping[str, float]] = {"budding": 0.001}
+    from_paper: ClassVar[tuple[str, ...]] = ("penalty",)
 
     task: tuple[str, ...] = names_option(
         ("easy", "medium", "difficult"),
@@ -62,14 +54,13 @@ class SpiralsOptions(Options):
         default_text="all but classic",
         old_spellings=("--tasks",),
     )
-    equal_rates: bool = switch_option("the same rate in all layers, the paper's ablation")
-    select_rate: bool = switch_option(
-        "try rates one after another, by default the paper's four, keep the smallest that solves every task"
+    equal_rates: bool = option(False, "the same rate in all layers, the paper's ablation")
+    select_rate: bool = option(
+        False, "try rates one after another, by default the paper's four, keep the smallest that solves every task"
     )
-    models: tuple[str, ...] = models_option("tunnel", "budding")
-    seeds: int = seeds_option(3)
-    rate: tuple[float, ...] | None = rates_option(LEARNING_RATES)
-    penalty: tuple[float, ...] = penalties_option(PENALTY, FROM_PAPER)
+    models: tuple[str, ...] = ("tunnel", "budding")
+    seeds: int = 3
+    penalty: tuple[float, ...] = (PENALTY,)
 
     def rates_of(self, model: str) -> tuple[float, ...]:
         return RATES if self.select_rate and self.rate is None else super().rates_of(model)
@@ -85,15 +76,12 @@ def plan(options: SpiralsOptions) -> Plan:
     return Plan(tasks, "Two spirals")
 
 
-def summary_line(runs: list[Record]) -> str:
-    sizes = [run["soft_size"] for run in runs if run["soft_size"] is not None]
-    size, seconds = median_and_range(sizes, 1) if sizes else "–", sum(run["seconds"] for run in runs)
-    first, epoch = runs[0], _zero_error_epoch(runs)
-    return f"{first['model']}, {first['task']}: zero error at epoch {epoch}, soft size {size}, {seconds:.1f} s"
+def _is_solved(run: Record) -> bool:
+    return run["zero_error_epoch"] is not None
 
 
-def _zero_error_epoch(runs: Sequence[Record]) -> str:
-    return median_and_range([run["zero_error_epoch"] for run in runs])
+def _zero_error_epoch(run: Record) -> float:
+    return run["zero_error_epoch"] if _is_solved(run) else math.inf
 
 
 def discriminant(network: Network) -> Arrays:
@@ -108,6 +96,7 @@ def _probability(network: Network) -> jax.Array:
     return jax.nn.sigmoid(jax.vmap(jax.vmap(network))(grid)[..., 0])
 
 
+MedianColumn = partial(Column, average=median_and_range)
 STUDY = Study(
     name="two-spirals",
     help="two spirals, easy to difficult, with one set of hyper-parameters",
@@ -116,15 +105,14 @@ STUDY = Study(
     options=SpiralsOptions,
     plan=plan,
     columns=(
-        Column("solved", lambda runs: f"{sum(run['zero_error_epoch'] is not None for run in runs)}/{len(runs)}"),
-        Column("zero error at epoch", _zero_error_epoch, "zero_error_epoch"),
-        median_column("final soft size", "soft_size", 1, paper="soft_size"),
-        median_column("peak", "peak_soft_size", 1),
-        median_column("hard size", "hard_size"),
-        *parameter_columns(median_column),
+        Column("solved", _is_solved, average=lambda solved, digits: f"{sum(solved)}/{len(solved)}"),
+        MedianColumn("zero error at epoch", _zero_error_epoch, paper="zero_error_epoch", line="zero error at epoch {}"),
+        MedianColumn("final soft size", "soft_size", 1, paper="soft_size", line="soft size {}"),
+        MedianColumn("peak", "peak_soft_size", 1),
+        MedianColumn("hard size", "hard_size"),
+        *parameter_columns(MedianColumn),
     ),
     averages="median (range)",
-    summary_line=summary_line,
     pictures=CATALOG["two-spirals"],
     paper=PAPER,
     arrays=discriminant,

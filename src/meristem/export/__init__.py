@@ -1,6 +1,5 @@
 """Networks for other programs: an ONNX file, a PyTorch module. Neither needs meristem or jax to run."""
 
 from meristem.export.endings import AnyOf as AnyOf, Ending as Ending, OneOf as OneOf, Raw as Raw, Values as Values
-from meristem.export.estimator import onnx_of as onnx_of, torch_of as torch_of
-from meristem.export.onnx import to_onnx as to_onnx
-from meristem.export.torch import to_torch as to_torch
+from meristem.export.onnx import onnx_of as onnx_of, to_onnx as to_onnx
+from meristem.export.torch import to_torch as to_torch, torch_of as torch_of

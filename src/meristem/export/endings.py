@@ -17,7 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.check import unknown
-from meristem.compact import CompactNetwork
+from meristem.compact import CompactNetwork, compact
+from meristem.nn import Network
+from meristem.targets import Classes, Labels, Numbers, Targets
 
 LINKS = ["identity", "log"]
 SINGLE = np.finfo(np.float32)
@@ -64,21 +66,23 @@ class Values:
 Ending = Raw | OneOf | AnyOf | Values
 
 
-def unknown_ending(ending: Any) -> ValueError:
-    return ValueError(f"ending={ending!r} is not known; give Raw(), OneOf(classes), AnyOf() or Values(mean, scale).")
+def ending_of(targets: Targets) -> Ending:
+    """Return what turns the outputs of an estimator's network into y."""
+    match targets:
+        case Classes():
+            return OneOf(targets.classes)
+        case Labels():
+            return AnyOf()
+        case Numbers():
+            return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
+    advice = "export the network alone: to_onnx(path, estimator.compact())"
+    raise ValueError(f"Targets of kind {type(targets).__name__} cannot be exported; {advice}.")
 
 
-def n_in_and_out(network: CompactNetwork) -> tuple[int, int]:
-    """Return the numbers of inputs and outputs; raise ValueError for a network without layers."""
-    if not network.layers:
-        raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
-    n_in = network.layers[0].n_in
-    sample = jax.ShapeDtypeStruct((n_in, *network.positions), jnp.float32)
-    return n_in, jax.eval_shape(network.columns, sample).shape[0]
-
-
-def check_ending(ending: Ending, n_out: int) -> Ending:
+def _check_ending(ending: Ending, n_out: int) -> Ending:
     """Return the ending, with the dtype of its values, if it fits a network with that many outputs."""
+    if not isinstance(ending, Ending):
+        raise ValueError(f"ending={ending!r} is not known; give Raw(), OneOf(classes), AnyOf() or Values(mean, scale).")
     if isinstance(ending, OneOf):
         n = len(ending.classes)
         if n != n_out and (n, n_out) != (2, 1):
@@ -114,3 +118,14 @@ def _value_dtype(link: str, mean: np.ndarray, scale: np.ndarray) -> type[np.floa
     is_precise = SINGLE.eps / 2 * largest <= TOLERANCE * np.abs(scale)
     is_in_range = (largest < SINGLE.max / REACH) & (np.abs(scale) > SINGLE.tiny / SINGLE.eps)
     return np.float32 if (is_precise & is_in_range).all() else np.float64
+
+
+def check_export(network: CompactNetwork | Network, ending: Ending) -> tuple[CompactNetwork, int, int, Ending]:
+    """Return the compact network, its numbers of inputs and outputs, and the ending, if that fits it."""
+    small = compact(network)
+    if not small.layers:
+        raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
+    n_in = small.layers[0].n_in
+    sample = jax.ShapeDtypeStruct((n_in, *small.positions), jnp.float32)
+    n_out = jax.eval_shape(small.columns, sample).shape[0]
+    return small, n_in, n_out, _check_ending(ending, n_out)

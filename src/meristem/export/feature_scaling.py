@@ -1,7 +1,4 @@
-"""The features of an exported network: how they become its inputs, and the precision that they need.
-
-FeatureScaling.of(inputs or (mean, scale), n_in) → FeatureScaling, with the mean and scale of each feature
-"""
+"""The features of an exported network: how they become its inputs, and the precision that they need."""
 
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -14,6 +11,7 @@ from meristem.export.endings import AnyOf, Ending, OneOf, check_vector
 from meristem.inputs import Inputs, Preprocessor
 from meristem.layers.ops.base import InputOps
 from meristem.layers.ops.numpy import NUMPY
+from meristem.targets import Classes, Labels
 
 TOLERANCE = 1e-5  # of a probability, or of the scale of numbers: what exports promise
 MAX_ROWS, MAX_VALUES = 1024, 2**22  # of the trial for precision; values: rows × features
@@ -69,15 +67,15 @@ class FeatureScaling:
             if not np.isfinite(rounded).all():
                 return True
             predictor = Predictor(as_numpy(network))
-            exact, moved = (predictor.outputs(self.trace(NUMPY, features)) for features in (x, rounded.astype(np.float64)))
-            error = np.abs(_answers(ending, exact) - _answers(ending, moved)).max(initial=0)
+            outputs = [predictor.outputs(self.trace(NUMPY, features)) for features in (x, rounded.astype(np.float64))]
+            exact, moved = outputs  # standardized numbers
+            if isinstance(ending, OneOf | AnyOf):
+                exact, moved = (_probabilities(ending, z) for z in outputs)
+            error = np.abs(exact - moved).max(initial=0)
         # Errors of many features cancel in rows drawn at random; in others they may not.
         return not error * max(1.0, np.sqrt(n_features) / WORST_CASE) <= TOLERANCE / 2
 
 
-def _answers(ending: Ending, z: np.ndarray) -> np.ndarray:
-    """Return what is compared: probabilities, or standardized numbers."""
-    if isinstance(ending, OneOf) and z.shape[1] > 1:
-        shares = np.exp(z - z.max(1, keepdims=True))
-        return np.asarray(shares / shares.sum(1, keepdims=True))
-    return 0.5 * (1 + np.tanh(0.5 * z)) if isinstance(ending, OneOf | AnyOf) else z
+def _probabilities(ending: OneOf | AnyOf, z: np.ndarray) -> np.ndarray:
+    targets = Classes(np.arange(max(2, z.shape[1]))) if isinstance(ending, OneOf) else Labels(z.shape[1])
+    return targets.probabilities(z)

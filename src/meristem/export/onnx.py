@@ -24,13 +24,13 @@ import jax
 import numpy as np
 
 import meristem
-from meristem.compact import CompactNetwork, compact
+from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy, spread
-from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, check_ending, n_in_and_out, unknown_ending
+from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, check_export, ending_of
 from meristem.export.feature_scaling import FeatureScaling, Scaling
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
-from meristem.inputs.schema import CATEGORY, UNSEEN, Field
+from meristem.inputs.schema import CATEGORY, UNSEEN
 from meristem.layers.ops.onnx import Graph, float32
 from meristem.nn import Network
 
@@ -64,6 +64,22 @@ def to_onnx(
     return Path(path)
 
 
+def onnx_of(estimator: Any, path: PATHS) -> Path:
+    """Write a fitted estimator as an ONNX file: X [N, features] → what `predict` and `predict_proba` return.
+
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from meristem.estimators import TunnelClassifier
+    >>> model = TunnelClassifier(width=16, depth=2, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     onnx_of(model, f"{folder}/iris.onnx").name
+    'iris.onnx'
+    """
+    network, inputs, metadata = estimator.compact(), estimator._inputs_, {"estimator": type(estimator).__name__}
+    options: dict[str, Any] = {"ending": ending_of(estimator._targets_), "feature_names": inputs.names}
+    return to_onnx(path, network, scaling=inputs, **options, metadata=metadata)
+
+
 def onnx_bytes(network: CompactNetwork | Network, **options: Any) -> bytes:
     """Return the content of the file that `to_onnx` writes."""
     data: bytes = build(network, **options).SerializeToString(deterministic=True)
@@ -79,15 +95,18 @@ def build(
     metadata: Mapping[str, str] | None = None,
 ) -> Any:
     """Return the checked `onnx.ModelProto` that `to_onnx` writes."""
-    graph, small = Graph(_import_onnx()), compact(network)
-    n_in, n_out = n_in_and_out(small)
-    ending = check_ending(ending, n_out)
-    schema = scaling.schema if isinstance(scaling, Inputs) else None
-    if isinstance(scaling, Inputs) and schema is not None:
-        h, inputs = _column_inputs(graph, scaling, schema)
+    graph, (small, n_in, n_out, ending) = Graph(_import_onnx()), check_export(network, ending)
+    helper, types, n_features, graph.scope = graph.onnx.helper, graph.onnx.TensorProto, n_in, "inputs"
+    if scaling is None:
+        h, inputs = "X", [helper.make_tensor_value_info("X", types.FLOAT, ["N", n_in, *small.positions])]
+    elif isinstance(scaling, Inputs) and scaling.schema is not None:
+        n_features = scaling.n_features
+        h, inputs = _column_inputs(graph, scaling, scaling.schema)
     else:
-        h, inputs = _matrix_input(graph, scaling, small, ending)
-    n_features = n_in if scaling is None else scaling.n_features if isinstance(scaling, Inputs) else len(scaling[0])
+        features = FeatureScaling.of(scaling, n_in)
+        is_double, n_features = features.needs_double(small, ending), len(features.mean)
+        h = features.trace(graph, "X" if is_double else graph("Cast", "X", to=types.DOUBLE))
+        inputs = [helper.make_tensor_value_info("X", types.DOUBLE if is_double else types.FLOAT, ["N", n_features])]
     properties = _properties(graph.onnx, n_features, feature_names, metadata)
     for k, layer in enumerate(as_numpy(small).layers):
         graph.scope = f"layer_{k}_{type(layer).__name__}"
@@ -95,39 +114,35 @@ def build(
     graph.scope = "ending"
     outputs = _add_outputs(graph, ending, h, n_out)
     _rename_outputs(graph, outputs, {value.name for value in inputs})
-    return _checked_model(graph, inputs, outputs, properties, uses_texts=schema is not None and bool(schema.texts))
-
-
-def _matrix_input(graph: Graph, scaling: Scaling | None, network: CompactNetwork, ending: Ending) -> tuple[str, list[Any]]:
-    """Add the input X, and return the name of the network's inputs and the graph's inputs."""
-    n_in, helper, types = n_in_and_out(network)[0], graph.onnx.helper, graph.onnx.TensorProto
-    if scaling is None:
-        return "X", [helper.make_tensor_value_info("X", types.FLOAT, ["N", n_in, *network.positions])]
-    features = FeatureScaling.of(scaling, n_in)
-    is_double = features.needs_double(network, ending)
-    graph.scope = "inputs"
-    h = features.trace(graph, "X" if is_double else graph("Cast", "X", to=types.DOUBLE))
-    return h, [helper.make_tensor_value_info("X", types.DOUBLE if is_double else types.FLOAT, ["N", len(features.mean)])]
+    sets = [helper.make_opsetid("", OPSET)]
+    sets += [helper.make_opsetid(*ML_OPSET)] if any(node.domain == ML_OPSET[0] for node in graph.nodes) else []
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, "meristem", inputs, outputs, graph.constants),
+        opset_imports=sets,
+        ir_version=IR_VERSION,
+        producer_name="meristem",
+        producer_version=meristem.__version__,
+    )
+    helper.set_model_props(model, properties)
+    graph.onnx.checker.check_model(model, full_check=True)
+    return model
 
 
 def _column_inputs(graph: Graph, inputs: Inputs, schema: Schema) -> tuple[str, list[Any]]:
-    """Add an input for each column of a table, and return the same as `_matrix_input`."""
+    """Add an input for each column of a table; return the name of the network's inputs and the graph's inputs."""
     types, values, infos = graph.onnx.TensorProto, [], []
     while any(name.startswith(graph.prefix) for name in schema.names):  # names inside the graph must differ from these
         graph.prefix += "/"
     for place, field in enumerate(schema.fields):
-        is_text = field.kind == CATEGORY
-        infos.append(graph.onnx.helper.make_tensor_value_info(field.name, types.STRING if is_text else types.DOUBLE, ["N", 1]))
+        is_text, value = field.kind == CATEGORY, field.name
+        infos.append(graph.onnx.helper.make_tensor_value_info(value, types.STRING if is_text else types.DOUBLE, ["N", 1]))
         graph.scope = f"column_{place}"
-        values.append(_encode_texts(graph, field) if is_text else field.name)
+        if is_text:  # as codes, int64 [N, 1]
+            table: dict[str, Any] = {"keys_strings": [*field.codes], "values_int64s": [*field.codes.values()]}
+            value = graph("LabelEncoder", value, domain=ML_OPSET[0], default_int64=UNSEEN, **table)
+        values.append(value)
     graph.scope = "inputs"
     return inputs.trace(graph, values), infos
-
-
-def _encode_texts(graph: Graph, field: Field) -> str:
-    """Add codes int64 [N, 1] of texts."""
-    table: dict[str, Any] = {"keys_strings": [*field.codes], "values_int64s": [*field.codes.values()], "default_int64": UNSEEN}
-    return graph("LabelEncoder", field.name, domain=ML_OPSET[0], **table)
 
 
 def _add_outputs(graph: Graph, ending: Ending, z: str, n_out: int) -> list[Any]:
@@ -150,7 +165,6 @@ def _add_outputs(graph: Graph, ending: Ending, z: str, n_out: int) -> list[Any]:
             return [_output(graph, labels, np.int64, n_out), _output(graph, probabilities, np.float32, n_out)]
         case Values():
             return [_add_values(graph, ending, z, n_out)]
-    raise unknown_ending(ending)
 
 
 def _add_values(graph: Graph, ending: Values, z: str, n_out: int) -> Any:
@@ -183,20 +197,6 @@ def _rename_outputs(graph: Graph, outputs: list[Any], taken: set[str]) -> None:
             output.name += "_"
         for node in graph.nodes:
             node.output[:] = [output.name if value == name else value for value in node.output]
-
-
-def _checked_model(graph: Graph, inputs: list[Any], outputs: list[Any], properties: Mapping[str, str], uses_texts: bool) -> Any:
-    helper = graph.onnx.helper
-    model = helper.make_model(
-        helper.make_graph(graph.nodes, "meristem", inputs, outputs, graph.constants),
-        opset_imports=[helper.make_opsetid("", OPSET), *([helper.make_opsetid(*ML_OPSET)] if uses_texts else [])],
-        ir_version=IR_VERSION,
-        producer_name="meristem",
-        producer_version=meristem.__version__,
-    )
-    helper.set_model_props(model, dict(properties))
-    graph.onnx.checker.check_model(model, full_check=True)
-    return model
 
 
 def _properties(

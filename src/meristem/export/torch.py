@@ -16,8 +16,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from meristem.compact import CompactNetwork, compact
-from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_ending, n_in_and_out, unknown_ending
+from meristem.compact import CompactNetwork
+from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_export, ending_of
 from meristem.export.feature_scaling import FeatureScaling, Scaling
 from meristem.inputs import Inputs
 from meristem.layers.ops.torch import Record
@@ -38,9 +38,7 @@ def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = Non
     >>> module(torch.zeros(5, 2)).sum(1)                                      # doctest: +SKIP
     tensor([1., 1., 1., 1., 1.], grad_fn=<SumBackward1>)
     """
-    torch, small = _import_torch(), compact(network)
-    n_in, n_out = n_in_and_out(small)
-    ending = check_ending(ending, n_out)
+    torch, (small, n_in, n_out, ending) = _import_torch(), check_export(network, ending)
     dtype = np.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves(small)) else np.float32
     modules = OrderedDict()
     if scaling is not None:
@@ -54,6 +52,12 @@ def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = Non
     if isinstance(ending, OneOf):
         module.classes = ending.classes.tolist()
     return module
+
+
+def torch_of(estimator: Any, *, raw: bool = False) -> Any:
+    """Return a `torch.nn.Module`: X → probabilities or predictions; if `raw`, logits or standardized numbers."""
+    network = estimator.compact()
+    return to_torch(network, scaling=estimator._inputs_, ending=Raw() if raw else ending_of(estimator._targets_))
 
 
 def _network_inputs(record: Record, scaling: Scaling, n_in: int, dtype: Any) -> Any:
@@ -84,7 +88,6 @@ def _last_module(ending: Ending, record: Record, n_out: int) -> dict[str, Any]:
             y = (z + record.buffer("offset", ending.mean / ending.scale)) * record.buffer("scale", ending.scale)
             y = torch.exp(y) if ending.link == "log" else y
             return {"predictions": record.module("Values", y.squeeze(1) if ending.is_flat else y)}
-    raise unknown_ending(ending)
 
 
 def _import_torch() -> ModuleType:

@@ -16,7 +16,6 @@ ValueError of one line, of at most 300 characters, that names it. Only this modu
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -27,11 +26,23 @@ import numpy as np
 import meristem
 from meristem.check import cut
 from meristem.files.atomic_write import PATHS, write_whole
-from meristem.files.byte_layout import ERRORS, RESAVE, Misread, check_same, open_file, read_arrays, read_header
+from meristem.files.byte_layout import (
+    ERRORS,
+    RESAVE,
+    UNREADABLE,
+    Misread,
+    check_same,
+    open_file,
+    read_arrays,
+    read_header,
+    short_name,
+)
+from meristem.json_schema import ANY, OBJECT, POSITIVE, TEXT, check_json
 
 FORMAT = 1
 ENTRY = "meristem"
-LONGEST, LONGEST_NAME = 300, 130  # characters of a message, and of a file's name in it
+CONTENT = {"format": POSITIVE, "kind": TEXT, "versions": OBJECT, "header": OBJECT, "digest": TEXT}
+LONGEST = 300  # characters of a message
 
 TYPES: dict[str, np.dtype] = {  # safetensors' codes: BOOL, U8 … U64, I8 … I64, F16 … F64, BF16
     "BOOL": np.dtype(np.bool_),
@@ -56,13 +67,6 @@ def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], hea
 
     `header` is made of JSON's values: lists, not tuples; finite numbers; texts as keys. Arrays are booleans, integers or
     floats (16, 32, 64 bits or bfloat16).
-
-    >>> import tempfile, numpy as np
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_document(f"{folder}/means", "means", {"mean": np.zeros(3)}, {"labels": ["a", "b", "c"]})
-    ...     header, arrays = read_document(f"{folder}/means", "means")
-    >>> header, arrays["mean"].shape
-    ({'labels': ['a', 'b', 'c']}, (3,))
     """
     write_whole(path, packed(kind, arrays, header))
 
@@ -76,48 +80,29 @@ def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) 
     stored = {name: _stored(name, arrays[name]) for name in sorted(arrays)}
     versions = {"meristem": meristem.__version__, "jax": jax.__version__, "numpy": np.__version__}
     content = {"format": FORMAT, "kind": kind, "versions": versions, "header": _json_values(header)}
-    table = [[name, CODES[array.dtype.name], list(array.shape)] for name, array in stored.items()]
-    text = _text({**content, "digest": _digest(content, table, stored)})
+    text = _text(content | {"digest": _digest(content, stored)})
     data: bytes = safetensors.numpy.save(stored, metadata={ENTRY: text})
     return data
 
 
-def read_document(path: PATHS, kind: str | None = None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and the arrays of a document; ValueError if `kind` is given and the document is of another."""
-    document = read(path)
-    if kind is not None and document.kind != kind:
-        raise ValueError(f"{short_name(path)} holds a {document.kind!r}, not a {kind!r}; give another file.")
-    return document.header, document.arrays
+def read(path: PATHS, written: tuple[bytes, Mapping[str, np.ndarray]] | None = None) -> Document:
+    """Return the document in a file.
 
-
-def read(path: PATHS) -> Document:
-    """Return a document of any kind."""
-    try:
-        with open_file(path) as (file, length):
-            metadata, places = read_header(file, length)
-            entry = _entry(metadata)
-            arrays = read_arrays(file, places, TYPES)
-            table = [[place.name, place.code, list(place.shape)] for place in places]
-            _check_digest(entry, table, arrays)
-    except Misread as error:
-        raise ValueError(f"{short_name(path)} {error}") from error
-    native = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
-    return Document(entry["kind"], entry["header"], native, entry["versions"])
-
-
-def read_back(path: PATHS, data: bytes, arrays: Mapping[str, np.ndarray]) -> Document:
-    """Return the document in a file just written from `data`, which holds `arrays`; ValueError if a byte differs.
-
-    Comparing every byte is stricter than a digest and takes a third of the time.
+    `written`: the bytes and the arrays that the file was just made of. Comparing every byte with them is stricter than the
+    digest and takes a third of the time.
     """
-    try:
-        with open_file(path) as (file, length):
-            metadata, places = read_header(file, length)
-            entry = _entry(metadata)
-            check_same(file, data)
-    except Misread as error:
-        raise ValueError(str(error)) from error
-    return Document(entry["kind"], entry["header"], {place.name: arrays[place.name] for place in places}, entry["versions"])
+    with open_file(path) as (file, length):
+        metadata, places = read_header(file, length)
+        entry = _entry(metadata)
+        if written is not None:
+            check_same(file, written[0])
+            arrays = {place.name: written[1][place.name] for place in places}
+        else:
+            arrays = read_arrays(file, places, TYPES)
+            if not _is_intact(entry, arrays):
+                raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
+            arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+    return Document(entry["kind"], entry["header"], arrays, entry["versions"])
 
 
 @contextlib.contextmanager
@@ -146,41 +131,21 @@ def in_one_line(error: Exception, longest: int = LONGEST) -> str:
     return cut(text, longest)
 
 
-def short_name(path: PATHS) -> str:
-    """Return a file's name for a message: the end of a long path.
-
-    >>> short_name("model.safetensors"), len(short_name("folder/" * 40 + "model.safetensors"))
-    ("'model.safetensors'", 130)
-    """
-    name = repr(os.fspath(path))
-    return name if len(name) <= LONGEST_NAME else f"'…{name[1 - LONGEST_NAME + 1 :]}"
-
-
 def _entry(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata's entry "meristem", if this version can read its format."""
     if ENTRY not in metadata:
         raise Misread("is another program's safetensors file; give one that meristem saved.")
     try:
         entry = json.loads(metadata[ENTRY])
+        check_json(entry, {"format": POSITIVE, TEXT: ANY})
         version = entry["format"]
-        if type(version) is not int or version < 1:
-            raise ValueError(version)
+        if version <= FORMAT:
+            check_json(entry, CONTENT)
     except ERRORS as error:
-        raise Misread(f"is damaged: its header cannot be read; {RESAVE}") from error
+        raise Misread(UNREADABLE) from error
     if version > FORMAT:
-        newer = f"has format {str(version)[:20]}, written by a newer meristem (this one reads {FORMAT}); upgrade meristem."
-        raise Misread(newer)
+        raise Misread(f"has format {version}, written by a newer meristem (this one reads {FORMAT}); upgrade meristem.")
     return entry
-
-
-def _check_digest(entry: dict[str, Any], table: list[list[Any]], arrays: Mapping[str, np.ndarray]) -> None:
-    fields = {"kind": str, "versions": dict, "header": dict, "digest": str}
-    try:
-        digest = _digest({key: value for key, value in entry.items() if key != "digest"}, table, arrays)
-    except ERRORS:
-        digest = None
-    if entry.get("digest") != digest or not all(isinstance(entry.get(key), kind) for key, kind in fields.items()):
-        raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
 
 
 def _stored(name: str, array: np.ndarray) -> np.ndarray:
@@ -209,8 +174,16 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _digest(content: dict[str, Any], table: list[list[Any]], arrays: Mapping[str, np.ndarray]) -> str:
+def _digest(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    table = [[name, CODES[array.dtype.name], list(array.shape)] for name, array in arrays.items()]
     digest = hashlib.sha256(_text([content, table]).encode())
     for array in arrays.values():
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _is_intact(entry: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
+    try:
+        return entry["digest"] == _digest({key: value for key, value in entry.items() if key != "digest"}, arrays)
+    except ERRORS:  # forged content that is no JSON
+        return False

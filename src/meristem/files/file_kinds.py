@@ -4,9 +4,8 @@
     load(path, *, kinds=(), like=None, optimizer=None) → an equal object, to the bit
     register(FileKind("estimator", …))                     one more kind, from the package that defines its objects
 
-A FileKind turns an object into a header and arrays, and back; document.py makes these one file. Networks, runs and users' own
-Equinox models are registered here; estimators and tables register theirs when they are imported, and `meristem.load`
-(persistence.py) imports them where a file needs them. A damaged or forged file is a ValueError of one line.
+A FileKind turns an object into a header and arrays, and back; document.py makes these one file. Estimators and tables register
+their kinds when they are imported; `meristem.load` (persistence.py) imports them where a file needs them.
 
 `load` validates values as well as structure. `save` reads back what it wrote and validates it the same before the new file
 replaces the old one: what is saved can be loaded, and a bad file replaces no good one.
@@ -20,11 +19,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 
 from meristem.files.atomic_write import PATHS, write_whole
-from meristem.files.document import Document, naming_file, packed, read, read_back
-from meristem.files.named_arrays import Arrays
-from meristem.files.network_file import fill_network, pack_network, unpack_network
-from meristem.files.own_model_file import fill_model, pack_model, unpack_model
-from meristem.files.run_file import fill_run, pack_run, unpack_run
+from meristem.files.document import Document, naming_file, packed, read
+from meristem.files.named_arrays import Arrays, on_device
+from meristem.files.network_file import pack_network, unpack_network
+from meristem.files.own_model_file import load_model, pack_model, unpack_model
+from meristem.files.run_file import load_run, pack_run, unpack_run
 from meristem.forks import check_fork
 from meristem.nn.body import Body
 from meristem.nn.network import Network
@@ -52,39 +51,17 @@ def register(kind: FileKind) -> None:
     KINDS[kind.name] = kind
 
 
-register(
-    FileKind(
-        "network",
-        holds=lambda value: type(value) is Network,
-        pack=pack_network,
-        unpack=unpack_network,
-        check=fill_network,
-        options={"kinds": lambda network: [type(network.body)]},
-    )
-)
-register(
-    FileKind(
-        "run",
-        holds=lambda value: isinstance(value, Run),
-        pack=pack_run,
-        unpack=unpack_run,
-        check=fill_run,
-        options={
-            "kinds": lambda run: [type(run.best.body), type(run.recipe.task)],
-            "optimizer": lambda run: run.recipe.optimizer,
-        },
-    )
-)
-register(
-    FileKind(
-        "model",
-        holds=lambda value: isinstance(value, eqx.Module),  # after the kinds above, which are modules, too
-        pack=pack_model,
-        unpack=unpack_model,
-        check=fill_model,
-        options={"like": lambda model: model},
-    )
-)
+def _load_network(structure: Any, arrays: Arrays, kinds: Any) -> Network:
+    return on_device(unpack_network(structure, arrays, kinds))
+
+
+# A Network is an Equinox model, too: the first kind that holds an object counts.
+BODY = {"kinds": lambda network: [type(network.body)]}
+RUN = {"kinds": lambda run: [type(run.best.body), type(run.recipe.task)], "optimizer": lambda run: run.recipe.optimizer}
+LIKE = {"like": lambda model: model}
+register(FileKind("network", lambda x: type(x) is Network, pack_network, _load_network, unpack_network, BODY))
+register(FileKind("run", lambda x: isinstance(x, Run), pack_run, load_run, unpack_run, RUN))
+register(FileKind("model", lambda x: isinstance(x, eqx.Module), pack_model, load_model, unpack_model, LIKE))
 
 
 def save(path: PATHS, thing: Any) -> None:
@@ -106,7 +83,7 @@ class PackedFile(NamedTuple):
     """The bytes of a file, and the check of what was written before it replaces the old file."""
 
     data: bytes
-    check: Callable[[Path], None]
+    check: Callable[[Path], None] | None
 
 
 def packed_file(path: PATHS, value: Any) -> PackedFile:
@@ -118,7 +95,7 @@ def packed_file(path: PATHS, value: Any) -> PackedFile:
 
     def check(written: Path) -> None:
         with naming_file(path, "cannot be saved"):
-            document = read_back(written, data, arrays)
+            document = read(written, (data, arrays))
             kind.check(document.header, document.arrays, **{name: option(value) for name, option in kind.options.items()})
 
     return PackedFile(data, check)

@@ -1,19 +1,14 @@
 """The arrays of a tree by path, such as "body.gate.value"; restored into a template, and validated.
 
 The structure never comes from a file: `fill` takes it from a template (arrays or `jax.ShapeDtypeStruct`s) and checks shapes
-and types against it. Random keys are stored as their data. `check_network`, `check_state` and `check_model` check values, as
-NumPy arrays, when `load` has read a file and before `save` keeps one: parameters are finite, gates are in [0, 1], bodies are
-consistent (`Body.fault`). What real training leaves behind passes:
-
-    best so far             +∞ before the first good epoch
-    Adam's second moment    +∞ where the square of a gradient overflowed; the weight then no longer changes
-    any other optimizer     anything but NaN
-
-The state of a run that diverged is that before the epoch without a finite loss, so it is finite, too. Of an Equinox model only
-gates and bodies are checked: its other arrays may hold infinities for good reason.
+and types against it. Random keys are stored as their data. `check_network`, `check_state` and `check_model` check values when
+a file is loaded and before one is kept: parameters are finite, gates are in [0, 1], bodies are consistent (`Body.fault`). What
+training leaves behind passes: the best measure is +∞ before the first good epoch, Adam's second moment where the square of a
+gradient overflowed; the state of another optimizer is anything but NaN. Of an Equinox model only gates and bodies are checked:
+its other arrays may hold infinities for good reason.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -22,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from meristem.check import cut
 from meristem.gate import is_confined
 from meristem.nn.body import is_body
 from meristem.nn.network import Network
@@ -32,8 +28,9 @@ from meristem.train.train_state import TrainState
 T = TypeVar("T")
 Arrays = dict[str, np.ndarray]
 MOST = 2**30  # of a count: one more is still an int32
-
-# Trees and arrays by path ---------------------------------------------------------------------------------------------------
+LARGEST = float(np.finfo(np.float64).max)
+FINITE = -LARGEST, LARGEST, "finite"  # ranges of numbers, in words
+EPOCHS = 0, MOST, "a number of epochs"
 
 
 def named_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[str, Any]]:
@@ -62,18 +59,24 @@ def by_path(tree: PyTree) -> Arrays:
     return arrays
 
 
-def check(template: PyTree, arrays: Mapping[str, np.ndarray]) -> None:
-    """Raise ValueError unless `arrays` are those of the template: no more, no fewer, with its shapes and kinds of numbers."""
-    leaves = {name: jax.eval_shape(jax.random.key_data, x) if _is_key(x) else x for name, x in named_leaves(template)}
-    for what, names in (("lacks", set(leaves) - set(arrays)), ("has unknown", set(arrays) - set(leaves))):
+def fill(template: T, arrays: Mapping[str, np.ndarray], problem: str = "") -> T:
+    """Return the template with the arrays in it, on the host but for random keys.
+
+    ValueError, which starts with `problem`, unless they are those of the template: no more, no fewer, with its shapes and
+    kinds of numbers.
+    """
+    expected = {name: jax.eval_shape(jax.random.key_data, x) if _is_key(x) else x for name, x in named_leaves(template)}
+    for what, names in (("lacks", set(expected) - set(arrays)), ("has unknown", set(arrays) - set(expected))):
         if names:
-            raise ValueError(f"it {what} arrays: {', '.join(map(repr, sorted(names)[:3]))}{' …' * (len(names) > 3)}.")
-    for name, leaf in leaves.items():
+            raise ValueError(f"{problem}it {what} arrays: {', '.join(map(repr, sorted(names)[:3]))}{' …' * (len(names) > 3)}.")
+    for name, leaf in expected.items():
         shape, dtype = arrays[name].shape, arrays[name].dtype
         if shape != leaf.shape:
-            raise ValueError(f"array {name!r} has shape {shape} where the structure has {leaf.shape}.")
+            raise ValueError(f"{problem}array {name!r} has shape {shape} where the structure has {leaf.shape}.")
         if not _are_compatible(dtype, leaf.dtype):
-            raise ValueError(f"array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
+            raise ValueError(f"{problem}array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
+    leaves = [_as_key(name, leaf, arrays[name]) if _is_key(leaf) else arrays[name] for name, leaf in named_leaves(template)]
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
 def _are_compatible(dtype: np.dtype, other: np.dtype) -> bool:
@@ -84,49 +87,52 @@ def _are_compatible(dtype: np.dtype, other: np.dtype) -> bool:
     return dtype == other or (is_integer and min(dtype.itemsize, other.itemsize) >= 4)
 
 
-def fill(template: T, arrays: Mapping[str, np.ndarray]) -> T:
-    """Return the template with the arrays in it, on the host, after `check`; random keys are their data."""
-    check(template, arrays)
-    return jax.tree.unflatten(jax.tree.structure(template), [arrays[name] for name, _ in named_leaves(template)])
+def on_device(tree: T, like: PyTree = None) -> T:
+    """Return the tree with JAX arrays in place of NumPy's, except where `like` has one of NumPy's, too.
 
-
-def on_device(template: T, filled: T) -> T:
-    """Return the result of `fill` as JAX arrays; floats keep their precision, aligned memory is not copied."""
-    both = zip(named_leaves(template), jax.tree.leaves(filled), strict=True)
-    leaves = [_on_device(name, leaf, array) for (name, leaf), array in both]
-    return jax.tree.unflatten(jax.tree.structure(template), leaves)
-
-
-def _on_device(name: str, leaf: Any, array: np.ndarray) -> jax.Array | np.ndarray:
-    if isinstance(leaf, np.ndarray):  # a user's model may have NumPy arrays
-        return array
-    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
-        advice = "call jax.config.update('jax_enable_x64', True) first"
-        raise ValueError(f"array {name!r} holds {array.dtype}, which JAX would shorten; {advice}.")
-    value = jax.device_put(array)
-    return jax.random.wrap_key_data(value, impl=jax.random.key_impl(jnp.zeros((), leaf.dtype))) if _is_key(leaf) else value
-
-
-def with_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
-    """Return the arrays with names that start with "prefix.", as a part of a larger document."""
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
-
-
-def without_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
-    """Return the arrays whose names start with "prefix.", without it.
-
-    >>> list(without_prefix("best", {"best.head.bias": np.zeros(1), "mean": np.zeros(2)}))
-    ['head.bias']
+    Floats keep their precision, and aligned memory is not copied.
     """
-    start = f"{prefix}."
-    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+    leaves = named_leaves(tree)
+    stays = [isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(like)] or [False] * len(leaves)
+    put = [leaf if stay else _put(name, leaf) for (name, leaf), stay in zip(leaves, stays, strict=True)]
+    return jax.tree.unflatten(jax.tree.structure(tree), put)
+
+
+def _put(name: str, leaf: Any) -> Any:
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    if jax.dtypes.canonicalize_dtype(leaf.dtype) != leaf.dtype:
+        advice = "call jax.config.update('jax_enable_x64', True) first"
+        raise ValueError(f"array {name!r} holds {leaf.dtype}, which JAX would shorten; {advice}.")
+    return jax.device_put(leaf)
+
+
+def _as_key(name: str, key: Any, data: np.ndarray) -> jax.Array:
+    return jax.random.wrap_key_data(_put(name, data), impl=jax.random.key_impl(jnp.zeros((), key.dtype)))
+
+
+def joined(parts: Mapping[str, Mapping[str, np.ndarray]]) -> Arrays:
+    """Return the arrays of several parts of a document, each named "part.name".
+
+    >>> list(joined({"best": {"head.bias": np.zeros(1)}}))
+    ['best.head.bias']
+    """
+    return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+
+
+def separated(arrays: Mapping[str, np.ndarray], parts: Iterable[str]) -> dict[str, Arrays]:
+    """Return the arrays that `joined` put together, by part; ValueError if there are others."""
+    separate: dict[str, Arrays] = {part: {} for part in parts}
+    for name, array in arrays.items():
+        part, _, inner = name.partition(".")
+        if part not in separate:
+            raise ValueError(f"it has an unknown array: {cut(name, 60)!r}.")
+        separate[part][inner] = array
+    return separate
 
 
 def _is_key(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-# Values ---------------------------------------------------------------------------------------------------------------------
 
 
 def check_network(network: Network, prefix: str = "") -> None:
@@ -139,7 +145,7 @@ def check_network(network: Network, prefix: str = "") -> None:
     """
     check_model(network, prefix)
     for part in ("embed", "head"):
-        _check_finite(getattr(network, part), f"{prefix}{part}.")
+        _check_range(f"{prefix}{part}", getattr(network, part), *FINITE)
 
 
 def check_model(model: PyTree, prefix: str = "") -> None:
@@ -157,25 +163,27 @@ def check_model(model: PyTree, prefix: str = "") -> None:
 def check_state(state: TrainState, recipe: Recipe) -> None:
     """Raise ValueError of one line unless training can continue from the state."""
     check_network(state.network, "network.")
+    n_stages = len(recipe.scales)
+    best = -LARGEST, np.inf, "a number, or +∞ before the first good epoch"
+    ranges: list[tuple[str, PyTree, float, float, str]] = [
+        ("plateau.best", state.plateau.best, *best),
+        ("best", state.best, *best),
+        ("plateau.since", state.plateau.since, *EPOCHS),
+        ("plateau.stage", state.plateau.stage, 0, n_stages, f"a stage of the {n_stages}"),
+        ("epoch", state.epoch, *EPOCHS),
+    ]
     if state.average is not None:
         check_network(state.average.network, "average.network.")
-        _check_range("average.epochs", state.average.epochs, 0, MOST, "a number of epochs")
+        ranges.append(("average.epochs", state.average.epochs, *EPOCHS))
     for path, node in named_leaves(state.opt_state, _is_adam):
         name = f"opt_state.{path}"
         if _is_adam(node):
-            for place, age in named_leaves(node.age):
-                _check_range(f"{name}.age.{place}", age, 0, MOST, "an age")
-            _check_finite(node.mu, f"{name}.mu.")
-            for place, nu in named_leaves(node.nu):
-                _check_range(f"{name}.nu.{place}", nu, 0, np.inf, "a mean of squares")
+            ranges += [(f"{name}.age", node.age, 0, MOST, "an age"), (f"{name}.mu", node.mu, *FINITE)]
+            ranges.append((f"{name}.nu", node.nu, 0, np.inf, "a mean of squares"))
         elif eqx.is_inexact_array(node):
-            _check_range(name, node, -np.inf, np.inf, "a number")
-    for name, best in (("plateau.best", state.plateau.best), ("best.0", state.best[0]), ("best.1", state.best[1])):
-        if not (np.asarray(best) > -np.inf).all():
-            raise ValueError(f"{name!r} holds {_first_outside(best)}; it must be a number, or +∞ before the first good epoch.")
-    _check_range("plateau.since", state.plateau.since, 0, MOST, "a number of epochs")
-    _check_range("plateau.stage", state.plateau.stage, 0, len(recipe.scales), f"a stage of the {len(recipe.scales)}")
-    _check_range("epoch", state.epoch, 0, MOST, "a number of epochs")
+            ranges.append((name, node, -np.inf, np.inf, "a number"))
+    for row in ranges:
+        _check_range(*row)
     _check_types(state)
 
 
@@ -194,31 +202,21 @@ def _is_adam(node: Any) -> bool:
     return isinstance(node, AdamState)
 
 
-def _check_finite(tree: PyTree, prefix: str) -> None:
-    for name, array in named_leaves(tree):
-        if not is_finite(array):
-            raise ValueError(f"{prefix + name!r} holds {_first_outside(array)}; it must be finite.")
+def _check_range(name: str, tree: PyTree, least: float, most: float, expected: str) -> None:
+    for path, array in named_leaves(tree):
+        values = np.asarray(array)
+        if not is_between(values, least, most):
+            numbers = values.astype(float).reshape(-1)
+            first = numbers[~((numbers >= least) & (numbers <= most))][0]
+            raise ValueError(f"{f'{name}.{path}' if path else name!r} holds {first:g}; it must be {expected}.")
 
 
-def _check_range(name: str, array: Any, least: float, most: float, expected: str) -> None:
-    values = np.asarray(array)
-    if values.size and not (values.min() >= least and values.max() <= most):
-        raise ValueError(f"{name!r} holds {_first_outside(values, least, most)}; it must be {expected}.")
+def is_between(values: np.ndarray, least: float = -LARGEST, most: float = LARGEST) -> bool:
+    """Return whether no number is NaN or outside of a range, by default that of finite numbers.
 
+    It needs the minimum and the maximum, and no mask of the same length.
 
-def is_finite(array: Any) -> bool:
-    """Return whether all numbers of an array are finite, from its minimum and maximum: without a mask of the same length.
-
-    >>> is_finite(np.ones(3)), is_finite(np.array([1.0, np.nan])), is_finite(np.zeros(0))
+    >>> is_between(np.ones(3)), is_between(np.array([1.0, np.nan])), is_between(np.zeros(0))
     (True, False, True)
     """
-    values = np.asarray(array)
-    if not values.size or not jnp.issubdtype(values.dtype, jnp.inexact):
-        return True
-    return bool(np.isfinite(values.min()) and np.isfinite(values.max()))
-
-
-def _first_outside(array: Any, least: float = -np.inf, most: float = np.inf) -> str:
-    values = np.asarray(array).astype(float).reshape(-1)
-    outside = ~((values >= least) & (values <= most)) | (np.isinf(values) & (np.isinf(least) | np.isinf(most)))
-    return f"{values[outside][0]:g}" if outside.any() else "others"
+    return not values.size or (float(values.min()) >= least and float(values.max()) <= most)

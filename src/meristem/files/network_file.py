@@ -19,20 +19,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.check import cut, short
+from meristem.check import short
 from meristem.complexity import layer_sizes
 from meristem.files.document import in_one_line
-from meristem.files.named_arrays import Arrays, by_path, check, check_network, fill, on_device
+from meristem.files.named_arrays import Arrays, by_path, check_network, fill
 from meristem.gate import Confined
+from meristem.json_schema import ANY, FLAG, OBJECT, SIZE, TEXT, check_json
 from meristem.memory import shapes_alone
 from meristem.nn.body import Body
 from meristem.nn.ends import described_ends
 from meristem.nn.linear import Linear
-from meristem.nn.network import BODIES, Network
-from meristem.nn.part import PART, REGISTRY, Part, part_name
+from meristem.nn.network import Network
+from meristem.nn.part import PART, REGISTRY, Part, described, part_name
 
-ENTRIES = ["body", "n_in", "n_out", "width", "embed_bias", "head_bias", "members"]  # of every network; `width` of most bodies
-LATER = ["feature_gates", "embed", "head"]  # not in all files
+STRUCTURE: dict[str, Any] = {  # and the options of the body; not all files have the entries with "?"
+    **{"body": TEXT, "n_in": SIZE, "n_out": SIZE, "width": SIZE, "embed_bias": FLAG, "head_bias": FLAG, "members": [SIZE]},
+    **{"feature_gates?": FLAG, "embed?": OBJECT, "head?": OBJECT},
+}
+RESERVED = {name.removesuffix("?") for name in STRUCTURE} - {"width"}  # options of bodies have other names
 SIZES = ["n_in", "n_out", "width", "depth", "capacity"]
 Structure = dict[str, Any]
 Kinds = Sequence[type]
@@ -48,32 +52,22 @@ def pack_network(network: Network) -> tuple[Structure, Arrays]:
     >>> structure["body"], unpack_network(structure, arrays).body.capacity
     ('budding', 8)
     """
-    structure, arrays = structure_of(network), by_path(network)
-    try:
-        check(shapes(structure, [type(network.body)]), arrays)
-    except ValueError as error:
-        raise ValueError(f"This network cannot be saved, it is not built as Network.create does: {error}") from error
-    return structure, arrays
+    return structure_of(network), by_path(network)
 
 
-def unpack_network(structure: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = ()) -> Network:
-    """Return the network; ValueError of one line if structure and arrays do not fit."""
-    return on_device(shapes(structure, kinds), fill_network(structure, arrays, kinds))
-
-
-def fill_network(structure: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = ()) -> Network:
-    """Return the network with arrays of the host, after all checks; ValueError of one line if it cannot be computed."""
+def unpack_network(structure: Structure, arrays: Mapping[str, np.ndarray], kinds: Kinds = ()) -> Network:
+    """Return the network, on the host, after all checks; ValueError of one line if it cannot be computed."""
     check_sizes(structure, arrays)
     network = fill(shapes(structure, kinds), arrays)
     check_network(network)
     return network
 
 
-def check_sizes(structure: Any, arrays: Mapping[str, np.ndarray]) -> None:
+def check_sizes(structure: Structure, arrays: Mapping[str, np.ndarray]) -> None:
     """Raise ValueError if the structure is larger than the arrays, before its shapes are computed."""
     most = max((array.size for array in arrays.values()), default=0)
     for name in SIZES:
-        value = structure.get(name) if isinstance(structure, dict) else None
+        value = structure.get(name)
         if type(value) is int and value > most:
             raise ValueError(f"{name}={short(value)} is more than its arrays have: {most} numbers in the largest.")
 
@@ -82,58 +76,51 @@ def structure_of(network: Network) -> Structure:
     """Return everything of a network except its arrays."""
     if type(network) is not Network:
         raise ValueError(f"network is a {type(network).__name__}; give one that Network.create(…) made.")
-    members = list(network.members)
-    structure = {
-        "body": body_name(type(network.body)),
+    # Options of a body are those of a single network.
+    n_axes = len(network.members)
+    single = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[n_axes:], leaf.dtype), network)
+    options = described(single.body)
+    name = options.pop(PART)
+    if taken := [option for option in options if option in RESERVED]:
+        raise ValueError(
+            f"A {type(network.body).__name__} cannot be saved: its option {taken[0]!r} is what files call something else; "
+            "give the constructor's argument another name."
+        )
+    return {
+        "body": name,
         "n_in": network.input_shape[0],
         "n_out": network.n_out,
         "width": network.width,
         "embed_bias": network.has_embed_bias,
         "head_bias": network.has_head_bias,
-        "members": members,
+        "members": list(network.members),
         "feature_gates": network.features is not None,
+        **described_ends(single),
+        **options,
     }
-    # Options of a body are those of a single network.
-    single = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[len(members) :], leaf.dtype), network)
-    options = single.body.options()
-    taken = [name for name in options if name in ENTRIES + LATER and name != "width"]
-    if taken:
-        raise ValueError(
-            f"A {type(network.body).__name__} cannot be saved: its option {taken[0]!r} is what files call something else; "
-            "give the constructor's argument another name."
-        )
-    return structure | described_ends(single) | options
-
-
-def body_name(kind: type) -> str:
-    """Return the name of a body's class in files."""
-    name = part_name(kind)
-    if BODIES.get(name, kind) is not kind:
-        raise ValueError(f"{name!r} is a body of meristem's own; give your class {kind.__name__} another name to save it.")
-    return name
 
 
 def cached_by_structure(function: F) -> F:
     """Cache `function(structure, …)` by the structure's JSON text: computing shapes takes longer than reading a small file."""
-
-    @lru_cache(maxsize=64)
-    def from_text(text: str, arguments: tuple[Any, ...], registered: tuple[type, ...], x64: bool) -> Any:
-        return function(json.loads(text), *arguments)
+    from_key = lru_cache(maxsize=64)(lambda text, arguments, *setting: function(json.loads(text), *arguments))
 
     @wraps(function)
     def call(structure: Any, *arguments: Any) -> Any:
-        x64 = jax.config.read("jax_enable_x64")
+        arguments = tuple(tuple(value) if isinstance(value, list) else value for value in arguments)
+        setting = tuple(REGISTRY.values()), jax.config.read("jax_enable_x64")
         try:
-            key = json.dumps(structure, sort_keys=True), arguments, tuple(REGISTRY.values()), x64
+            key = json.dumps(structure, sort_keys=True), arguments, *setting
             hash(key)
         except (TypeError, ValueError, RecursionError):  # not JSON, or a user's objective that has no hash
             return function(structure, *arguments)
-        return from_text(*key)
+        return from_key(*key)
 
     return cast(F, call)
 
 
-def shapes(structure: Any, kinds: Kinds = ()) -> Network:
+@cached_by_structure
+@shapes_alone()
+def shapes(structure: Structure, kinds: Kinds = ()) -> Network:
     """Return the network of a structure with shapes and types in place of arrays; nothing is computed, however large it is.
 
     >>> from meristem.nn import Network
@@ -141,32 +128,13 @@ def shapes(structure: Any, kinds: Kinds = ()) -> Network:
     >>> shapes({**structure, "depth": 10**9}).body.bias.shape
     (1000000000, 4)
     """
-    if not isinstance(structure, dict):
-        raise ValueError("the structure of a network is no dictionary.")
-    return _shapes(structure, tuple(kinds))
-
-
-@cached_by_structure
-@shapes_alone()
-def _shapes(structure: Structure, kinds: Kinds) -> Network:
-    name = structure.get("body")
-    body = part_class("body", name, kinds)
+    body = part_class("body", structure.get("body"), kinds)
     if not issubclass(body, Body):
-        raise ValueError(f"body={name!r} is no body, but a part of a network.")
-    constructor = {key: value for key, value in inspect.signature(body).parameters.items() if key != "key"}
-    required = {key for key, parameter in constructor.items() if parameter.default is parameter.empty} | set(ENTRIES)
-    wrong = (required - set(structure)) | (set(structure) - set(ENTRIES + LATER) - set(constructor))
-    if wrong:
-        names = ", ".join(cut(entry, 40) for entry in sorted(wrong)[:3])
-        raise ValueError(f"the structure of a {name} network has other entries: {names}.")
-    structure = dict[str, Any](feature_gates=False) | structure
-    flags = ["embed_bias", "head_bias", "feature_gates"]
-    for entries, kind, what in ((flags, bool, "true or false"), (["members"], list, "sizes")):
-        for entry in entries:
-            if not isinstance(structure[entry], kind):
-                raise ValueError(f"{entry}={short(structure[entry])} must be {what}.")
-    n_in, n_out, width = (_size(entry, structure[entry]) for entry in ("n_in", "n_out", "width"))
-    members = tuple(_size("members", count) for count in structure["members"])
+        raise ValueError(f"body={structure['body']!r} is no body, but a part of a network.")
+    constructor = {name: value for name, value in inspect.signature(body).parameters.items() if name != "key"}
+    options = {name if value.default is value.empty else f"{name}?": ANY for name, value in constructor.items()}
+    check_json(structure, options | STRUCTURE)
+    n_in, n_out, width = (structure[name] for name in ("n_in", "n_out", "width"))
 
     def end(name: str, *sizes: int) -> Part:
         if name in structure:
@@ -178,20 +146,16 @@ def _shapes(structure: Structure, kinds: Kinds) -> Network:
             end("embed", n_in, width),
             cast(Body, make_part(body, {key: structure[key] for key in constructor if key in structure}, kinds)),
             end("head", width, n_out),
-            features=Confined(jnp.ones(n_in)) if structure["feature_gates"] else None,
+            features=Confined(jnp.ones(n_in)) if structure.get("feature_gates") else None,
         )
     )
-    return population(network, members)
-
-
-def n_layers(structure: Structure, kinds: Kinds = ()) -> int:
-    """Return the number of soft sizes of such a network's body, which is the length of a history's rows."""
-    return _n_layers({**structure, "members": []}, tuple(kinds))
+    return population(network, tuple(structure["members"]))
 
 
 @cached_by_structure
-def _n_layers(structure: Structure, kinds: Kinds) -> int:
-    single = shapes(structure, kinds)
+def n_layers(structure: Structure, kinds: Kinds = ()) -> int:
+    """Return the number of soft sizes of such a network's body, which is the length of a history's rows."""
+    single = shapes({**structure, "members": []}, kinds)
     sample = jax.ShapeDtypeStruct((1, *single.input_shape), single.dtype)
     return int(jax.eval_shape(lambda network, x: layer_sizes(network, x), single, sample).shape[0])
 
@@ -207,9 +171,7 @@ def part_class(entry: str, name: Any, kinds: Kinds) -> type[Part]:
     return classes[name]
 
 
-def _described_part(description: Any, kinds: Kinds) -> Part:
-    if not isinstance(description, dict):
-        raise ValueError(f"a part of its network is {short(description)}, which is no description.")
+def _described_part(description: Mapping[str, Any], kinds: Kinds) -> Part:
     options = {name: value for name, value in description.items() if name != PART}
     return make_part(part_class(PART, description.get(PART), kinds), options, kinds)
 
@@ -240,9 +202,3 @@ def _are_parts(value: Any) -> bool:
 def population(tree: Any, members: tuple[int, ...]) -> Any:
     """Return the shapes of stacked trees, [*members, …]."""
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((*members, *leaf.shape), leaf.dtype), tree)
-
-
-def _size(name: str, value: Any) -> int:
-    if type(value) is not int or not 1 <= value < 2**31:
-        raise ValueError(f"{name}={short(value)} must be an integer of at least 1 and below 2**31.")
-    return value

@@ -9,6 +9,7 @@ is trained again, to the same bits. The newest checkpoint that can be read is us
 and skipped. Saving takes at most 5 % of the time (train/saving.py).
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -23,9 +24,8 @@ import numpy as np
 
 from meristem.files import load, save
 from meristem.files.atomic_write import clean_leftovers, naming_path
-from meristem.files.named_arrays import by_path
 from meristem.files.network_file import structure_of
-from meristem.files.run_file import pack_recipe
+from meristem.files.run_file import arrays_of, pack_recipe
 from meristem.train.run import Run
 from meristem.train.saving import SECONDS, Record, Saver, checkpoint_store
 from meristem.train.training_data import Lazy, Prepared
@@ -56,10 +56,10 @@ class Checkpoints:
         with naming_path(folder, "cannot be written to"):
             folder.mkdir(parents=True, exist_ok=True)
             clean_leftovers(folder)
-        self.folder, self._say, self._label = folder, say, "run"
+        self.folder, self._label = folder, "run"
+        self._report = functools.cache(say)  # the same line once
         self._saver = Saver(self._write, seconds)
         self._digests: dict[int, tuple[Any, bytes]] = {}  # of data, by id; the data are held, so that no other gets their id
-        self._reported: set[str] = set()
 
     @property
     def spent(self) -> float:
@@ -71,7 +71,7 @@ class Checkpoints:
         """Save the trainings inside under this label, and resume them."""
         before, self._label = self._label, label
         try:
-            with checkpoint_store(self):
+            with checkpoint_store(self.restore):
                 yield
         finally:
             self._label = before
@@ -101,16 +101,10 @@ class Checkpoints:
         begin = time.monotonic()
         label, key = self._label, self._key(run, prepared, goal)
         self._saver.spend(time.monotonic() - begin)
-
-        def record(later: Run) -> None:
-            self._saver.offer((label, key), lambda: later)
-
-        return self._newest(label, key) or run, record
+        return self._newest(label, key) or run, lambda later: self._saver.offer((label, key), lambda: later)
 
     def _key(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> str:
-        # As in a file, but without checks: they would take longer than an epoch.
-        parts = {"state": run.state, "best": run.best, "knobs": run.knobs._asdict(), "history": run.history}
-        arrays = by_path(parts | {"best_epoch": run.best_epoch, "begun_at": run.begun_at})
+        arrays = arrays_of(run)
         settings = [pack_recipe(run.recipe), structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
         text = json.dumps([settings, sorted(arrays), repr(goal)], sort_keys=True)
         digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digest(prepared.data)]
@@ -146,11 +140,6 @@ class Checkpoints:
         matches = [match for name in os.listdir(self.folder) if (match := FILE.fullmatch(name))]
         selected = [m for m in matches if label in (None, m["label"]) and key in (None, m["key"])]
         return [(match, self.folder / match[0]) for match in sorted(selected, key=lambda match: int(match["epoch"]))]
-
-    def _report(self, line: str) -> None:
-        if line not in self._reported:
-            self._reported.add(line)
-            self._say(line)
 
 
 def digest_of(data: Iterable[Any]) -> bytes:

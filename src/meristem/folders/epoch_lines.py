@@ -8,6 +8,7 @@ power cut lost, so the file has the same bytes however often the run was interru
 of its parts ("train", "search", "replay"); `tidy` sorts its lines at the end. Beyond a maximum length epochs are not written.
 """
 
+import copy
 import json
 import math
 import os
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -39,6 +40,11 @@ class EpochLineWatcher(Watcher):
     def append(self, line: bytes, epoch: int) -> None:
         raise NotImplementedError
 
+    def part(self, name: str) -> Self:
+        part = copy.copy(self)
+        part.group = name
+        return part
+
     def epoch(self, member: int, info: EpochInfo) -> bool:
         values = {name: np.asarray(info[name]) for name in info.keys() if name != "epoch"}  # noqa: SIM118
         self.append(line_of(self.group, member, int(info.epoch), values).encode() + b"\n", int(info.epoch))
@@ -61,11 +67,12 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class EpochLines:
-    """The file epochs.jsonl of a run's folder; `begin` is called with the settings of a group's members."""
+class EpochLines(EpochLineWatcher):
+    """The file epochs.jsonl of a run's folder; `describe` is called with a group and the settings of its members."""
 
-    def __init__(self, path: Path, begin: Callable[[str, Settings], None]):
-        self.path, self.begin = path, begin
+    def __init__(self, path: Path, describe: Callable[[str, Settings], None]):
+        super().__init__("fit")
+        self.path, self.describe = path, describe
 
     def watcher(self, group: str) -> Watcher:
         """Return a watcher that writes the lines of this group."""
@@ -73,9 +80,12 @@ class EpochLines:
         with suppress(OSError), open(self.path, "rb+", buffering=0, opener=plain_opener) as file:
             if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
                 file.write(b"\n")
-        return _GroupWatcher(self, group)
+        return self.part(group)
 
-    def append(self, line: bytes) -> None:
+    def begin(self, settings: Settings) -> None:
+        self.describe(self.group, settings)
+
+    def append(self, line: bytes, epoch: int) -> None:
         """Append a line in one write; a full disk does not end a training: `complete` adds what is missing."""
         with suppress(OSError), open(self.path, "ab", buffering=0, opener=plain_opener) as file:
             if os.fstat(file.fileno()).st_size + len(line) <= LONGEST:
@@ -117,18 +127,3 @@ class EpochLines:
     def _write(self, lines: list[str]) -> None:
         if sum(map(len, lines)) + len(lines) < LONGEST:
             write_whole(self.path, "".join(f"{line}\n" for line in lines).encode())
-
-
-class _GroupWatcher(EpochLineWatcher):
-    def __init__(self, lines: EpochLines, group: str):
-        super().__init__(group)
-        self.lines = lines
-
-    def part(self, name: str) -> Watcher:
-        return _GroupWatcher(self.lines, name)
-
-    def begin(self, settings: Settings) -> None:
-        self.lines.begin(self.group, settings)
-
-    def append(self, line: bytes, epoch: int) -> None:
-        self.lines.append(line)

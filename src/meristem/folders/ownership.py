@@ -1,4 +1,4 @@
-"""Which files of a folder a run wrote, and how a run is published: `summary.json` is written last and makes it finished.
+"""Which files of a folder a run wrote; `summary.json` is written last and makes the run finished.
 
     summary["run"], ["files"], ["digest"]       its id, the SHA-256 of each other file by name, and of the summary itself
 
@@ -9,12 +9,11 @@ what a killed run left is recognized. Any other file is neither overwritten nor 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from meristem.files.atomic_write import naming_path, write_whole
-from meristem.files.file_kinds import PackedFile
 from meristem.folders.plain_files import check_length, open_plain, read_limited
 from meristem.folders.run_record import is_inside, parse
 
@@ -67,43 +66,6 @@ def check_own(out: Path, names: Iterable[str], digests: Digests) -> None:
         if (path.exists() or path.is_symlink()) and not is_own(out, name, digests):
             advice = "move it away, or choose another folder"
             raise ValueError(f"{str(path)!r} is not a file that a run of meristem's left there so; {advice}.")
-
-
-def publish(
-    out: Path,
-    run: str,
-    summary: Mapping[str, Any],
-    files: Mapping[str, bytes | PackedFile],
-    moved: Mapping[str, tuple[Path, str]],
-    unchanged: dict[str, str],
-    record: Callable[[Digests], None],
-) -> None:
-    """Replace the files of an earlier run by those of this one, and write the summary last.
-
-    `files`: contents by name; `moved`: where a file is now, and its digest; `unchanged`: digests of files that are in place;
-    `record` is given the digests of the run's own files, before the first is written and after the last.
-    """
-    contents = {name: file.data if isinstance(file, PackedFile) else file for name, file in files.items()}
-    digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    digests |= {name: digest for name, (_, digest) in moved.items()}
-    text = summary_bytes(summary, run, digests | unchanged)
-    before = own_digests(out)
-    check_own(out, [SUMMARY, *digests], before)
-    new = digests | unchanged | {SUMMARY: hashlib.sha256(text).hexdigest()}
-    stale = [name for name in before if name not in new and is_own(out, name, before)]
-    record({name: [*before.get(name, []), *([new[name]] if name in new else [])] for name in before | new})
-    (out / SUMMARY).unlink(missing_ok=True)
-    for name in stale:
-        (out / name).unlink(missing_ok=True)
-    for name, file in files.items():
-        write_whole(out / name, *(file if isinstance(file, PackedFile) else (file,)))
-    for name, (source, _) in moved.items():
-        make_folder((out / name).parent)
-        if source.is_file():
-            with naming_path(out / name, advice="choose another place"):
-                os.replace(source, out / name)
-    write_whole(out / SUMMARY, text)
-    record({name: [digest] for name, digest in new.items()})
 
 
 def make_folder(folder: Path) -> None:

@@ -11,24 +11,14 @@ import os
 import stat
 import sys
 import time
-from contextlib import suppress
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO
 
-from meristem.files.atomic_write import naming_path
+from meristem.files.atomic_write import naming_path, not_written
 
 FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-KINDS = {
-    stat.S_IFLNK: "a link",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFREG: "a file",
-}
-REFUSED = (errno.ELOOP, errno.EMLINK, errno.ENXIO)  # from opening a link or a socket that has just replaced a file
+KINDS = {"l": "a link", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device", "d": "a folder", "-": "a file"}
 CONTENDED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 LONGEST_LOCK = 4096  # bytes of the file
 LOCKED_BYTE = 2**30  # on Windows, where a locked byte cannot be read
@@ -41,28 +31,32 @@ def check_plain(path: Path) -> None:
     Traceback (most recent call last):
     ValueError: '/' is a folder, not a plain file; delete it, or choose another folder.
     """
-    _check(path, stat.S_IFREG, "a plain file")
+    _check(path, "-", "a plain file")
 
 
 def check_folder(path: Path) -> None:
     """Raise ValueError of one line if the path exists and is not a folder, such as a link to one."""
-    _check(path, stat.S_IFDIR, "a folder")
+    _check(path, "d", "a folder")
+
+
+def _check(path: Path, expected: str, words: str) -> None:
+    try:
+        kind = stat.filemode(os.lstat(path).st_mode)[0]
+    except OSError:  # it does not exist, or opening it says why it cannot be read
+        return
+    if kind != expected:
+        name = KINDS.get(kind, "something else")
+        raise ValueError(f"{str(path)!r} is {name}, not {words}; delete it, or choose another folder.")
 
 
 def open_plain(path: Path) -> FileIO:
     """Open a plain file for reading; ValueError if it is not one, OSError if it cannot be read."""
     check_plain(path)
-    refusal = f"{str(path)!r} is not a plain file; delete it, or choose another folder."
-    try:
-        number = plain_opener(path, os.O_RDONLY)
-    except OSError as error:
-        if error.errno in REFUSED:
-            raise ValueError(refusal) from error
-        raise
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        os.close(number)
-        raise ValueError(refusal)
-    return FileIO(number, "rb")
+    file = FileIO(path, opener=plain_opener)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just been replaced
+        file.close()
+        raise ValueError(f"{str(path)!r} is not a plain file; delete it, or choose another folder.")
+    return file
 
 
 def plain_opener(path: str | Path, flags: int) -> int:
@@ -83,27 +77,14 @@ def check_length(path: Path, most: int) -> None:
 
 def read_limited(path: Path, most: int) -> bytes:
     """Return the content of a plain file of at most `most` bytes."""
-    with open_plain(path) as file:
-        check_length(path, most)
-        data = bytearray()
-        while len(data) <= most and (block := file.read(most + 1 - len(data))):
-            data += block
+    with open_plain(path) as raw, BufferedReader(raw) as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"{str(path)!r} has more than {most:,} bytes, which are read at most; delete it.")
-    return bytes(data)
+    return data
 
 
-def _check(path: Path, expected: int, words: str) -> None:
-    try:
-        kind = stat.S_IFMT(os.lstat(path).st_mode)
-    except OSError:  # it does not exist, or opening it says why it cannot be read
-        return
-    if kind != expected:
-        name = KINDS.get(kind, "something else")
-        raise ValueError(f"{str(path)!r} is {name}, not {words}; delete it, or choose another folder.")
-
-
-def take_lock(path: Path) -> IO[str]:
+def take_lock(path: Path) -> IO[bytes]:
     """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already.
 
     >>> import tempfile
@@ -116,28 +97,21 @@ def take_lock(path: Path) -> IO[str]:
     """
     check_plain(path)
     with naming_path(path):
-        file = open(path, "a+", encoding="utf-8", opener=plain_opener)  # noqa: SIM115  (the lock lives while it is open)
+        file = open(path, "ab+", buffering=0, opener=plain_opener)  # noqa: SIM115  (the lock lives while it is open)
     try:
         _lock(file)
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}).encode())
     except OSError as error:
         file.close()
         if error.errno in CONTENDED:
             raise ValueError(f"{_holder(path)} is writing to this folder; wait for it, or choose another folder.") from None
-        raise ValueError(f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk.") from error
-    with naming_path(path):
-        try:
-            file.seek(0)
-            file.truncate()
-            file.write(json.dumps({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}))
-            file.flush()
-        except OSError:
-            with suppress(OSError):  # closing tries to write once more
-                file.close()
-            raise
+        problem = f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk."
+        raise not_written(problem, error) from error
     return file
 
 
-def _lock(file: IO[str]) -> None:
+def _lock(file: IO[bytes]) -> None:
     if sys.platform == "win32":
         import msvcrt
 

@@ -9,7 +9,9 @@
 `described` identifies a run: its settings, and digests of its data and models; it resumes only where all of it is the same.
 """
 
+import hashlib
 import json
+import os
 import secrets
 import threading
 import time
@@ -30,7 +32,8 @@ from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
 from meristem.folders.ownership import OWN, RUN, SUMMARY, make_folder, sha256
 from meristem.folders.plain_files import check_folder, check_length, check_plain, take_lock
-from meristem.folders.run_record import MOST_NETWORKS, check_record, difference, read_record, storable
+from meristem.folders.run_record import MOST_NETWORKS, check_record, read_record, storable
+from meristem.json_schema import first_difference
 from meristem.train.callbacks import Settings
 from meristem.train.run import Run
 
@@ -41,7 +44,7 @@ LONGEST_WORDS = 2000  # characters of what is said of the groups of a run
 class RunFolder:
     """A folder that this process has locked."""
 
-    def __init__(self, out: Path, lock: IO[str]):
+    def __init__(self, out: Path, lock: IO[bytes]):
         self.out, self.own, self._lock = out, out / OWN, lock
         record = read_record(self.own / RUN)
         if record is not None:
@@ -97,12 +100,7 @@ class RunFolder:
         """Yield the record to change it, and write it."""
         with self._mutex:
             yield self._record
-            self._write_record()
-
-    def _write_record(self) -> None:
-        write_whole(self.own / RUN, json.dumps(self._record, indent=1).encode() + b"\n")
-
-    # Begin and resume ---------------------------------------------------------------------------------------------------------
+            write_whole(self.own / RUN, json.dumps(self._record, indent=1).encode() + b"\n")
 
     def begin(
         self,
@@ -117,36 +115,34 @@ class RunFolder:
         """Begin a new run, or resume the one in the folder; return lines that say which.
 
         `may_write`: names of files that it will write; `how`: the option that resumes it, None if it cannot be; `replaces`:
-        whether an interrupted run may be replaced. Else beginning anew is refused, so that it is not lost by mistake.
+        whether an interrupted run may be replaced; otherwise that is refused, so that it is not lost by mistake.
         """
         identity = storable(json.loads(json.dumps(described)))
-        if resume and self._record and (what := difference(self._record.get("described"), identity)):
-            raise ValueError(f"{self.out} holds another run: {what}; choose another folder, or delete {self.own} and begin.")
+        fresh = f"choose another folder, or delete {self.own} and start again"
+        if resume and self._record and (difference := first_difference(self._record["described"], identity)):
+            place, *values = difference
+            before, now = ("not there" if value is None else cut(json.dumps(value), 60) for value in values)
+            raise ValueError(f"{self.out} holds another run: {place} was {before} and is {now}; {fresh}.")
         is_finished, digests = self.is_finished, ownership.own_digests(self.out)
         if not (resume and is_finished):
             ownership.check_own(self.out, may_write, digests)
-        if resume and self._record:
-            return [self._resumed_words(), *self._changed_versions()]
         progress = "" if is_finished or not self._record else self._progress()
+        if resume and self._record:
+            return [self._resumed_line(is_finished, progress), *self._changed_versions()]
         if progress and not replaces:
-            raise ValueError(
-                f"{self.out} holds a run that was interrupted ({progress}); go on with {how}, or delete {self.own} and begin."
-            )
-        lines = [f"{self.out} holds no run yet: it begins."] if resume else self._replaced_words(progress) if replaces else []
+            raise ValueError(f"{self.out} holds an interrupted run ({progress}); resume it with {how}, or {fresh}.")
+        lines = [f"{self.out} holds no run yet: this one starts."] if resume else []
+        if replaces and progress:
+            lines = [f"{self.out} held an interrupted run ({progress}), which is replaced: --resume was not given."]
+        elif replaces and is_finished and (self.out / SUMMARY).is_file():
+            day = time.strftime("%Y-%m-%d %H:%M", time.localtime((self.out / SUMMARY).stat().st_mtime))
+            lines = [f"replaces the run of {day} in {self.out}"]
         for path in [*(self.own / "groups").glob("*.safetensors"), *(self.own / "checkpoints").glob("*.safetensors")]:
             path.unlink(missing_ok=True)
         self.epochs.path.unlink(missing_ok=True)
-        self._record = {
-            "id": secrets.token_hex(8),
-            "command": command,
-            "described": identity,
-            "versions": _versions(),
-            "groups": {},
-            "began": {},
-            "wrote": digests,
-            "goes_on_with": how,
-        }
-        self._write_record()
+        self._record = {"id": secrets.token_hex(8), "command": command, "described": identity, "versions": _versions()}
+        with self._changing() as record:
+            record |= {"groups": {}, "began": {}, "wrote": digests, "goes_on_with": how}
         return lines
 
     @property
@@ -155,38 +151,26 @@ class RunFolder:
 
     def _progress(self) -> str:
         """Return in words what an interrupted run has saved."""
-        finished = [f"{name} is over" for name in self._record.get("groups", {})]
-        under_way = [
+        finished = [f"{name} is finished" for name in self._record["groups"]]
+        started = [
             f"{name} at epoch {epochs[0]}" + (f" … {epochs[-1]}" if epochs[0] != epochs[-1] else "")
             for name, epochs in self.checkpoints().stands().items()
-            if epochs
         ]
-        return cut(", ".join(finished + under_way), LONGEST_WORDS)
+        return cut(", ".join(finished + started), LONGEST_WORDS)
 
-    def _resumed_words(self) -> str:
-        if self.is_finished:
+    def _resumed_line(self, is_finished: bool, progress: str) -> str:
+        if is_finished:
             return f"{self.out} holds this run, and it is finished: nothing is left to do."
-        progress = self._progress()
-        words = f"{progress}. It goes on from there." if progress else "nothing was saved yet; it begins anew."
+        words = f"{progress}. It resumes from there." if progress else "nothing was saved yet; it starts again."
         return f"{self.out} holds this run, interrupted: {words}"
-
-    def _replaced_words(self, progress: str) -> list[str]:
-        if progress:
-            return [f"{self.out} held a run that was interrupted ({progress}): it is begun anew, without --resume."]
-        if self._record and self.is_finished and (self.out / SUMMARY).is_file():
-            day = time.strftime("%Y-%m-%d %H:%M", time.localtime((self.out / SUMMARY).stat().st_mtime))
-            return [f"replaces the run of {day} in {self.out}"]
-        return []
 
     def _changed_versions(self) -> list[str]:
         before = self._record.get("versions", {})
         return [
-            f"It was begun with {name} {before.get(name)}, this is {version}: the same bits are not promised."
+            f"It was started with {name} {before.get(name)}, this is {version}: results may differ in the last bits."
             for name, version in _versions().items()
             if before.get(name) != version
         ]
-
-    # Groups -------------------------------------------------------------------------------------------------------------------
 
     def finished(self, group: str) -> Run | None:
         """Return the run of a finished group, if its file is as it was written."""
@@ -230,25 +214,42 @@ class RunFolder:
     def _group(self, group: str) -> Path:
         return self.own / "groups" / f"{group}.safetensors"
 
-    # Finish -------------------------------------------------------------------------------------------------------------------
-
     def end(self) -> None:
         """Finish a run that publishes no files; its checkpoints stay until another begins."""
         with self._changing() as record:
             record["over"] = True
 
     def publish(self, files: Mapping[str, bytes | PackedFile], summary: Mapping[str, Any]) -> list[Path]:
-        """Write the files of the run, its networks among them, and the summary last; delete those of an earlier run."""
-        groups = self._record["groups"].items()
-        networks = {f"{NETWORKS}/{name}.safetensors": (self._group(name), entry["sha256"]) for name, entry in groups}
-        lines = self.epochs.path
-        unchanged = {f"{OWN}/{lines.name}": sha256(lines)} if lines.is_file() else {}
+        """Write the files of the run, its networks among them, and the summary last; delete those of an earlier run.
 
-        def record_digests(digests: ownership.Digests) -> None:
-            with self._changing() as record:
-                record["wrote"] = digests
-
-        ownership.publish(self.out, self.id, summary, files, networks, unchanged, record_digests)
+        The record names the digest of every file before it is written, so that what a killed run left is recognized.
+        """
+        packed = {name: file if isinstance(file, PackedFile) else PackedFile(file, None) for name, file in files.items()}
+        digests = {name: hashlib.sha256(file.data).hexdigest() for name, file in packed.items()}
+        networks = {f"{NETWORKS}/{name}.safetensors": name for name in self._record["groups"]}
+        digests |= {name: self._record["groups"][group]["sha256"] for name, group in networks.items()}
+        before = ownership.own_digests(self.out)
+        ownership.check_own(self.out, [SUMMARY, *digests], before)
+        if self.epochs.path.is_file():
+            digests[f"{OWN}/{self.epochs.path.name}"] = sha256(self.epochs.path)
+        text = ownership.summary_bytes(summary, self.id, digests)
+        digests[SUMMARY] = hashlib.sha256(text).hexdigest()
+        with self._changing() as record:
+            record["wrote"] = before | {name: [*before.get(name, []), digest] for name, digest in digests.items()}
+        (self.out / SUMMARY).unlink(missing_ok=True)
+        for name in before:
+            if name not in digests and ownership.is_own(self.out, name, before):
+                (self.out / name).unlink(missing_ok=True)
+        for name, file in packed.items():
+            write_whole(self.out / name, *file)
+        for name, group in networks.items():
+            make_folder(self.out / NETWORKS)
+            if self._group(group).is_file():
+                with naming_path(self.out / name, advice="choose another place"):
+                    os.replace(self._group(group), self.out / name)
+        write_whole(self.out / SUMMARY, text)
+        with self._changing() as record:
+            record["wrote"] = {name: [digest] for name, digest in digests.items()}
         self.checkpoints().drop()
         return [self.out / name for name in [*files, SUMMARY]]
 

@@ -14,18 +14,17 @@ File names stay inside the folder: a record that names `../mine` would have it d
 
 import json
 import math
-import re
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from meristem.check import cut
 from meristem.folders.plain_files import read_limited
+from meristem.json_schema import ANY, FLAG, NUMBER, OBJECT, SHA256, TEXT, Rule, check_json
 
 LONGEST = 8 << 20  # bytes
 DEEPEST = 32
 MOST_NETWORKS = 5000  # that are named or followed, all groups together; and groups
 LARGEST = 2**63
-DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -38,12 +37,11 @@ def read_record(path: Path) -> dict[str, Any] | None:
         raise ValueError(f"{str(path)!r} cannot be read ({error.strerror}); choose another folder.") from error
     try:
         record = parse(data)
+        check_json(record, OBJECT)
     except RecursionError as error:
         raise _damaged(path, f"it is nested more than {DEEPEST} deep") from error
     except ValueError as error:
         raise _damaged(path, str(error)) from error
-    if not isinstance(record, dict):
-        raise _damaged(path, "it is no JSON object")
     for name in ("groups", "members", "began", "plan"):
         entries = record.get(name)
         if not isinstance(entries, dict):
@@ -58,30 +56,14 @@ def check_record(path: Path, record: dict[str, Any]) -> None:
     """Raise ValueError of one line unless a run can resume from this record.
 
     >>> record = {"id": "a1", "command": "meristem", "described": {}, "groups": {}, "began": {}}
-    >>> check_record(Path("run.json"), record | {"wrote": {"../mine": []}})
+    >>> check_record(Path("run.json"), record | {"wrote": {"mine": "text"}})
     Traceback (most recent call last):
-    ValueError: 'run.json' holds no run: its entry 'wrote' is wrong; delete its folder and begin again.
+    ValueError: 'run.json' holds no run: wrote.mine is 'text', not a list; delete its folder and start again.
     """
-    for name, fits in ENTRIES.items():
-        if (name in record or name in NEEDED) and not fits(record.get(name)):
-            raise _damaged(path, f"its entry {name!r} is wrong")
-
-
-def difference(before: Any, now: Any, place: str = "") -> str | None:
-    """Return the first entry in which two descriptions differ, in words, or None.
-
-    >>> difference({"settings": {"seeds": 3}}, {"settings": {"seeds": 2}})
-    'settings.seeds was 3 and is 2'
-    """
-    if isinstance(before, dict) and isinstance(now, dict):
-        names = before | now
-        parts = (difference(before.get(name), now.get(name), f"{place}.{name}" if place else name) for name in names)
-        return next((words for words in parts if words), None)
-    if before == now:
-        return None
-    texts = ["not there" if value is None else json.dumps(value) for value in (before, now)]
-    was, is_now = (text if len(text) <= 60 else f"{text[:60]} …" for text in texts)
-    return f"{place} was {was} and is {is_now}"
+    try:
+        check_json(record, RECORD)
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
 
 
 def parse(data: bytes) -> Any:
@@ -93,11 +75,13 @@ def parse(data: bytes) -> Any:
     Traceback (most recent call last):
     ValueError: it holds NaN
     """
-    value = json.loads(data, parse_constant=_constant, parse_int=_integer, parse_float=_float)
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(DEEPEST):
-        inside = [entry for node in level for entry in (node.values() if isinstance(node, dict) else node)]
-        level = [entry for entry in inside if isinstance(entry, dict | list)]
+    value = json.loads(data)
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        if beyond := list(filter(_is_beyond, level)):
+            raise ValueError(f"it holds {cut(json.dumps(beyond[0]), 40)}")
+        containers = [node for node in level if isinstance(node, dict | list)]
+        level = [entry for node in containers for entry in (node.values() if isinstance(node, dict) else node)]
     if level:
         raise ValueError(f"it is nested more than {DEEPEST} deep")
     return value
@@ -113,8 +97,11 @@ def storable(value: Any) -> Any:
         return {str(name): storable(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [storable(entry) for entry in value]
-    is_beyond = (isinstance(value, float) and not math.isfinite(value)) or (type(value) is int and abs(value) >= LARGEST)
-    return str(value) if is_beyond else value
+    return str(value) if _is_beyond(value) else value
+
+
+def _is_beyond(value: Any) -> bool:
+    return not math.isfinite(value) if isinstance(value, float) else type(value) is int and abs(value) >= LARGEST
 
 
 def is_inside(name: Any) -> bool:
@@ -128,63 +115,18 @@ def is_inside(name: Any) -> bool:
     return not PurePosixPath(name).is_absolute() and not PureWindowsPath(name).drive and ".." not in PurePosixPath(name).parts
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def _is_file_name(name: Any) -> bool:
-    return is_inside(name) and "/" not in name
-
-
-def _is_group(value: Any) -> bool:
-    has_digest = isinstance(value, dict) and isinstance(value.get("sha256"), str) and DIGEST.fullmatch(value["sha256"])
-    return bool(has_digest) and _is_number(value.get("seconds", 0))
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _named(is_name: Callable[[Any], bool], fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a check for an object of such names and values."""
-    return lambda value: isinstance(value, dict) and all(is_name(name) and fits(entry) for name, entry in value.items())
-
-
-NEEDED = ["id", "command", "described", "groups", "began"]
-ENTRIES: dict[str, Callable[[Any], bool]] = {
-    "id": lambda value: _is_text(value) and 0 < len(value) <= 100,
-    "command": _is_text,
-    "described": lambda value: isinstance(value, dict),
-    "versions": _named(_is_text, _is_text),
-    "groups": _named(_is_file_name, _is_group),
-    "began": _named(_is_file_name, _is_number),
-    "plan": _named(_is_text, _is_number),
-    "wrote": _named(is_inside, _are_texts),
-    "members": _named(_is_text, lambda value: isinstance(value, dict)),
-    "over": lambda value: isinstance(value, bool),
-    "goes_on_with": lambda value: value is None or _is_text(value),
+ID = Rule("a text of 1 to 100 characters", lambda value: isinstance(value, str) and 0 < len(value) <= 100)
+FILE_NAME = Rule("the name of a file", lambda value: is_inside(value) and "/" not in value)
+INSIDE = Rule("a path inside the folder", is_inside)
+SECONDS = Rule("a number of at least 0", lambda value: NUMBER.fits(value) and value >= 0)
+RECORD: dict[Any, Any] = {
+    **{"id": ID, "command": TEXT, "described": OBJECT, "versions?": {TEXT: TEXT}, "over?": FLAG, "goes_on_with?": (None, TEXT)},
+    "groups": {FILE_NAME: {"sha256": SHA256, "seconds?": SECONDS, TEXT: ANY}},
+    **{"began": {FILE_NAME: SECONDS}, "plan?": {TEXT: SECONDS}, "wrote?": {INSIDE: [TEXT]}, "members?": {TEXT: OBJECT}},
+    TEXT: ANY,
 }
 
 
 def _damaged(path: Path, what: str) -> ValueError:
-    return ValueError(f"{str(path)!r} holds no run: {what.splitlines()[0][:100]}; delete its folder and begin again.")
-
-
-def _constant(text: str) -> Any:
-    raise ValueError(f"it holds {text}")
-
-
-def _integer(text: str) -> int:
-    if len(text) > 20 or abs(int(text)) >= LARGEST:
-        raise ValueError(f"it holds an integer of {len(text):,} digits")
-    return int(text)
-
-
-def _float(text: str) -> float:
-    if len(text) > 400 or not math.isfinite(value := float(text)):
-        raise ValueError("it holds a number that is too large")
-    return value
+    what = cut(what.splitlines()[0].removesuffix("."), 100)
+    return ValueError(f"{str(path)!r} holds no run: {what}; delete its folder and start again.")

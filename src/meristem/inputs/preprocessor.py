@@ -19,7 +19,7 @@ import numpy as np
 
 from meristem.layers.ops.base import InputOps
 from meristem.layers.ops.numpy import NUMPY
-from meristem.sparse import Scattered, is_sparse, occurring, rows_at_once, weight_of_entries
+from meristem.sparse import Scattered, is_sparse, occurring, rows_at_once
 from meristem.targets.scaling import Scaling, blocks, row_of, unit_of
 from meristem.weighted_quantiles import weighted_quantiles
 
@@ -87,7 +87,9 @@ class Preprocessor:
         Raises TooLargeError where a feature's numbers are too large to be squared; `names` are those of the features.
         """
         if selected is not None:
-            return replace(cls.of(x[:, selected], weight, standardize=standardize), selected=selected, width=x.shape[1])
+            names = selected.tolist() if names is None else [names[place] for place in selected]
+            part = cls.of(x[:, selected], weight, standardize=standardize, names=names)
+            return replace(part, selected=selected, width=x.shape[1])
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
         gaps = columns_with_gaps(x, w > 0)
         learned = usual_statistics(x, w, gaps)
@@ -110,7 +112,11 @@ class Preprocessor:
         filled = ops.fill(self.fill, x)
         if len(self.gaps):
             filled = ops.concat([filled, ops.is_missing(ops.pick(self.gaps.tolist(), x))])
-        z = ops.standardize(self.scaling.mean, self.scaling.scale, filled)
+        return self._scaled(ops, filled)
+
+    def _scaled(self, ops: InputOps[V], x: V, inputs: Any = slice(None)) -> V:
+        """Return values of some inputs standardized and limited, float32."""
+        z = ops.standardize(self.scaling.mean[inputs], self.scaling.scale[inputs], x)
         return ops.single(ops.limit(self.limit, z) if np.isfinite(self.limit) else z)
 
     def __call__(self, x: Any) -> np.ndarray:
@@ -138,17 +144,12 @@ class Preprocessor:
         value = np.concatenate([np.where(np.isnan(value), self.fill[column], value), np.ones(len(marked))])
         row, column = np.concatenate([row, row[marked]]), np.concatenate([column, place])
         with np.errstate(over="ignore"):
-            base, value = self._scaled(np.zeros(self.n_inputs)), self._scaled(value, column)
+            base, value = self._scaled(NUMPY, np.zeros(self.n_inputs)), self._scaled(NUMPY, value, column)
         order = np.argsort(row, kind="stable")
         row, column, value = row[order], column[order], value[order]
         if not np.isfinite(self.limit) and len(beyond := np.flatnonzero(~np.isfinite(value))):
             raise self._too_far(row[beyond[0]], column[beyond[0]])
         return Scattered(base, np.searchsorted(row, np.arange(x.shape[0] + 1)), column, value)
-
-    def _scaled(self, x: np.ndarray, inputs: Any = slice(None)) -> np.ndarray:
-        """Apply the end of `trace` to single values of some inputs."""
-        z = NUMPY.standardize(self.scaling.mean[inputs], self.scaling.scale[inputs], x)
-        return NUMPY.single(NUMPY.limit(self.limit, z) if np.isfinite(self.limit) else z)
 
     def _select(self, x: Any) -> Any:
         return x if self.selected is None else x[:, self.selected]
@@ -183,17 +184,23 @@ class Preprocessor:
             return cls(scaling, scaling.mean, np.zeros(0, int), np.inf)
         fill, gaps, limit = (row_of(arrays, name) for name in ("fill", "gaps", "limit"))
         is_valid = len(limit) == 1 and limit[0] > 0 and len(fill) + len(gaps) == len(scaling.mean)
-        if not is_valid or not np.isin(gaps, np.arange(len(fill))).all() or not (np.diff(gaps) > 0).all():
+        if not is_valid or not _are_indices(gaps, len(fill)):
             raise ValueError("its columns are inconsistent.")
         if not np.isfinite(fill).all():
             raise ValueError("its columns have gaps that are filled with a number that is not finite.")
+        own = cls(scaling, fill, gaps.astype(int), float(limit[0]))
         if "kept" not in arrays:
-            return cls(scaling, fill, gaps.astype(int), float(limit[0]))
+            return own
         selected, width = row_of(arrays, "kept"), row_of(arrays, "width")
         is_valid = len(width) == 1 and 0 < width[0] < 2**31 and width[0] == int(width[0]) and len(selected) == len(fill) > 0
-        if not is_valid or not np.isin(selected, np.arange(width[0])).all() or not (np.diff(selected) > 0).all():
+        if not is_valid or not _are_indices(selected, width[0]):
             raise ValueError("its columns are none of those that X has.")
-        return cls(scaling, fill, gaps.astype(int), float(limit[0]), selected.astype(int), int(width[0]))
+        return replace(own, selected=selected.astype(int), width=int(width[0]))
+
+
+def _are_indices(values: np.ndarray, n: float) -> bool:
+    """Return whether values are ascending integers from 0 to n − 1."""
+    return bool(np.isin(values, np.arange(n)).all() and (np.diff(values) > 0).all())
 
 
 def n_numbers(x: Any, weight: np.ndarray | None = None) -> int:
@@ -257,7 +264,8 @@ def _fence(x: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, high, x = np.full(x.shape[1], -np.inf), np.full(x.shape[1], np.inf), x[rows]
     columns = np.arange(x.shape[1])
     if is_sparse(x):  # where nearly all are 0, so are all quantiles, and there is no fence
-        columns = np.flatnonzero(weight_of_entries(x, weight[rows]) >= RARE * weight[rows].sum())
+        weight_of_entries = np.bincount(x.indices, np.repeat(weight[rows], np.diff(x.indptr)), minlength=x.shape[1])
+        columns = np.flatnonzero(weight_of_entries >= RARE * weight[rows].sum())
     step = max(1, SAMPLE * 100 // max(1, len(rows)))  # columns at a time
     for begin in range(0, len(columns), step):
         part = columns[begin : begin + step]

@@ -123,30 +123,24 @@ class Field:
     @classmethod
     def of_json(cls, entry: dict[str, Any]) -> Self:
         """Return what `as_json` gave; raise ValueError where it is something else."""
-        silent, has_missing = entry["silent"], entry["has_missing"]
-        if not isinstance(entry["categories"], list) or not isinstance(entry["rare"], list):
-            raise ValueError(f"its column {short(entry['name'])} has categories that are no list.")
-        if (n := len(entry["categories"]) + len(entry["rare"])) > MOST_TEXTS:
-            raise ValueError(f"its column {short(entry['name'])} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
-        field = cls(
-            _text(entry["name"]),
-            _text(entry["kind"]),
-            _text(entry["why"]),
-            tuple(map(_text, entry["categories"])),
-            tuple(map(_text, entry["rare"])),
-            has_missing is True,
-            None if silent is None else _text(silent),
-        )
-        is_sound = bool(field.name) and field.kind in (NUMBER, DATE, CATEGORY) and type(has_missing) is bool
-        if not is_sound or not field.features or len(set(field.texts)) < len(field.texts):
-            raise ValueError(f"its column {short(field.name)} is inconsistent.")
-        return field
+        parts = {name: entry[name] for name in cls.__dataclass_fields__}
+        name, categories, rare, silent = (parts[part] for part in ("name", "categories", "rare", "silent"))
+        if not isinstance(categories, list) or not isinstance(rare, list):
+            raise ValueError(f"its column {short(name)} has categories that are no list.")
+        if (n := len(categories) + len(rare)) > MOST_TEXTS:
+            raise ValueError(f"its column {short(name)} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
+        _check_texts(name, parts["kind"], parts["why"], *categories, *rare, *([] if silent is None else [silent]))
+        if name and parts["kind"] in (NUMBER, DATE, CATEGORY) and type(parts["has_missing"]) is bool:
+            field = cls(**parts | {"categories": tuple(categories), "rare": tuple(rare)})
+            if field.features and len(set(field.texts)) == len(field.texts):
+                return field
+        raise ValueError(f"its column {short(name)} is inconsistent.")
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"its schema holds {short(value)} where a text should be.")
-    return value
+def _check_texts(*values: Any) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise ValueError(f"its schema holds {short(value)} where a text should be.")
 
 
 @dataclass(frozen=True)
@@ -196,7 +190,8 @@ class Schema:
         >>> Schema.of_json(schema.as_json()) == schema, schema.features
         (True, ['size', 'color=red'])
         """
-        dropped = tuple((_text(name), _text(why)) for name, why in entry["dropped"])
+        dropped = tuple((name, why) for name, why in entry["dropped"])
+        _check_texts(*(text for pair in dropped for text in pair))
         schema = cls(tuple(map(Field.of_json, entry["columns"])), dropped)
         if not schema.fields or len(set(schema.names)) < len(schema.fields):
             raise ValueError("its schema has no columns, or two of a name.")

@@ -6,6 +6,7 @@ function; the others must say the same, to rounding, for any finite input: tests
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -45,56 +46,36 @@ def _numpy_gelu(z: np.ndarray) -> np.ndarray:
 
 
 def _onnx_gelu(node: Any, z: str) -> str:
-    """By tanh, as JAX has it by default; ONNX knows no other before operator set 20."""
+    """By tanh: ONNX knows no other before operator set 20."""
     cube = node("Mul", node("Mul", z, z), z)
     inner = node("Add", z, node("Mul", cube, np.float32(0.044715)))
     share = node("Add", node("Tanh", node("Mul", inner, np.float32(np.sqrt(2 / np.pi)))), np.float32(1))
     return node("Mul", node("Mul", z, np.float32(0.5)), share)
 
 
+def _node(operator: str) -> Callable[[Any, str], str]:
+    return lambda node, z: node(operator, z)
+
+
+def _torch(function: str, **options: Any) -> Callable[[ModuleType, Any], Any]:
+    return lambda torch, z: attrgetter(function)(torch)(z, **options)
+
+
 ACTIVATIONS: dict[str, Activation] = {
-    "relu": Activation(
-        jax=jax.nn.relu,
-        numpy=lambda z: np.maximum(z, 0, out=z),
-        onnx=lambda node, z: node("Relu", z),
-        torch=lambda torch, z: torch.relu(z),
-        is_homogeneous=True,
-    ),
-    "tanh": Activation(
-        jax=jax.numpy.tanh,
-        numpy=np.tanh,
-        onnx=lambda node, z: node("Tanh", z),
-        torch=lambda torch, z: torch.tanh(z),
-    ),
-    "sigmoid": Activation(
-        jax=jax.nn.sigmoid,
-        numpy=_numpy_sigmoid,
-        onnx=lambda node, z: node("Sigmoid", z),
-        torch=lambda torch, z: torch.sigmoid(z),
-    ),
-    "softplus": Activation(
-        jax=jax.nn.softplus,
-        numpy=lambda z: np.logaddexp(z, 0),
-        onnx=lambda node, z: node("Softplus", z),
-        torch=lambda torch, z: torch.nn.functional.softplus(z),
-    ),
-    "gelu": Activation(
-        jax=jax.nn.gelu,
-        numpy=_numpy_gelu,
-        onnx=_onnx_gelu,
-        torch=lambda torch, z: torch.nn.functional.gelu(z, approximate="tanh"),  # as JAX has it by default
-    ),
+    "relu": Activation(jax.nn.relu, lambda z: np.maximum(z, 0, out=z), _node("Relu"), _torch("relu"), is_homogeneous=True),
+    "tanh": Activation(jax.numpy.tanh, np.tanh, _node("Tanh"), _torch("tanh")),
+    "sigmoid": Activation(jax.nn.sigmoid, _numpy_sigmoid, _node("Sigmoid"), _torch("sigmoid")),
+    "softplus": Activation(jax.nn.softplus, lambda z: np.logaddexp(z, 0), _node("Softplus"), _torch("nn.functional.softplus")),
+    # By tanh, as JAX has it by default.
+    "gelu": Activation(jax.nn.gelu, _numpy_gelu, _onnx_gelu, _torch("nn.functional.gelu", approximate="tanh")),
     "silu": Activation(
-        jax=jax.nn.silu,
-        numpy=lambda z: z * _numpy_sigmoid(z),
-        onnx=lambda node, z: node("Mul", z, node("Sigmoid", z)),
-        torch=lambda torch, z: torch.nn.functional.silu(z),
+        jax.nn.silu,
+        lambda z: z * _numpy_sigmoid(z),
+        lambda node, z: node("Mul", z, node("Sigmoid", z)),
+        _torch("nn.functional.silu"),
     ),
     "elu": Activation(
-        jax=jax.nn.elu,
-        numpy=lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
-        onnx=lambda node, z: node("Elu", z),
-        torch=lambda torch, z: torch.nn.functional.elu(z),
+        jax.nn.elu, lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))), _node("Elu"), _torch("nn.functional.elu")
     ),
 }
 

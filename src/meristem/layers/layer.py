@@ -19,7 +19,7 @@ static. A layer of one's own is another subclass of `Layer`, and runs everywhere
 
 import abc
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -55,7 +55,6 @@ class Layer(eqx.Module):
 class Pick(Layer):
     """Some of its input.
 
-    >>> import numpy as np
     >>> from meristem.layers.ops.numpy import NUMPY
     >>> Pick(rows=(0, 2), of=3)(NUMPY, np.array([[1.0, 2.0, 3.0]])).tolist()
     [[1.0, 3.0]]
@@ -107,7 +106,6 @@ class Convolution(Layer):
 class Mean(Layer):
     """The mean over all positions.
 
-    >>> import numpy as np
     >>> from meristem.layers.ops.numpy import NUMPY
     >>> Mean(n=2, positions=(3,))(NUMPY, np.arange(6.0).reshape(1, 2, 3)).tolist()
     [[1.0, 4.0]]
@@ -124,40 +122,43 @@ class Mean(Layer):
         return ops.mean(len(self.positions), h)
 
 
-class Perceptron(Layer):
+class Units(Layer):
+    """Units with a nonlinearity, of a `weight` [units, in], a `bias` [units] and an `activation`."""
+
+    @property
+    def units(self: Any) -> tuple[int, ...]:
+        return (self.bias.shape[0],)
+
+    def active(self: Any, ops: Ops[V], h: V) -> V:
+        """σ(W h + b)."""
+        return ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
+
+
+class Perceptron(Units):
     """σ(W h + b)."""
 
     weight: Float[Constants, "out in"]
     bias: Float[Constants, " out"]
     activation: str = eqx.field(static=True)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return (self.bias.shape[0],)
-
     def __call__(self, ops: Ops[V], h: V) -> V:
-        return ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
+        return self.active(ops, h)
 
 
-class Residual(Layer):
+class Residual(Units):
     """σ(W h + b) + h."""
 
     weight: Float[Constants, "width width"]
     bias: Float[Constants, " width"]
     activation: str = eqx.field(static=True)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return (self.bias.shape[0],)
-
     def __call__(self, ops: Ops[V], h: V) -> V:
-        return ops.add(ops.activate(self.activation, ops.affine(self.weight, self.bias, h)), h)
+        return ops.add(self.active(ops, h), h)
 
 
-class Gated(Layer):
+class Gated(Units):
     """The open units of a tunnel layer (equation 1); all others copy.
 
-    >>> import numpy as np
     >>> from meristem.layers.ops.numpy import NUMPY
     >>> layer = Gated(np.array([[2.0, 0.0, 0.0]]), np.zeros(1), np.array([0.5]), rows=(1,), activation="relu")
     >>> layer(NUMPY, np.array([[1.0, 10.0, 100.0]])).tolist()    # unit 1: half of relu(2), half of its 10
@@ -170,13 +171,8 @@ class Gated(Layer):
     rows: tuple[int, ...] = eqx.field(static=True)  # which units are open, ascending
     activation: str = eqx.field(static=True)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return (len(self.rows),)
-
     def __call__(self, ops: Ops[V], h: V) -> V:
-        new = ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
-        return ops.merge_rows(self.gate, self.rows, self.weight.shape[1], new, h)
+        return ops.merge_rows(self.gate, self.rows, self.weight.shape[1], self.active(ops, h), h)
 
 
 class Cascade(Layer):
@@ -185,7 +181,6 @@ class Cascade(Layer):
     A copied unit is a fixed combination of the input and of the activations before it, so it can be multiplied into the
     weights of whoever reads it; so can all gates. Rows of `weight` and `bias`: the stages one after the other, then the output.
 
-    >>> import numpy as np
     >>> from meristem.layers.ops.numpy import NUMPY
     >>> layer = Cascade(np.array([[2.0], [1.0]]), np.zeros(2), (np.array([[10.0]]),), activation="relu")
     >>> layer(NUMPY, np.ones((1, 1))).tolist()    # x + 10 relu(2 x)
@@ -211,7 +206,7 @@ class Cascade(Layer):
         return ops.affine(last, None, active, plus=out, name=f"coupling_{len(self.couplings)}")
 
 
-class Highway(Layer):
+class Highway(Units):
     """A layer with a gate network (equation 3)."""
 
     weight: Float[Constants, "width width"]
@@ -220,13 +215,9 @@ class Highway(Layer):
     gate_bias: Float[Constants, " width"]
     activation: str = eqx.field(static=True)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return (self.bias.shape[0],)
-
     def __call__(self, ops: Ops[V], h: V) -> V:
         gate = ops.activate("sigmoid", ops.affine(self.gate_weight, self.gate_bias, h, name="gate"))
-        return ops.mix(gate, ops.activate(self.activation, ops.affine(self.weight, self.bias, h)), h)
+        return ops.mix(gate, self.active(ops, h), h)
 
 
 class Leaf(eqx.Module):
@@ -241,7 +232,6 @@ class Leaf(eqx.Module):
 class Tree(Layer):
     """A budding tree (equation 4) as the sequence of its live leaves.
 
-    >>> import numpy as np
     >>> from meristem.layers.ops.numpy import NUMPY
     >>> one = Leaf(np.array([[1.0]]), np.zeros(1), np.ones(1), reads=(0,))
     >>> two = Leaf(np.array([[10.0]]), np.zeros(1), np.array([0.25, 0.75]), reads=(0, 1))
@@ -272,7 +262,6 @@ class Tree(Layer):
 class Bag(Layer):
     """The mean of what several networks say.
 
-    >>> import numpy as np
     >>> from meristem.layers.ops.numpy import NUMPY
     >>> bag = Bag(((Affine(np.array([[1.0]]), None),), (Affine(np.array([[3.0]]), None),)))
     >>> bag(NUMPY, np.ones((1, 1))).tolist()

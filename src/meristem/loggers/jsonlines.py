@@ -28,9 +28,6 @@ class JSONLines(EpochLineWatcher):
     def __repr__(self) -> str:
         return f"JSONLines({str(self.path)!r})"
 
-    def part(self, name: str) -> "JSONLines":
-        return JSONLines(self.path, name)
-
     def append(self, line: bytes, epoch: int) -> None:
         try:
             with open(self.path, "ab", buffering=0) as file:

@@ -11,16 +11,17 @@ after each; a copy of a logger opens another.
 import os
 import threading
 import weakref
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from meristem.train.callbacks import Watcher
+from meristem.train.callbacks import FunctionWatcher, Watcher
 from meristem.train.train_state import EpochInfo
 
 
-class TensorBoard(Watcher):
+class TensorBoard(Watcher, AbstractContextManager["TensorBoard"]):
     """Log to a folder, which is made; closed by `close()`, by `with`, or when it is garbage-collected."""
 
     def __init__(self, folder: str | os.PathLike[str]):
@@ -31,9 +32,6 @@ class TensorBoard(Watcher):
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"TensorBoard({os.fspath(folder)!r}): that is a file; give a folder.")
-        self._reset()
-
-    def _reset(self) -> None:
         self._writer: Any = None
         self._close: Any = None
         self._lock = threading.Lock()
@@ -41,15 +39,8 @@ class TensorBoard(Watcher):
     def __repr__(self) -> str:
         return f"TensorBoard({str(self.folder)!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self.folder}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.folder = state["folder"]
-        self._reset()
-
-    def __enter__(self) -> "TensorBoard":
-        return self
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.folder,)
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -62,13 +53,9 @@ class TensorBoard(Watcher):
             self._writer = self._close = None
 
     def part(self, name: str) -> Watcher:
-        return _Part(self, f"{name}/")
+        return FunctionWatcher(lambda member, info: self.epoch(member, info, f"{name}/"))
 
-    def epoch(self, member: int, info: EpochInfo) -> bool:
-        self.write("", member, info)
-        return False
-
-    def write(self, prefix: str, member: int, info: EpochInfo) -> None:
+    def epoch(self, member: int, info: EpochInfo, prefix: str = "") -> bool:
         """Write the scalars of an epoch under tags with this prefix."""
         with self._lock:
             if self._writer is None:
@@ -82,12 +69,4 @@ class TensorBoard(Watcher):
                 for tag, value in zip(tags, values.ravel().tolist(), strict=True):
                     self._writer.add_scalar(tag, value, int(info.epoch))
             self._writer.flush()
-
-
-class _Part(Watcher):
-    def __init__(self, board: TensorBoard, prefix: str):
-        self.board, self.prefix = board, prefix
-
-    def epoch(self, member: int, info: EpochInfo) -> bool:
-        self.board.write(self.prefix, member, info)
         return False

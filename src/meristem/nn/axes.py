@@ -3,7 +3,7 @@
     Axis(openness, is_open, per, on, …)          the places of a dimension: units of a layer, dimensions of the trunk, leaves
     ArrayAxes(names, role, positions, reads)     of one array: its dimensions, what it is, where a map is applied, what it reads
     Axes(arrays, axes, size, trunks, …)          of a module, what `module.axes()` returns: its own tree with an ArrayAxes for
-                                                 every array, its axes by name, and what is said of the module as a whole
+                                                 every array, its axes by name, and what holds for the module as a whole
 
     Tunnel      weight [layer, unit, trunk]   bias, gate [layer, unit]       a unit's gate differs by layer, and it stands on a
                                                                              dimension of the trunk: it is there where that is
@@ -11,15 +11,10 @@
     Convolution weight [layer, unit, trunk, tap], read at so many positions
     Linear      weight [out, in]                                             of a network's embedding [trunk, input]
 
-All else is derived from the declaration: counts, prices, sizes and L2 (axis_counts.py), several parts as one (chain.py), what a
-person sees (structure.py), steps on what is open (live.py), what compaction keeps (compaction.py), and here
-
-    depths         for every array the depth of its layer, for the rates
-    take           a tree on some places of an axis;  read_scaled: with an axis's openness in what reads it
-
-An axis without gates is open everywhere; so is one that no module declares. Names count from an array's last dimension, so that
-a population, with its members in front, has the same declaration. The axis that another differs by (`per`) differs by none.
-Imports gate; every module and all that counts import it.
+All else is derived: counts, prices, sizes and L2 (axis_counts.py), several parts as one (stages.py), pictures (structure.py),
+steps on what is open (rows.py), what compaction keeps (compaction.py). An axis without gates is open everywhere; so is one that
+no module declares. Names count from an array's last dimension, so that a population, with its members in front, has the same
+declaration. The axis that another differs by (`per`) differs by none.
 """
 
 import dataclasses
@@ -34,7 +29,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from meristem.gate import Confined
 
-MAP, STORED, TRAINED = "map", "stored", "trained"  # multiplied with inputs; stored besides; there while it trains, not shipped
+# The role of an array: multiplied with inputs; stored besides; there while it trains, not shipped; where packed units stand.
+MAP, STORED, TRAINED, ROWS = "map", "stored", "trained", "rows"
 TRUNK = "trunk"
 T = TypeVar("T")
 
@@ -53,13 +49,12 @@ class ArrayAxes(NamedTuple):
         return self.reads or (self.names[-1] if len(self.names) > 1 else None)
 
 
-class Standing(NamedTuple):
-    """The entry of a field that is None but while a module computes with some of its places alone (live.py).
+UNITS = ArrayAxes(("layer", "unit"), STORED)
 
-    Then it holds the `Rows` of these: on which dimensions of the trunk the units of an axis stand, and in which layers.
-    """
 
-    axis: str
+def Standing(axis: str) -> ArrayAxes:
+    """The entry of a field that is None but while a module computes with some places of an axis alone: then their `Rows`."""
+    return ArrayAxes((axis,), ROWS)
 
 
 @dataclass(frozen=True)
@@ -98,10 +93,6 @@ class Axes:
         """The axes whose places are its size."""
         return (self.size,) if isinstance(self.size, str) else self.size
 
-    def standing_on(self, name: str) -> set[str]:
-        """The axis itself, and those whose places stand on its places."""
-        return {name, *(other for other, axis in self.axes.items() if axis.on == name)}
-
 
 def gate_axis(gate: Confined | None, **options: Any) -> Axis:
     """An axis whose places have the gates of a parameter; None: all are open."""
@@ -115,42 +106,21 @@ def declare(module: T, **fields: Any) -> T:
 
     An entry is one for all arrays of a field, or a tree of them.
     """
+
+    def entries(entry: Any, field: Any) -> Any:
+        if is_entry(entry):
+            return entry if entry.role == ROWS else jax.tree.map(lambda _: entry, field)
+        return jax.tree.map(lambda own, leaf: None if leaf is None else own, entry, field, is_leaf=is_entry)
+
     children, structure = jax.tree.flatten(module, is_leaf=lambda node: node is not module)
     own: Any = dataclasses.fields(module)  # type: ignore[arg-type]
     names = [field.name for field in own if not field.metadata.get("static", False)]
-    entries = [_entries(fields.get(name, ArrayAxes()), child) for name, child in zip(names, children, strict=True)]
-    return jax.tree.unflatten(structure, entries)
-
-
-def _entries(entry: Any, field: Any) -> Any:
-    """An entry for every array of a field."""
-    if isinstance(entry, Standing):
-        return entry
-    if is_entry(entry):
-        return jax.tree.map(lambda _: entry, field)
-    return jax.tree.map(lambda own, leaf: None if leaf is None else own, entry, field, is_leaf=is_entry)
-
-
-UNITS = ArrayAxes(("layer", "unit"), STORED)
-
-
-def layered(
-    arrays: Any,
-    depth: int,
-    trunk: Confined | None,
-    openness: Callable[[], Array],
-    picture: Callable[[], Any],
-    *,
-    is_fused: bool = False,
-) -> Axes:
-    """Of a stack of layers whose units, all there, stand on the dimensions of the trunk."""
-    unit = Axis(openness, lambda: jnp.ones_like(openness(), bool), per="layer", on=TRUNK, picture=picture)
-    axes = {"layer": Axis(depth=lambda: jnp.arange(depth)), "unit": unit, TRUNK: gate_axis(trunk)}
-    return Axes(arrays, axes, size="unit", is_fused=is_fused)
+    each = [entries(fields.get(name, ArrayAxes()), child) for name, child in zip(names, children, strict=True)]
+    return jax.tree.unflatten(structure, each)
 
 
 def is_entry(node: Any) -> bool:
-    return isinstance(node, ArrayAxes | Standing)
+    return isinstance(node, ArrayAxes)
 
 
 def with_axes(module: Any, declared: Axes) -> list[tuple[ArrayAxes, Any]]:
@@ -158,14 +128,14 @@ def with_axes(module: Any, declared: Axes) -> list[tuple[ArrayAxes, Any]]:
     structure: Any
     entries, structure = jax.tree.flatten(declared.arrays, is_leaf=is_entry)
     pairs = zip(entries, structure.flatten_up_to(module), strict=True)
-    return [(entry, leaf) for entry, leaf in pairs if isinstance(entry, ArrayAxes)]
+    return [(entry, leaf) for entry, leaf in pairs if entry.role != ROWS]
 
 
 def tree_map(function: Callable[..., Any], declared: Axes, *trees: Any) -> Any:
-    """function(entry, leaf of each tree) for every array of a module; whatever stands at a `Standing` stays as it is."""
+    """function(entry, leaf of each tree) for every array of a module; whatever has the role ROWS stays as it is."""
 
-    def mapped(entry: Any, *leaves: Any) -> Any:
-        return leaves[0] if isinstance(entry, Standing) else function(entry, *leaves)
+    def mapped(entry: ArrayAxes, *leaves: Any) -> Any:
+        return leaves[0] if entry.role == ROWS else function(entry, *leaves)
 
     return jax.tree.map(mapped, declared.arrays, *trees, is_leaf=is_entry)
 
@@ -178,8 +148,8 @@ def n_places(module: Any, declared: Axes, name: str) -> int:
 
 def members_of(module: Any, declared: Axes) -> tuple[int, ...]:
     """The leading axes of a population; () for one module."""
-    entry, leaf = next((entry, leaf) for entry, leaf in with_axes(module, declared) if entry.names and leaf is not None)
-    return tuple(leaf.shape[: leaf.ndim - len(entry.names)])
+    named = ((entry, leaf) for entry, leaf in with_axes(module, declared) if entry.names and leaf is not None)
+    return next((tuple(leaf.shape[: leaf.ndim - len(entry.names)]) for entry, leaf in named), ())
 
 
 def depths(module: T, declared: Axes) -> T:
@@ -194,31 +164,33 @@ def depths(module: T, declared: Axes) -> T:
     return tree_map(depth, declared, module)
 
 
-def take(tree: T, declared: Axes, name: str, places: np.ndarray) -> T:
-    """The tree on these places of an axis, and of those that stand on it; of NumPy's arrays. A host function.
+def along(declared: Axes, entry: ArrayAxes, place: int, values: Any, ndim: int) -> Any:
+    """Values [places] or [per, places] of the axis at a place of an entry, shaped to broadcast with an array of that entry."""
+    front, shape = ndim - len(entry.names), [1] * ndim
+    shape[front + place] = values.shape[-1]
+    if values.ndim == 2:
+        shape[front + entry.names.index(str(declared.axis(entry.names[place]).per))] = values.shape[0]
+    return values.reshape(shape)
+
+
+def indices_of(declared: Axes, entry: ArrayAxes, leaf: Any, places: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The index of an array that selects these places of some axes, [n] or [per, n], and all places of the others.
+
+    An array with fewer dimensions than its entry, such as an age per layer, has the first of them.
+    """
+    entry = entry._replace(names=entry.names[: leaf.ndim])
+    sizes = leaf.shape[leaf.ndim - len(entry.names) :]
+    each = [places.get(name, np.arange(n, dtype=np.int32)) for name, n in zip(entry.names, sizes, strict=True)]
+    return (..., *(along(declared, entry, place, index, len(sizes)) for place, index in enumerate(each)))
+
+
+def take(tree: T, declared: Axes, places: Mapping[str, np.ndarray]) -> T:
+    """The tree on these places of some axes, and of those that stand on them; of NumPy's arrays. A host function.
 
     >>> declared = Axes({"bias": ArrayAxes(("trunk",))}, {})
-    >>> take({"bias": np.arange(3)}, declared, "trunk", np.array([0, 2]))["bias"].tolist()
+    >>> take({"bias": np.arange(3)}, declared, {"trunk": np.array([0, 2])})["bias"].tolist()
     [0, 2]
     """
-    names = declared.standing_on(name)
-
-    def taken(entry: ArrayAxes, leaf: Any) -> Any:
-        values = np.asarray(leaf)
-        for place, own in enumerate(reversed(entry.names), start=1):
-            values = values.take(places, -place) if own in names else values
-        return values
-
-    return tree_map(taken, declared, tree)
-
-
-def read_scaled(tree: T, declared: Axes, name: str, openness: np.ndarray) -> T:
-    """The tree with how open an axis is in the maps that read it."""
-
-    def scaled(entry: ArrayAxes, leaf: Any) -> Any:
-        if entry.read != name:
-            return leaf
-        behind = len(entry.names) - 1 - entry.names.index(name)
-        return leaf * openness.reshape(-1, *[1] * behind)
-
-    return tree_map(scaled, declared, tree)
+    standing = {name: places[axis.on] for name, axis in declared.axes.items() if axis.on is not None and axis.on in places}
+    every = {**standing, **places}
+    return tree_map(lambda entry, leaf: np.asarray(leaf)[indices_of(declared, entry, leaf, every)], declared, tree)

@@ -5,7 +5,7 @@
     half_norm      ½ Σ W² over the places of maps that are open
     layer_sizes    Σ openness of the axes that are the size, layer by layer; hard_size: how many of their places are open
 
-For one module; `vmap` for many. Imports axes; bodies, complexity and training import it.
+For one module; `vmap` for many.
 """
 
 from collections.abc import Callable
@@ -14,28 +14,27 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis, with_axes
+from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis, along, with_axes
 
 
 def reach(declared: Axes, name: str) -> Float[Array, "..."] | None:
     """How open the places of an axis are, those they stand on included: [places] or [per, places]; None: all are open."""
-    return _with_below(declared, name, lambda axis: axis.openness)
+    return _with_below(declared, name, "openness")
 
 
 def open_places(declared: Axes, name: str) -> Bool[Array, "..."] | None:
     """Which places of an axis are open, those they stand on included; None: all."""
-    return _with_below(declared, name, lambda axis: axis.is_open)
+    return _with_below(declared, name, "is_open")
 
 
-def _with_below(declared: Axes, name: str, ask: Callable[[Axis], Callable[[], Array] | None]) -> Any:
+def _with_below(declared: Axes, name: str, what: str) -> Any:
     """An axis's own values times those of the places they stand on; a product of flags is that both are set."""
     axis = declared.axis(name)
-    function = ask(axis)
-    own = None if function is None else function()
-    below = None if axis.on is None else _with_below(declared, axis.on, ask)
-    if below is None or own is None:
-        return own if below is None else below
-    return own * placed_on(axis, below)
+    function = getattr(axis, what)
+    below = None if axis.on is None else _with_below(declared, axis.on, what)
+    if below is None or function is None:
+        return below if function is None else function()
+    return function() * placed_on(axis, below)
 
 
 def placed_on(axis: Axis, values: Array) -> Array:
@@ -53,27 +52,25 @@ def count(declared: Axes, entry: ArrayAxes, shape: tuple[int, ...]) -> Float[Arr
         openness = reach(declared, name)
         if openness is None:
             total = total * (jnp.ones(n) if name == front else float(n))
-        elif name == front or declared.axis(name).per is None:
-            total = total * (openness if name == front else openness.sum())
         else:
-            total = total * openness.sum(-1)
+            total = total * (openness if name == front else openness.sum(-1))
     return total.sum() if front is not None else total
 
 
-def soft_parameters(module: Any, declared: Axes) -> Float[Array, ""]:
-    """The numbers that are stored, as far as they are open."""
-    return _total(module, declared, lambda entry: float(entry.role in (MAP, STORED)))
+def soft_parameters(module: Any) -> Float[Array, ""]:
+    """The numbers of all arrays that a module stores, as far as they are open."""
+    return _total(module, lambda entry: float(entry.role in (MAP, STORED)))
 
 
-def soft_multiply_adds(module: Any, declared: Axes) -> Float[Array, ""]:
-    """The products of its maps for one sample, as far as they are open."""
-    return _total(module, declared, lambda entry: float(entry.positions) if entry.role == MAP else 0.0)
+def soft_multiply_adds(module: Any) -> Float[Array, ""]:
+    """The products of all maps of a module for one sample, as far as they are open."""
+    return _total(module, lambda entry: float(entry.positions) if entry.role == MAP else 0.0)
 
 
-def _total(module: Any, declared: Axes, factor: Callable[[ArrayAxes], float]) -> Float[Array, ""]:
-    counts = [
-        factor(entry) * count(declared, entry, leaf.shape) for entry, leaf in with_axes(module, declared) if factor(entry)
-    ]
+def _total(module: Any, factor: Callable[[ArrayAxes], float]) -> Float[Array, ""]:
+    declared = module.axes()
+    pairs = [(entry, leaf) for entry, leaf in with_axes(module, declared) if factor(entry)]
+    counts = (factor(entry) * count(declared, entry, leaf.shape) for entry, leaf in pairs)
     return jnp.asarray(sum(counts, start=jnp.zeros(())))
 
 
@@ -90,15 +87,10 @@ def half_norm(module: Any, declared: Axes) -> Float[Array, ""]:
 def open_mask(declared: Axes, entry: ArrayAxes, ndim: int) -> Bool[Array, "..."] | None:
     """Which numbers of an array are at open places, broadcast to its dimensions; None: all."""
     mask = None
-    for place, name in enumerate(entry.names, start=ndim - len(entry.names)):
-        own = open_places(declared, name)
-        if own is None:
-            continue
-        shape = [1] * ndim
-        shape[place] = own.shape[-1]
-        if own.ndim == 2:
-            shape[ndim - len(entry.names) + entry.names.index(str(declared.axis(name).per))] = own.shape[0]
-        mask = own.reshape(shape) if mask is None else mask & own.reshape(shape)
+    for place, name in enumerate(entry.names):
+        if (is_open := open_places(declared, name)) is not None:
+            own = along(declared, entry, place, is_open, ndim)
+            mask = own if mask is None else mask & own
     return mask
 
 
@@ -123,26 +115,18 @@ def size_openness(declared: Axes, name: str) -> Float[Array, "..."]:
 
 def layer_sizes(declared: Axes) -> Float[Array, " layers"]:
     """The soft size of each layer, or of the whole where it has no layers."""
-    each = [_sizes_of(declared, name) for name in declared.sizes]
+    each = []
+    for name in declared.sizes:
+        sizes, front = size_openness(declared, name).sum(-1), declared.axis(name).per
+        if front is not None and (part_of := declared.axis(front).part_of) is not None:
+            places, n = part_of
+            sizes = jnp.zeros(n, sizes.dtype).at[places].add(sizes, mode="drop")
+        each.append(jnp.atleast_1d(sizes))
     return each[0] if len(each) == 1 else jnp.concatenate(each)
-
-
-def _sizes_of(declared: Axes, name: str) -> Float[Array, " layers"]:
-    axis, values = declared.axis(name), size_openness(declared, name)
-    if axis.per is None:
-        return values.sum()[None]
-    sizes, front = values.sum(-1), declared.axis(axis.per)
-    if front.part_of is None:
-        return sizes
-    places, n = front.part_of
-    return jnp.zeros(n, sizes.dtype).at[places].add(sizes, mode="drop")
 
 
 def hard_size(declared: Axes) -> Int[Array, ""]:
     """How many places of the axes that are its size are open."""
-    counts = []
-    for name in declared.sizes:
-        is_open = open_places(declared, name)
-        assert is_open is not None
-        counts.append(is_open.sum(dtype=jnp.int32))
+    is_open = [open_places(declared, name) for name in declared.sizes]
+    counts = [flags.sum(dtype=jnp.int32) for flags in is_open if flags is not None]
     return counts[0] if len(counts) == 1 else jnp.stack(counts).sum(dtype=jnp.int32)

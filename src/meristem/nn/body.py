@@ -1,20 +1,9 @@
-"""What every body promises: equal input and output width, one sample per call, and the axes of its arrays.
+"""A body: the part of a network (part.py) that finds its own size. Equal input and output width, one sample per call.
 
-A body is the part of a network (part.py) that finds its own size. Training, sizes, files, studies and pictures know nothing
-else of it, and none of them asks which kind it is. Its formula must be written; the rest has a default.
-
-    priced(x)                  y, and the complexity that the penalty λ multiplies (Σ g, equation 2; Σ 1 − γ, equation 5);
-                               body(x) is y alone
-    axes(inputs, weight)       the axes of its arrays and how open their places are (axes.py), from which prices, L2, sizes,
-                               rates, settling, budgets, steps that follow the size, room for growth, pictures and what
-                               compaction keeps all follow
-    compact_layers()           what it is once it is trained: layers of layers/layer.py, with nothing in them that is closed
-    after_update(mirrors, key) growth: the body after an optimizer's step, and with it whatever an optimizer keeps for it
-    with_capacity(n, mirrors)  the same body with n places for layers that growth may fill; a host function, for shapes change
-    options(), fault()         for files: the arguments that make such a body again, what is wrong with its numbers. The
-                               constructor of a body that grows calls its places `capacity`
-
-Imports axes, gate and part; every body imports it.
+Training, sizes, files, studies and pictures know nothing of it but the members of `Body`, and none of them asks which kind it
+is. Its formula, `priced`, must be written; the rest has a default. From its `axes` follow prices, L2, sizes, rates, settling,
+budgets, steps that follow the size, room for growth, pictures and what compaction keeps (axes.py). The constructor of a body
+that grows calls its places `capacity`.
 """
 
 import abc
@@ -26,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from meristem.gate import Confined, is_confined
+from meristem.gate import is_confined
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis
 from meristem.nn.part import Part
 
@@ -42,13 +31,19 @@ class GrowthInfo(NamedTuple):
     closed: Int[Array, ""]
     waited: Int[Array, ""]  # openings that found no free place
 
+    @classmethod
+    def total(cls, infos: Sequence["GrowthInfo"] = ()) -> "GrowthInfo":
+        """The sums over several bodies; of none, zeros."""
+        first, *others = infos or [cls(*[jnp.zeros((), jnp.int32)] * 3)]
+        return jax.tree.map(lambda *counts: sum(counts[1:], start=counts[0]), first, *others)
+
 
 class Body(Part):
-    """A map [width, …] → [width, …] with a price; see the module's header."""
+    """A map [width, …] → [width, …] with a price."""
 
     @abc.abstractmethod
     def priced(self, x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, ""]]:
-        """Y and the price of the complexity used for it."""
+        """The output, and the complexity that the penalty λ multiplies (Σ g, equation 2; Σ 1 − γ, equation 5)."""
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.priced(x)[0]
@@ -74,32 +69,12 @@ class Body(Part):
         return Axes(jax.tree.map(entries, self, is_leaf=is_confined), {"gate": openness}, size="gate")
 
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
-        """The body after an update, its mirrors (what an optimizer keeps, shaped as the body) and what happened."""
-        return self, list(mirrors), GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)
+        """The body after an optimizer's step, its mirrors (what an optimizer keeps, shaped as the body) and what happened."""
+        return self, list(mirrors), GrowthInfo.total()
 
     def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
-        """The same body and its mirrors with so many places."""
+        """The same body and its mirrors with so many places for layers; a host function, for shapes change."""
         return self, list(mirrors)
-
-
-class Stacked(Body):
-    """A body of layers with weights [depth, units, width]; its options are read off its arrays."""
-
-    weight: eqx.AbstractVar[Array]
-    bias: eqx.AbstractVar[Array]
-    trunk: eqx.AbstractVar[Confined | None]
-
-    @property
-    def width(self) -> int:
-        return self.weight.shape[-1]
-
-    @property
-    def depth(self) -> int:
-        return self.bias.shape[-2]
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None
 
 
 def is_body(node: Any) -> bool:

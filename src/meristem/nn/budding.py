@@ -17,8 +17,7 @@ With root="identity" (the paper's footnote) the tree may be nothing at all: one 
     y(x) = γ₀ · x + (1 − γ₀) · y_root(x)        its price 1 − γ₀, the size (1 − γ₀) · s_root
 """
 
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -33,13 +32,12 @@ from meristem.layers.layer import Layer
 from meristem.memory import check_memory
 from meristem.nn import growth
 from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
-from meristem.nn.body import Body, Dormant, GrowthInfo
-from meristem.nn.concrete import check_one
+from meristem.nn.body import Body, Dormant
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
 from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of, living, n_leaves, seedling, spans
 from meristem.nn.tree_layers import living_leaves, unchained
-from meristem.nn.trunk import read, trunk_gates, with_price
+from meristem.nn.trunk import read, with_price
 
 PROBES = ["bud", "zero"]
 ROOTS = ["layer", "identity"]
@@ -99,7 +97,7 @@ class Budding(Body):
         self.identity = Confined(jnp.ones(()), closed=1.0) if root == "identity" else None
         self.activation = check_activation(activation)
         self.probe = probe
-        self.trunk = trunk_gates(width, learn_width)
+        self.trunk = Confined(jnp.ones(width)) if learn_width else None
 
     @property
     def width(self) -> int:
@@ -122,15 +120,16 @@ class Budding(Body):
         return n_leaves(self.depth)
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
-        y, nodes = self._tree(x)
+        y, alive = self._tree(x), living(self.depth)
+        nodes = jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
         if self.identity is not None:
             copied = self.identity.value
             y, nodes = copied * x + (1 - copied) * y, nodes + (1 - copied)
         return read(self.trunk, y), with_price(self.trunk, nodes)
 
-    def _tree(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
+    def _tree(self, x: Float[Array, " width"]) -> Float[Array, " width"]:
         sigma = ACTIVATIONS[self.activation]
-        mix = jnp.unstack(mixing(self.leafness.value, self.depth))
+        mix = jnp.unstack(mixing(self.leafness.value, self.depth))  # after leaf j: Σ_{k ≤ j} mix_jk p_k
         openness = jnp.unstack(1 - leaves_of(self.leafness.value))
         bud = jax.lax.stop_gradient(self.bud)
         stacks = (self.weight, self.bias, bud.weight, bud.bias)
@@ -141,15 +140,12 @@ class Budding(Body):
             child = sigma(bud_weight @ read(self.trunk, p) + bud_bias) if self.probe == "bud" else jnp.zeros_like(p)
             # The leaf's output carries its probe; what the nodes that start here mix in later is the bare layer.
             leaf = p + openness[j] * jax.lax.stop_gradient(child - p)
-            x = _combine(mix[j], [*outputs, leaf])
+            first, *others = [share * value for share, value in zip(jnp.unstack(mix[j]), [*outputs, leaf], strict=False)]
+            x = sum(others, start=first)
             outputs.append(p)
             hidden.append(x)
         last = jnp.arange(self.capacity) == n_leaves(self.depth) - 1
-        y = jnp.where(last[:, None], jnp.stack(hidden), 0).sum(0)
-        alive = living(self.depth)
-        return y, jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
-
-    # Sizes ------------------------------------------------------------------------------------------------------------------
+        return jnp.where(last[:, None], jnp.stack(hidden), 0).sum(0)
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
         # What an optimizer is given has no integers and no buds in it; the shapes are the same.
@@ -210,22 +206,13 @@ class Budding(Body):
 
     def compact_layers(self) -> list[Layer]:
         """The leaves that the output depends on; a tree that copies its input is nothing at all."""
-        check_one(self.weight)
         nodes = self._picture()
         if nodes.identity == 1:
             return []
         mix = np.asarray(jax.jit(mixing)(self.leafness.value, self.depth), np.float64)
         return unchained(living_leaves(self, nodes, mix), self.activation)
 
-    # Training ---------------------------------------------------------------------------------------------------------------
-
-    def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
-        return growth.close_and_open(self, mirrors, key)
-
-    def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
-        return growth.with_capacity(self, capacity, mirrors)
-
-    # Files ------------------------------------------------------------------------------------------------------------------
+    after_update, with_capacity = growth.close_and_open, growth.with_capacity
 
     def fault(self) -> str | None:
         rows = np.asarray(self.depth).reshape(-1, self.capacity).tolist()
@@ -236,15 +223,6 @@ class Budding(Body):
 def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:
     """A layer's arrays as the first of `capacity` rows; the free ones hold zeros."""
     return [jnp.zeros((capacity, *part.shape), part.dtype).at[0].set(part) for part in layer]
-
-
-def _combine(row: Float[Array, " capacity"], outputs: list[Float[Array, " width"]]) -> Float[Array, " width"]:
-    """Σ_k row_k p_k over the p's there are."""
-    scales = jnp.unstack(row)
-    total = scales[0] * outputs[0]
-    for scale, output in zip(scales[1:], outputs[1:], strict=False):
-        total = total + scale * output
-    return total
 
 
 def node_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " nodes"]:

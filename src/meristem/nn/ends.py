@@ -1,12 +1,4 @@
-"""The ends of a network: what is done to its embedding and its head alone.
-
-    mask_ends(network, n_in, n_out, unused)      it uses the first of its inputs and outputs
-    trim_ends(network, n_in, n_out)              it has the first of its inputs and outputs
-    divide_outputs(network, divisor)             its outputs, divided by a number
-    described_ends(network)                      what files say of those that are no plain linear maps
-
-Whoever is outside of nn asks a network for its shapes (`network.py`), and this file for the rest. Imports nn.network.
-"""
+"""The ends of a network: what is done to its embedding and its head alone, which nobody outside of nn reads."""
 
 from typing import Any
 
@@ -16,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from meristem.nn.axes import take
+from meristem.nn.compaction import INPUT
 from meristem.nn.linear import Linear
-from meristem.nn.network import Network
+from meristem.nn.network import OUTPUT, Network
 from meristem.nn.part import Part, described
 
 
@@ -77,17 +71,9 @@ def trim_ends(network: Network, n_in: int, n_out: int) -> Network:
     >>> network.input_shape, network.n_out
     ((2,), 1)
     """
+    linear_ends(network)
     network = jax.device_get(network)  # cutting on the device would compile a program for each shape
-    embed, head = linear_ends(network)
-    assert head.bias is not None
-    small = eqx.tree_at(
-        lambda n: (n.embed.weight, n.head.weight, n.head.bias),
-        network,
-        (embed.weight[:, :n_in], head.weight[:n_out], head.bias[:n_out]),
-    )
-    if small.features is not None:
-        small = eqx.tree_at(lambda n: n.features.value, small, small.features.value[:n_in])
-    return jax.device_put(small)
+    return jax.device_put(take(network, network.axes(), {INPUT: np.arange(n_in), OUTPUT: np.arange(n_out)}))
 
 
 def divide_outputs(network: Network, divisor: float) -> Network:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from meristem.check import check_size
@@ -44,16 +43,20 @@ def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo
 
 def after_update(model: M, opt_state: S, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
     """As `grow`, also for a model in which nothing grows."""
+    return grow_each(model, opt_state, lambda index: jax.random.fold_in(key, index) if index else key)
+
+
+def grow_each(model: M, opt_state: S, key_of: Callable[[int], PRNGKeyArray]) -> tuple[M, S, GrowthInfo]:
+    """As `after_update`, with a key for each body by its index in the model."""
     infos: list[GrowthInfo] = []
 
     def change(body: Body, mirrors: Sequence[Any], index: int) -> tuple[Body, list[Any]]:
-        body, moved, info = body.after_update(mirrors, jax.random.fold_in(key, index) if index else key)
+        body, moved, info = body.after_update(mirrors, key_of(index))
         infos.append(info)
         return body, moved
 
-    model, opt_state = _with_mirrors(change, model, opt_state)
-    first, *others = infos or [GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)]
-    return model, opt_state, jax.tree.map(lambda *counts: sum(counts[1:], start=counts[0]), first, *others)
+    model, opt_state = with_mirrors(change, model, opt_state)
+    return model, opt_state, GrowthInfo.total(infos)
 
 
 def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
@@ -66,10 +69,10 @@ def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
     8
     """
     capacity = check_size("capacity", capacity)
-    return _with_mirrors(lambda body, mirrors, _: body.with_capacity(capacity, mirrors), model, opt_state)
+    return with_mirrors(lambda body, mirrors, _: body.with_capacity(capacity, mirrors), model, opt_state)
 
 
-def _with_mirrors(change: Callable[[Body, Sequence[Any], int], tuple[Body, list[Any]]], model: M, opt_state: S) -> tuple[M, S]:
+def with_mirrors(change: Callable[[Body, Sequence[Any], int], tuple[Body, list[Any]]], model: M, opt_state: S) -> tuple[M, S]:
     """change(body, its mirrors, its index) for every body: the new bodies in the model, the new mirrors in the state."""
     bodies, mirrors = bodies_of(model), bodies_of(opt_state)
     if bodies and len(mirrors) % len(bodies):
@@ -78,11 +81,8 @@ def _with_mirrors(change: Callable[[Body, Sequence[Any], int], tuple[Body, list[
             "Make it with optimizer.init(eqx.filter(model, eqx.is_inexact_array))."
         )
     changed = [change(body, mirrors[i :: len(bodies)], i) for i, body in enumerate(bodies)]
-    copies = len(mirrors) // len(bodies) if bodies else 0
-    return (
-        _replaced(model, [body for body, _ in changed]),
-        _replaced(opt_state, [moved[copy] for copy in range(copies) for _, moved in changed]),
-    )
+    moved = zip(*(moved for _, moved in changed), strict=True)  # copy by copy, as the state has them
+    return _replaced(model, [body for body, _ in changed]), _replaced(opt_state, [mirror for copy in moved for mirror in copy])
 
 
 def _replaced(tree: M, bodies: Sequence[Any]) -> M:

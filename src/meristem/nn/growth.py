@@ -11,7 +11,8 @@ place has its γ set back to 1 and is counted as waiting; left-most leaves win t
 budding body and its mirrors: whatever an optimizer keeps for it, shaped as the body itself. `Budding` is made of these.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -41,30 +42,26 @@ class Move(NamedTuple):
 
 def close_and_open(body: Budding, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[Budding, list[Any], GrowthInfo]:
     """Close and open nodes; `key` draws the fresh buds."""
-
-    def change(operand: PyTree) -> PyTree:
-        body, mirrors = operand
-        body, mirrors, info = _moved(body, mirrors, key)
-        return (body, mirrors), info
-
-    def stay(operand: PyTree) -> PyTree:
-        return operand, GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)
-
     # A person's optimizer may keep functions too; only arrays pass through cond.
     arrays, rest = eqx.partition((body, list(mirrors)), eqx.is_array)
-    arrays, info = jax.lax.cond(
-        anyone(is_due(body)),
-        lambda operand: _arrays_of(change(eqx.combine(operand, rest))),
-        stay,
-        arrays,
-    )
+
+    def change(arrays: PyTree) -> tuple[PyTree, GrowthInfo]:
+        body, mirrors = eqx.combine(arrays, rest)
+        close, closed = closing(body.leafness.value, body.depth)
+        body = _move_body(body, close, None)
+        open_, opened = opening(body.leafness.value, body.depth)
+        body = _move_body(body, open_, jax.random.fold_in(key, 0))
+        moved = [_move_mirror(_move_mirror(mirror, close), open_) for mirror in mirrors]
+        info = GrowthInfo(opened, closed, jnp.zeros((), jnp.int32))
+        return eqx.filter((body, moved), eqx.is_array), info
+
+    arrays, info = jax.lax.cond(anyone(is_due(body)), change, lambda arrays: (arrays, GrowthInfo.total()), arrays)
     body, moved = eqx.combine(arrays, rest)
+    # Leaves that found no place stay leaves; their moments are kept, so they ask again.
     waits = waiting(body)
-    return _hold(body, waits), moved, info._replace(waited=waits.sum(dtype=jnp.int32))
-
-
-def _arrays_of(changed: tuple[PyTree, GrowthInfo]) -> tuple[PyTree, GrowthInfo]:
-    return eqx.filter(changed[0], eqx.is_array), changed[1]
+    gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, body.leafness.value)
+    body = eqx.tree_at(lambda b: b.leafness.value, body, gamma)
+    return body, moved, info._replace(waited=waits.sum(dtype=jnp.int32))
 
 
 def is_due(body: Budding) -> Bool[Array, ""]:
@@ -112,7 +109,7 @@ def closing(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
         sprout=jnp.full_like(source, -1),
         bud=jnp.where(heir >= 0, -1, source),
         retired=heir,
-        node=in_order(_leaf_node(source, heir), _inner_node(source)),
+        node=in_order(jnp.where(heir >= 0, 2 * heir - 1, _leaf_node(source)), _inner_node(source)),
         depth=_rows(depth, source, -1),
     )
     return move, outermost.sum(dtype=jnp.int32)
@@ -135,7 +132,7 @@ def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
         bud=stays,
         retired=jnp.full_like(source, -1),
         # The opened leaf's γ, with all its history, is now the inner node's.
-        node=in_order(_leaf_node(stays, jnp.full_like(source, -1)), jnp.where(mother >= 0, 2 * mother, _inner_node(source))),
+        node=in_order(_leaf_node(stays), jnp.where(mother >= 0, 2 * mother, _inner_node(source))),
         depth=jnp.where(mother >= 0, _rows(leaf_depth(depth), mother, -1), _rows(depth, source, -1)),
     )
     return move, opened.sum(dtype=jnp.int32)
@@ -148,83 +145,45 @@ def with_capacity(body: Budding, capacity: int, mirrors: Mirrors) -> tuple[Buddi
         raise ValueError(f"capacity={capacity} is too small: the network has {needed} live leaves.")
     axis = body.depth.ndim - 1  # a population has its members in front
 
-    def fit(rows: int, fill: float) -> Any:
-        def resized(leaf: Array) -> Array:
-            old = np.asarray(leaf)
-            if old.shape[axis] >= rows:
-                return jax.device_put(np.take(old, np.arange(rows), axis))
-            shape = (*old.shape[:axis], rows - old.shape[axis], *old.shape[axis + 1 :])
-            return jax.device_put(np.concatenate([old, np.full(shape, fill, old.dtype)], axis))
+    def resized(leaf: Array, n: int, fill: float) -> Array:
+        old = np.asarray(leaf)[(slice(None),) * axis + (slice(n),)]
+        free = [(0, n - old.shape[axis] if k == axis else 0) for k in range(old.ndim)]
+        return jax.device_put(np.pad(old, free, constant_values=fill))
 
-        return resized
+    def with_room(tree: Budding, gamma: float) -> Budding:
+        rows = {"layer": (capacity, 0), "bud": (capacity, 0), "node": (2 * capacity - 1, gamma), "depth": (capacity, -1)}
+        return _by_row(tree, lambda rows_of, leaf: resized(leaf, *rows[rows_of]))
 
-    def parts(body: Budding, gamma: float) -> Budding:
-        layers = (body.weight, body.bias, body.bud)
-        return eqx.tree_at(
-            lambda b: (b.weight, b.bias, b.bud, b.leafness, b.depth),
-            body,
-            (
-                *jax.tree.map(fit(capacity, 0), layers),
-                jax.tree.map(fit(2 * capacity - 1, gamma), body.leafness),
-                jax.tree.map(fit(capacity, -1), body.depth),
-            ),
-            is_leaf=lambda node: node is None,
-        )
-
-    return parts(body, 1), [parts(mirror, 0) for mirror in mirrors]
+    return with_room(body, 1), [with_room(mirror, 0) for mirror in mirrors]
 
 
-def _moved(body: Budding, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[Budding, list[Any], GrowthInfo]:
-    close, closed = closing(body.leafness.value, body.depth)
-    body = _move_body(body, close, None)
-    open_, opened = opening(body.leafness.value, body.depth)
-    body = _move_body(body, open_, jax.random.fold_in(key, 0))
-    moved = [_move_mirror(_move_mirror(mirror, close), open_) for mirror in mirrors]
-    return body, moved, GrowthInfo(opened, closed, jnp.zeros((), jnp.int32))
-
-
-def _hold(body: Budding, waits: Bool[Array, " capacity"]) -> Budding:
-    """Leaves that found no place stay leaves; their moments are kept, so they ask again."""
-    gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, body.leafness.value)
-    return eqx.tree_at(lambda b: b.leafness.value, body, gamma)
+def _by_row(tree: Budding, change: Callable[[str, Array], Array]) -> Budding:
+    """change("layer", "bud", "node" or "depth", array) for all arrays of a body, or of what mirrors it, that have such rows."""
+    parts = {"weight": "layer", "bias": "layer", "bud": "bud", "leafness": "node", "depth": "depth"}
+    changed = [jax.tree.map(functools.partial(change, rows), getattr(tree, name)) for name, rows in parts.items()]
+    return eqx.tree_at(lambda b: [getattr(b, name) for name in parts], tree, changed, is_leaf=lambda node: node is None)
 
 
 def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
-    weight = _either(body.weight, move.layer, body.bud.weight, move.sprout)
-    bias = _either(body.bias, move.layer, body.bud.bias, move.sprout)
-    bud_weight = _either(body.bud.weight, move.bud, body.weight, move.retired)
-    bud_bias = _either(body.bud.bias, move.bud, body.bias, move.retired)
+    layer, bud = (body.weight, body.bias), (body.bud.weight, body.bud.bias)
+    weight, bias = (_either(own, move.layer, other, move.sprout) for own, other in zip(layer, bud, strict=True))
+    bud_weight, bud_bias = (_either(own, move.bud, other, move.retired) for own, other in zip(bud, layer, strict=True))
     if key is not None:
         fresh = living(move.depth) & (move.bud < 0) & (move.retired < 0)
         keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(jnp.arange(fresh.shape[0]))
         weight_draw, bias_draw = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
         bud_weight = jnp.where(fresh[:, None, None], weight_draw.astype(weight.dtype), bud_weight)
         bud_bias = jnp.where(fresh[:, None], bias_draw.astype(bias.dtype), bud_bias)
-    leafness = body.leafness.at(_rows(body.leafness.value, move.node, 1))
     return eqx.tree_at(
-        lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness, b.depth),
+        lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness.value, b.depth),
         body,
-        (weight, bias, bud_weight, bud_bias, leafness, move.depth),
+        (weight, bias, bud_weight, bud_bias, _rows(body.leafness.value, move.node, 1), move.depth),
     )
 
 
 def _move_mirror(mirror: Budding, move: Move) -> Budding:
     """What an optimizer keeps for a body: rows follow their parameter, the newborn start at zero."""
-
-    def follow(part: PyTree, source: Array) -> PyTree:
-        return jax.tree.map(lambda leaf: _rows(leaf, source, 0), part)
-
-    return eqx.tree_at(
-        lambda b: (b.weight, b.bias, b.bud, b.leafness),
-        mirror,
-        (
-            follow(mirror.weight, move.layer),
-            follow(mirror.bias, move.layer),
-            follow(mirror.bud, move.bud),
-            follow(mirror.leafness, move.node),
-        ),
-        is_leaf=lambda node: node is None,
-    )
+    return _by_row(mirror, lambda rows_of, leaf: leaf if rows_of == "depth" else _rows(leaf, getattr(move, rows_of), 0))
 
 
 def _rows(values: Array, source: Int[Array, " rows"], fill: float) -> Array:
@@ -249,9 +208,8 @@ def _inverse(place: Int[Array, " capacity"]) -> Int[Array, " capacity"]:
     return jnp.where(place[None, :] == index[:, None], index[None, :], -1).max(1)
 
 
-def _leaf_node(source: Array, heir: Array) -> Array:
-    """The old node of each leaf: the inner node it inherits from, or itself."""
-    return jnp.where(heir >= 0, 2 * heir - 1, jnp.where(source >= 0, 2 * source, -1))
+def _leaf_node(source: Array) -> Array:
+    return jnp.where(source >= 0, 2 * source, -1)
 
 
 def _inner_node(source: Array) -> Array:

@@ -12,17 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from meristem.check import check_size
 from meristem.gate import Confined
-from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.layer import Highway as HighwayLayer, Layer
-from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, declare, layered
-from meristem.nn.body import Stacked
-from meristem.nn.concrete import on_host
-from meristem.nn.deep import through
-from meristem.nn.linear import glorot, he_layer
+from meristem.nn.axes import UNITS, Axes
+from meristem.nn.linear import glorot
+from meristem.nn.stack import LAYERS, Stacked, each_layer, through
 from meristem.nn.structure import Gates
-from meristem.nn.trunk import among, read, trunk_gates, with_price
+from meristem.nn.trunk import read, with_price
 
 BLOCK = 4096  # samples
 
@@ -53,13 +50,10 @@ class Highway(Stacked):
         learn_width: bool = False,
         key: PRNGKeyArray,
     ):
-        width, depth = check_size("width", width), check_size("depth", depth)
         weight_key, gate_key = jax.random.split(key)
-        self.weight, self.bias = he_layer(weight_key, (depth, width, width))
-        self.gate_weight = glorot(gate_key, (depth, width, width))
-        self.gate_bias = jnp.full((depth, width), gate_bias, jnp.result_type(float))
-        self.activation = check_activation(activation)
-        self.trunk = trunk_gates(width, learn_width)
+        super().__init__(width, depth, activation=activation, learn_width=learn_width, key=weight_key)
+        self.gate_weight = glorot(gate_key, self.weight.shape)
+        self.gate_bias = jnp.full(self.bias.shape, gate_bias, jnp.result_type(float))
 
     def _run(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, "depth width"]]:
         sigma = ACTIVATIONS[self.activation]
@@ -71,11 +65,15 @@ class Highway(Stacked):
             return gate * sigma(weight @ h + bias) + (1 - gate) * x, gate
 
         x, gates = through(step, x, (self.weight, self.bias, self.gate_weight, self.gate_bias))
-        return read(self.trunk, x), jnp.stack(gates) if isinstance(gates, list) else jnp.asarray(gates)
+        return read(self.trunk, x), gates
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         y, gates = self._run(x)
-        return y, with_price(self.trunk, among(self.trunk, gates).sum())
+        return y, with_price(self.trunk, self._on_open(gates).sum())
+
+    def _on_open(self, gates: Float[Array, "depth width"]) -> Float[Array, "depth width"]:
+        """The gates, 0 on closed dimensions of the trunk: units on those are not there."""
+        return gates if self.trunk is None else jnp.where(self.trunk.is_open, gates, 0)
 
     def gates(self, x: Float[Array, " width"]) -> Float[Array, "depth width"]:
         """g_lk(x), for the soft size of equation 7."""
@@ -83,35 +81,29 @@ class Highway(Stacked):
 
     def axes(self, inputs: Float[Array, "n width"] | None = None, weight: Any = None) -> Axes:
         """With inputs a unit is as open as its gate is on average over them, each by its weight."""
-        maps = ArrayAxes(("layer", "unit", TRUNK), MAP)
-        arrays = {"weight": maps, "bias": UNITS, "gate_weight": maps, "gate_bias": UNITS, "trunk": ArrayAxes((TRUNK,))}
 
         def openness() -> Array:
             if inputs is None:
                 return jnp.ones(self.bias.shape, self.bias.dtype)
-            return _weighted_mean(jax.vmap(self.gates)(inputs), weight)
+            gates = jax.vmap(self.gates)(inputs)
+            return gates.mean(0) if weight is None else jnp.tensordot(weight, gates, 1) / weight.sum()
 
-        return layered(declare(self, **arrays), self.depth, self.trunk, openness, lambda: self._picture(inputs))
+        return self.ungated_axes(openness, lambda: self._picture(inputs), gate_weight=LAYERS, gate_bias=UNITS)
 
     def _picture(self, inputs: Float[Array, "n width"] | None) -> Gates:
         """The gates on average over inputs, or those that the biases alone make."""
         if inputs is None:
             open_ = 1 / (1 + np.exp(-np.asarray(self.gate_bias)))  # with NumPy: JAX would compile a program for it
             return Gates(open_ if self.trunk is None else np.where(np.asarray(self.trunk.is_open), open_, 0), "biases")
-        total = jax.jit(lambda x: among(self.trunk, jax.vmap(self.gates)(x).sum(0)))
+        total = jax.jit(lambda x: self._on_open(jax.vmap(self.gates)(x).sum(0)))
         blocks = [total(inputs[start : start + BLOCK]) for start in range(0, len(inputs), BLOCK)]
         return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
 
     def compact_layers(self) -> list[Layer]:
         """Layer by layer as they are."""
-        stacks = on_host(self.weight, self.bias, self.gate_weight, self.gate_bias)
-        return [HighwayLayer(w, b, gate_w, gate_b, self.activation) for w, b, gate_w, gate_b in zip(*stacks, strict=True)]
+        layers = each_layer(self.weight, self.bias, self.gate_weight, self.gate_bias)
+        return [HighwayLayer(w, b, gate_w, gate_b, self.activation) for w, b, gate_w, gate_b in layers]
 
     def options(self) -> dict[str, Any]:
         names = ("width", "depth", "activation", "learn_width")  # the gates' biases are arrays
         return {name: getattr(self, name) for name in names}
-
-
-def _weighted_mean(values: Float[Array, "n ..."], weight: Float[Array | np.ndarray, " n"] | None) -> Float[Array, "..."]:
-    """Return the mean over the first axis, each by its weight."""
-    return values.mean(0) if weight is None else jnp.tensordot(weight, values, 1) / weight.sum()

@@ -9,7 +9,7 @@ the difficult spiral is learned in half the epochs (results/LOG.md).
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -52,6 +52,8 @@ class Linear(Part):
     bias: Float[Array, " out"] | None
     positions: tuple[int, ...] = eqx.field(static=True)
 
+    is_pooled: ClassVar[bool] = False  # whether it reads the mean over all positions
+
     def __init__(self, n_in: int, n_out: int, *, use_bias: bool = True, positions: Sequence[int] = (), key: PRNGKeyArray):
         shape = (check_size("n_out", n_out), check_size("n_in", n_in))
         self.weight = glorot(key, shape)
@@ -63,13 +65,19 @@ class Linear(Part):
         return y if self.bias is None else y + self.bias.reshape(-1, *[1] * (y.ndim - 1))
 
     def axes(self) -> Axes:
-        return _axes(self, math.prod(self.positions))
+        weight = ArrayAxes(("out", "in"), MAP, 1 if self.is_pooled else math.prod(self.positions))
+        return Axes(declare(self, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
 
     def compact_layers(self) -> list[Layer]:
-        weight, bias = _on_host(self)
+        affine = self._affine()
         if not self.positions:
-            return [Affine(weight, bias)]
-        return [Convolution(weight.reshape(*weight.shape, *[1] * len(self.positions)), bias)]
+            return [affine]
+        return [Convolution(affine.weight.reshape(*self.weight.shape, *[1] * len(self.positions)), affine.bias)]
+
+    def _affine(self) -> Affine:
+        """The map in double precision."""
+        bias = None if self.bias is None else np.asarray(self.bias, np.float64)
+        return Affine(np.asarray(self.weight, np.float64), bias)
 
     def options(self) -> dict[str, Any]:
         use_bias, positions = self.bias is not None, list(self.positions)
@@ -92,22 +100,10 @@ class PooledLinear(Linear):
     (3,)
     """
 
+    is_pooled: ClassVar[bool] = True
+
     def __call__(self, x: Float[Array, "in ..."]) -> Float[Array, " out"]:
         return super().__call__(x.mean(tuple(range(1, x.ndim))))
 
-    def axes(self) -> Axes:
-        return _axes(self, 1)
-
     def compact_layers(self) -> list[Layer]:
-        weight, bias = _on_host(self)
-        return [Mean(weight.shape[1], self.positions), Affine(weight, bias)]
-
-
-def _axes(linear: Linear, positions: int) -> Axes:
-    weight = ArrayAxes(("out", "in"), MAP, positions)
-    return Axes(declare(linear, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
-
-
-def _on_host(linear: Linear) -> tuple[np.ndarray, np.ndarray | None]:
-    """Weight and bias in double precision."""
-    return np.asarray(linear.weight, np.float64), None if linear.bias is None else np.asarray(linear.bias, np.float64)
+        return [Mean(self.weight.shape[1], self.positions), self._affine()]

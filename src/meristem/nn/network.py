@@ -24,12 +24,12 @@ from meristem.nn.axes import ArrayAxes, Axes, Axis, members_of, n_places
 from meristem.nn.axis_counts import half_norm, hard_size, soft_parameters, used
 from meristem.nn.body import Body
 from meristem.nn.budding import Budding
-from meristem.nn.chain import renamed
 from meristem.nn.compaction import INPUT, compact_network
 from meristem.nn.highway import Highway
 from meristem.nn.linear import Linear
 from meristem.nn.part import Part
 from meristem.nn.stack import Plain, Residual
+from meristem.nn.stages import renamed
 from meristem.nn.tunnel import Tunnel
 
 MAX_WIDTH = 64  # of a trunk that learns its width
@@ -150,11 +150,7 @@ class Network(eqx.Module):
     def priced(self, x: Float[Array, "in ..."]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
         """The output and the price of body and input gates."""
         h, price = self.body.priced(self.embedded(x))
-        return self.read_out(h), self.with_input_price(price)
-
-    def with_input_price(self, price: Float[Array, ""]) -> Float[Array, ""]:
-        """The price of a body and that of the gates of inputs, where they have some."""
-        return price if self.features is None else price + self.features.value.sum()
+        return self.read_out(h), price if self.features is None else price + self.features.value.sum()
 
     def embedded(self, x: Float[Array, "in ..."]) -> Float[Array, "width ..."]:
         """What reaches the body."""
@@ -197,7 +193,7 @@ class Network(eqx.Module):
         """The numbers that the output depends on: those of the body, gates included, and all of embedding and head."""
         body = fully_open(self.body)
         declared, gates = body.axes(), jax.tree.leaves(body, is_leaf=is_confined)
-        stored = round(float(soft_parameters(body, declared)))
+        stored = round(float(soft_parameters(body)))
         single = sum(is_confined(gate) and gate.value.ndim == 0 for gate in gates)
         nodes = int(hard_size(declared)) if declared.capacity else 0
         return stored + nodes + single + sum(leaf.size for leaf in jax.tree.leaves((self.embed, self.head)))

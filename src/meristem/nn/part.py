@@ -1,13 +1,7 @@
-"""A part of a network: its embedding, its body, its head, or a map between two stages.
-
-    part(x) → y            one sample; features first, then positions: [in], [in, time], [in, height, width]
-    axes()                 the axes of its arrays (axes.py), from which all that is counted, priced, closed and left out follows
-    compact_layers()       what it is once it is trained: layers of layers/layer.py, with nothing in them that is closed
-    options()              the arguments that make such a part again, for files
-    fault()                what is wrong with its numbers, where a file holds others than such a part can have
+"""A part of a network: its embedding, its body, its head, or a map between two stages. Features first, then positions.
 
 A class registers itself for files, by its name in small letters. The last class of a name counts, but for those of meristem.
-An embedding also has `input_shape`, the shape of a sample; a head has `n_out`. Imports axes; linear, body and stages import it.
+An embedding also has `input_shape`, the shape of a sample; a head has `n_out`.
 """
 
 import abc
@@ -28,7 +22,7 @@ REGISTRY: dict[str, type["Part"]] = {}  # the classes that files can name
 
 
 class Part(eqx.Module):
-    """A map of one sample; see the module's header."""
+    """A map of one sample: [in], [in, time] or [in, height, width]."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -38,10 +32,10 @@ class Part(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        """What it makes of one sample."""
+        """The output of one sample."""
 
     def axes(self) -> Axes:
-        """The axes of its arrays."""
+        """The axes of its arrays (axes.py), from which all that is counted, priced, closed and left out follows."""
         raise NotImplementedError(f"{type(self).__name__} declares no axes; write its axes(), as meristem.nn.Linear does.")
 
     def compact_layers(self) -> list[Layer]:
@@ -79,7 +73,6 @@ def described(part: Part) -> dict[str, Any]:
 
 
 def part_name(kind: type) -> str:
-    """What files call a part: its class, in small letters."""
     return kind.__name__.lower()
 
 

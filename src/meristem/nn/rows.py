@@ -1,17 +1,21 @@
-"""Units that stand on some dimensions of the trunk alone: the open rows of a tunnel, packed.
+"""A network on what is open of it: its arrays without closed dimensions, units and layers, and back.
+
+    taken(tree, network, live) → small           what `live` names of a network, or of what an optimizer keeps for one
+    put(tree, small, network, live) → tree       the tree with what has become of it
+
+`live` has indices for some axes. index == size is padding: it is read as 0, a closed gate, and written nowhere. So many
+structures share the few shapes that `live` may have. The small network computes the same, its sums in another order.
+Units that stand on dimensions of the trunk must know on which ones, once some of either are left out (`Rows`):
 
     stood(rows, l, h)           [units, …], the values of the trunk that the units of layer l stand on
     placed(rows, l, h, new)     [width, …], the trunk with `new` in their places
-    gated_layers(…)             the axes of a stack of layers with a gate for each unit, all of it or packed
 
-`rows` of None: there is a unit on every dimension, in its order; both are then the identity. Each dimension has at most one
-unit of a layer and each unit one dimension, so what one takes the other puts: the gradient of either is the other, a gather,
-where JAX would scatter. index == size is padding.
-
-Imports axes and gate; nn.tunnel and nn.live import it.
+Rows of None: there is a unit on every dimension, in its order; both are then the identity. Each dimension has at most one unit
+of a layer and each unit one dimension, so that the gradient of either function is the other, a gather, where JAX would scatter.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from meristem.gate import Confined
-from meristem.nn.axes import TRUNK, Axes, Axis, gate_axis
+from meristem.nn.axes import ROWS, TRUNK, ArrayAxes, Axes, Axis, gate_axis, indices_of, is_entry
 
 
 class Rows(eqx.Module):
@@ -32,14 +36,51 @@ class Rows(eqx.Module):
     depth: int = eqx.field(static=True)  # of the whole body
 
 
+class Live(NamedTuple):
+    """What is open of a network, by axis; index == size is padding."""
+
+    indices: Mapping[str, Int[Array | np.ndarray, "..."]]  # [n], or [per, n] where they differ by another axis
+    rows: Mapping[str, Rows]  # of axes whose modules must know where their places stand
+
+
+def taken(tree: Any, network: Any, live: Live, *, mirrors: bool = False) -> Any:
+    """What is open of a tree that is shaped like the network: itself, or what mirrors its parameters, with None for others."""
+    declared = network.axes()
+
+    def small(entry: ArrayAxes, leaf: Any) -> Any:
+        if entry.role == ROWS:
+            rows = live.rows.get(entry.names[0])
+            return jax.tree.map(lambda _: None, rows) if mirrors else rows  # where units stand is no parameter
+        return None if leaf is None else leaf.at[indices_of(declared, entry, leaf, live.indices)].get(mode="fill", fill_value=0)
+
+    return jax.tree.map(small, declared.arrays, tree, is_leaf=is_entry)
+
+
+def put(tree: Any, small: Any, network: Any, live: Live) -> Any:
+    """The tree with the small one in its place."""
+    declared = network.axes()
+
+    def scattered(entry: ArrayAxes, leaf: Any, new: Any) -> Any:
+        if entry.role == ROWS or leaf is None:
+            return leaf
+        return leaf.at[indices_of(declared, entry, leaf, live.indices)].set(new, mode="drop")
+
+    return jax.tree.map(scattered, declared.arrays, tree, small, is_leaf=is_entry)
+
+
+def layered(arrays: Any, unit: Axis, trunk: Confined | None, depth: int, rows: Rows | None = None, **options: Any) -> Axes:
+    """Return the axes of a stack of layers on a trunk, whose size is its units."""
+    layer = Axis(depth=lambda: jnp.arange(depth))
+    if rows is not None:
+        places = jnp.asarray(rows.layer)
+        layer = Axis(depth=lambda: places, part_of=(places, rows.depth))
+    return Axes(arrays, {"layer": layer, "unit": unit, TRUNK: gate_axis(trunk)}, size="unit", **options)
+
+
 def gated_layers(arrays: Any, gate: Confined, trunk: Confined | None, rows: Rows | None, *, on: str | None = TRUNK) -> Axes:
     """Return the axes of layers of units with gates [layer, unit]; `on`: the axis that the units stand on, None: nothing."""
-    layer = Axis(
-        depth=lambda: jnp.arange(gate.value.shape[-2]) if rows is None else jnp.asarray(rows.layer),
-        part_of=None if rows is None else (jnp.asarray(rows.layer), rows.depth),
-    )
     unit = gate_axis(gate, per="layer", on=on, at=None if rows is None else rows.at)
-    return Axes(arrays, {"layer": layer, "unit": unit, TRUNK: gate_axis(trunk)}, size="unit")
+    return layered(arrays, unit, trunk, gate.value.shape[-2], rows)
 
 
 def stood(rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, "width ..."]) -> Float[Array, "units ..."]:
@@ -74,12 +115,7 @@ def _moved(values: Float[Array, "n ..."], source: Int[Array, " m"], _: Int[Array
     return values.at[source].get(mode="fill", fill_value=0)
 
 
-def _forward(values: Array, source: Array, target: Array) -> tuple[Array, Array]:
-    return _moved(values, source, target), target
-
-
-def _backward(target: Array, gradient: Array) -> tuple[Any, None, None]:
-    return gradient.at[target].get(mode="fill", fill_value=0), None, None
-
-
-_moved.defvjp(_forward, _backward)
+_moved.defvjp(
+    lambda values, source, target: (_moved(values, source, target), target),
+    lambda target, gradient: (gradient.at[target].get(mode="fill", fill_value=0), None, None),
+)

@@ -2,21 +2,23 @@
 
     Stages([first, map, second])        what leaves a part enters the next; the price is the sum of the bodies' prices
 
-The axes of the parts are chained (axes.py): the rows of a map are the trunk of the body after it. A part is a body, or a map
-such as `Linear`. Imports body and linear; nn.network and models of one's own use it.
+A part is a body, or a map such as `Linear`. What leaves a part and what enters the next is one axis of the declaration
+(`chained`): the rows of a map are the trunk of the body after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.layers.layer import Layer
-from meristem.nn.axes import Axes
+from meristem.nn.axes import Axes, Axis, is_entry
 from meristem.nn.body import Body, GrowthInfo, is_body
-from meristem.nn.chain import chained
+from meristem.nn.grow import grow_each, with_mirrors
 from meristem.nn.part import Part, described
 
 
@@ -58,18 +60,15 @@ class Stages(Body):
         return [layer for part in self.parts for layer in part.compact_layers()]
 
     def after_update(self, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Self, list[Any], GrowthInfo]:
-        infos = [GrowthInfo(*[jnp.zeros((), jnp.int32)] * 3)]
-
-        def change(part: Body, own: list[Any], number: int) -> tuple[Body, list[Any]]:
-            part, own, info = part.after_update(own, jax.random.fold_in(key, number))
-            infos.append(info)
-            return part, own
-
-        body, moved = self._each(mirrors, change)
-        return body, moved, jax.tree.map(lambda *counts: sum(counts[1:], start=counts[0]), *infos)
+        numbers = [number for number, part in enumerate(self.parts) if is_body(part)]
+        copies = [mirror.parts for mirror in mirrors]
+        parts, moved, info = grow_each(self.parts, copies, lambda index: jax.random.fold_in(key, numbers[index]))
+        return _with_parts(self, parts), list(map(_with_parts, mirrors, moved)), info
 
     def with_capacity(self, capacity: int, mirrors: Sequence[Any]) -> tuple[Self, list[Any]]:
-        return self._each(mirrors, lambda part, own, _: part.with_capacity(capacity, own))
+        copies = [mirror.parts for mirror in mirrors]
+        parts, moved = with_mirrors(lambda part, own, _: part.with_capacity(capacity, own), self.parts, copies)
+        return _with_parts(self, parts), list(map(_with_parts, mirrors, moved))
 
     def options(self) -> dict[str, Any]:
         return {"parts": [described(part) for part in self.parts]}
@@ -77,19 +76,78 @@ class Stages(Body):
     def fault(self) -> str | None:
         return next((fault for part in self.parts if (fault := part.fault()) is not None), None)
 
-    def _each(self, mirrors: Sequence[Any], change: Any) -> tuple[Self, list[Any]]:
-        """The bodies among the parts, and what mirrors them, changed."""
-        parts, moved = list(self.parts), [list(mirror.parts) for mirror in mirrors]
-        for number, part in enumerate(parts):
-            if is_body(part):
-                parts[number], own = change(part, [mirror[number] for mirror in moved], number)
-                for mirror, new in zip(moved, own, strict=True):
-                    mirror[number] = new
-        return _with_parts(self, parts), [_with_parts(old, new) for old, new in zip(mirrors, moved, strict=True)]
 
-
-def _with_parts(body: Stages, parts: Sequence[Any]) -> Any:
+def _with_parts(body: Any, parts: Sequence[Any]) -> Any:
     """The same body of other parts, whatever they hold: arrays, entries of a declaration, nothing."""
-    leaves, structure = jax.tree.flatten(body, is_leaf=lambda node: isinstance(node, Part) and node is not body)
-    assert len(leaves) == len(parts)
-    return jax.tree.unflatten(structure, list(parts))
+    return eqx.tree_at(lambda b: b.parts, body, tuple(parts))
+
+
+def chained(parts: Sequence[Axes], arrays: Callable[[list[Any]], Any]) -> Axes:
+    """Return the declaration of parts of which each reads the output of the one before; `arrays` makes one tree of theirs.
+
+    What leaves a part and what enters the next is one axis, with the gates of whichever has some. All other names of the parts
+    after the first get a number behind them, and the depths of their layers go on where those of the part before ended.
+    """
+    first, *others = parts
+    all_parts, axes, trunks, depth = [first], dict(first.axes), first.trunks, _end_of(first, lambda: 0)
+    for number, part in enumerate(others, start=2):
+        entries = jax.tree.leaves(part.arrays, is_leaf=is_entry)
+        names = {*part.axes, *part.trunks, *(name for entry in entries for name in entry.names)}
+        part = renamed(part, {name: f"{name} {number}" for name in names} | {part.trunks[0]: trunks[-1]})
+        for name, axis in part.axes.items():
+            if name not in axes or axes[name].openness is None:
+                axes[name] = _deeper(axis, depth)
+        trunks, depth = (*trunks, *part.trunks[1:]), _end_of(part, depth)
+        all_parts.append(part)
+    growing = [part for part in all_parts if part.capacity]
+    in_use = [part.in_use for part in growing if part.in_use is not None]
+    shares = [part.n_shares for part in all_parts if part.n_shares is not None]
+
+    def most() -> Array:
+        return jnp.stack([jnp.asarray(count()) for count in in_use]).max(0)
+
+    return Axes(
+        arrays([part.arrays for part in all_parts]),
+        axes,
+        size=tuple(name for part in all_parts for name in part.sizes),
+        trunks=tuple(dict.fromkeys(trunks)),
+        capacity=max((part.capacity for part in growing), default=0),
+        in_use=most if len(in_use) > 1 else next(iter(in_use), None),
+        is_fused=first.is_fused,
+        n_shares=(lambda: sum(count() for count in shares)) if shares else None,
+    )
+
+
+def renamed(declared: Axes, names: Mapping[str, str]) -> Axes:
+    """The same declaration with other names: two stages of a network have a trunk each."""
+
+    def new(name: Any) -> Any:
+        return names.get(name, name)
+
+    return replace(
+        declared,
+        arrays=jax.tree.map(
+            lambda entry: entry._replace(names=tuple(map(new, entry.names)), reads=new(entry.reads)),
+            declared.arrays,
+            is_leaf=is_entry,
+        ),
+        axes={new(name): replace(axis, per=new(axis.per), on=new(axis.on)) for name, axis in declared.axes.items()},
+        size=tuple(map(new, declared.sizes)),
+        trunks=tuple(map(new, declared.trunks)),
+    )
+
+
+def _end_of(declared: Axes, begin: Callable[[], Any]) -> Callable[[], Any]:
+    """How deep the layers of a part go that begin at a depth; asked for when rates are."""
+    axes = [axis for axis in declared.axes.values() if axis.depth is not None]
+
+    def end() -> Any:
+        layers = [axis.part_of[1] if axis.part_of is not None else axis.depth().max() + 1 for axis in axes if axis.depth]
+        return begin() + jnp.stack([jnp.asarray(n, jnp.int32) for n in layers]).max()
+
+    return end if axes else begin
+
+
+def _deeper(axis: Axis, by: Callable[[], Any]) -> Axis:
+    own = axis.depth
+    return axis if own is None else replace(axis, depth=lambda: own() + by())

@@ -3,7 +3,6 @@
     structure(body, inputs) → Gates or Nodes       structures(body, inputs) → one for each stage that it has
 
 Both follow from the axes that are the body's size (axes.py), averaged over inputs where openness depends on them. For the host.
-Imports axes and gate; bodies make Gates and Nodes, `show` and `pictures` read them.
 """
 
 from dataclasses import dataclass

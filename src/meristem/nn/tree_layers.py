@@ -3,7 +3,6 @@
     unchained(living_leaves(body, nodes, mix), activation) → layers
 
 Dormant buds are gone, and leaves that a closed node (γ = 1) hides. A root that may copy mixes the tree's input into its output.
-Imports layers; budding imports it.
 """
 
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from meristem.layers.layer import INPUT, Layer, Leaf, Perceptron, Tree
-from meristem.nn.concrete import on_host
 from meristem.nn.structure import Nodes
 
 
@@ -20,7 +18,8 @@ def living_leaves(body: Any, nodes: Nodes, mix: np.ndarray) -> list[Leaf]:
 
     A leaf below γ = 1 is yet to open: its bud follows it as another leaf.
     """
-    weight, bias, bud_weight, bud_bias = on_host(body.weight, body.bias, body.bud.weight, body.bud.bias)
+    arrays = body.weight, body.bias, body.bud.weight, body.bud.bias
+    weight, bias, bud_weight, bud_bias = (np.asarray(array, np.float64) for array in arrays)
     gamma = np.asarray(nodes.leafness, np.float64)[0::2]
     layers: list[tuple[np.ndarray, np.ndarray]] = []
     inputs: list[dict[int, float]] = []  # what the layer after each one reads: {layer: share}

@@ -11,18 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from meristem.check import check_size
 from meristem.gate import Confined
-from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.layer import Gated, Layer
-from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
+from meristem.nn.axes import TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
 from meristem.nn.axis_counts import size_openness
-from meristem.nn.body import Stacked
-from meristem.nn.concrete import on_host
-from meristem.nn.deep import through
-from meristem.nn.linear import he_layer
 from meristem.nn.rows import Rows, gated_layers, placed, stood
-from meristem.nn.trunk import read, trunk_gates, with_price
+from meristem.nn.stack import LAYERS, Stacked, each_layer, through
+from meristem.nn.trunk import read, with_price
 
 
 class Tunnel(Stacked):
@@ -42,11 +38,8 @@ class Tunnel(Stacked):
     rows: Rows | None  # where the units stand, in a training that leaves closed ones out; None: one on every dimension
 
     def __init__(self, width: int, depth: int, *, activation: str = "relu", learn_width: bool = False, key: PRNGKeyArray):
-        width, depth = check_size("width", width), check_size("depth", depth)
-        self.weight, self.bias = he_layer(key, (depth, width, width))
-        self.gate = Confined(jnp.zeros((depth, width)))
-        self.activation = check_activation(activation)
-        self.trunk = trunk_gates(width, learn_width)
+        super().__init__(width, depth, activation=activation, learn_width=learn_width, key=key)
+        self.gate = Confined(jnp.zeros(self.bias.shape))
         self.rows = None
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
@@ -61,14 +54,14 @@ class Tunnel(Stacked):
         return read(self.trunk, x), with_price(self.trunk, size_openness(self.axes(), "unit").sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
-        maps = ArrayAxes(("layer", "unit", TRUNK), MAP)
-        entries = {"weight": maps, "bias": UNITS, "gate": UNITS, "trunk": ArrayAxes((TRUNK,)), "rows": Standing("unit")}
-        return gated_layers(declare(self, **entries), self.gate, self.trunk, self.rows)
+        entries = {"gate": UNITS, "trunk": ArrayAxes((TRUNK,)), "rows": Standing("unit")}
+        arrays = declare(self, weight=LAYERS, bias=UNITS, **entries)
+        return gated_layers(arrays, self.gate, self.trunk, self.rows)
 
     def compact_layers(self) -> list[Layer]:
         """A layer whose gates are all 0 is gone; of the others only the open units are left."""
         return [
             Gated(weight[rows], bias[rows], gate[rows], tuple(rows.tolist()), self.activation)
-            for weight, bias, gate in zip(*on_host(self.weight, self.bias, self.gate.value), strict=True)
+            for weight, bias, gate in each_layer(self.weight, self.bias, self.gate.value)
             if len(rows := np.flatnonzero(gate))
         ]

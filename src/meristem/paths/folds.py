@@ -1,8 +1,7 @@
 """Folds as weights of rows, and the held-out loss of the best constant in each.
 
 A member of a fold has weight 1 for its training rows and `dev_weight` 1 for its held-out rows, so that all folds share the data
-on the device. At a penalty where nothing opens a tunnel is a linear model; where that is no better than a constant prediction,
-comparing settings compares noise (`has_learned`).
+on the device. Where networks are no better than a constant prediction, comparing settings compares noise (`has_learned`).
 """
 
 from collections.abc import Sequence
@@ -55,9 +54,11 @@ def in_fold(knobs: Knobs, fold: Fold, rows: int) -> Knobs:
 
 def check_weights(folds: Sequence[Fold], weight: np.ndarray | None, name: str = "sample_weight") -> None:
     """Raise ValueError where all training rows, or all held-out rows, of a fold have a weight of 0."""
-    for fold, parts in enumerate(folds if weight is not None else ()):
+    if weight is None:
+        return
+    for fold, parts in enumerate(folds):
         for words, rows in zip(("training", "held-out"), parts, strict=True):
-            if weight is not None and not (weight[rows] > 0).any():
+            if not (weight[rows] > 0).any():
                 raise ValueError(f"{name} is 0 for all {words} rows of fold {fold}; raise some, or choose another cv.")
 
 
@@ -89,22 +90,19 @@ def constant_losses(y: np.ndarray, weight: np.ndarray, folds: Sequence[Fold], ob
     """
 
     def held_out_loss(train: np.ndarray, held_out: np.ndarray) -> float:
-        outputs = jnp.asarray(_constant(y[train], weight[train], objective, n_out), jnp.float32)
+        own, share, n = y[train], weight[train] / weight[train].sum(), len(train)
+        if not objective.outputs_are_logits:
+            constant = np.broadcast_to(objective.best_constant(own, weight[train]), (n_out,))
+        elif objective.targets_are_classes:  # the share of each class or label, as logits
+            constant = np.log(np.bincount(own.astype(int), share, minlength=n_out) + 1 / (n + 1))
+        else:
+            positive = np.clip(share @ own.reshape(n, -1), 0.5 / (n + 1), 1 - 0.5 / (n + 1))
+            constant = np.log(positive / (1 - positive))
+        outputs = jnp.asarray(constant, jnp.float32)
         losses = np.asarray(jax.vmap(lambda target: objective.loss(outputs, target))(jnp.asarray(y[held_out])))
         return float(losses @ weight[held_out] / max(weight[held_out].sum(), 1e-30))
 
     return np.array([held_out_loss(*fold) for fold in folds])
-
-
-def _constant(y: np.ndarray, weight: np.ndarray, objective: Objective, n_out: int) -> np.ndarray:
-    """Return the outputs of the best constant prediction; as logits, of the share of each class or label."""
-    if not objective.outputs_are_logits:
-        return np.broadcast_to(objective.best_constant(y, weight), (n_out,))
-    share = weight / weight.sum()
-    if objective.targets_are_classes:
-        return np.log(np.bincount(y.astype(int), share, minlength=n_out) + 1 / (len(y) + 1))
-    positive = np.clip(share @ y.reshape(len(y), -1), 0.5 / (len(y) + 1), 1 - 0.5 / (len(y) + 1))
-    return np.log(positive / (1 - positive))
 
 
 def has_learned(losses: np.ndarray, constant: np.ndarray) -> bool:

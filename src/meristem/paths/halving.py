@@ -1,8 +1,8 @@
 """Train the members of a path to their end, with successive halving if requested.
 
-With a rule that says which members stay, settings are compared at some epochs (rungs) by their least held-out loss, fold by
-fold, and the others leave for good: `better_half` keeps just that, `promising` also what is not clearly behind the best, by the
-standard error of the difference. train/population.py trains the members.
+With a rule of which members stay, settings are compared at some epochs (rungs) by their least held-out loss, fold by fold, and
+the others stop for good: `better_half` keeps half of them, `promising` also those that are within the standard error of the
+difference to the best. train/loop.py trains the members.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ import numpy as np
 
 from meristem.cache import clear_full_caches
 from meristem.train.callbacks import WatcherGroup
-from meristem.train.minibatches import steps_per_epoch
-from meristem.train.population import NO_WATCHER, shares_programs, train_alone, train_packed
+from meristem.train.epoch import steps_per_epoch
+from meristem.train.loop import NO_WATCHER, shares_programs, train_alone, train_packed
 from meristem.train.run import Run
 from meristem.train.training_data import Prepared
 
@@ -37,8 +37,11 @@ def trained(
     train = train_packed if shares_programs(together) else train_alone
     members = dict(enumerate(runs))
     running = {m: run for m, run in members.items() if not run.stopped}
-    remains = np.ones(len(runs), bool)  # has not left; it may have stopped
-    rungs = [] if stays is None else _rungs(max_epochs, _steps(runs[0], prepared))
+    remains = np.ones(len(runs), bool)  # whether each is still in the search; its training may have ended
+    rungs = []
+    if stays is not None:
+        passes = 1 if runs[0].knobs.passes is None else int(np.max(runs[0].knobs.passes))
+        rungs = _rungs(max_epochs, passes * steps_per_epoch(len(prepared.data.x), runs[0].recipe.batch_size))
     for rung, pause_at in enumerate([*rungs, max_epochs]):
         if rung and stays is not None:
             remains &= stays([least_loss(run) if remains[m] else np.inf for m, run in members.items()], settings)
@@ -52,7 +55,7 @@ def trained(
 
 
 def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members stay: those of the better half of settings, and all that are not clearly behind the best.
+    """Return which members stay: those of the better half of settings, and all within a standard error of the best.
 
     >>> promising([1.0, 1.1, 3.0, 3.1, 1.0, 1.2, 2.0, 2.2], np.array([0, 0, 1, 1, 2, 2, 3, 3])).tolist()
     [True, True, False, False, True, True, False, False]
@@ -69,7 +72,7 @@ def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
 
 
 def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members stay: those of the better half of the remaining settings; a loss of infinity has left.
+    """Return which members stay: those of the better half of the remaining settings; one that stopped early has loss ∞.
 
     >>> better_half([1.0, 1.1, 3.0, 3.1, 1.0, 1.2], np.array([0, 0, 1, 1, 2, 2])).tolist()
     [True, True, False, False, True, True]
@@ -104,20 +107,11 @@ def least_loss(run: Run) -> float:
     return float(np.where(np.isnan(losses), np.inf, losses).min())
 
 
-def _steps(run: Run, prepared: Prepared) -> int:
-    passes = 1 if run.knobs.passes is None else int(np.max(run.knobs.passes))
-    return passes * steps_per_epoch(len(prepared.data.x), run.recipe.batch_size)
-
-
 def _rungs(max_epochs: int, steps: int) -> list[int]:
     """Return the epochs, of so many steps each, at which settings are compared.
 
     >>> _rungs(200, 60), _rungs(200, 5)
     ([16, 32, 64, 128], [80, 160])
     """
-    epochs, least = FIRST_RUNG
-    rungs, at = [], max(epochs, -(-least // steps))
-    while at < max_epochs:
-        rungs.append(at)
-        at *= 2
-    return rungs
+    first = max(FIRST_RUNG[0], -(-FIRST_RUNG[1] // steps))
+    return [first << rung for rung in range(int(max_epochs).bit_length()) if first << rung < max_epochs]

@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Num
 
 from meristem.check import check_number
 from meristem.complexity import SOFT, UNIT
@@ -49,9 +48,8 @@ class Members:
     @property
     def named(self) -> dict[int, dict[str, float]]:
         """The columns of each member by its number, for watchers; without a fold of −1."""
-        rows = zip(*(column.tolist() for column in self.columns.values()), strict=True)
-        each = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
-        return {m: {name: value for name, value in own.items() if name != "fold" or value >= 0} for m, own in enumerate(each)}
+        columns = {name: column.tolist() for name, column in self.columns.items() if name != "fold" or (column >= 0).all()}
+        return {m: {name: values[m] for name, values in columns.items()} for m in range(len(self))}
 
     def at(self, rows: np.ndarray) -> "Members":
         """Return these members, in this order."""
@@ -64,9 +62,9 @@ class Members:
     @property
     def settings(self) -> np.ndarray:
         """The number of each member's setting, in order of appearance."""
-        rows = list(zip(*(getattr(self, name).tolist() for name in KNOBS), strict=True))
-        numbers = {row: number for number, row in enumerate(dict.fromkeys(rows))}
-        return np.array([numbers[row] for row in rows], int)
+        numbers: dict[tuple[float, ...], int] = {}
+        rows = zip(*(self.columns[name].tolist() for name in KNOBS), strict=True)
+        return np.array([numbers.setdefault(row, len(numbers)) for row in rows], int)
 
 
 def grid(*, penalties: Any, l2s: Any, dropouts: Any, rates: Any, folds: int = 0, seeds: Sequence[int] = (0,)) -> Members:
@@ -86,14 +84,7 @@ def grid(*, penalties: Any, l2s: Any, dropouts: Any, rates: Any, folds: int = 0,
     return Members(**{name: np.array(column) for name, column in zip(COLUMNS, columns, strict=True)})
 
 
-def highest_penalty(
-    y: Num[Array | np.ndarray, "n ..."],
-    weight: Float[Array | np.ndarray, " n"],
-    objective: Objective,
-    n_in: int,
-    n_out: int,
-    price: str,
-) -> float:
+def highest_penalty(y: np.ndarray, weight: np.ndarray, objective: Objective, n_in: int, n_out: int, price: str) -> float:
     """Return the penalty above which nothing opens, for `n_in` features and `n_out` outputs."""
     outputs = jnp.zeros(n_out)
     losses = jax.vmap(lambda target: objective.loss(outputs, target))(jnp.asarray(y))

@@ -3,8 +3,8 @@
     path(network, Data(x, y), penalties=[…], learning_rates=[1e-3], key=…, cv=5) → Path
     path(TunnelClassifier(), (X, y), penalties=[…]) → Path
 
-Members of one seed begin with the same network. The schedule watches a fold's held-out rows, the best model is selected by
-them, and their loss, or `scoring`, is the score.
+Members of one seed begin with the same network. The held-out rows of a fold determine the learning-rate schedule, the best
+model, and the score: their loss, or `scoring`.
 """
 
 import time
@@ -61,7 +61,7 @@ def path(
                     numbers, of which all combinations are trained
     cv              the number of folds, a list of (training rows, held-out rows), or None
     seeds           the number of initializations
-    halving         whether settings that are clearly behind leave early
+    halving         whether settings whose loss is clearly higher than the best stop early
     together        whether members share a program; None: on an accelerator
     scoring         replaces the held-out loss: for a network a function of (network, x, y), called with the held-out rows, for
                     an estimator a name or function as in scikit-learn; more is better
@@ -80,14 +80,14 @@ def path(
     if hasattr(start, "get_params"):  # an estimator knows how it is trained
         search = getattr(start, "_path", None)
         if search is None:
-            raise ValueError(f"A {type(start).__name__} has no path; give a Network, or a meristem estimator without CV.")
+            raise ValueError(f"start is a {type(start).__name__}; give a Network, or a meristem estimator without CV.")
         if recipe is not None or key is not None:
-            raise ValueError("recipe and key are a network's; an estimator has its own parameters and random_state.")
+            raise ValueError("recipe and key are for a network; set the parameters and random_state of the estimator instead.")
         grids = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
         options = {"cv": cv, "seeds": seeds, "halving": halving, "together": together, "scoring": scoring}
         return search(data, **grids, **options, watch=watch, verbose=verbose)
     if learning_rates is None or key is None or any(isinstance(values, str) for values in (penalties, l2s, dropouts)):
-        raise ValueError("A network needs penalties=[…], learning_rates=[…] and key=jax.random.key(0); numbers, not 'auto'.")
+        raise ValueError("For a network give penalties=[…] and learning_rates=[…] as numbers, and key=jax.random.key(0).")
     check_size("seeds", seeds)
     if scoring is not None and not callable(scoring):
         raise ValueError(f"scoring={scoring!r} must be a function of (network, x, y) that returns a number: more is better.")
@@ -96,14 +96,9 @@ def path(
     networks = [start if isinstance(start, Network) else start(jax.random.fold_in(seed_key, 0)) for seed_key in keys]
     ready = prepare(data, networks[0], recipe.task)
     folds = None if cv is None else _splits(cv, len(ready.data.x), key)
-    members = grid(
-        penalties=penalties,
-        l2s=(L2,) if l2s is None else l2s,
-        dropouts=(0.0,) if dropouts is None else dropouts,
-        rates=learning_rates,
-        folds=0 if folds is None else len(folds),
-        seeds=range(seeds),
-    )
+    l2s, dropouts, n_folds = (L2,) if l2s is None else l2s, (0.0,) if dropouts is None else dropouts, len(folds or ())
+    grids = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "rates": learning_rates}
+    members = grid(**grids, folds=n_folds, seeds=range(seeds))
     check_weights(folds or [], None if ready.data.weight is None else np.asarray(ready.data.weight), "weight")
     weights = None if folds is None else fold_weights(folds, len(ready.data.x))
     begun = time.perf_counter()
@@ -117,13 +112,14 @@ def path(
         watcher.begin(members.named)
         runs = trained(runs, ready, members.settings, max_epochs=max_epochs, stays=stays, together=together, watcher=watcher)
     best, seconds = [run.best for run in runs], time.perf_counter() - begun
+
+    def held_out(fold: np.integer) -> tuple[Any, Any]:
+        data, rows = ready.data, None if folds is None else folds[fold][1]
+        return (data.dev_x, data.dev_y) if rows is None else (data.x[rows], data.y[rows])
+
     scores = None
     if scoring is not None:
-        scores = []
-        for network, fold in zip(best, members.fold, strict=True):
-            rows = None if fold < 0 or folds is None else folds[fold][1]
-            x, y = ready.data[2:4] if rows is None else (ready.data.x[rows], ready.data.y[rows])
-            scores.append(float(scoring(network, x, y)))
+        scores = [float(scoring(network, *held_out(fold))) for network, fold in zip(best, members.fold, strict=True)]
     return result_of(members, runs, best, max_epochs, seconds, scores)
 
 
@@ -146,19 +142,9 @@ def _progress(recipe: Recipe, epochs: float, verbose: bool) -> Iterator[list[Wat
 def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
     """Return the knobs of each member; `weights` of training and held-out rows, [folds, rows], are on the device once."""
     folds = [] if weights is None else list(zip(*weights, measured_rows(*weights), strict=True))
-    each: list[Any] = [tuple(map(jnp.asarray, fold)) for fold in folds] or [(None, None, None)]
-    return [
-        Knobs(
-            learning_rate=members.learning_rate[m],
-            penalty=members.penalty[m],
-            l2=members.l2[m],
-            dropout=members.dropout[m] or None,
-            weight=each[members.fold[m]][0],  # without folds, members.fold is −1
-            dev_weight=each[members.fold[m]][1],
-            measured=each[members.fold[m]][2],
-        )
-        for m in range(len(members))
-    ]
+    each = [dict(zip(("weight", "dev_weight", "measured"), map(jnp.asarray, fold), strict=True)) for fold in folds] or [{}]
+    columns = zip(members.learning_rate, members.penalty, members.l2, members.dropout, members.fold, strict=True)
+    return [Knobs(rate, penalty, l2, dropout or None, **each[fold]) for rate, penalty, l2, dropout, fold in columns]
 
 
 def result_of(
@@ -171,22 +157,22 @@ def result_of(
 ) -> Path:
     """Return the path of these runs, of at most so many epochs; `networks` are their best, as they are shipped."""
     rows = [_row(run, network, max_epochs) for run, network in zip(runs, networks, strict=True)]
-    measured = {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "layer_sizes"}
-    layers = np.stack([row["layer_sizes"] for row in rows])
-    scored = {} if scores is None else {"score": np.asarray(scores, float)}
-    return Path(members.columns | measured | scored, tuple(networks), layers, seconds)
+    measured = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    if scores is not None:
+        measured["score"] = np.asarray(scores, float)
+    sizes = [np.asarray(run.history["layer_sizes"]) for run in runs]
+    best = [own[run.best_epoch - 1] if run.best_epoch else np.zeros_like(own[0]) for run, own in zip(runs, sizes, strict=True)]
+    return Path(members.columns | measured, tuple(networks), np.stack(best), seconds)
 
 
 def _row(run: Run, network: Network, max_epochs: int) -> dict[str, Any]:
     """Return the columns of the best model of a run."""
-    epoch, sizes = int(run.best_epoch) - 1, np.asarray(run.history["layer_sizes"])
     row: dict[str, Any] = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
-    if epoch >= 0:  # some epoch was finite
+    if run.best_epoch:  # some epoch was finite
         names = {"loss": "dev_loss", "error": "dev_error"}
-        row = {name: run.history[names.get(name, name)][epoch].item() for name in row}
+        row = {name: run.history[names.get(name, name)][run.best_epoch - 1].item() for name in row}
     is_finished = bool(run.stopped) or int(run.epochs) >= max_epochs
-    row |= {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
-    return row | {"layer_sizes": sizes[epoch] if epoch >= 0 else np.zeros_like(sizes[0])}
+    return row | {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
 
 
 def _splits(cv: Any, rows: int, key: Any) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -1,8 +1,8 @@
 """The results of a path: a row for each member, a point for each setting, and the choice of a point.
 
-The score of a member is its negative held-out loss, or that of `scoring` (the column `score`). Points that left the search
-early were measured before their networks had settled: `best`, `within_one_se` and `frontier` compare only points trained to
-their end, unless all left.
+The score of a member is its negative held-out loss, or that of `scoring` (the column `score`). Settings that stopped early were
+measured before their networks had settled: `best`, `within_one_se` and `frontier` compare only points trained to their end,
+unless all stopped early.
 
 The standard error is that of the mean difference to the best point over folds and seeds: the difficulty of a fold is the same
 for all settings. Plain data, NumPy alone; picture.py draws it.
@@ -57,23 +57,19 @@ class Path:
     @property
     def points(self) -> list[Point]:
         """A point for each setting, in ascending order of penalties."""
-        members = Members(**{name: self.table[name] for name in COLUMNS})
-        groups = [np.flatnonzero(members.settings == number) for number in range(members.settings.max() + 1)]
-        scores = [self.scores[rows] for rows in groups]
-        done = [bool(self._is_finished[rows].all()) for rows in groups]
-        best = max(range(len(groups)), key=lambda number: (done[number], np.mean(scores[number])))
+        settings = Members(**{name: self.table[name] for name in COLUMNS}).settings
+        groups = [np.flatnonzero(settings == number) for number in range(settings.max() + 1)]
+        best = max(groups, key=lambda rows: (self._is_finished[rows].all(), np.mean(self.scores[rows])))
         return [
             Point(
-                **{name: float(getattr(members, name)[rows[0]]) for name in KNOBS},
-                loss=float(np.mean(self.table["loss"][rows])),
-                score=float(np.mean(score)),
-                standard_error=_paired_error(score, scores[best]),
-                error=float(np.mean(self.table["error"][rows])),
-                n_parameters=float(np.mean(self.table["n_parameters"][rows])),
+                **{name: float(self.table[name][rows[0]]) for name in KNOBS},
+                **{name: float(np.mean(self.table[name][rows])) for name in ("loss", "error", "n_parameters")},
+                score=float(np.mean(self.scores[rows])),
+                standard_error=_paired_error(self.scores[rows], self.scores[best]),
                 members=tuple(rows.tolist()),
-                is_finished=is_done,
+                is_finished=bool(self._is_finished[rows].all()),
             )
-            for rows, score, is_done in zip(groups, scores, done, strict=True)
+            for rows in groups
         ]
 
     @property
@@ -92,15 +88,14 @@ class Path:
 
     @property
     def finished(self) -> list[Point]:
-        """The points that did not leave early; all, if all did."""
+        """The points that did not stop early; all, if all did."""
         points = self.points
         return [point for point in points if point.is_finished] or points
 
     def within_one_se(self) -> Point:
         """Return the largest penalty within one standard error of the best point, all other knobs being equal."""
         best = self.best()
-        others = [name for name in KNOBS if name != "penalty"]
-        alike = [point for point in self.finished if all(getattr(point, name) == getattr(best, name) for name in others)]
+        alike = [point for point in self.finished if point.knobs | {"penalty": best.penalty} == best.knobs]
         fine = [point for point in alike if best.score - point.score <= point.standard_error]
         return max([best, *fine], key=lambda point: point.penalty)
 
@@ -110,20 +105,19 @@ class Path:
         A member failed if its loss exceeds the best one's by more than half of that, and by more than half of the spread: some
         trainings never leave their initial loss, and would spoil a mean.
         """
-        chosen = []
-        for member in point.members:
-            is_same = [self.table[name] == self.table[name][member] for name in ("fold", "seed")]
-            rows = np.flatnonzero(is_same[0] & is_same[1])
-            loss = self.table["loss"][rows]
-            done = rows[self._is_finished[rows]]
-            best = int(done[np.argmin(self.table["loss"][done])]) if len(done) else member
-            least = self.table["loss"][best]
+        fold, seed, loss = (self.table[name] for name in ("fold", "seed", "loss"))
+
+        def replacement(member: int) -> int:
+            is_same = (fold == fold[member]) & (seed == seed[member])
+            done = np.flatnonzero(is_same & self._is_finished)
+            best = int(done[np.argmin(loss[done])]) if len(done) else member
+            least = loss[best]
             if not np.isfinite(least):  # all diverged
-                chosen.append(member)
-                continue
-            behind, spread = self.table["loss"][member] - least, loss[np.isfinite(loss)].max(initial=least) - least
-            chosen.append(best if behind > max(spread, abs(least)) / 2 else member)
-        return chosen
+                return member
+            spread = loss[is_same & np.isfinite(loss)].max(initial=least) - least
+            return best if loss[member] - least > max(spread, abs(least)) / 2 else member
+
+        return [replacement(member) for member in point.members]
 
     def stand_ins(self, point: Point) -> list[int]:
         """Do the same under a former name, which will be removed."""
@@ -131,7 +125,7 @@ class Path:
         return self.replace_failed_folds(point)
 
     def at(self, penalty: float) -> Point:
-        """Return the best point at the nearest penalty, by its logarithm; one that left early only if all there did."""
+        """Return the best point at the nearest penalty, by its logarithm; one that stopped early only if all there did."""
         points = self.points
         nearest = min({point.penalty for point in points}, key=lambda own: abs(_log(own) - _log(penalty)))
         return max((point for point in points if point.penalty == nearest), key=lambda point: (point.is_finished, point.score))
@@ -160,11 +154,8 @@ class Path:
             + [f"{point.n_parameters:,.0f}", "yes" if point.is_finished else "no, its loss is not comparable"]
             for point in points
         ]
-        return table(
-            [*KNOBS, "loss", "error", "parameters", "trained to its end"],
-            rows,
-            marked=[place for place, point in enumerate(points) if point.members == best],
-        )
+        names = [*KNOBS, "loss", "error", "parameters", "trained to its end"]
+        return table(names, rows, marked=[place for place, point in enumerate(points) if point.members == best])
 
     def plot_path(self, ax: Any = None) -> Any:
         """Draw loss and size against the penalty and return the Axes of the loss."""

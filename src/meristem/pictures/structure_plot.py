@@ -13,7 +13,7 @@ import numpy as np
 
 from meristem.nn import Network
 from meristem.nn.body import Body, bodies_of
-from meristem.nn.concrete import check_concrete, check_values
+from meristem.nn.compaction import check_concrete, check_values
 from meristem.nn.structure import Nodes
 from meristem.pictures.figure_style import Axes, axes_inches, canvas, first_estimator, not_drawable, set_title
 from meristem.show.network_structure import Stage, stages_of

@@ -116,8 +116,7 @@ class ReportData:
 
 def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     """X and y are held-out rows; the baselines learn from `train=(X, y)`, or from parts of X and y."""
-    plain = getattr(model, "_model_", model)
-    X, scorer = _check_rows(plain, X, y)
+    X, scorer = _check_rows(model, X, y)
     seed = model.random_state if isinstance(model.random_state, int) else 0
     outputs = network_outputs(model, X)
     predictions = decode_predictions(model, outputs, scorer)
@@ -128,7 +127,7 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     else:
         if not isinstance(train, tuple | list) or len(train) != 2:
             raise ValueError(f"train is a {type(train).__name__}; it must be a pair (X, y).")
-        x_train, train_scorer = _check_rows(plain, *train)
+        x_train, train_scorer = _check_rows(model, *train)
         baselines = fit_baselines(scorer, X, (x_train, train_scorer.y), seconds=BASELINE_SECONDS, seed=seed)
         note = f"The baselines were trained on the {len(train_scorer.y):,} rows given as `train`."
     return ReportData(
@@ -273,7 +272,7 @@ def _row_caveats(model: Any, X: Any, scorer: Scorer) -> list[str]:
 
 
 def n_training_rows(model: Any) -> int:
-    return int(getattr(model, "n_samples_seen_", None) or model._model_.n_samples_seen_)
+    return int(getattr(model, "n_samples_seen_", None) or model.estimators_[0].n_samples_seen_)
 
 
 def _digest(X: Any, y: Any) -> str:

@@ -14,7 +14,7 @@ from meristem.check import many
 from meristem.compact import compact
 from meristem.nn import Network
 from meristem.nn.axes import n_places
-from meristem.nn.concrete import check_concrete
+from meristem.nn.compaction import check_concrete
 from meristem.nn.structure import Gates, Nodes
 from meristem.show.network_structure import Stage, nodes_of, stages_of
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, TextIO
 
 import numpy as np
@@ -33,6 +34,17 @@ def have_rich() -> bool:
         return importlib.util.find_spec("rich") is not None
     except ValueError:  # sys.modules["rich"] = None, as tests set it
         return False
+
+
+def rich_classes() -> Any:
+    """Return the classes of rich that live displays use, `.Console`, `.Table` and so on; rich is imported here alone."""
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    return SimpleNamespace(Console=Console, Group=Group, Live=Live, ProgressBar=ProgressBar, Table=Table, Text=Text)
 
 
 class GroupWatcher(Watcher):
@@ -84,11 +96,9 @@ class Progress:
     def __enter__(self) -> "Progress":
         self._begin = self._last_line = time.monotonic()
         if self._is_live:
-            from rich.console import Console
-            from rich.live import Live
-
-            self._console = Console(file=self.stream)
-            self._display = Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
+            rich = rich_classes()
+            self._console = rich.Console(file=self.stream)
+            self._display = rich.Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
             self._display.start()
         return self
 
@@ -134,8 +144,7 @@ class Progress:
             return "time left not known yet"
         if share >= MOST_SHARE:  # the plan is exhausted, so there is nothing to extrapolate from
             return "nearly done"
-        left = elapsed * (1 - share) / share
-        return f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left"
+        return describe_time_left(elapsed * (1 - share) / share)
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
@@ -150,14 +159,21 @@ class Progress:
         print(line, file=self.stream, flush=True)
 
     def _render(self) -> Any:
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
+        rich = rich_classes()
+        bar, percent = rich.Table.grid(padding=(0, 1)), rich.Text(f"{self.fraction():4.0%}  {self.time_left()}")
+        bar.add_row(rich.ProgressBar(total=1.0, completed=self.fraction(), width=40), percent)
+        return rich.Group(rich.Text(self._status or "compiling …"), bar)
 
-        bar, percent = Table.grid(padding=(0, 1)), Text(f"{self.fraction():4.0%}  {self.time_left()}")
-        bar.add_row(ProgressBar(total=1.0, completed=self.fraction(), width=40), percent)
-        return Group(Text(self._status or "compiling …"), bar)
+
+def describe_time_left(seconds: float) -> str:
+    """Return a duration in the unit that suits it.
+
+    >>> describe_time_left(12), describe_time_left(200), describe_time_left(10_000)
+    ('about 12 s left', 'about 3 min left', 'about 2.8 h left')
+    """
+    if seconds > 5400:
+        return f"about {seconds / 3600:.1f} h left"
+    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
 
 
 def describe_members(infos: Mapping[int, EpochInfo], measure: Measure) -> str:

@@ -141,8 +141,7 @@ class TableModel:
 
     def onnx_bytes(self) -> bytes:
         """Return the content of that file; the same model gives the same bytes."""
-        from meristem.export.endings import Values
-        from meristem.export.estimator import ending_of
+        from meristem.export.endings import Values, ending_of
         from meristem.export.onnx import onnx_bytes
 
         ending = ending_of(self.estimator._targets_)
@@ -154,7 +153,7 @@ class TableModel:
 
     def to_torch(self) -> Any:
         """Return a `torch.nn.Module` that takes `codes(frame)` as a tensor, and returns probabilities or numbers."""
-        from meristem.export.estimator import ending_of
+        from meristem.export.endings import ending_of
         from meristem.export.torch import to_torch
 
         return to_torch(self.estimator.compact(), scaling=self.inputs, ending=ending_of(self.estimator._targets_))

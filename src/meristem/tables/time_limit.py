@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from meristem.estimators.search import EncodedTable, Search
+from meristem.estimators.search import Search
 from meristem.tables.evaluation import MOST_ROWS
 from meristem.train.callbacks import Watcher
-from meristem.train.population import cores
+from meristem.train.loop import cores
 from meristem.train.train_state import EpochInfo
 
 END, FILES = 0.03, 2.0  # share of the time, and seconds for the files
@@ -199,7 +199,7 @@ def options_of(plan: SearchPlan, estimator: Any, X: np.ndarray, y: np.ndarray, *
             options["input_dropouts"] = [0.0]
     if is_open and plan.penalties < STEPS[0][1]:
         plain = estimator._plain(price=parameters["price"])
-        grid = Search(plain, EncodedTable.of(plain, X, y), []).penalties("auto")
+        grid = Search(plain, plain._encoded(X, y), []).penalties("auto")
         options["penalties"] = grid[::2] if plan.penalties > 1 else [grid[len(grid) // 2]]
     if isinstance(parameters["cv"], int):
         options["cv"] = min(parameters["cv"], plan.folds)

@@ -7,21 +7,21 @@ import numpy as np
 
 from meristem.train.objectives import Objective
 
+Packed = tuple[dict[str, Any], dict[str, np.ndarray]]  # a JSON header, whose "kind" is that of the class; arrays by name
+
 
 class Targets(abc.ABC):
-    """An encoding of y."""
+    """An encoding of y for an `objective`, with `n_out` network outputs."""
 
     kind: ClassVar[str]  # its name in files
 
     @property
     @abc.abstractmethod
-    def objective(self) -> Objective:
-        """The training objective."""
+    def objective(self) -> Objective: ...
 
     @property
     @abc.abstractmethod
-    def n_out(self) -> int:
-        """The number of network outputs."""
+    def n_out(self) -> int: ...
 
     @abc.abstractmethod
     def encode(self, y: np.ndarray) -> np.ndarray:
@@ -44,8 +44,8 @@ class Targets(abc.ABC):
         """Return the predicted y of outputs [n, n_out]."""
 
     @abc.abstractmethod
-    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return a JSON header, whose "kind" is that of the class, and arrays by name."""
+    def pack(self) -> Packed:
+        """Return what a file holds."""
 
     @classmethod
     @abc.abstractmethod

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meristem.targets.base import Targets
+from meristem.targets.base import Packed, Targets
 from meristem.train.objectives import Binary, Multiclass, Multilabel, Objective
 
 
@@ -27,15 +27,11 @@ class Classes(Targets):
 
     @property
     def objective(self) -> Objective:
-        return Binary() if self._share_one_logit else Multiclass()
+        return Binary() if self.n_out == 1 else Multiclass()
 
     @property
     def n_out(self) -> int:
-        return 1 if self._share_one_logit else len(self.classes)
-
-    @property
-    def _share_one_logit(self) -> bool:
-        return len(self.classes) <= 2
+        return 1 if len(self.classes) <= 2 else len(self.classes)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Return the index of each row's class."""
@@ -56,14 +52,14 @@ class Classes(Targets):
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
             return np.ones((len(outputs), 1))
-        if self._share_one_logit:
+        if self.n_out == 1:
             p = sigmoid(outputs[:, 0])
             return np.stack([1 - p, p], 1)
         z = np.exp(outputs - outputs.max(1, keepdims=True), dtype=float)
         return z / z.sum(1, keepdims=True)
 
     def decision(self, outputs: np.ndarray) -> np.ndarray:
-        return outputs[:, 0] if self._share_one_logit else outputs
+        return outputs[:, 0] if self.n_out == 1 else outputs
 
     def unsure(self, outputs: np.ndarray, margin: float) -> np.ndarray:
         """Return the rows [n] whose class may change if outputs change by at most `margin`.
@@ -71,16 +67,16 @@ class Classes(Targets):
         >>> Classes(np.arange(3)).unsure(np.array([[0.0, 1.0, 1.1], [0.0, 1.0, 5.0]]), 0.1).tolist()
         [True, False]
         """
-        if self._share_one_logit:
+        if self.n_out == 1:
             return np.abs(outputs[:, 0]) <= margin
         return (outputs >= outputs.max(1, keepdims=True) - 2 * margin).sum(1) > 1
 
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
             return np.repeat(self.classes, len(outputs))
-        return self.classes[(outputs[:, 0] > 0).astype(int) if self._share_one_logit else outputs.argmax(1)]
+        return self.classes[(outputs[:, 0] > 0).astype(int) if self.n_out == 1 else outputs.argmax(1)]
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def pack(self) -> Packed:
         """Return numeric classes as an array, texts in the header."""
         if self.classes.dtype.kind in "biuf":
             return {"kind": self.kind}, {"classes": self.classes}
@@ -147,7 +143,7 @@ class Labels(Targets):
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         return (outputs > 0).astype(int)
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def pack(self) -> Packed:
         return {"kind": self.kind, "count": self.count}, {}
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meristem.targets.base import Targets
+from meristem.targets.base import Packed, Targets
 from meristem.targets.scaling import LEAST_VARIANCE, ROUNDING, Scaling
 from meristem.train.objectives import OBJECTIVES, Objective, Poisson, Quantile, SquaredError
 
@@ -43,10 +43,13 @@ class Numbers(Targets):
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = SQUARED_ERROR) -> Self:
         """Return the encoding of these training targets."""
         columns = y.reshape(len(y), -1)
-        unscaled = cls(Scaling.none(columns.shape[1]), y.ndim == 1, objective)
-        if not standardize:
-            return unscaled
-        return replace(unscaled, scaling=_check_scaling(unscaled._scaling_of(columns, weight), columns, weight))
+        numbers = cls(Scaling.none(columns.shape[1]), y.ndim == 1, objective)
+        scaling = numbers.scaling
+        if standardize:
+            scaling = _check_scaling(numbers._scaling_of(columns, weight), columns, weight)
+        repeats = numbers._outputs_per_column
+        mean, variance = np.repeat(scaling.mean, repeats), np.repeat(scaling.variance, repeats)
+        return cls(Scaling(scaling.total, mean, variance), numbers.is_flat and repeats == 1, objective)
 
     def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
         columns = self._as_columns(y)
@@ -62,9 +65,20 @@ class Numbers(Targets):
         """The variance of the encoded y; 1 where it is standardized."""
         return 1.0
 
+    @property
+    def _outputs_per_column(self) -> int:
+        return 1
+
     def encode(self, y: np.ndarray) -> np.ndarray:
         columns = self._as_columns(y)
-        return self._check_finite(self.scaling(columns), columns)
+        encoded = self._scaled(columns)
+        if not np.isfinite(encoded).all():
+            advice = "remove it, or clip it" if self.scaling.total > 0 else "divide y, or leave standardize=True"
+            raise ValueError(f"y holds {_largest(columns):.3g}, which is out of the range of single precision; {advice}.")
+        return encoded
+
+    def columns(self, encoded: np.ndarray) -> np.ndarray:
+        return encoded[:, :: self._outputs_per_column]
 
     def typical(self, encoded: np.ndarray) -> np.ndarray:
         return super().typical(encoded) if self._is_squared_error else (np.abs(encoded) <= OUTLYING).all(1)
@@ -73,7 +87,7 @@ class Numbers(Targets):
         y = self.scaling.inverse(outputs.astype(float))
         return y[:, 0] if self.is_flat else y
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def pack(self) -> Packed:
         header: dict[str, Any] = {"kind": self.kind, "is_flat": self.is_flat}
         if not self._is_squared_error:  # the first files name no objective: theirs is the squared error
             options = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.objective).items()}
@@ -90,29 +104,27 @@ class Numbers(Targets):
         numbers = cls(Scaling.unpack(arrays), header["is_flat"], objective(**options))
         if type(numbers.is_flat) is not bool or not numbers.n_out or (numbers.is_flat and numbers.n_out > 1):
             raise ValueError(f"its {cls.kind} are one column or several, as is_flat says.")
+        if numbers.n_out % numbers._outputs_per_column:
+            raise ValueError(f"its {cls.kind} are not one for each level of each column.")
         return numbers
 
     def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
         """Return the scaling of these rows alone."""
         return (Scaling.of if self._is_squared_error else Scaling.robust)(columns, weight)
 
+    def _scaled(self, columns: np.ndarray) -> np.ndarray:
+        return self.scaling(columns)
+
     @property
     def _is_squared_error(self) -> bool:
         return self.objective == SQUARED_ERROR
 
     def _as_columns(self, y: np.ndarray) -> np.ndarray:
-        """Return y as [n, columns]; raise ValueError unless it has as many columns as in the first fit."""
-        columns = y.reshape(len(y), -1)
-        if columns.shape[1] != self.n_out:
-            raise ValueError(f"y has {columns.shape[1]} columns; it must have {self.n_out}, as in the first fit.")
-        return columns
-
-    def _check_finite(self, encoded: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the encoded targets; raise ValueError where single precision cannot hold them."""
-        if not np.isfinite(encoded).all():
-            advice = "remove it, or clip it" if self.scaling.total > 0 else "divide y, or leave standardize=True"
-            raise ValueError(f"y holds {_largest(columns):.3g}, which is out of the range of single precision; {advice}.")
-        return encoded
+        """Return y as a column for each output; raise ValueError unless it has as many columns as in the first fit."""
+        columns, repeats = y.reshape(len(y), -1), self._outputs_per_column
+        if columns.shape[1] * repeats != self.n_out:
+            raise ValueError(f"y has {columns.shape[1]} columns; it must have {self.n_out // repeats}, as in the first fit.")
+        return columns if repeats == 1 else np.repeat(columns, repeats, 1)
 
 
 @dataclass(frozen=True)
@@ -138,19 +150,13 @@ class Counts(Numbers):
         variance = weight @ (columns / np.where(rate > 0, rate, 1) - 1) ** 2 / total
         return replace(counts, relative_variance=float(variance.mean()))
 
-    def encode(self, y: np.ndarray) -> np.ndarray:
-        columns = self._as_columns(y)
-        with np.errstate(over="ignore"):
-            encoded = (columns / np.exp(self.scaling.mean)).astype(np.float32)
-        return self._check_finite(encoded, columns)
-
     def typical(self, encoded: np.ndarray) -> np.ndarray:
         return np.ones(len(encoded), bool)
 
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         return np.exp(np.minimum(super().decode(outputs), LARGEST))
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def pack(self) -> Packed:
         header, arrays = super().pack()
         return header | {"relative_variance": self.relative_variance}, arrays
 
@@ -161,11 +167,6 @@ class Counts(Numbers):
             raise ValueError("the mean or variance of its counts is out of range.")
         return replace(counts, relative_variance=variance)
 
-    def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
-        self._check_rates(columns)
-        total = float(weight.sum())
-        return _log_scaling(total, weight @ columns / total)
-
     def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
         if not self.scaling.total:
             return self
@@ -174,15 +175,18 @@ class Counts(Numbers):
         rate = (self.scaling.total * np.exp(self.scaling.mean) + more.total * np.exp(more.mean)) / total
         return replace(self, scaling=_log_scaling(total, rate))
 
-    def _as_columns(self, y: np.ndarray) -> np.ndarray:
-        columns = super()._as_columns(y)
-        self._check_rates(columns)
-        return columns
+    def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
+        total = float(weight.sum())
+        return _log_scaling(total, weight @ columns / total)
 
-    def _check_rates(self, columns: np.ndarray) -> None:
-        if (columns < 0).any():
-            least, loss = columns[columns < 0][0], self.objective.name
-            raise ValueError(f"y holds {least:g}; loss={loss!r} needs counts or rates, none below 0.")
+    def _scaled(self, columns: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return (columns / np.exp(self.scaling.mean)).astype(np.float32)
+
+    def _as_columns(self, y: np.ndarray) -> np.ndarray:
+        if (y < 0).any():
+            raise ValueError(f"y holds {y[y < 0][0]:g}; loss={self.objective.name!r} needs counts or rates, none below 0.")
+        return super()._as_columns(y)
 
 
 @dataclass(frozen=True)
@@ -197,34 +201,14 @@ class Quantiles(Numbers):
 
     kind: ClassVar[str] = "quantiles"
 
-    @classmethod
-    def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = Quantile()) -> Self:
-        assert isinstance(objective, Quantile)
-        column, levels = super().of(y, weight, standardize=standardize, objective=objective), len(objective.levels)
-        mean, variance = (np.repeat(values, levels) for values in (column.scaling.mean, column.scaling.variance))
-        scaling = Scaling(column.scaling.total, mean, variance)
-        return replace(column, scaling=scaling, is_flat=column.is_flat and levels == 1)
-
-    @classmethod
-    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        quantiles = super().unpack(header, arrays)
-        if quantiles.n_out % len(quantiles.levels):
-            raise ValueError("its quantiles are not one for each level of each column.")
-        return quantiles
-
     @property
     def levels(self) -> tuple[float, ...]:
         assert isinstance(self.objective, Quantile)
         return tuple(self.objective.levels)
 
-    def columns(self, encoded: np.ndarray) -> np.ndarray:
-        return encoded[:, :: len(self.levels)]
-
-    def _as_columns(self, y: np.ndarray) -> np.ndarray:
-        columns, expected = y.reshape(len(y), -1), self.n_out // len(self.levels)
-        if columns.shape[1] != expected:
-            raise ValueError(f"y has {columns.shape[1]} columns; it must have {expected}, as in the first fit.")
-        return np.repeat(columns, len(self.levels), 1)
+    @property
+    def _outputs_per_column(self) -> int:
+        return len(self.levels)
 
 
 def _log_scaling(total: float, rate: np.ndarray) -> Scaling:
@@ -238,16 +222,13 @@ def _check_scaling(scaling: Scaling, columns: np.ndarray, weight: np.ndarray) ->
     if len(scaling.too_large):
         raise ValueError(f"y holds {_largest(columns):.3g}, whose square no float holds; divide y by a power of ten.")
     varies, is_normal = (columns != columns[:1]).any(0), scaling.variance >= LEAST_VARIANCE
-    lost = np.flatnonzero(varies & is_normal & (np.sqrt(scaling.variance) <= ROUNDING * np.abs(scaling.mean)))
-    if len(lost):
-        raise ValueError(
-            f"y varies by {np.ptp(columns[:, lost[0]]):.3g} about {scaling.mean[lost[0]]:.6g}, less than float precision; "
-            "subtract its mean first."
-        )
-    tiny = np.flatnonzero(varies & ~is_normal)
-    if len(tiny):
-        spread = np.ptp(columns[:, tiny[0]])
-        raise ValueError(f"y varies by {spread:.3g}, whose square no float holds; multiply y by a power of ten.")
+    is_lost = varies & (~is_normal | (np.sqrt(scaling.variance) <= ROUNDING * np.abs(scaling.mean)))
+    for place in np.flatnonzero(is_lost):
+        spread = np.ptp(columns[:, place])
+        if not is_normal[place]:
+            raise ValueError(f"y varies by {spread:.3g}, whose square no float holds; multiply y by a power of ten.")
+        advice = "less than float precision; subtract its mean first"
+        raise ValueError(f"y varies by {spread:.3g} about {scaling.mean[place]:.6g}, {advice}.")
     return scaling
 
 

@@ -1,6 +1,6 @@
 """Standardize columns to mean 0 and standard deviation 1; a constant column becomes 0.
 
-    Scaling.of(x) → scaling;  scaling(x) → float32;  scaling.inverse(z);  scaling.with_more(x) → scaling, for a stream
+    Scaling.of(x) → scaling;  scaling(x) → float32;  scaling.inverse(z);  scaling.merged(more) → scaling, for a stream
 
 `Scaling.robust` uses the median and the interquartile range instead, which outliers do not move. Columns between 1e-150 and
 1e150 are scaled exactly as if they were multiplied by a power of two first (`unit_of`). Sparse matrices are made dense here,
@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.weighted_quantiles import weighted_quantile
+from meristem.weighted_quantiles import weighted_quantiles
 
 BLOCK_ROWS, BLOCK_NUMBERS = 4096, 2**22  # the most of both in a block
 QUARTILES = 1.349  # the interquartile range of a normal distribution, in standard deviations
@@ -58,14 +58,10 @@ class Scaling:
 
         Where both quartiles are the same the scale is the standard deviation.
         """
-        low, median, high = (weighted_quantile(x, weight, level) for level in (0.25, 0.5, 0.75))
+        low, median, high = weighted_quantiles(x, weight, [0.25, 0.5, 0.75])
         with np.errstate(over="ignore"):
             plain, square = cls.of(x, weight), ((high - low) / QUARTILES) ** 2
         return cls(plain.total, median, np.where(square > 0, square, plain.variance))
-
-    def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
-        """Return the scaling of all rows so far and these."""
-        return self.merged(type(self).of(x, weight)) if self.total else self
 
     def merged(self, more: "Scaling") -> Self:
         """Return the scaling of two sets of rows together; exact for means and variances."""

@@ -42,56 +42,66 @@ class FunctionWatcher(Watcher):
     """A plain function as a watcher."""
 
     def __init__(self, function: Callable[..., Any]):
-        self.function, self.with_member = function, _takes_two(function)
+        self.function, self.with_member = function, _takes(function, 0, None) and not _takes(function, None)
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
         return bool(self.function(member, info) if self.with_member else self.function(info))
 
 
-class RenumberedWatcher(Watcher):
-    """A watcher that knows members by other numbers."""
+def _takes(function: Callable[..., Any], *arguments: Any) -> bool:
+    try:
+        inspect.signature(function).bind(*arguments)
+    except (TypeError, ValueError):  # other arguments, or a builtin without a signature
+        return False
+    return True
 
-    def __init__(self, watcher: Watcher, names: dict[int, int]):
-        self.watcher, self.names = watcher, names
+
+class RenumberedWatcher(Watcher):
+    """A watcher that knows members by other numbers; once `is_abandoned()`, it is not called and stops the training."""
+
+    def __init__(self, watcher: Watcher, names: dict[int, int], is_abandoned: Callable[[], bool] = lambda: False):
+        self.watcher, self.names, self.is_abandoned = watcher, names, is_abandoned
 
     def begin(self, settings: Settings) -> None:
         self.watcher.begin({self.names[member]: own for member, own in settings.items()})
 
     def epoch(self, member: int, info: EpochInfo) -> bool | None:
-        return self.watcher.epoch(self.names[member], info)
+        return self.is_abandoned() or self.watcher.epoch(self.names[member], info)
 
     def pulse(self, member: int, share: float) -> None:
-        self.watcher.pulse(self.names[member], share)
+        if not self.is_abandoned():
+            self.watcher.pulse(self.names[member], share)
 
     def over(self) -> bool:
         return self.watcher.over()
 
 
 class WatcherGroup(Watcher):
-    """Several watchers as one; each of them may stop the training."""
+    """Several watchers as one, each of which may stop the training; they need no method but `epoch`."""
 
     def __init__(self, watchers: Iterable[Watcher]):
         self.watchers = list(watchers)
 
+    def _methods(self, name: str) -> list[Callable[..., Any]]:
+        return [getattr(watcher, name) for watcher in self.watchers if hasattr(watcher, name)]
+
     def begin(self, settings: Settings) -> None:
-        for watcher in self.watchers:
-            if hasattr(watcher, "begin"):
-                watcher.begin(settings)
+        for begin in self._methods("begin"):
+            begin(settings)
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
-        ends = [bool(watcher.epoch(member, info)) for watcher in self.watchers]  # call all of them
+        ends = [epoch(member, info) for epoch in self._methods("epoch")]  # call all of them
         return any(ends)
 
     def pulse(self, member: int, share: float) -> None:
-        for watcher in self.watchers:
-            if hasattr(watcher, "pulse"):
-                watcher.pulse(member, share)
+        for pulse in self._methods("pulse"):
+            pulse(member, share)
 
     def part(self, name: str) -> "WatcherGroup":
         return WatcherGroup(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)
 
     def over(self) -> bool:
-        return any(watcher.over() for watcher in self.watchers if hasattr(watcher, "over"))
+        return any(over() for over in self._methods("over"))
 
 
 def watcher_of(name: str, watch: Any) -> WatcherGroup:
@@ -108,16 +118,3 @@ def watcher_of(name: str, watch: Any) -> WatcherGroup:
             "or a list of these."
         )
     return WatcherGroup(item if hasattr(item, "epoch") else FunctionWatcher(item) for item in each)
-
-
-def _takes_two(function: Callable[..., Any]) -> bool:
-    """Return whether a function takes (member, info) rather than (info)."""
-    try:
-        inspect.signature(function).bind(0, None)
-    except (TypeError, ValueError):  # other arguments, or a builtin without a signature
-        return False
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError:
-        return True
-    return False

@@ -1,30 +1,33 @@
 """One epoch of training as one pure function on the device.
 
-`epoch` is `descend` (a scan over shuffled minibatches), then `finish` (measures, plateau schedule, whether this is the best
+`epoch` is `descend` (a loop over shuffled minibatches), then `finish` (measures, plateau schedule, whether this is the best
 model so far). The host may also call for the steps of a long epoch in equal parts, and for the end separately. What differs
 between the members of a population is an array (state, knobs); all else is the `Recipe`.
 """
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from meristem.complexity import body_sizes, hard_size, soft_cost
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.metrics import Measures, measure
-from meristem.train.minibatches import Batch, scan_batches
 from meristem.train.objectives import Objective
 from meristem.train.settle import hard_cost, hard_price
-from meristem.train.step import learning_rate, updater
+from meristem.train.step import Batch, learning_rate, updater
 from meristem.train.train_state import TOLERANCE, EpochInfo, Growth, Plateau, TrainState, no_growth, select
 from meristem.train.training_data import Data
 
 SMALL = 1024  # numbers in a matrix; see _as_rows
 LEAST_GAIN = 1e-3  # of J_hard, for an improvement while gates close
+Step = Callable[[PyTree, Batch], PyTree]  # (carry, batch) → carry
+Measured = tuple[Measures, Measures, Float[Array, " layers"]]  # of the training and the development set; sizes of layers
 KEY_STRIDE = 2**20  # epochs: between the random keys of the passes of one epoch
 
 
@@ -40,23 +43,18 @@ def descend(
     """Take the minibatch steps of one of the equal `parts` of an epoch."""
     update = updater(state, knobs, recipe)
     grows = state.network.capacity > 0  # if not, nothing is counted: on a GPU every small operation costs a launch
+    first = (state.network, state.opt_state, growth)
+    pack, unpack = _as_rows(first)
+    weighted = data._replace(weight=product(data.weight, knobs.weight))
 
     def take_step(carry: PyTree, batch: Batch) -> PyTree:
         network, opt_state, growth = unpack(carry)
         network, opt_state, info = update(network, opt_state, batch)
         if grows:
-            growth = Growth(
-                growth.opened + info.opened,
-                growth.closed + info.closed,
-                growth.waited + info.waited,
-                jnp.maximum(growth.most_leaves, network.in_use()),
-            )
+            counts = (growth.opened + info.opened, growth.closed + info.closed, growth.waited + info.waited)
+            growth = Growth(*counts, jnp.maximum(growth.most_leaves, network.in_use()))
         after = pack((network, opt_state, growth))
         return after if batch.is_real is None else select(batch.is_real, after, carry)
-
-    first = (*_moving(state), growth)
-    pack, unpack = _as_rows(first)
-    weighted = data._replace(weight=_product(data.weight, knobs.weight))
 
     def over_all_rows(number: Any, carry: PyTree) -> PyTree:
         key = jax.random.fold_in(state.key, state.epoch + number * KEY_STRIDE)
@@ -68,8 +66,63 @@ def descend(
     else:  # counted in the type of `passes`: a plain 0 would be of 64 bits where JAX has these
         passes = jnp.asarray(knobs.passes)
         carry = jax.lax.fori_loop(jnp.zeros((), passes.dtype), passes, over_all_rows, carry)
-    *moved, growth = unpack(carry)
-    return eqx.tree_at(_moving, state, tuple(moved)), growth
+    network, opt_state, growth = unpack(carry)
+    return replace(state, network=network, opt_state=opt_state), growth
+
+
+def steps_per_epoch(n: int, batch_size: int) -> int:
+    return -(-n // min(batch_size, n))
+
+
+def scan_batches(
+    step: Step, carry: PyTree, data: Data, batch_size: int, key: PRNGKeyArray, part: Int[Array, ""], parts: int
+) -> PyTree:
+    """Return the carry after step(carry, batch) for each batch of the part.
+
+    Without weights the number of steps is static, and the loop is a `scan`. With weights only samples of weight above 0 count,
+    and their number is data: the loop takes as many steps as they need, so that data sets padded to one length share a program,
+    and padding costs nothing.
+    """
+    n = data.x.shape[0]
+    size, steps = min(batch_size, n), steps_per_epoch(n, batch_size)
+    length = -(-steps // parts)
+    if data.weight is None:
+        batches = _batches(data, size, key, part, parts, length)
+        return jax.lax.scan(lambda carry, batch: (step(carry, batch), None), carry, batches)[0]
+    # Samples of weight above 0 in random order, the others after them and out of reach.
+    x, y, weight = (jnp.asarray(a) for a in (data.x, data.y, data.weight))
+    keys = jax.random.split(key, steps + 1)
+    order = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(keys[0], (n,)), 2.0))
+    order = jnp.concatenate([order, jnp.zeros(steps * size - n, order.dtype)])
+    n_real = (weight > 0).sum(dtype=jnp.int32)
+    share = weight / (weight.sum() / n_real)  # 1 on average
+
+    def weighted_step(i: Any, carry: PyTree) -> PyTree:
+        rows = jax.lax.dynamic_slice_in_dim(order, i * size, size)
+        is_real = i * size + jnp.arange(size) < n_real
+        count = jnp.maximum(is_real.sum(), 1).astype(share.dtype)
+        return step(carry, Batch(keys[1:][i], x[rows], y[rows], jnp.where(is_real, share[rows], 0) / count))
+
+    first = part * length
+    return jax.lax.fori_loop(first, jnp.minimum(first + length, -(-n_real // size)), weighted_step, carry)
+
+
+def _batches(data: Data, size: int, key: PRNGKeyArray, part: Int[Array, ""], parts: int, length: int) -> Batch:
+    """Return the `length` batches of a part; the last batch is padded with samples of weight 0, the last part with steps."""
+    n, padded = data.x.shape[0], parts * length * size
+    keys = jax.random.split(key, parts * length + 1)
+    order = jax.random.permutation(keys[0], n)
+    weight = is_real = None
+    if padded != n:
+        order = jnp.concatenate([order, jnp.zeros(padded - n, order.dtype)])
+        real = (jnp.arange(padded) < n).reshape(-1, size).astype(jnp.result_type(float))
+        weight = real / jnp.maximum(real.sum(1, keepdims=True), 1)
+        is_real = real.any(1) if parts * length * size - n >= size else None
+    keys, order, weight, is_real = jax.tree.map(
+        lambda a: a if parts == 1 else jax.lax.dynamic_slice_in_dim(a, part * length, length),
+        (keys[1:], order.reshape(-1, size), weight, is_real),
+    )
+    return Batch(keys, data.x[order], data.y[order], weight, is_real)
 
 
 def finish(
@@ -77,21 +130,30 @@ def finish(
 ) -> tuple[TrainState, EpochInfo]:
     """Measure the network after the last step and end the epoch; `before` is the state at its beginning."""
     state = with_average(before, state, growth, recipe)
-    network, task = state.measured, recipe.task
-    priced, train_rows, dev_rows = recipe.select == "cost", None, None
-    if knobs.measured is not None and data.dev_x is None:
-        train_rows, dev_rows = knobs.measured
-    x, y, weight = _take(train_rows, data.x, data.y, _product(data.weight, knobs.weight))
-    train, hidden = measure(network, x, y, task, weight, priced=priced)
-    dev = train
-    if data.dev_x is not None and data.dev_y is not None:
-        x, y, weight = data.dev_x, data.dev_y, _product(data.dev_weight, knobs.dev_weight)
+    network, measured = state.measured, []
+    for number, (x, y, *weights) in enumerate(measured_sets(data, knobs)):
+        weight = product(*weights)
+        if knobs.measured is not None and data.dev_x is None:
+            x, y, weight = (None if a is None else jnp.asarray(a)[knobs.measured[number]] for a in (x, y, weight))
+        calibrated = recipe.calibrate and number == 1
+        measures, hidden = measure(network, x, y, recipe.task, weight, priced=recipe.select == "cost", calibrated=calibrated)
+        measured.append(measures)
+    sizes = body_sizes(network.body, hidden, weight)
+    return conclude(before, state, growth, (measured[0], measured[-1], sizes), knobs, recipe, has_dev=len(measured) > 1)
+
+
+def measured_sets(data: Data, knobs: Knobs) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Yield (x, y, weight of the data, weight of the knobs) of the training set and, if there is one, the development set."""
+    yield data.x, data.y, data.weight, knobs.weight
+    if data.dev_x is not None:
+        yield data.dev_x, data.dev_y, data.dev_weight, knobs.dev_weight
     elif knobs.dev_weight is not None:
-        x, y, weight = _take(dev_rows, data.x, data.y, _product(data.weight, knobs.dev_weight))
-    if data.dev_x is not None or knobs.dev_weight is not None:
-        dev, hidden = measure(network, x, y, task, weight, priced=priced, calibrated=recipe.calibrate)
-    sizes, has_dev = body_sizes(network.body, hidden, weight), dev is not train
-    return conclude(before, state, growth, train, dev, sizes, knobs, recipe, has_dev=has_dev)
+        yield data.x, data.y, data.weight, knobs.dev_weight
+
+
+def product(a: Any, b: Any) -> Any:
+    """Return the product of weights, either of which may be None."""
+    return a if b is None else b if a is None else a * b
 
 
 def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: Recipe) -> TrainState:
@@ -99,25 +161,17 @@ def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: 
     if state.average is None:
         return state
     is_last, moved = before.plateau.is_last(len(recipe.scales)), growth.opened + growth.closed > 0
-    return eqx.tree_at(lambda s: s.average, state, state.average.after(state.network, is_last, moved))
+    return replace(state, average=state.average.after(state.network, is_last, moved))
 
 
 def conclude(
-    before: TrainState,
-    state: TrainState,
-    growth: Growth,
-    train: Measures,
-    dev: Measures,
-    sizes: Float[Array, " layers"],
-    knobs: Knobs,
-    recipe: Recipe,
-    *,
-    has_dev: bool,
+    before: TrainState, state: TrainState, growth: Growth, measured: Measured, knobs: Knobs, recipe: Recipe, has_dev: bool
 ) -> tuple[TrainState, EpochInfo]:
     """Advance the schedule, and decide whether this is the best model.
 
     The best model of a recipe that settles is one of the last stage: the best by the development set, or the last without one.
     """
+    train, dev, sizes = measured
     stages, network = len(recipe.scales), state.measured
     plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
     chosen, (best, best_loss) = _to_minimize(dev, recipe.select, recipe.task), before.best
@@ -135,18 +189,9 @@ def conclude(
     if recipe.settle:  # models before the last stage had not settled: the search restarts there
         begins = plateau.is_last(stages) & ~before.plateau.is_last(stages)
         best, best_loss = jnp.where(begins, jnp.inf, best), jnp.where(begins, jnp.inf, best_loss)
-    after = TrainState(
-        network=state.network,
-        opt_state=state.opt_state,
-        average=state.average,
-        key=before.key,
-        plateau=plateau,
-        best=(best, best_loss),
-        epoch=before.epoch + 1,
-        diverged=before.diverged,
-    )
+    after = replace(state, plateau=plateau, best=(best, best_loss), epoch=before.epoch + 1)
     after = select(was_stopped | ~healthy, before, after)
-    after = eqx.tree_at(lambda s: s.diverged, after, before.diverged | (~healthy & ~was_stopped))
+    after = replace(after, diverged=before.diverged | (~healthy & ~was_stopped))
     info = EpochInfo(
         epoch=before.epoch + ~was_stopped,
         rate=learning_rate(before, knobs, recipe),
@@ -186,21 +231,6 @@ def _next_plateau(plateau: Plateau, dev: Measures, network: Network, knobs: Knob
     return after._replace(best=jnp.where(after.has_dropped & ~closes, jnp.inf, after.best))
 
 
-def _moving(state: TrainState) -> tuple[Any, Any]:
-    """Return what the steps of an epoch change."""
-    return state.network, state.opt_state
-
-
-def _product(a: Any, b: Any) -> Any:
-    """Return the product of weights, either of which may be None."""
-    return a if b is None else b if a is None else a * b
-
-
-def _take(rows: Any, *arrays: Any) -> tuple[Any, ...]:
-    """Return these rows of the arrays, any of which may be None; all rows if none are named."""
-    return arrays if rows is None else tuple(None if array is None else jnp.asarray(array)[rows] for array in arrays)
-
-
 def _to_minimize(measures: Measures, name: str, objective: Objective) -> Float[Array, ""]:
     value = measures.loss if name == "cost" else getattr(measures, name)
     return -value if name in objective.maximized else value
@@ -217,7 +247,4 @@ def _as_rows(tree: PyTree) -> tuple[Any, Any]:
     def pack(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda a: a.reshape(a.shape[0], -1) if a.ndim > 2 and a.size <= SMALL * a.shape[0] else a, tree)
 
-    def unpack(tree: PyTree) -> PyTree:
-        return jax.tree.map(lambda a, shape: a.reshape(shape), tree, shapes)
-
-    return pack, unpack
+    return pack, lambda tree: jax.tree.map(lambda a, shape: a.reshape(shape), tree, shapes)

@@ -44,7 +44,7 @@ class Recipe:
                     development set, or the last where there is none
     follow          whether steps leave out what is closed, from the first learning-rate drop on, so that their cost follows the
                     size (train/live_size.py); every fifth epoch trains the full network until the last stage
-    calibrate       whether the development loss is measured at the best temperature of the logits (train/temperature.py)
+    calibrate       whether the development loss is measured at the best temperature of the logits (train/metrics.py)
     patience        epochs without improvement before the learning rate drops, and before training ends in the last stage
     linger          a factor of the patience while gates close, where closing takes longer than learning
     scales          the factors of the learning rate, one for each stage
@@ -154,10 +154,8 @@ def check_knobs(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
     """Return the knobs as arrays on the device with the axis of members; ValueError where one does not fit."""
     values = {name: value for name, value in knobs._asdict().items() if value is not None or name not in OPTIONAL}
     for name, value in values.items():
-        if name == "measured":
-            values[name] = jnp.asarray(value)
-        else:
-            values[name] = (_numbers if name in RANGES else _row_weights)(name, value, members)
+        check = _numbers if name in RANGES else _row_weights
+        values[name] = jnp.asarray(value) if name == "measured" else check(name, value, members)
     return Knobs(**values)
 
 

@@ -14,20 +14,20 @@ Sizes are rounded up to a few that many structures share, and used only if they 
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.gate import closed_as
-from meristem.nn.axes import MAP, Axes, Axis, Standing, is_entry, with_axes
+from meristem.gate import hold
+from meristem.nn.axes import MAP, ROWS, Axes, Axis, is_entry, with_axes
 from meristem.nn.compaction import INPUT
 from meristem.nn.grow import resize
-from meristem.nn.live import Live, put, taken
 from meristem.nn.network import Network
-from meristem.nn.rows import Rows
+from meristem.nn.rows import Live, Rows, put, taken
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.train_state import EpochInfo, TrainState, select
 
@@ -42,7 +42,7 @@ _select = jax.jit(select)
 def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
     """Return the state with the capacity of the next epoch; `info` is on the host, a population shares one capacity."""
     capacity = new = state.network.capacity
-    if not capacity:
+    if not capacity or info.stopped.all():
         return state
     if info.waited[~info.stopped].any():
         new = max(capacity, min(2 * capacity, most))
@@ -53,16 +53,17 @@ def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) ->
 
 def with_capacity(state: TrainState, capacity: int) -> TrainState:
     """Return the same state with this capacity."""
-    state = eqx.tree_at(lambda s: (s.network, s.opt_state), state, resize(state.network, state.opt_state, capacity))
+    network, opt_state = resize(state.network, state.opt_state, capacity)
+    state = replace(state, network=network, opt_state=opt_state)
     if state.average is None:
         return state
-    return eqx.tree_at(lambda s: s.average.network, state, resize(state.average.network, None, capacity)[0])
+    return replace(state, average=replace(state.average, network=resize(state.average.network, None, capacity)[0]))
 
 
 def keep_best(improved: np.ndarray, network: N, best: N) -> N:
     """Return the new network for the members that improved, the old best for the others."""
-    if improved.all():
-        return network
+    if improved.all() or not improved.any():
+        return network if improved.all() else best
     return _select(jnp.asarray(improved), *with_equal_capacity([network, best]))
 
 
@@ -77,24 +78,24 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
     if not recipe.follow or not _is_time(state, knobs, recipe):
         return None
     network, declared = state.network, state.network.axes()
-    trunks = {name: _flags(declared, name) for name in declared.trunks if declared.axis(name).closable}
+    is_open = {name: np.asarray(axis.is_open()) for name, axis in declared.axes.items() if axis.closable and axis.is_open}
+    trunks = {name: is_open[name] for name in declared.trunks if name in is_open}
     if not all(flags.any(-1).all() for flags in trunks.values()):
         return None
-    lists = {name: _first(flags, _shared(flags.sum(-1).max(), flags.shape[-1])) for name, flags in trunks.items()}
-    rows = {}
-    standing = {entry.axis for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if isinstance(entry, Standing)}
-    for name, axis in declared.axes.items():
-        if not axis.closable or name in trunks or name == INPUT or (axis.on is not None and name not in standing):
+    lists, rows = {name: _first(flags) for name, flags in trunks.items()}, {}
+    standing = {entry.names[0] for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if entry.role == ROWS}
+    for name, flags in is_open.items():
+        axis, depth = declared.axes[name], 0
+        if name in trunks or name == INPUT or (axis.on is not None and name not in standing):
             continue
-        flags = _flags(declared, name)
         if axis.on in trunks:
             flags = flags & (trunks[axis.on] if axis.per is None else trunks[axis.on][..., None, :])
-        depth = 0
         if axis.per is not None and name in standing:
-            depth, is_used = flags.shape[-2], np.asarray(flags.any(-1))
-            lists[axis.per] = _first(is_used, _shared(is_used.sum(-1).max(), depth, least=1))
-            flags = _at(flags, lists[axis.per])
-        lists[name] = _first(flags, _shared(flags.sum(-1).max(initial=0), flags.shape[-1]))
+            depth = flags.shape[-2]
+            lists[axis.per] = _first(np.asarray(flags.any(-1)), least=1)
+            flags = np.concatenate([flags, np.zeros_like(flags[..., :1, :])], -2)  # none for a layer that is padding
+            flags = np.take_along_axis(flags, lists[axis.per][..., None], -2)
+        lists[name] = _first(flags)
         if name in standing:
             rows[name] = _standing(axis, lists, name, depth, flags.shape[-1])
     if not lists or _products(network, declared, lists) > WORTH * _products(network, declared, {}):
@@ -103,13 +104,6 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
         if axis.on in trunks and name not in lists:
             lists[name] = lists[axis.on]
     return jax.device_put(jax.tree.map(lambda index: index.astype(np.int32), Live(lists, rows)))
-
-
-def _flags(declared: Axes, name: str) -> np.ndarray:
-    """Return which places of an axis are open, of one network or of each in a population."""
-    is_open = declared.axis(name).is_open
-    assert is_open is not None
-    return np.asarray(is_open())
 
 
 def _standing(axis: Axis, lists: Mapping[str, np.ndarray], name: str, depth: int, width: int) -> Rows:
@@ -126,52 +120,42 @@ def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray])
     """Return the multiply-adds of a network whose listed axes have only the listed places."""
 
     def places(name: str, n: int) -> int:
-        on = declared.axis(name).on
-        index = lists.get(name, lists.get(on) if on is not None else None)
+        index = lists.get(name, lists.get(str(declared.axis(name).on)))
         return n if index is None else int(index.shape[-1])
 
-    total = 0
-    for entry, leaf in with_axes(network, declared):
-        if entry.role == MAP:
-            shape = leaf.shape[leaf.ndim - len(entry.names) :]
-            total += entry.positions * math.prod(places(name, n) for name, n in zip(entry.names, shape, strict=True))
-    return total
+    maps = [(entry, leaf.shape) for entry, leaf in with_axes(network, declared) if entry.role == MAP]
+    return sum(
+        entry.positions * math.prod(map(places, entry.names, shape[len(shape) - len(entry.names) :])) for entry, shape in maps
+    )
 
 
+@jax.jit
 def shrink(state: TrainState, live: Live) -> TrainState:
     """Return the state of the live part."""
-    return (_shrink_each if state.epoch.ndim else _shrink)(state, live)
+    if state.members:
+        return jax.vmap(shrink)(state, live)
+
+    def part(node: Any, **options: bool) -> Any:
+        return taken(node, state.network, live, **options) if _is_network(node) else node
+
+    small = jax.tree.map(part, replace(state, opt_state=None), is_leaf=_is_network)
+    return replace(small, opt_state=jax.tree.map(partial(part, mirrors=True), state.opt_state, is_leaf=_is_network))
 
 
+@jax.jit
 def restore(state: TrainState, small: TrainState, live: Live) -> TrainState:
     """Return the full state with the live part replaced."""
-    return (_restore_each if state.epoch.ndim else _restore)(state, small, live)
+    if state.members:
+        return jax.vmap(restore)(state, small, live)
 
-
-def _shrink_state(state: TrainState, live: Live) -> TrainState:
-    def mirrors(node: Any) -> Any:
-        return taken(node, state.network, live, mirrors=True) if _is_network(node) else node
-
-    small = eqx.tree_at(lambda s: s.network, state, taken(state.network, state.network, live))
-    small = eqx.tree_at(lambda s: s.opt_state, small, jax.tree.map(mirrors, state.opt_state, is_leaf=_is_network))
-    if state.average is None:
-        return small
-    return eqx.tree_at(lambda s: s.average.network, small, taken(state.average.network, state.network, live))
-
-
-def _restore_state(state: TrainState, small: TrainState, live: Live) -> TrainState:
     def put_back(old: Any, new: Any) -> Any:
         return put(old, new, state.network, live) if _is_network(old) else new
 
     after = jax.tree.map(put_back, state, small, is_leaf=_is_network)
-    if state.average is None:
+    if after.average is None:
         return after
     # What was closed before the epoch was left out of the average, too.
-    return eqx.tree_at(lambda s: s.average.network, after, closed_as(after.network, after.average.network))
-
-
-_shrink, _shrink_each = jax.jit(_shrink_state), jax.jit(jax.vmap(_shrink_state))
-_restore, _restore_each = jax.jit(_restore_state), jax.jit(jax.vmap(_restore_state))
+    return replace(after, average=replace(after.average, network=hold(after.network, after.average.network)))
 
 
 def _is_network(node: Any) -> bool:
@@ -179,35 +163,30 @@ def _is_network(node: Any) -> bool:
 
 
 def _is_time(state: TrainState, knobs: Knobs, recipe: Recipe) -> bool:
-    stage = np.atleast_1d(np.asarray(state.plateau.stage))
-    running = stage[(stage < len(recipe.scales)) & ~np.atleast_1d(np.asarray(state.diverged))]
+    stage, stages = np.atleast_1d(np.asarray(state.plateau.stage)), len(recipe.scales)
+    running = stage[(stage < stages) & ~np.atleast_1d(np.asarray(state.diverged))]
     if not running.size or (running < 1).any():
         return False
-    is_closed_for_good = recipe.settle and (knobs.budget is not None or (running >= len(recipe.scales) - 1).all())
-    return bool(is_closed_for_good) or int(np.max(state.epoch)) % PROBE != 0
+    is_closed_for_good = recipe.settle and (knobs.budget is not None or bool((running >= stages - 1).all()))
+    return is_closed_for_good or int(np.max(state.epoch)) % PROBE != 0
 
 
-def _shared(n: Any, most: int, least: int = LEAST) -> int:
+def _shared(n: int, most: int) -> int:
     """Return n rounded up to one of four sizes between powers of two: 8, 10, 12, 14, 16, 20, …
 
-    >>> [_shared(n, 100) for n in (1, 5, 33, 65, 98)]
+    >>> [_shared(n, 100) for n in (4, 5, 33, 65, 98)]
     [4, 5, 40, 80, 100]
     """
-    n = max(int(n), least)
     step = max(1, (1 << (n - 1).bit_length()) // 8)
     return min(-(-n // step) * step, most)
 
 
-def _first(flags: np.ndarray, n: int) -> np.ndarray:
-    """Return the indices of the first n that are true along the last axis; index == size is padding."""
+def _first(flags: np.ndarray, least: int = LEAST) -> np.ndarray:
+    """Return the indices that are true along the last axis, of a shared number; index == size is padding."""
+    counts, size = flags.sum(-1), flags.shape[-1]
+    n = _shared(max(int(counts.max(initial=0)), least), size)
     order = np.argsort(~flags, axis=-1, kind="stable")[..., :n]
-    return np.where(np.arange(n) < flags.sum(-1)[..., None], order, flags.shape[-1])
-
-
-def _at(units: np.ndarray, layers: np.ndarray) -> np.ndarray:
-    """Return the units of these layers; none for a layer that is padding."""
-    padded = np.concatenate([units, np.zeros_like(units[..., :1, :])], -2) if units.shape[-2] else units
-    return np.take_along_axis(padded, layers[..., None], -2)
+    return np.where(np.arange(n) < counts[..., None], order, size)
 
 
 def _position(numbers: np.ndarray, places: np.ndarray, padding: int) -> np.ndarray:

@@ -1,29 +1,60 @@
-"""Training from the first epoch to the last in one call, `fit`.
+"""Training from the first epoch to the last: `fit`, and the loops behind it.
 
-The members of a population train together, as one `vmap`ped program, on a GPU, which a single small network would leave idle;
-on a CPU each trains alone, in a thread per core, so that a member that has stopped costs nothing. Both differ in the last bits.
+    train_until(run, prepared, max_epochs, watcher)        one network, or a population that is one `vmap`ped program
+    train_alone(runs, prepared, max_epochs, watcher)       single networks, a thread per core
+    train_packed(runs, prepared, max_epochs, watcher)      single networks, stacked into few programs
+    replay(run, prepared, ends)                            a run with the schedule of other runs
+
+On a GPU, which a single small network would leave idle, networks train together as one program; on a CPU each trains alone, so
+that one that has stopped costs nothing. Both differ in the last bits. `runs` are by member number; every run has its own
+schedule, stop and best model. Promises:
+
+- `train_alone` gives the same bits as `train_until`, whatever the threads. The first run of each program compiles it; the
+  others begin after it, with the program ready.
+- `train_packed` trains runs that can share a program (the same capacity; all with dropout or all without) together, repacked
+  when a quarter of them has stopped.
+- A watcher that returns True stops its run; in one program, all runs when it does so for all of them. Once `watcher.over()` is
+  True nothing is started, but for a first epoch of each run if `all_begin`. A thread that is then training or compiling is
+  abandoned: its run stays as it was after the last epoch, and watchers are not called for it.
+- An exception, of a watcher or an interrupt, ends the other threads with their epoch and is raised here.
+- Each epoch goes to the ambient checkpoint store (saving.py), and to `after_epoch`.
 """
 
-from collections.abc import Callable, Sequence
+import math
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Key
 
 from meristem.cache import clear_full_caches
 from meristem.check import check_size
 from meristem.forks import check_fork
 from meristem.nn.network import Network
-from meristem.train.callbacks import watcher_of
+from meristem.train.callbacks import RenumberedWatcher, WatcherGroup, watcher_of
 from meristem.train.hyperparameters import L2, Knobs, Recipe, check_rows
-from meristem.train.population import shares_programs, train_alone, train_until
-from meristem.train.run import MAX_CAPACITY, Run, begin, stacked, within_budget
-from meristem.train.saving import SECONDS, Saver
-from meristem.train.training_data import prepare
+from meristem.train.run import MAX_CAPACITY, Run, advance, at_stage, begin, of_state, settling, stacked, within_budget
+from meristem.train.saving import SECONDS, Saver, restore
+from meristem.train.train_state import TrainState
+from meristem.train.training_data import Prepared, prepare
 
 MAX_EPOCHS = 2000
+SHORT = 8  # trainings of fewer epochs do not settle; in others a stage is moved to at most this part of the epochs
+POLL = 0.1  # seconds between two calls of `watcher.over()`
+REPACK = 0.25  # the stopped share of a packed program at which it is repacked
+UNLIMITED = 10**9  # epochs
+NO_WATCHER = WatcherGroup([])
+Runs = Mapping[int, Run]  # by member number
+Epochs = int | None
 Save = Callable[[Run], Any]
 
 
@@ -107,14 +138,13 @@ def fit(
     prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
     check_rows(run.knobs, prepared.data)
     watcher = watcher_of("watch", watch)
-    saver = None if save is None else Saver(lambda name, run: save(run), save_seconds)
+    saver = Saver(lambda name, run: save and save(run), math.inf if save is None else save_seconds)
 
-    def offer(make: Callable[[], Run]) -> None:
-        if saver is not None:
-            saver.offer("run", make)
+    def offer(run: Run) -> None:
+        saver.offer("run", lambda: run)
 
     def offer_members(runs: dict[int, Run]) -> None:
-        offer(lambda: stacked([*runs.values()]))
+        saver.offer("run", lambda: stacked([*runs.values()]))
 
     try:
         if run.members and not shares_programs(together):
@@ -122,20 +152,176 @@ def fit(
             members = train_alone(members, prepared, max_epochs, watcher, after_epoch=offer_members)
             run = stacked([*members.values()])
         else:
-            run = train_until(run, prepared, max_epochs, watcher, after_epoch=lambda run: offer(lambda: run))
+            run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
         run = within_budget(run, prepared)
     except BaseException:
-        if saver is not None:
-            with suppress(Exception):  # the first exception is the one to raise
+        with suppress(Exception):  # the first exception is the one to raise
+            if save is not None:
                 saver.now()
         raise
-    if saver is not None and save is not None:
+    if save is not None:
         saver.forget()
         saver.close()
         save(run)
     if not run.members and run.diverged:
         raise DivergedError(run)
     return run
+
+
+def shares_programs(together: bool | None) -> bool:
+    """Return whether runs are packed; by default on an accelerator, which a single small network would leave idle."""
+    return jax.default_backend() != "cpu" if together is None else together
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def train_until(
+    run: Run,
+    prepared: Prepared,
+    max_epochs: int,
+    watcher: WatcherGroup,
+    *,
+    pause_at: Epochs = None,
+    stop_after: int | None = None,
+    after_epoch: Callable[[Run], None] = lambda run: None,
+) -> Run:
+    """Train until `max_epochs`, or pause at epoch `pause_at`, or when `stop_after` members (None: all) have stopped."""
+    pause_at = max_epochs if pause_at is None else min(pause_at, max_epochs)
+    run, record = restore(run, prepared, (max_epochs, pause_at, stop_after))
+    stopped, epochs, running = run.stopped, run.epochs, [0]
+
+    def pulse(share: float) -> None:
+        for member in running:
+            watcher.pulse(member, share)
+
+    while stopped.sum() < (stopped.size if stop_after is None else stop_after) and epochs.max() < pause_at:
+        running = np.flatnonzero(~stopped).tolist()
+        if run.recipe.settle and max_epochs >= SHORT:
+            run = settling(run, int(max_epochs - epochs.max()), min(run.patience, max_epochs // SHORT))
+        run, info = advance(run, prepared, pulse=pulse if watcher.watchers else None)
+        stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
+        ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]
+        after_epoch(run)
+        record(run)
+        if ends and all(ends):
+            break
+    return run
+
+
+def train_alone(
+    runs: Runs,
+    prepared: Prepared,
+    max_epochs: int,
+    watcher: WatcherGroup,
+    *,
+    pause_at: Epochs = None,
+    all_begin: bool = True,
+    after_epoch: Callable[[dict[int, Run]], None] = lambda runs: None,
+) -> dict[int, Run]:
+    """Train each run separately; `after_epoch` gets all runs after an epoch of any of them, one call at a time."""
+    latest, lock = dict(runs), threading.Lock()
+    abandoned = threading.Event()  # set under the lock: what threads compute afterwards is dropped
+
+    def train(m: int) -> None:
+        if watcher.over() and (latest[m].epochs.max() or not all_begin):
+            return
+
+        def update(run: Run) -> None:
+            with lock:
+                if abandoned.is_set():
+                    raise _LateError
+                latest[m] = run
+                after_epoch(dict(latest))
+
+        own = _renumbered(watcher, [m], abandoned.is_set)
+        update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
+
+    def may_leave() -> bool:
+        return watcher.over() and (not all_begin or all(run.epochs.max() for run in latest.values()))
+
+    first = [members[0] for members in _by_program(latest)]
+    pool = ThreadPoolExecutor(cores())
+    try:
+        for members in (first, [m for m in latest if m not in first]):
+            waiting = {pool.submit(copy_context().run, train, m) for m in members}
+            while waiting and not may_leave():
+                done, waiting = wait(waiting, timeout=POLL, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+    finally:
+        with lock:
+            abandoned.set()
+        pool.shutdown(wait=not may_leave(), cancel_futures=True)
+    return latest
+
+
+class _LateError(Exception):
+    """Ends an abandoned thread."""
+
+
+def train_packed(
+    runs: Runs, prepared: Prepared, max_epochs: int, watcher: WatcherGroup, *, pause_at: Epochs = None, all_begin: bool = True
+) -> dict[int, Run]:
+    """Train the runs that can share a program together, one program after another."""
+    latest, until = dict(runs), max_epochs if pause_at is None else pause_at
+    for group in _by_program(latest):
+        while group := [m for m in group if not latest[m].stopped]:
+            epochs = latest[group[0]].epochs
+            if epochs >= until or (watcher.over() and (epochs or not all_begin)):
+                break
+            n_stop = max(1, round(REPACK * len(group)))
+            packed, own = stacked([latest[m] for m in group]), _renumbered(watcher, group)
+            packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop)
+            latest |= zip(group, packed.each(), strict=True)
+            if packed.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
+                break
+    return latest
+
+
+def _by_program(runs: Runs) -> list[list[int]]:
+    """Return the members in groups that share a compiled program."""
+    groups = defaultdict(list)
+    for m, run in runs.items():
+        groups[run.knobs.dropout is None, run.last.capacity].append(m)
+    return list(groups.values())
+
+
+def _renumbered(watcher: WatcherGroup, members: list[int], is_abandoned: Callable[[], bool] = lambda: False) -> WatcherGroup:
+    names = dict(enumerate(members))
+    return WatcherGroup([RenumberedWatcher(watcher, names, is_abandoned)] if watcher.watchers else [])
+
+
+def stage_ends(runs: Sequence[Run]) -> np.ndarray:
+    """Return the epochs after which each stage ended, or the best model was reached; the median over runs, [stages]."""
+    stages = range(len(runs[0].recipe.scales))
+    ends = [[int((run.history["stage"] <= stage).sum()) for stage in stages] for run in runs]
+    best = np.array([int(run.best_epoch) for run in runs])
+    return np.ceil(np.median(np.minimum(ends, best[:, None]), 0)).astype(int)
+
+
+def replay(run: Run, prepared: Prepared, ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
+    """Train a run whose stages end after these epochs; its best model is its last."""
+    run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, float(UNLIMITED), np.float32)))
+    for stage, end in enumerate(ends):
+        if end > run.epochs.max():
+            run = train_until(at_stage(run, stage), prepared, UNLIMITED, watcher, pause_at=int(end))
+            if run.epochs.max() < end:  # a watcher stopped it, or it diverged
+                break
+    return within_budget(replace(run, best=run.last, best_epoch=run.epochs), prepared)
+
+
+def replay_on_all_rows(
+    runs: Sequence[Run], state: TrainState, prepared: Prepared, n: int, budget: Any = None, watcher: WatcherGroup = NO_WATCHER
+) -> Run:
+    """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by."""
+    rows = jax.device_put((np.arange(len(prepared.data.x)) < n).astype(np.float32))
+    first = runs[0]
+    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget)
+    run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
+    return replay(run, prepared, stage_ends(runs), watcher)
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:

@@ -5,21 +5,32 @@
 A label is predicted at a probability above 1/2. Errors are wrong decisions per instance (a fraction where there is one
 decision, summed over labels where there are many). A large set goes through the network in pieces, smaller ones where there
 are many outputs, so that memory is bounded.
+
+A network that trains on becomes overconfident long before it makes more errors: its held-out loss rises while its error still
+falls. So a calibrated loss is that at the best temperature, which shows what the network has learned:
+
+    E_T = Σ_x w_x E(outputs(x) / T, t) + (log T)² / 2 σ²        least over T; the prior keeps T near 1 where rows are few
+
+The sums at a few temperatures are enough: a parabola through the best three gives the minimum, and sums add up over blocks.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Num
+from jaxtyping import Array, Float, Num
 
+from meristem.nn.ends import divide_outputs
 from meristem.nn.network import Network
 from meristem.train.objectives import Objective
-from meristem.train.temperature import at_best, of_temperatures
 from meristem.train.training_data import to_float
 
 PIECE, MOST_OUTPUTS = 2048, 2**20  # samples at once, and numbers in their outputs, at most
+STEP = 0.5 * math.log(2)
+LOGS = STEP * np.arange(-3, 7)  # of the temperatures that are tried, 0.35 to 8
+SPREAD = 0.5  # σ of the prior on log T
 Samples = Num[Array | np.ndarray, "n in ..."]
 Targets = Num[Array | np.ndarray, "n ..."]
 
@@ -45,55 +56,48 @@ class Sums(NamedTuple):
     tempered: Float[Array, " tried"] | None = None  # the loss at each temperature
 
 
-def measure(
-    network: Network, x: Samples, y: Targets, objective: Objective, weight: Any = None, **options: bool
-) -> tuple[Measures, Float[Array, "n width ..."]]:
-    """Return the measures, and what reached the body; arguments as of `sum_up`."""
-    sums, hidden = sum_up(network, x, y, objective, weight, **options)
-    return measures_of(sums), hidden
-
-
 def sum_up(
     network: Network,
     x: Samples,
     y: Targets,
     objective: Objective,
-    weight: Float[Array | np.ndarray, " n"] | None = None,
-    *,
+    weight: Any = None,
     priced: bool = False,
     calibrated: bool = False,
 ) -> tuple[Sums, Float[Array, "n width ..."]]:
     """Return the sums over a set, and what reached the body; `priced` adds the price, `calibrated` losses by temperature."""
 
-    def measure_sample(sample: tuple[Any, Any]) -> tuple[Array, Array, Array, Array | None, Array | None, Array | None]:
+    def measure_sample(sample: tuple[Any, Any]) -> tuple[Any, ...]:
         hidden = network.embedded(to_float(sample[0]))
         h, price = network.body.priced(hidden)
         if network.features is not None:  # as in network.priced
             price = price + network.features.value.sum()
-        outputs = network.read_out(h)
-        decided = outputs > 0 if objective.outputs_are_labels else None
-        loss, error = objective.loss(outputs, sample[1]), objective.error(outputs, sample[1])
-        tried = of_temperatures(objective.loss, outputs, sample[1]) if calibrated else None
-        return loss, error, hidden, decided, price if priced else None, tried
+        outputs, target, tried = network.read_out(h), sample[1], None
+        if calibrated:
+            sharpness = jnp.asarray(np.exp(-LOGS), outputs.dtype)
+            tried = jax.vmap(lambda factor: objective.loss(factor * outputs, target))(sharpness)
+        measures = objective.loss(outputs, target), objective.error(outputs, target), price if priced else None, tried
+        return *measures, outputs > 0 if objective.outputs_are_labels else None, hidden
 
     piece = piece_of(network, x)
     if x.shape[0] <= piece:
-        loss, error, hidden, decided, price, tried = jax.vmap(measure_sample)((x, y))
+        loss, *others, decided, hidden = jax.vmap(measure_sample)((x, y))
     else:
-        loss, error, hidden, decided, price, tried = jax.lax.map(measure_sample, (x, y), batch_size=piece)
+        loss, *others, decided, hidden = jax.lax.map(measure_sample, (x, y), batch_size=piece)
     labels = None
     if decided is not None:  # macro-F1 counts samples of weight above 0, all alike
-        counts = jnp.ones(len(loss), bool) if weight is None else jnp.asarray(weight) > 0
-        labels = _count(decided & counts[:, None], (jnp.asarray(y) > 0) & counts[:, None])
+        counts = (jnp.ones(len(loss), bool) if weight is None else jnp.asarray(weight) > 0)[:, None]
+        predicted, actual = decided & counts, (jnp.asarray(y) > 0) & counts
+        labels = jnp.stack([flags.sum(0) for flags in (predicted & actual, predicted, actual)]).astype(jnp.result_type(float))
 
-    def total(values: Array) -> Array:
-        if weight is None:
-            return values.sum(0)
+    def total(values: Any) -> Any:
+        if values is None or weight is None:
+            return None if values is None else values.sum(0)
         return (weight * values).sum() if values.ndim == 1 else jnp.asarray(weight) @ values
 
     count = jnp.asarray(len(loss), loss.dtype) if weight is None else jnp.asarray(weight).sum()
-    of_price, of_tried = (None if values is None else total(values) for values in (price, tried))
-    return Sums(count, total(loss), total(error), labels, of_price, of_tried), hidden
+    error, price, tried = map(total, others)
+    return Sums(count, total(loss), error, labels, price, tried), hidden
 
 
 def piece_of(network: Network, x: Samples) -> int:
@@ -103,31 +107,39 @@ def piece_of(network: Network, x: Samples) -> int:
 
 
 def measures_of(sums: Sums) -> Measures:
-    """Return the measures of these sums."""
-    f1 = None if sums.labels is None else _macro_f1(sums.labels)
+    """Return the measures of these sums; a macro-F1 of 0 where no label occurs."""
+    f1, loss, temperature = None, sums.loss / sums.weight, None
+    if sums.labels is not None:
+        hits, claims, positives = sums.labels
+        occurs = positives > 0
+        f1 = jnp.where(occurs, 2 * hits / jnp.maximum(claims + positives, 1), 0).sum() / jnp.maximum(occurs.sum(), 1)
+    if sums.tempered is not None:
+        dtype = sums.tempered.dtype
+        totals = sums.tempered + jnp.asarray(LOGS**2 / (2 * SPREAD**2), dtype)
+        middle = jnp.clip(jnp.argmin(totals), 1, len(LOGS) - 2)
+        below, at, above = (totals[middle + shift] for shift in (-1, 0, 1))
+        curve = jnp.maximum(above - 2 * at + below, 1e-12)
+        shift = jnp.clip((below - above) / (2 * curve), -1, 1)
+        loss = (at + shift * (above - below) / 2 + shift**2 * curve / 2) / sums.weight
+        temperature = jnp.exp(jnp.asarray(LOGS, dtype)[middle] + STEP * shift)
     price = None if sums.price is None else sums.price / sums.weight
-    loss, temperature = (sums.loss / sums.weight, None) if sums.tempered is None else at_best(sums.tempered, sums.weight)
     return Measures(loss, sums.error / sums.weight, f1, price, temperature)
 
 
-def macro_f1(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]) -> Float[Array, ""]:
-    """Return the mean F1 of the labels with a positive in the set; 0 where there is none."""
-    return _macro_f1(_count(predicted, actual))
+def measure(network: Network, x: Samples, *args: Any, **options: Any) -> tuple[Measures, Float[Array, "n width ..."]]:
+    """Return the measures, and what reached the body; arguments as of `sum_up`."""
+    sums, hidden = sum_up(network, x, *args, **options)
+    return measures_of(sums), hidden
 
 
-def _count(predicted: Bool[Array, "n labels"], actual: Bool[Array, "n labels"]) -> Float[Array, "3 labels"]:
-    return jnp.stack([flags.sum(0) for flags in (predicted & actual, predicted, actual)]).astype(jnp.result_type(float))
-
-
-def _macro_f1(labels: Float[Array, "3 labels"]) -> Float[Array, ""]:
-    hits, claims, positives = labels
-    occurs = positives > 0
-    return jnp.where(occurs, 2 * hits / jnp.maximum(claims + positives, 1), 0).sum() / jnp.maximum(occurs.sum(), 1)
-
-
-_measure = jax.jit(measure, static_argnames="objective")
+_measure = jax.jit(lambda network, x, y, objective: measure(network, x, y, objective), static_argnames="objective")
 
 
 def evaluate(network: Network, x: Samples, y: Targets, objective: Objective) -> Measures:
     """Return the measures of one trained network, as numbers on the host."""
     return jax.device_get(_measure(network, x, y, objective=objective)[0])
+
+
+def tempered(network: Network, temperature: float) -> Network:
+    """Return the network with its outputs divided by a temperature."""
+    return network if temperature == 1 else divide_outputs(network, temperature)

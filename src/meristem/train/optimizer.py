@@ -90,16 +90,9 @@ def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax
     def update(
         grads: PyTree, state: AdamState, model: PyTree, *, learning_rate: Any, full_model: PyTree = None, **_: Any
     ) -> tuple[PyTree, AdamState]:
-        model = model if full_model is None else full_model
-        depths = eqx.filter(layer_depths(model), trainable(model))
-        age = jax.tree.map(lambda a: a + 1, state.age)
-
-        def moment(decay: float, order: int) -> Any:
-            def next_moment(m: Array, g: Array) -> Array:
-                g = g.reshape(m.shape)
-                return decay * m + (1 - decay) * (g if order == 1 else g * g)
-
-            return next_moment
+        chosen = trainable(model if full_model is None else full_model)
+        depths = eqx.filter(layer_depths(model if full_model is None else full_model), chosen)
+        age, grads = jax.tree.map(lambda a: a + 1, state.age), eqx.filter(grads, chosen)
 
         def direction(depth: Array, age: Array, m: Array, v: Array) -> Array:
             dtype, rows = m.dtype, depth.size
@@ -109,9 +102,8 @@ def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax
             step = (rate * correction2 / correction1) * m.reshape(rows, -1)
             return (-step / (jnp.sqrt(v.reshape(rows, -1)) + eps * correction2)).reshape(m.shape)
 
-        grads = eqx.filter(grads, trainable(model))
-        mu = jax.tree.map(moment(b1, 1), state.mu, grads)
-        nu = jax.tree.map(moment(b2, 2), state.nu, grads)
+        mu = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g.reshape(m.shape), state.mu, grads)
+        nu = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * (g * g).reshape(v.shape), state.nu, grads)
         return jax.tree.map(direction, depths, age, mu, nu), AdamState(age, mu, nu)
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -137,9 +129,7 @@ def scale_by_rate() -> optax.GradientTransformationExtraArgs:
     >>> optimizer = optax.chain(optax.scale_by_lion(), scale_by_rate())     # Recipe(optimizer=optimizer)
     """
 
-    def update(
-        updates: PyTree, state: optax.EmptyState, params: PyTree = None, *, learning_rate: Any, **_: Any
-    ) -> tuple[PyTree, optax.EmptyState]:
+    def update(updates: PyTree, state: Any, params: PyTree = None, *, learning_rate: Any, **_: Any) -> tuple[PyTree, Any]:
         return jax.tree.map(lambda u: -learning_rate * u, updates), state
 
     return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
@@ -150,12 +140,8 @@ def for_models(optimizer: optax.GradientTransformation) -> optax.GradientTransfo
     """Return a chain that takes a whole model: the optimizer sees its trainable arrays, and gates stay in [0, 1]."""
     chain = optax.chain(optax.with_extra_args_support(optimizer), project())
 
-    def init(model: PyTree) -> PyTree:
-        return chain.init(eqx.filter(model, trainable(model)))
-
     def update(grads: PyTree, state: PyTree, model: PyTree, *, learning_rate: Any) -> tuple[PyTree, PyTree]:
-        chosen = trainable(model)
-        params = eqx.filter(model, chosen)
-        return chain.update(eqx.filter(grads, chosen), state, params, learning_rate=learning_rate, full_model=model)
+        grads, params = (eqx.filter(tree, trainable(model)) for tree in (grads, model))
+        return chain.update(grads, state, params, learning_rate=learning_rate, full_model=model)
 
-    return optax.GradientTransformationExtraArgs(init, update)
+    return optax.GradientTransformationExtraArgs(lambda model: chain.init(eqx.filter(model, trainable(model))), update)

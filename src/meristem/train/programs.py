@@ -1,7 +1,7 @@
 """The compiled programs of training, and how the host runs an epoch with them.
 
-Programs are compiled once per shape and recipe, at module level, so that a second fit compiles nothing: one set for a single
-network, and one, `vmap`ped over members, for a population with shared data.
+Programs are compiled once per shape and recipe, at module level, so that a second fit compiles nothing. For a population, whose
+first argument has members, a program is `vmap`ped over them; the data are shared.
 
 An epoch is one program; a long one runs in parts, with a call of `pulse` after each. Data that do not fit the device stay on
 the host, which shuffles them and sends a block of rows at a time while the device computes on the block before; weights within
@@ -11,10 +11,10 @@ The record of an epoch comes to the host as one array of bytes (`pack`, `unpack`
 on a GPU, however small it is, and an epoch of a small network takes 100.
 """
 
-import math
 from collections.abc import Callable, Iterator
-from functools import partial, wraps
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,12 +24,12 @@ from jaxtyping import Array, PyTree, UInt8
 
 from meristem.complexity import body_sizes
 from meristem.train import epoch, train_state
+from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.live_size import live_part, restore, shrink
-from meristem.train.metrics import Sums, measures_of, sum_up
-from meristem.train.minibatches import steps_per_epoch
+from meristem.train.metrics import measures_of, sum_up
 from meristem.train.settle import close_least, is_due, n_rows
-from meristem.train.train_state import Growth, TrainState, no_growth, select
+from meristem.train.train_state import EpochInfo, Growth, TrainState, no_growth, select
 from meristem.train.training_data import Data, Prepared
 
 STEPS_AT_ONCE = 640  # an epoch of more steps runs in parts, so that progress can be shown
@@ -41,21 +41,19 @@ class Packed(eqx.Module):
 
     data: UInt8[Array, " bytes"]
     structure: Any = eqx.field(static=True)
-    leaves: tuple[tuple[tuple[int, ...], str], ...] = eqx.field(static=True)  # shape and dtype of each array
+    layout: np.dtype = eqx.field(static=True)  # a field for each array
 
 
 def pack(tree: PyTree) -> Packed:
     """Return the arrays of a tree as one array of bytes."""
 
     def as_bytes(array: Array) -> UInt8[Array, " bytes"]:
-        if array.dtype == bool:
-            return array.astype(jnp.uint8).reshape(-1)
-        return jax.lax.bitcast_convert_type(array, jnp.uint8).reshape(-1)
+        array = array.astype(jnp.uint8) if array.dtype == bool else jax.lax.bitcast_convert_type(array, jnp.uint8)
+        return array.reshape(-1)
 
-    leaves, structure = jax.tree.flatten(tree)
-    arrays = [jnp.asarray(leaf) for leaf in leaves]
-    described = tuple((array.shape, array.dtype.name) for array in arrays)
-    return Packed(jnp.concatenate([as_bytes(array) for array in arrays]), structure, described)
+    leaves, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, tree))
+    layout = np.dtype([(f"leaf {i}", array.dtype, array.shape) for i, array in enumerate(leaves)])
+    return Packed(jnp.concatenate([as_bytes(array) for array in leaves]), structure, layout)
 
 
 def unpack(packed: Packed) -> PyTree:
@@ -64,38 +62,21 @@ def unpack(packed: Packed) -> PyTree:
     >>> unpack(pack({"loss": jnp.ones(2), "epoch": jnp.array(3)}))["epoch"].item()
     3
     """
-    data = np.asarray(packed.data)
-    leaves, start = [], 0
-    for shape, name in packed.leaves:
-        dtype = np.dtype(name)
-        stop = start + dtype.itemsize * math.prod(shape)
-        leaves.append(np.ndarray(shape, dtype, data[start:stop].tobytes()))
-        start = stop
-    return jax.tree.unflatten(packed.structure, leaves)
+    record = np.asarray(packed.data).view(packed.layout)[0]
+    return jax.tree.unflatten(packed.structure, [np.array(leaf) for leaf in record])
 
 
-class Programs(NamedTuple):
-    start: Callable[..., Any]  # (network, key, recipe) → state
-    settle: Callable[..., Any]  # (state, data, knobs, recipe) → state
-    epoch: Callable[..., Any]  # (state, data, knobs, recipe) → state, packed info
-    descend: Callable[..., Any]  # (state, growth, data, knobs, part, recipe, parts) → state, growth
-    finish: Callable[..., Any]  # (before, state, growth, data, knobs, recipe) → state, packed info
-    average: Callable[..., Any]  # (before, state, growth, recipe) → state
-    tally: Callable[..., Any]  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
-    conclude: Callable[..., Any]  # (before, state, growth, train, dev, sizes, knobs, recipe, has_dev) → state, packed info
-
-
-def _start(network: Any, key: Any, recipe: Recipe) -> Any:
+def _start(network: Any, key: Any, recipe: Recipe) -> TrainState:
     return train_state.start(network, recipe, key=key)
 
 
-def _settle(before: Any, data: Any, knobs: Any, recipe: Recipe) -> Any:
+def _settle(before: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> TrainState:
     """Close gates in a member whose learning rate has dropped."""
     stages, plateau = len(recipe.scales), before.plateau
     key = jax.random.fold_in(jax.random.fold_in(before.key, before.epoch), 1)
     network = close_least(before.network, data, knobs, recipe, key, plateau.is_last(stages))
     is_running = ~plateau.is_stopped(stages) & ~before.diverged
-    return eqx.tree_at(lambda s: s.network, before, select(plateau.has_dropped & is_running, network, before.network))
+    return replace(before, network=select(plateau.has_dropped & is_running, network, before.network))
 
 
 def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
@@ -103,56 +84,28 @@ def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
     return sums, body_sizes(network.body, hidden, weight) * sums.weight
 
 
-def _each(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
-    """Return the function for every member; `axes` are those of the positional arguments, static ones are keywords."""
+def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., Any]:
+    """Return a program that packs an info; `axes` are those of the arguments in a population, static ones are keywords."""
 
-    @wraps(function)
-    def population(*args: Any, **static: Any) -> Any:
-        return jax.vmap(lambda *member: function(*member, **static), in_axes=axes)(*args)
+    def program(*args: Any, **static: Any) -> Any:
+        call = partial(function, **static)
+        result = (jax.vmap(call, in_axes=axes) if args[0].members else call)(*args)
+        has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
+        return (result[0], pack(result[1])) if has_info else result
 
-    return population
-
-
-def _packed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, which returns a state and an info, with the info packed."""
-
-    @wraps(function)
-    def packed(*args: Any, **static: Any) -> Any:
-        state, info = function(*args, **static)
-        return state, pack(info)
-
-    return packed
+    program.__name__ = program.__qualname__ = function.__name__
+    return jax.jit(program, static_argnames=("recipe", "parts", "has_dev"))
 
 
-_recipe = partial(jax.jit, static_argnames="recipe")
-_parts = partial(jax.jit, static_argnames=("recipe", "parts"))
-_end = partial(jax.jit, static_argnames=("recipe", "has_dev"))
-
-ALONE = Programs(
-    _recipe(_start),
-    _recipe(_settle),
-    _recipe(_packed(epoch.epoch)),
-    _parts(epoch.descend),
-    _recipe(_packed(epoch.finish)),
-    _recipe(epoch.with_average),
-    _recipe(_tally),
-    _end(_packed(epoch.conclude)),
-)
-TOGETHER = Programs(
-    _recipe(_each(_start, (0, 0))),
-    _recipe(_each(_settle, (0, None, 0))),
-    _recipe(_packed(_each(epoch.epoch, (0, None, 0)))),
-    _parts(_each(epoch.descend, (0, 0, None, 0, None))),
-    _recipe(_packed(_each(epoch.finish, (0, 0, 0, None, 0)))),
-    _recipe(_each(epoch.with_average, (0, 0, 0))),
-    _recipe(_each(_tally, (0, None, None, 0))),
-    _end(_packed(_each(epoch.conclude, (0, 0, 0, 0, 0, 0, 0)))),
-)
-
-
-def programs_for(knobs: Knobs) -> Programs:
-    """Return the programs of a population if the knobs have members, else those of one network."""
-    return TOGETHER if jnp.ndim(knobs.penalty) else ALONE
+start = _compiled(_start, 0, 0)  # (network, key, recipe) → state
+settle = _compiled(_settle, 0, None, 0)  # (state, data, knobs, recipe) → state
+whole_epoch = _compiled(epoch.epoch, 0, None, 0)  # (state, data, knobs, recipe) → state, packed info
+descend = _compiled(epoch.descend, 0, 0, None, 0, None)  # (state, growth, data, knobs, part, recipe, parts) → state, growth
+finish = _compiled(epoch.finish, 0, 0, 0, None, 0)  # (before, state, growth, data, knobs, recipe) → state, packed info
+average = _compiled(epoch.with_average, 0, 0, 0)  # (before, state, growth, recipe) → state
+tally = _compiled(_tally, 0, None, None, 0)  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
+conclude = _compiled(epoch.conclude, 0, 0, 0, 0, 0)  # (before, state, growth, measured, knobs, recipe, has_dev) → as finish
+PROGRAMS = (start, settle, whole_epoch, descend, finish, average, tally, conclude)
 
 
 def run_epoch(
@@ -172,18 +125,17 @@ def run_epoch(
 
 
 def _epoch(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, pulse: Pulse) -> tuple[TrainState, Packed]:
-    programs, data = programs_for(knobs), prepared.data
+    data = prepared.data
     if prepared.rows_at_once is not None:
-        rows = max(1, prepared.rows_at_once // recipe.batch_size) * recipe.batch_size
-        return _streamed(programs, state, data, knobs, recipe, rows, pulse)
+        return _streamed(state, data, knobs, recipe, prepared.rows_at_once, pulse)
     parts = parts_of(steps_per_epoch(data.x.shape[0], recipe.batch_size))
     if parts == 1:
-        return programs.epoch(state, data, knobs, recipe=recipe)
-    after, growth = state, _no_growth(knobs)
+        return whole_epoch(state, data, knobs, recipe=recipe)
+    after, growth = state, no_growth(state.members)
     for part in range(parts):
-        after, growth = programs.descend(after, growth, data, knobs, jnp.asarray(part, jnp.int32), recipe=recipe, parts=parts)
+        after, growth = descend(after, growth, data, knobs, jnp.asarray(part, jnp.int32), recipe=recipe, parts=parts)
         _call(pulse, growth, (part + 1) / parts)
-    return programs.finish(state, after, growth, data, knobs, recipe=recipe)
+    return finish(state, after, growth, data, knobs, recipe=recipe)
 
 
 def parts_of(steps: int) -> int:
@@ -201,79 +153,69 @@ def settled(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe)
     knobs = knobs._replace(dev_weight=None, measured=None, dropout=None, passes=None)  # so that more runs share a program
     data = prepared.data
     if prepared.rows_at_once is None:
-        block = Data(data.x, data.y, weight=data.weight)
-    else:
-        weight = _ones(data.weight, data.x)
-        rows = _shuffled(state, weight, 1)[: 2 * n_rows(len(data.x))]
-        block = Data(jax.device_put(data.x[rows]), jax.device_put(data.y[rows]), weight=jax.device_put(weight[rows]))
-        knobs = knobs._replace(weight=_take(knobs.weight, rows))
-    return programs_for(knobs).settle(state, block, knobs, recipe=recipe)
+        return settle(state, Data(data.x, data.y, weight=data.weight), knobs, recipe=recipe)
+    n = min(2 * n_rows(len(data.x)), int(np.count_nonzero(_weight(data.weight, data.x))))
+    block, rows = next(_blocks(data.x, data.y, data.weight, n, _shuffle(state, 1)))
+    return settle(state, block, knobs._replace(weight=_take(knobs.weight, rows)), recipe=recipe)
 
 
 def _streamed(
-    programs: Programs, state: TrainState, data: Data, knobs: Knobs, recipe: Recipe, rows: int, pulse: Pulse
+    state: TrainState, data: Data, knobs: Knobs, recipe: Recipe, rows_at_once: int, pulse: Pulse
 ) -> tuple[TrainState, Packed]:
     """Train on blocks of rows in random order, then measure block by block."""
-    weight = _ones(data.weight, data.x)
-    order = _shuffled(state, weight)
-    after, growth, blocks = state, _no_growth(knobs), -(-len(order) // rows)
-    zero, fold_in = jnp.zeros((), jnp.int32), jax.random.fold_in
-    fold = jax.vmap(fold_in, in_axes=(0, None)) if jnp.ndim(state.key) else fold_in
-    for index, (block, chosen) in enumerate(_blocks(data.x, data.y, weight, order, rows)):
-        keyed = eqx.tree_at(lambda s: s.key, after, fold(state.key, index))
+    rows = max(1, rows_at_once // recipe.batch_size) * recipe.batch_size
+    after, growth, zero = state, no_growth(state.members), jnp.zeros((), jnp.int32)
+    n_blocks = -(-np.count_nonzero(_weight(data.weight, data.x)) // rows)
+    fold_in = jax.vmap(jax.random.fold_in, in_axes=(0, None)) if state.members else jax.random.fold_in
+    for index, (block, chosen) in enumerate(_blocks(data.x, data.y, data.weight, rows, _shuffle(state))):
+        after = replace(after, key=fold_in(state.key, index))
         block_knobs = knobs._replace(weight=_take(knobs.weight, chosen), dev_weight=None, measured=None)
-        after, growth = programs.descend(keyed, growth, block, block_knobs, zero, recipe=recipe, parts=1)
-        _call(pulse, growth, (index + 1) / blocks)
-    after = programs.average(state, eqx.tree_at(lambda s: s.key, after, state.key), growth, recipe=recipe)
+        after, growth = descend(after, growth, block, block_knobs, zero, recipe=recipe, parts=1)
+        _call(pulse, growth, (index + 1) / n_blocks)
+    after = average(state, replace(after, key=state.key), growth, recipe=recipe)
 
-    def tally(x: Any, y: Any, weight: np.ndarray, member_weight: Any) -> tuple[Sums, jax.Array]:
+    def over_blocks(x: Any, y: Any, weight: Any, member_weight: Any) -> Any:
         """Return the sums over a whole set, and the sizes of the layers over it."""
         parts = []
-        for block, chosen in _blocks(x, y, weight, np.flatnonzero(weight), rows):
-            counted = jnp.broadcast_to(jnp.asarray(block.weight), (*jnp.shape(knobs.penalty), rows))
+        for block, chosen in _blocks(x, y, weight, rows):
+            counted = jnp.broadcast_to(jnp.asarray(block.weight), (*state.members, rows))
             counted = counted if member_weight is None else counted * _take(member_weight, chosen)
-            parts.append(programs.tally(after.measured, block.x, block.y, counted, recipe=recipe))
-        total = jax.tree.map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
-        return total[0], total[1] / total[0].weight[..., None]
+            parts.append(tally(after.measured, block.x, block.y, counted, recipe=recipe))
+        sums, sizes = jax.tree.map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
+        return sums, sizes / sums.weight[..., None]
 
-    train, sizes = tally(data.x, data.y, weight, knobs.weight)
-    dev = train
-    if data.dev_x is not None and data.dev_y is not None:
-        dev, sizes = tally(data.dev_x, data.dev_y, _ones(data.dev_weight, data.dev_x), knobs.dev_weight)
-    elif knobs.dev_weight is not None:
-        dev, sizes = tally(data.x, data.y, weight, knobs.dev_weight)
-    as_measures = jax.vmap(measures_of) if jnp.ndim(knobs.penalty) else measures_of
-    plain = knobs._replace(weight=None, dev_weight=None, measured=None)
-    measures, has_dev = (as_measures(train._replace(tempered=None)), as_measures(dev)), dev is not train
-    return programs.conclude(state, after, growth, *measures, sizes, plain, recipe=recipe, has_dev=has_dev)
+    measured = [over_blocks(*each) for each in epoch.measured_sets(data, knobs)]
+    as_measures = jax.vmap(measures_of) if state.members else measures_of
+    train, dev = as_measures(measured[0][0]._replace(tempered=None)), as_measures(measured[-1][0])
+    plain, has_dev = knobs._replace(weight=None, dev_weight=None, measured=None), len(measured) > 1
+    return conclude(state, after, growth, (train, dev, measured[-1][1]), plain, recipe=recipe, has_dev=has_dev)
 
 
-def _blocks(x: Any, y: Any, weight: np.ndarray, order: np.ndarray, rows: int) -> Iterator[tuple[Data, np.ndarray]]:
-    """Yield blocks on the device, the last padded with rows of weight 0, and which rows they are."""
-    for start in range(0, len(order), rows):
-        chosen = order[start : start + rows]
-        block_weight = np.zeros(rows, weight.dtype)
-        block_weight[: len(chosen)] = weight[chosen]
-        chosen = np.concatenate([chosen, np.zeros(rows - len(chosen), chosen.dtype)])
+def _blocks(
+    x: Any, y: Any, weight: Any, size: int, order: Callable[[np.ndarray], np.ndarray] = np.asarray
+) -> Iterator[tuple[Data, np.ndarray]]:
+    """Yield blocks of rows of weight above 0 on the device, the last padded with rows of weight 0, and which rows they are."""
+    weight = _weight(weight, x)
+    rows = order(np.flatnonzero(weight))
+    for start in range(0, len(rows), size):
+        chosen = rows[start : start + size]
+        padding = (0, size - len(chosen))
+        block_weight, chosen = np.pad(weight[chosen], padding), np.pad(chosen, padding)
         yield Data(jax.device_put(x[chosen]), jax.device_put(y[chosen]), weight=jax.device_put(block_weight)), chosen
 
 
-def _ones(weight: Any, x: Any) -> np.ndarray:
+def _weight(weight: Any, x: Any) -> np.ndarray:
     return np.ones(len(x), np.float32) if weight is None else np.asarray(weight)
 
 
-def _shuffled(state: TrainState, weight: np.ndarray, *purpose: int) -> np.ndarray:
-    """Return the rows of weight above 0 in an order drawn from the state's key."""
+def _shuffle(state: TrainState, *purpose: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that shuffles rows as the state's key and epoch determine."""
     seed = [*np.asarray(jax.random.key_data(state.key)).ravel()[:2].tolist(), int(np.max(state.epoch)), *purpose]
-    return np.random.default_rng(seed).permutation(np.flatnonzero(weight))
+    return np.random.default_rng(seed).permutation
 
 
 def _take(weight: Any, rows: np.ndarray) -> Any:
     return None if weight is None else weight[..., rows]
-
-
-def _no_growth(knobs: Knobs) -> Growth:
-    return jax.tree.map(lambda a: jnp.zeros(jnp.shape(knobs.penalty), a.dtype), no_growth())
 
 
 def _call(pulse: Pulse, growth: Growth, share: float) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +22,7 @@ from meristem.nn.grow import resize
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe, check_knobs, check_rows
 from meristem.train.live_size import adapt_capacity, keep_best, with_capacity, with_equal_capacity
-from meristem.train.programs import Pulse, programs_for, run_epoch, settled, unpack
+from meristem.train.programs import Pulse, run_epoch, settled, start, unpack
 from meristem.train.settle import FIRST_PRICE, check_budget, host_cost, next_penalty
 from meristem.train.train_state import FIELDS, EpochInfo, Plateau, TrainState, fit_to_recipe
 from meristem.train.training_data import prepare
@@ -73,11 +72,10 @@ class Run:
     @property
     def temperature(self) -> np.ndarray:
         """The temperature of the best network's logits; 1 if the recipe does not calibrate."""
-        history = self.history.get("temperature")
-        if history is None:
+        if "temperature" not in self.history:
             return np.ones(self.members)
         at = np.maximum(self.best_epoch, 1) - 1
-        return np.asarray(np.take_along_axis(history, at[None], 0)[0])
+        return np.asarray(np.take_along_axis(self.history["temperature"], at[None], 0)[0])
 
     @property
     def patience(self) -> int:
@@ -100,26 +98,34 @@ class Run:
 
     @cached_property
     def history(self) -> History:
-        return _extended(self.past, self.infos, self.begun_at)
+        infos, past = self.infos, self.past
+        if not infos:
+            return past
+        names = [name for name in (*FIELDS, "soft_size") if name != "epoch" and getattr(infos[0], name) is not None]
+        new = {name: np.stack([np.asarray(getattr(info, name)) for info in infos]) for name in names}
+        # Other data may have other measures: what was not measured before is NaN there.
+        unmeasured: Any = np.full_like(past["loss"], np.nan) if past else None
+        past = {name: past.get(name, unmeasured) if past else new[name][:0] for name in names}
+        if not self.members:
+            return {name: np.concatenate([past[name], new[name]]) for name in names}
+        stopped = np.concatenate([np.zeros((1, *self.members), bool), past["stopped"], new["stopped"]])
+        ran = ~stopped[-len(infos) - 1 : -1]  # [infos, members]
+
+        def column(m: int, n_past: int) -> History:
+            return {name: np.concatenate([past[name][:n_past, m], new[name][ran[:, m], m]]) for name in names}
+
+        return _side_by_side([column(m, n_past) for m, n_past in enumerate((self.epochs - ran.sum(0)).tolist())])
 
     def member(self, member: int) -> "Run":
         """Return one member of a population, its history cut where it stopped."""
         epochs = int(self.epochs[member])
-        state, best = _pick(self.state, member), _pick(self.best, member)
+        state, best, knobs = jax.tree.map(lambda leaf: leaf[member], (self.state, self.best, self.knobs))
+        best_epoch, begun_at = np.asarray(self.best_epoch[member]), np.asarray(self.begun_at[member])
         if self.capacities:  # as before it was stacked: the same program, the same bits
             of_last, of_best = self.capacities[member]
             state, best = with_capacity(state, of_last), resize(best, None, of_best)[0]
-        return Run(
-            state=state,
-            best=best,
-            best_epoch=np.asarray(self.best_epoch[member]),
-            knobs=_pick(self.knobs, member),
-            recipe=self.recipe,
-            least_capacity=self.least_capacity,
-            max_capacity=self.max_capacity,
-            begun_at=np.asarray(self.begun_at[member]),
-            past={name: values[:epochs, member] for name, values in self.history.items()},
-        )
+        past = {name: values[:epochs, member] for name, values in self.history.items()}
+        return Run(state, best, best_epoch, knobs, self.recipe, self.least_capacity, self.max_capacity, begun_at, past=past)
 
     def each(self) -> "list[Run]":
         """Return all members; of a single network, itself."""
@@ -153,29 +159,20 @@ def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capac
             f"key has shape {jnp.shape(key)} but the network has members {members}: give one key for "
             "one network, or as many keys as there are networks, stacked: jax.vmap(create)(keys)."
         )
-    ready = check_knobs(knobs, members)
-    return of_state(programs_for(ready).start(network, key, recipe=recipe), recipe, ready, max_capacity=max_capacity)
+    knobs = check_knobs(knobs, members)
+    return of_state(start(network, key, recipe=recipe), recipe, knobs, max_capacity=max_capacity)
 
 
 def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: int = MAX_CAPACITY) -> Run:
     """Return a run that continues from a state; its best model and its history begin here."""
     check_size("max_capacity", max_capacity)
     state = fit_to_recipe(state, recipe)
-    members = state.network.members
-    ready = check_knobs(knobs, members)
-    if ready.budget is not None:
-        check_budget(state.network, ready.budget, recipe)
-        ready = ready._replace(penalty=jnp.full_like(ready.penalty, FIRST_PRICE))
-    return Run(
-        state=state,
-        best=state.measured,
-        best_epoch=np.zeros(members, int),
-        knobs=ready,
-        recipe=recipe,
-        least_capacity=state.network.capacity,
-        max_capacity=max_capacity,
-        begun_at=np.asarray(state.epoch),
-    )
+    knobs = check_knobs(knobs, state.members)
+    if knobs.budget is not None:
+        check_budget(state.network, knobs.budget, recipe)
+        knobs = knobs._replace(penalty=jnp.full_like(knobs.penalty, FIRST_PRICE))
+    best_epoch, capacities = np.zeros(state.members, int), (state.network.capacity, max_capacity)
+    return Run(state, state.measured, best_epoch, knobs, recipe, *capacities, begun_at=np.asarray(state.epoch))
 
 
 def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo]:
@@ -188,12 +185,9 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
     check_rows(run.knobs, prepared.data)
     state, packed = run_epoch(run.state, prepared, run.knobs, run.recipe, pulse)
     info = unpack(packed)
-    best, best_epoch = run.best, run.best_epoch
-    if info.improved.any():
-        best = keep_best(info.improved, state.measured, best)
-        best_epoch = np.where(info.improved, info.epoch - run.begun_at, best_epoch)
-    if not info.stopped.all():
-        state = adapt_capacity(state, info, run.least_capacity, run.max_capacity)
+    best = keep_best(info.improved, state.measured, run.best)
+    best_epoch = np.where(info.improved, info.epoch - run.begun_at, run.best_epoch)
+    state = adapt_capacity(state, info, run.least_capacity, run.max_capacity)
     knobs = run.knobs if run.knobs.budget is None else run.knobs._replace(penalty=next_penalty(run.knobs, info.hard_cost))
     changed = replace(run, state=state, best=best, best_epoch=best_epoch, knobs=knobs, capacities=())
     return replace(changed, infos=(*run.infos, info)), info
@@ -205,7 +199,7 @@ def within_budget(run: Run, data: Any) -> Run:
     if budget is None or not np.any(host_cost(run.best, run.recipe) > np.asarray(budget)):
         return run
     last = jnp.full_like(run.state.plateau.stage, len(run.recipe.scales) - 1)
-    state = eqx.tree_at(lambda s: (s.network, s.plateau.stage), run.state, (run.best, last))
+    state = replace(run.state, network=run.best, plateau=run.state.plateau._replace(stage=last))
     return replace(run, best=settled(state, prepare(data, run.last, run.recipe.task), run.knobs, run.recipe).network)
 
 
@@ -217,81 +211,44 @@ def settling(run: Run, epochs_left: int, epochs_per_stage: int) -> Run:
 
 def at_stage(run: Run, least: int) -> Run:
     """Return the run in this stage of its schedule, or in its own if that is later."""
-    last, stage = len(run.recipe.scales) - 1, np.asarray(run.state.plateau.stage)
-    moves = stage < least
+    plateau: Plateau = jax.tree.map(np.asarray, run.state.plateau)
+    moves = plateau.stage < least
     if not moves.any():
         return run
-    new_stage = np.where(moves, least, stage)
-    since = np.where(moves, 0, np.asarray(run.state.plateau.since)).astype(np.int32)
-    watched = _reset(run.state.plateau.best, moves & (stage == 0))
-    changed = Plateau(*jax.device_put((watched, since, new_stage.astype(stage.dtype))))
-    best = tuple(_reset(value, moves & (new_stage == last)) for value in run.state.best)
-    return replace(run, state=eqx.tree_at(lambda s: (s.plateau, s.best), run.state, jax.device_put((changed, best))))
 
+    def set_where(condition: Any, value: float, values: Any) -> Any:
+        return np.where(condition, value, values).astype(values.dtype)
 
-def _reset(least: Any, where: Any) -> np.ndarray:
-    """Return the least value so far, infinity where the search restarts."""
-    values = np.asarray(least)
-    return np.where(where, np.inf, values).astype(values.dtype)
+    stage = set_where(moves, least, plateau.stage)
+    begins_last = moves & (stage == len(run.recipe.scales) - 1)
+    watched, since = set_where(moves & (plateau.stage == 0), np.inf, plateau.best), set_where(moves, 0, plateau.since)
+    best = tuple(set_where(begins_last, np.inf, np.asarray(value)) for value in run.state.best)
+    plateau, best = jax.device_put((Plateau(watched, since, stage), best))
+    return replace(run, state=replace(run.state, plateau=plateau, best=best))
 
 
 def stacked(runs: Sequence[Run]) -> Run:
     """Return runs of single networks of one shape as the run of a population."""
     most = max(run.last.capacity for run in runs)
     states = [run.state if run.last.capacity == most else with_capacity(run.state, most) for run in runs]
-    return replace(
-        runs[0],
-        state=_stack(states),
-        best=_stack(with_equal_capacity([run.best for run in runs])),
-        best_epoch=np.stack([run.best_epoch for run in runs]),
-        knobs=_stack([run.knobs for run in runs]),
-        begun_at=np.stack([run.begun_at for run in runs]),
-        capacities=tuple((run.last.capacity, run.best.capacity) for run in runs) if most else (),
-        past=_side_by_side([run.history for run in runs]),
-        infos=(),
-    )
-
-
-def _stack(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
-
-
-def _pick(tree: Any, member: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[member], tree)
-
-
-def _extended(past: History, infos: Sequence[EpochInfo], begun_at: np.ndarray) -> History:
-    """Return the history with these epochs; a member's rows are its own epochs, counted from `begun_at`."""
-    if not infos:
-        return past
-    names = [name for name in (*FIELDS, "soft_size") if name != "epoch" and getattr(infos[0], name) is not None]
-    new = {name: np.stack([np.asarray(getattr(info, name)) for info in infos]) for name in names}
-    # Other data may have other measures: what was not measured before is NaN there.
-    past = past and {name: past[name] if name in past else np.full_like(past["loss"], np.nan) for name in names}
-    if begun_at.ndim == 0:
-        return {name: np.concatenate([past[name], new[name]]) if past else new[name] for name in names}
-    rows = np.stack([np.asarray(info.epoch) for info in infos]) - begun_at - 1  # [infos, members]
-    had_stopped = past["stopped"][-1] if past else np.zeros(begun_at.shape, bool)
-    ran = ~np.concatenate([had_stopped[None], new["stopped"][:-1]])  # [infos, members]
-    columns = []
-    for m in range(len(begun_at)):
-        own, first = ran[:, m], int(rows[0, m])
-        before = {name: values[: first if own[0] else first + 1, m] for name, values in past.items()}
-        columns.append(
-            {name: np.concatenate([before[name], new[name][own, m]]) if past else new[name][own, m] for name in names}
-        )
-    return _side_by_side(columns)
+    members = zip(states, with_equal_capacity([run.best for run in runs]), [run.knobs for run in runs], strict=True)
+    state, best, knobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
+    best_epoch, begun_at = (np.stack([getattr(run, name) for run in runs]) for name in ("best_epoch", "begun_at"))
+    capacities = tuple((run.last.capacity, run.best.capacity) for run in runs) if most else ()
+    changed = replace(runs[0], state=state, best=best, best_epoch=best_epoch, knobs=knobs, begun_at=begun_at)
+    return replace(changed, capacities=capacities, past=_side_by_side([run.history for run in runs]), infos=())
 
 
 def _side_by_side(columns: Sequence[History]) -> History:
     """Return histories of single networks as that of a population; shorter ones keep their last values, without events."""
     longest = max(columns, key=lambda column: max(map(len, column.values()), default=0))
-    return {name: np.stack([_filled(column.get(name), like, name) for column in columns], 1) for name, like in longest.items()}
 
+    def padded(name: str, values: np.ndarray) -> np.ndarray:
+        if not len(values):  # a member that has not begun
+            return np.zeros_like(longest[name])
+        filling = np.zeros_like(values[-1:]) if name in EVENTS else values[-1:]
+        return np.concatenate([values, np.repeat(filling, len(longest[name]) - len(values), 0)])
 
-def _filled(values: np.ndarray | None, like: np.ndarray, name: str) -> np.ndarray:
-    """Return values as long as `like`; zeros for a member that has not begun."""
-    if values is None or not len(values):
-        return np.zeros_like(like)
-    filling = np.zeros_like(values[-1:]) if name in EVENTS else values[-1:]
-    return np.concatenate([values, np.repeat(filling, len(like) - len(values), 0)])
+    return {
+        name: np.stack([padded(name, column.get(name, like[:0])) for column in columns], 1) for name, like in longest.items()
+    }

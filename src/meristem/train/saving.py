@@ -8,10 +8,11 @@
 Runs never change, so they can be saved while the next epoch trains. Between two savings are at least `seconds`, and a saving is
 skipped if, taking as long as the one before, it would bring saving above 5 % of the time so far.
 
-    with checkpoint_store(store): fit(…)        all training inside uses the store, also in the threads of `train_alone`
+    with checkpoint_store(restore): fit(…)      all training inside uses the store, also in the threads of `train_alone`
 
-A store identifies a training by its start, its data and its goal. If it holds a checkpoint of the same three, the training
-continues from there, to the same bits. It is a context variable, so that no function in between has to pass it on.
+A store is a function: restore(run, data, goal) returns the newest checkpoint of the training that these three identify, or the
+run itself, and a function that records its epochs. The training continues from there, to the same bits. It is a context
+variable, so that no function in between has to pass it on.
 """
 
 import threading
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from meristem.train.run import Run
 from meristem.train.training_data import Prepared
@@ -27,6 +28,7 @@ from meristem.train.training_data import Prepared
 SECONDS = 300.0
 SHARE = 0.05  # of the time, at most
 Record = Callable[[Run], None]  # called after each epoch
+Restore = Callable[[Run, Prepared, tuple[Any, ...]], tuple[Run, Record]]
 
 
 class Saver:
@@ -46,10 +48,11 @@ class Saver:
         """Take a newer run of this name, which is made when it is saved."""
         with self._lock:
             self._latest[name] = make
-            if self._error is not None or not self._is_due or (self._thread and self._thread.is_alive()):
-                return
-            self._thread = threading.Thread(target=self._in_background, name="meristem-saver", daemon=True)
-            self._thread.start()
+            now = time.monotonic()
+            is_due = now - self._last >= self._seconds and self.spent + self._cost <= SHARE * (now - self._begin)
+            if is_due and self._error is None and not (self._thread and self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._in_background, name="meristem-saver", daemon=True)
+                self._thread.start()
 
     def forget(self) -> None:
         """Drop what was offered, after what is being saved."""
@@ -75,11 +78,6 @@ class Saver:
         with self._lock:
             self.spent += seconds
 
-    @property
-    def _is_due(self) -> bool:
-        now = time.monotonic()
-        return now - self._last >= self._seconds and self.spent + self._cost <= SHARE * (now - self._begin)
-
     def close(self) -> None:
         """Wait for the thread, and raise its exception."""
         if self._thread is not None:
@@ -95,28 +93,19 @@ class Saver:
             self._error = error
 
 
-@runtime_checkable
-class CheckpointStore(Protocol):
-    """The interface of a checkpoint store."""
-
-    def restore(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
-        """Return the newest checkpoint of the training from this run to this goal, or the run; and what records its epochs."""
-
-
-_STORE: ContextVar[CheckpointStore | None] = ContextVar("checkpoint_store", default=None)
+_RESTORE: ContextVar[Restore] = ContextVar("restore", default=lambda run, prepared, goal: (run, lambda run: None))
 
 
 @contextmanager
-def checkpoint_store(store: CheckpointStore | None) -> Iterator[None]:
-    """Use this store inside; None: no store."""
-    token = _STORE.set(store)
+def checkpoint_store(restore: Restore) -> Iterator[None]:
+    """Use this store inside."""
+    token = _RESTORE.set(restore)
     try:
         yield
     finally:
-        _STORE.reset(token)
+        _RESTORE.reset(token)
 
 
 def restore(run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
     """Ask the ambient store; without one, return the run and a function that does nothing."""
-    store = _STORE.get()
-    return (run, lambda run: None) if store is None else store.restore(run, prepared, goal)
+    return _RESTORE.get()(run, prepared, goal)

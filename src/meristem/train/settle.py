@@ -27,10 +27,9 @@ from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import reach
 from meristem.nn.compaction import INPUT
 from meristem.nn.network import Network
-from meristem.train.closing import PricedModel, close_until, close_worthless, with_all_closed
+from meristem.train.closing import Gates, close_until, close_worthless, with_all_closed
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.metrics import piece_of
-from meristem.train.train_state import Plateau
 from meristem.train.training_data import Data, to_float
 
 ROWS = 256, 1024  # rows that measure J_hard: half of all, within these bounds
@@ -45,17 +44,24 @@ def close_least(
     network: Network, data: Data, knobs: Knobs, recipe: Recipe, key: PRNGKeyArray, is_last: Bool[Array, ""]
 ) -> Network:
     """Return the network with the gates closed that are not worth their price, or exceed the budget; `is_last`: the stage."""
-    x, y, weight = _sample_rows(data, knobs, key, max(ROWS[0], PIECES * piece_of(network, data.x)))
+    x, y = jnp.asarray(data.x), jnp.asarray(data.y)
+    weight = jnp.ones(x.shape[0])
+    for own in (data.weight, knobs.weight):
+        weight = weight if own is None else weight * own
+    most = max(ROWS[0], PIECES * piece_of(network, data.x))
+    order = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(key, weight.shape), 2.0))
+    rows = order[: min(n_rows(x.shape[0]), most)]
 
     def loss(model: Network, x: Array, y: Array) -> Float[Array, ""]:
         return recipe.task.loss(model(to_float(x)), y)
 
-    priced = PricedModel(network, loss, x, y, weight, lambda model: _price(model, recipe))
+    share = weight[rows] / weight[rows].sum()
+    gates = Gates(network, loss, x[rows], y[rows], share, lambda model: _price(model, recipe))
     if knobs.budget is None:
-        return close_worthless(priced, jnp.asarray(knobs.penalty))
+        return close_worthless(gates, jnp.asarray(knobs.penalty))
     allowed = jnp.maximum(knobs.budget, SHRINK * hard_cost(network, recipe))
     allowed = jnp.where(is_last, knobs.budget, allowed)
-    return close_until(priced, lambda model: hard_cost(model, recipe) <= allowed)
+    return close_until(gates, lambda model: hard_cost(model, recipe) <= allowed)
 
 
 def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:
@@ -69,11 +75,6 @@ def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:
     """
     every = max(EVERY[0], -(-EVERY[1] // steps)) if knobs.budget is None else 1 if is_last else -(-BUDGET_STEPS // steps)
     return epoch % every == 0
-
-
-def stays_closed(plateau: Plateau, knobs: Knobs, recipe: Recipe) -> Bool[Array, ""]:
-    """Return whether closed gates stay closed: in the last stage; with a budget, from the first learning-rate drop on."""
-    return plateau.is_last(len(recipe.scales)) if knobs.budget is None else plateau.has_dropped
 
 
 def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
@@ -144,16 +145,6 @@ def _price(network: Network, recipe: Recipe) -> Float[Array, ""]:
     if recipe.price != "units":
         return soft_cost(network, recipe.price)
     return network.priced(jnp.zeros(network.input_shape, network.dtype))[1]
-
-
-def _sample_rows(data: Data, knobs: Knobs, key: PRNGKeyArray, most: int) -> tuple[Array, Array, Float[Array, " rows"]]:
-    """Return random rows of weight above 0, and their weights, which sum to 1."""
-    x, y = jnp.asarray(data.x), jnp.asarray(data.y)
-    weight = jnp.ones(x.shape[0])
-    for own in (data.weight, knobs.weight):
-        weight = weight if own is None else weight * own
-    rows = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(key, weight.shape), 2.0))[: min(n_rows(x.shape[0]), most)]
-    return x[rows], y[rows], weight[rows] / weight[rows].sum()
 
 
 def n_rows(n: int) -> int:

@@ -9,20 +9,21 @@ minimum:
 All are values with a leading axis of members in a population.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
-from meristem.gate import closed_as
+from meristem.gate import hold
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Recipe
 
 Value = Array | np.ndarray
+Number = float | Float[Array, ""]
 TOLERANCE = 1e-9  # a smaller gain is no improvement
 SHARE = 0.15  # the least share of the newest epoch in the average
 
@@ -38,14 +39,7 @@ class Plateau(NamedTuple):
     def start() -> "Plateau":
         return Plateau(jnp.asarray(jnp.inf, jnp.result_type(float)), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
-    def after(
-        self,
-        measure: Float[Array, ""],
-        *,
-        patience: int | Float[Array, ""],
-        stages: int,
-        tolerance: float | Float[Array, ""] = TOLERANCE,
-    ) -> "Plateau":
+    def after(self, measure: Float[Array, ""], *, patience: Number, stages: int, tolerance: Number = TOLERANCE) -> "Plateau":
         """Return the schedule after an epoch; lower is better, and NaN or a gain within the tolerance is no improvement.
 
         >>> plateau = Plateau.start()
@@ -65,12 +59,10 @@ class Plateau(NamedTuple):
         return jnp.asarray((*scales, 0.0), self.best.dtype)[self.stage]
 
     @property
-    def has_dropped(self) -> Bool[Array, ""]:
-        """Whether the learning rate has dropped, so that a recipe that settles closes gates."""
+    def has_dropped(self) -> Bool[Array, ""]:  # a recipe that settles then closes gates
         return self.stage >= 1
 
-    def is_last(self, stages: int) -> Bool[Array, ""]:
-        """Return whether this is the last stage, in which a recipe that settles keeps closed gates closed."""
+    def is_last(self, stages: int) -> Bool[Array, ""]:  # a recipe that settles then keeps closed gates closed
         return self.stage >= stages - 1
 
     def is_stopped(self, stages: int) -> Bool[Array, ""]:
@@ -81,7 +73,7 @@ class Average(eqx.Module):
     """The mean network of the last stage, and over how many epochs; before that stage the network itself, and 0."""
 
     network: Network
-    epochs: Int[Array, ""]
+    epochs: Int[Array, "*members"]
 
     def after(self, network: Network, is_last: Bool[Array, ""], moved: Bool[Array, ""]) -> "Average":
         """Return the average after an epoch; it restarts where a tree `moved` its rows by opening or closing nodes."""
@@ -89,12 +81,10 @@ class Average(eqx.Module):
         share = jnp.maximum(1 / jnp.maximum(epochs, 1), SHARE)
 
         def mix(old: Any, new: Any) -> Any:
-            if not eqx.is_inexact_array(new):
-                return new
-            return jnp.where(epochs > 1, old + share.astype(new.dtype) * (new - old), new)
+            mixes = eqx.is_inexact_array(new)
+            return jnp.where(epochs > 1, old + share.astype(new.dtype) * (new - old), new) if mixes else new
 
-        mean = closed_as(network, jax.tree.map(mix, self.network, network))
-        return Average(mean, epochs.astype(jnp.int32))
+        return Average(hold(network, jax.tree.map(mix, self.network, network)), epochs.astype(jnp.int32))
 
 
 class TrainState(eqx.Module):
@@ -103,11 +93,16 @@ class TrainState(eqx.Module):
     network: Network
     opt_state: PyTree
     average: Average | None  # where the recipe settles
-    key: PRNGKeyArray
+    key: PRNGKeyArray | Key[Array, "*members"]
     plateau: Plateau
-    best: tuple[Float[Array, ""], Float[Array, ""]]  # the selection measure of the best epoch, and its loss
-    epoch: Int[Array, ""]
-    diverged: Bool[Array, ""]
+    best: tuple[Float[Array, "*members"], Float[Array, "*members"]]  # the selection measure of the best epoch, and its loss
+    epoch: Int[Array, "*members"]
+    diverged: Bool[Array, "*members"]
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """() for one network, else (members,)."""
+        return self.epoch.shape
 
     @property
     def measured(self) -> Network:
@@ -190,13 +185,12 @@ def fit_to_recipe(state: TrainState, recipe: Recipe) -> TrainState:
     """Return the state of another recipe with an average, or without, as this recipe needs it."""
     if (state.average is not None) == recipe.settle:
         return state
-    average = Average(state.network, jnp.zeros_like(state.epoch)) if recipe.settle else None
-    return eqx.tree_at(lambda s: s.average, state, average, is_leaf=lambda node: node is None)
+    return replace(state, average=Average(state.network, jnp.zeros_like(state.epoch)) if recipe.settle else None)
 
 
-def no_growth() -> Growth:
+def no_growth(members: tuple[int, ...] = ()) -> Growth:
     """Return the growth before the first step of an epoch."""
-    return Growth(*(jnp.zeros((), jnp.int32) for _ in Growth._fields))
+    return Growth(*(jnp.zeros(members, jnp.int32) for _ in Growth._fields))
 
 
 def select(condition: Bool[Array, "*members"], if_true: PyTree, if_false: PyTree) -> PyTree:

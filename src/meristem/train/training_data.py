@@ -76,8 +76,7 @@ def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: 
         return data
     host = check_data(data, network, objective)
     samples: list[Any] = [host.x, host.dev_x]
-    lazy = [x.rows_at_once for x in samples if isinstance(x, Lazy)]
-    if lazy:
+    if lazy := [x.rows_at_once for x in samples if isinstance(x, Lazy)]:
         return Prepared(host, rows_at_once or min(lazy))
     rows = rows_at_once or rows_that_fit(host)
     if rows is not None and rows < len(host.x):
@@ -102,38 +101,39 @@ def check_data(data: Any, network: Network, objective: Objective) -> Data:
         if not isinstance(data, tuple | list) or not 2 <= len(data) <= len(Data._fields):
             raise ValueError(f"data is a {type(data).__name__}; give Data(x, y), Data(x, y, dev_x, dev_y) or a tuple of these.")
         data = Data(*data)
-    n_out = network.n_out
-    pairs = [("x", data.x, "y", data.y)]
-    if data.dev_x is not None or data.dev_y is not None:
-        if data.dev_x is None or data.dev_y is None:
-            raise ValueError("dev_x and dev_y must be given together.")
-        pairs.append(("dev_x", data.dev_x, "dev_y", data.dev_y))
-    ready: list[Any] = []
-    for x_name, x, y_name, y in pairs:
-        samples, targets = x if isinstance(x, Lazy) else _numbers(x_name, x), _numbers(y_name, y)
-        _check_samples(x_name, samples, network.input_shape)
-        if targets.shape[:1] != samples.shape[:1]:
-            rows = targets.shape[0] if targets.ndim else 0
-            raise ValueError(f"{y_name} has {rows} rows but {x_name} has {samples.shape[0]}; they must be equal.")
-        objective.check(y_name, targets, n_out)
-        ready.append(samples if isinstance(samples, Lazy) else _narrow(samples))
-        ready.append(_narrow(targets, as_class=objective.targets_are_classes))
-    both = Data(*ready)
-    return both._replace(
-        weight=_weights("weight", data.weight, len(both.x)),
-        dev_weight=None if both.dev_x is None else _weights("dev_weight", data.dev_weight, len(both.dev_x)),
-    )
+    if (data.dev_x is None) != (data.dev_y is None):
+        raise ValueError("dev_x and dev_y must be given together.")
+    arrays = _check_set("", data.x, data.y, data.weight, network, objective)
+    if data.dev_x is not None:
+        arrays |= _check_set("dev_", data.dev_x, data.dev_y, data.dev_weight, network, objective)
+    return Data(**arrays)
 
 
-def _weights(name: str, values: Any, rows: int) -> np.ndarray | None:
-    if values is None:
-        return None
-    weight = _numbers(name, values)
-    if weight.shape != (rows,):
-        raise ValueError(f"{name} has shape {weight.shape}; it must be [samples], here ({rows},).")
-    if (weight < 0).any() or not (weight > 0).any():
-        raise ValueError(f"{name} must hold no negative numbers, and at least one above 0.")
-    return _narrow(weight)
+def _check_set(prefix: str, x: Any, y: Any, weight: Any, network: Network, objective: Objective) -> dict[str, Any]:
+    """Return the samples, targets and weights of the training or development set by name."""
+    x_name, y_name, weight_name = (f"{prefix}{name}" for name in ("x", "y", "weight"))
+    samples, targets = x if isinstance(x, Lazy) else _numbers(x_name, x), _numbers(y_name, y)
+    n_in, *positions = network.input_shape
+    if len(samples.shape) != 2 + len(positions) or 0 in samples.shape or samples.shape[2:] != tuple(positions):
+        axes = ", ".join(["samples", "features", *map(str, positions)])
+        raise ValueError(f"{x_name} has shape {samples.shape}; it must be [{axes}] with at least one sample.")
+    n, n_features = samples.shape[:2]
+    if n_features != n_in:
+        raise ValueError(f"{x_name} has {n_features} features, but the network takes {n_in}; create it with n_in={n_features}.")
+    if targets.shape[:1] != (n,):
+        rows = targets.shape[0] if targets.ndim else 0
+        raise ValueError(f"{y_name} has {rows} rows but {x_name} has {n}; they must be equal.")
+    objective.check(y_name, targets, network.n_out)
+    arrays: dict[str, Any] = {x_name: samples if isinstance(samples, Lazy) else _narrow(samples)}
+    arrays[y_name] = targets.astype(np.int32, copy=False) if objective.targets_are_classes else _narrow(targets)
+    if weight is not None:
+        weights = _numbers(weight_name, weight)
+        if weights.shape != (n,):
+            raise ValueError(f"{weight_name} has shape {weights.shape}; it must be [samples], here ({n},).")
+        if (weights < 0).any() or not (weights > 0).any():
+            raise ValueError(f"{weight_name} must hold no negative numbers, and at least one above 0.")
+        arrays[weight_name] = _narrow(weights)
+    return arrays
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:
@@ -145,19 +145,8 @@ def _numbers(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def _check_samples(name: str, x: np.ndarray | Lazy, sample: tuple[int, ...]) -> None:
-    n_in, *positions = sample
-    if len(x.shape) != 1 + len(sample) or 0 in x.shape or x.shape[2:] != tuple(positions):
-        axes = ", ".join(["samples", "features", *map(str, positions)])
-        raise ValueError(f"{name} has shape {x.shape}; it must be [{axes}] with at least one sample.")
-    if x.shape[1] != n_in:
-        raise ValueError(f"{name} has {x.shape[1]} features, but the network takes {n_in}; create it with n_in={x.shape[1]}.")
-
-
-def _narrow(array: np.ndarray, *, as_class: bool = False) -> np.ndarray:
-    """Return the array in one float type, so that equal shapes share a program; bytes and classes as integers."""
-    if as_class:
-        return array.astype(np.int32, copy=False)
+def _narrow(array: np.ndarray) -> np.ndarray:
+    """Return the array in one float type, so that equal shapes share a program; bytes stay bytes."""
     return array if array.dtype == np.uint8 else array.astype(jnp.result_type(float), copy=False)
 
 

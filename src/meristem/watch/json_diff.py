@@ -6,6 +6,7 @@
 {"each": {"0": change, …}, "length": 3}           a list of objects: changes by index
 """
 
+from itertools import takewhile
 from typing import Any
 
 Change = dict[str, Any]
@@ -23,7 +24,8 @@ def changes(before: Any, after: Any) -> Change | None:
         return {"at": at, "without": without} if at or without else None
     if isinstance(before, list) and isinstance(after, list):
         if not (_are_objects(before) and _are_objects(after)):
-            return _list_change(before, after)
+            same = sum(1 for _ in takewhile(lambda pair: changes(*pair) is None, zip(before, after, strict=False)))
+            return None if same == len(before) == len(after) else {"from": same, "with": after[same:]}
         each = _changed(*({str(i): value for i, value in enumerate(values)} for values in (before, after)))
         return {"each": each, "length": len(after)} if each or len(before) != len(after) else None
     return None if before == after and type(before) is type(after) else {"is": after}
@@ -31,15 +33,8 @@ def changes(before: Any, after: Any) -> Change | None:
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Change]:
     """Return the changes of keys that are new or have other values."""
-    found_changes = {name: changes(before[name], value) if name in before else {"is": value} for name, value in after.items()}
-    return {name: change for name, change in found_changes.items() if change is not None}
-
-
-def _list_change(before: list[Any], after: list[Any]) -> Change | None:
-    same = 0
-    while same < min(len(before), len(after)) and changes(before[same], after[same]) is None:
-        same += 1
-    return None if same == len(before) == len(after) else {"from": same, "with": after[same:]}
+    pairs = {name: changes(before[name], value) if name in before else {"is": value} for name, value in after.items()}
+    return {name: change for name, change in pairs.items() if change is not None}
 
 
 def _are_objects(values: list[Any]) -> bool:

@@ -14,19 +14,18 @@ import bisect
 import math
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from meristem.folders.epoch_lines import LONGEST as LONGEST_FILE
+from meristem.folders.epoch_lines import LONGEST as LONGEST_FILE, LONGEST_LINE
 from meristem.folders.ownership import OWN, RUN, SUMMARY, read_json
 from meristem.folders.plain_files import check_folder, check_length, check_plain, open_plain
 from meristem.folders.run_record import LONGEST as LONGEST_RECORD, MOST_NETWORKS, parse, read_record
 
-BLOCK = 1 << 20  # bytes read at a time
-LONGEST_LINE = 1 << 20  # bytes
 LONGEST_ID = 100  # characters
 LONGEST_GROUP = 200  # characters of a group's name
 TAIL = 256  # bytes before the current position that must be unchanged; otherwise the file was replaced
@@ -37,16 +36,6 @@ MOST_EVENTS = 256  # per member; older ones are dropped
 EPOCH_NUMBERS = 24  # memory of an epoch without its layers, in numbers
 OPEN = 0.05  # units from which a layer counts as open: gates hover just above 0
 COLUMNS = ("dev_loss", "dev_error", "soft_size", "hard_size", "rate", "opened", "closed")
-FLAGS = ("stopped", "diverged", "improved")
-
-
-class LogLine(NamedTuple):
-    """A valid line of epochs.jsonl."""
-
-    group: str
-    member: int
-    epoch: int
-    values: dict[str, Any]
 
 
 class MemberLog:
@@ -63,41 +52,35 @@ class MemberLog:
         self.epochs: list[int] = []
         self.columns: dict[str, array[float]] = {name: array("d") for name in COLUMNS}
         self.layers: list[array[float]] = []
-        self.is_best: list[bool] = []  # the best epoch up to then
+        self.best_epochs: list[int] = []  # each the best up to then
         self.events: list[tuple[int, int, bool]] = []  # (epoch, layer counted from 1, True: opened, False: closed)
-        self.flags: dict[str, bool] = dict.fromkeys(FLAGS, False)
-        self.is_tree = False
+        self.is_stopped = self.is_diverged = self.is_tree = False
         self.version = 0  # changes with each line
-        self.n_numbers = 0  # memory, in numbers
 
     def add(self, epoch: int, values: dict[str, Any]) -> None:
         """Append an epoch, after removing this epoch and later ones if they are present."""
         keep = bisect.bisect_left(self.epochs, epoch)
         if keep < len(self.epochs):
+            per_epoch: list[Any] = [self.epochs, self.layers, *self.columns.values()]
+            for column in per_epoch:
+                del column[keep:]
+            self.best_epochs = [best for best in self.best_epochs if best < epoch]
             self.events = [event for event in self.events if event[0] < epoch]
-        self.n_numbers -= sum(EPOCH_NUMBERS + len(sizes) for sizes in self.layers[keep:])
-        per_epoch: list[Any] = [self.epochs, self.layers, self.is_best, *self.columns.values()]
-        for column in per_epoch:
-            del column[keep:]
-        self.epochs.append(epoch)
-        for name, column in self.columns.items():
-            column.append(_number(values.get(name)))
         sizes = values.get("layer_sizes")
         now = array("d", [_number(size) for size in sizes[:MOST_LAYERS]] if isinstance(sizes, list) else [])
         before = self.layers[-1] if self.layers else array("d", [0.0] * len(now)) if epoch == 1 else now
         pairs = enumerate(zip(before, now, strict=False), 1)
         self.events += [(epoch, layer, new >= OPEN) for layer, (old, new) in pairs if (old >= OPEN) != (new >= OPEN)]
         del self.events[:-MOST_EVENTS]
+        self.epochs.append(epoch)
         self.layers.append(now)
-        self.is_best.append(values.get("improved") is True)
-        self.flags = {name: values.get(name) is True for name in FLAGS}
+        for name, column in self.columns.items():
+            column.append(_number(values.get(name)))
+        if values.get("improved") is True:
+            self.best_epochs.append(epoch)
+        self.is_stopped, self.is_diverged = values.get("stopped") is True, values.get("diverged") is True
         self.is_tree = self.is_tree or _number(values.get("most_leaves")) > 0
         self.version += 1
-        self.n_numbers += EPOCH_NUMBERS + len(now)
-
-    @property
-    def best_epoch(self) -> int | None:
-        return next((epoch for epoch, best in zip(reversed(self.epochs), reversed(self.is_best), strict=True) if best), None)
 
 
 @dataclass
@@ -109,7 +92,7 @@ class RunLog:
     groups: dict[str, dict[int, MemberLog]] = field(default_factory=dict)  # by name and member, oldest group first
     damaged: int = 0  # lines
     n_networks: int = 0  # of all groups
-    n_numbers: int = 0  # in memory, of all networks
+    n_numbers: int = 0  # in memory, at most
     is_finished: bool = False
     process: int | None = None  # the process that holds the folder's lock, or held it last
     is_alive: bool | None = None  # that process; None: unknown
@@ -121,18 +104,16 @@ class RunLog:
 
     def add(self, line: bytes) -> None:
         """Add a line of epochs.jsonl, or count it as damaged."""
-        parsed = parse_line(line)
-        if parsed is None:
+        values = parse_line(line)
+        if values is None:
             self.damaged += 1
             return
-        members = self.groups.setdefault(parsed.group, {})
-        if parsed.member not in members:
-            members[parsed.member] = MemberLog()
+        members, number = self.groups.setdefault(values["group"], {}), values["member"]
+        if number not in members:
+            members[number] = MemberLog()
             self.n_networks += 1
-        member = members[parsed.member]
-        before = member.n_numbers
-        member.add(parsed.epoch, parsed.values)
-        self.n_numbers += member.n_numbers - before
+        members[number].add(values["epoch"], values)
+        self.n_numbers += EPOCH_NUMBERS + len(members[number].layers[-1])
 
     def clear(self) -> None:
         """Forget all lines."""
@@ -140,15 +121,20 @@ class RunLog:
 
 
 class RunReader:
-    """A reader of one folder; `poll` returns the same RunLog each time, brought up to date."""
+    """A reader of one folder, which may get a run later; `poll` returns the same RunLog each time, brought up to date."""
 
     def __init__(self, out: Path):
-        check_run_folder(out)
+        if out.exists() and not out.is_dir():
+            raise ValueError(f"{str(out)!r} is a file; give the folder that a run writes to (its --out, or checkpoint_dir).")
         self._out, self._own = out, out / OWN
-        self._log = RunLog(str(out))
-        self._tail = _FileTail(self._own / "epochs.jsonl")
-        self._stamps: dict[Path, Any] = {}
-        self._contents: dict[Path, dict[str, Any]] = {}
+        check_folder(self._own)
+        for name, most in ((RUN, LONGEST_RECORD), ("epochs.jsonl", LONGEST_FILE)):
+            check_plain(self._own / name)
+            check_length(self._own / name, most)
+        if (out / SUMMARY).exists() and not self._own.exists():
+            raise ValueError(f"{str(out)!r} holds results without their epoch log ({OWN}); there is nothing to watch.")
+        self._log, self._tail = RunLog(str(out)), _FileTail(self._own / "epochs.jsonl")
+        self._contents: dict[Path, tuple[Any, dict[str, Any]]] = {}  # of files, with what changes when they do
 
     def poll(self) -> RunLog:
         """Read what is new; ValueError where there are too many networks or epochs to hold."""
@@ -168,18 +154,21 @@ class RunReader:
         log.is_alive = None if log.process is None else is_alive(log.process)
         return log
 
-    def _read_json(self, path: Path, read: Any = read_json) -> dict[str, Any]:
+    def _read_json(self, path: Path, read: Callable[[Path], dict[str, Any] | None] = read_json) -> dict[str, Any]:
         """Return the object in a file, {} without one; while a changed file is unreadable, its previous content."""
-        stamp = _stamp(path)
-        if stamp is None:
-            self._stamps.pop(path, None)
+        try:
+            stat = path.stat()
+        except OSError:
             self._contents.pop(path, None)
-        elif stamp != self._stamps.get(path):
+            return {}
+        stamp = stat.st_ino, stat.st_size, stat.st_mtime_ns
+        before, content = self._contents.get(path, (None, {}))
+        if stamp != before:
             with suppress(ValueError) if path in self._contents else nullcontext():
-                content = read(path)
-                if content is not None:
-                    self._stamps[path], self._contents[path] = stamp, content
-        return self._contents.get(path, {})
+                now = read(path)
+                if now is not None:
+                    self._contents[path], content = (stamp, now), now
+        return content
 
 
 class _FileTail:
@@ -197,43 +186,35 @@ class _FileTail:
         """Yield complete new lines; `log` is cleared first where the file is another one."""
         try:
             check_length(self.path, LONGEST_FILE)
-            with open_plain(self.path) as file:
-                stat = os.fstat(file.fileno())
+            with open_plain(self.path) as raw, BufferedReader(raw) as file:
+                stat = os.fstat(raw.fileno())
                 file.seek(self._offset - len(self._before))
                 if self._file != (stat.st_dev, stat.st_ino) or file.read(len(self._before)) != self._before:
                     self.rewind()
                     log.clear()
                     self._file = stat.st_dev, stat.st_ino
                     file.seek(0)
-                rest = b""
-                while self._offset + len(rest) < LONGEST_FILE and (block := file.read(BLOCK)):
-                    *complete, rest = (rest + block).split(b"\n")
-                    yield from self._advance(complete)
-                    if len(rest) > LONGEST_LINE:
-                        self._offset, self._before, rest = self._offset + len(rest), rest[-TAIL:], b""
-                        log.damaged += not self._is_skipping
-                        self._is_skipping = True
+                while self._offset < LONGEST_FILE and (line := file.readline(LONGEST_LINE)):
+                    is_end, was_skipping = line.endswith(b"\n"), self._is_skipping
+                    if not is_end and len(line) < LONGEST_LINE:  # incomplete: the next poll reads it again
+                        return
+                    self._offset, self._before = self._offset + len(line), (self._before + line)[-TAIL:]
+                    self._is_skipping = not is_end
+                    log.damaged += self._is_skipping and not was_skipping
+                    if is_end and not was_skipping and line.strip():
+                        yield line
         except FileNotFoundError:
             self.rewind()
             log.clear()
         except OSError:  # transient: the next poll tries again
             return
 
-    def _advance(self, complete: list[bytes]) -> list[bytes]:
-        """Move past these lines; return those with content, without the end of an oversized line."""
-        if complete:
-            self._offset += sum(map(len, complete)) + len(complete)
-            self._before = (complete[-1] + b"\n")[-TAIL:]
-        if complete and self._is_skipping:
-            complete, self._is_skipping = complete[1:], False
-        return [line for line in complete if line.strip()]
 
-
-def parse_line(line: bytes) -> LogLine | None:
-    """Return a line of epochs.jsonl, or None where it is damaged.
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """Return the values of a line of epochs.jsonl, or None where it is damaged.
 
     >>> parse_line(b'{"group": "easy", "member": 1, "epoch": 2}')
-    LogLine(group='easy', member=1, epoch=2, values={'group': 'easy', 'member': 1, 'epoch': 2})
+    {'group': 'easy', 'member': 1, 'epoch': 2}
     >>> parse_line(b'{"group": "easy", "mem') is parse_line(b'{"group": "easy", "member": -1, "epoch": true}') is None
     True
     """
@@ -246,19 +227,7 @@ def parse_line(line: bytes) -> LogLine | None:
     group, member, epoch = (values.get(name) for name in ("group", "member", "epoch"))
     if type(member) is not int or type(epoch) is not int or not 0 <= member < MOST_INDEX or not 1 <= epoch < MOST_INDEX:
         return None
-    return LogLine(group, member, epoch, values) if isinstance(group, str) and len(group) <= LONGEST_GROUP else None
-
-
-def check_run_folder(out: Path) -> None:
-    """Raise ValueError where `out` cannot hold a run; a folder without one is accepted: a run may begin there."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"{str(out)!r} is a file; give the folder that a run writes to (its --out, or checkpoint_dir).")
-    check_folder(out / OWN)
-    for name, most in ((RUN, LONGEST_RECORD), ("epochs.jsonl", LONGEST_FILE)):
-        check_plain(out / OWN / name)
-        check_length(out / OWN / name, most)
-    if (out / SUMMARY).exists() and not (out / OWN).exists():
-        raise ValueError(f"{str(out)!r} holds results without their epoch log ({OWN}); there is nothing to watch.")
+    return values if isinstance(group, str) and len(group) <= LONGEST_GROUP else None
 
 
 def is_alive(process: int) -> bool | None:
@@ -281,11 +250,3 @@ def is_alive(process: int) -> bool | None:
 def _number(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
     return float(value) if is_number and math.isfinite(value) else math.nan
-
-
-def _stamp(path: Path) -> Any:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns

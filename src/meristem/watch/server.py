@@ -11,7 +11,6 @@ starlette and uvicorn (the extra `live`).
 import asyncio
 import json
 import logging
-import os
 import secrets
 import socket
 import threading
@@ -59,52 +58,39 @@ POLICY = (
 class Connection(H11Protocol):
     """HTTP/1.1 with a time limit for a request to arrive, which uvicorn itself does not have."""
 
-    _deadline: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None  # while no request is being answered
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._start_timer()
+        self._set_timer()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._is_answering or self.transport.is_closing():
-            self._stop_timer()
-        else:
-            self._start_timer()
+        self._set_timer()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.transport.is_closing() and not self._is_answering:
-            self._start_timer()
+        self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
+        self._set_timer()
         super().connection_lost(exc)
 
-    @property
-    def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
-
-    def _start_timer(self) -> None:
-        if self._deadline is not None:
-            return
-        self._deadline = self.loop.call_later(REQUEST_SECONDS, self._abort)
-        waiting = {
-            other: other._deadline.when()
-            for other in self.connections
-            if isinstance(other, Connection) and other._deadline is not None
-        }
-        if len(waiting) > MOST_WAITING:
-            min(waiting, key=waiting.__getitem__)._abort()
-
-    def _stop_timer(self) -> None:
-        if self._deadline is not None:
+    def _set_timer(self) -> None:
+        is_waiting = not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete)
+        if is_waiting and self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_SECONDS, self._abort)
+            others = [other for other in self.connections if isinstance(other, Connection)]
+            waiting = {other: other._deadline.when() for other in others if other._deadline is not None}
+            if len(waiting) > MOST_WAITING:
+                min(waiting, key=waiting.__getitem__)._abort()
+        elif not is_waiting and self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
     def _abort(self) -> None:
-        self._stop_timer()
         self.transport.abort()
+        self._set_timer()
 
 
 class Feed:
@@ -132,19 +118,15 @@ class Feed:
         """Yield the state, then its changes, for one client."""
         self.n_clients += 1
         try:
-            sent = await self.now()
+            sent, sent_at = await self.now(), time.monotonic()
             yield server_event("state", sent)
-            sent_at = time.monotonic()
             while True:
                 await asyncio.sleep(POLL_SECONDS)
                 state = await self.now()
                 change = changes(sent, state)
-                if change is not None:
-                    yield server_event("change", change)
+                if change is not None or time.monotonic() - sent_at > KEEP_ALIVE_SECONDS:
+                    yield b": keep-alive\n\n" if change is None else server_event("change", change)
                     sent, sent_at = state, time.monotonic()
-                elif time.monotonic() - sent_at > KEEP_ALIVE_SECONDS:
-                    yield b": keep-alive\n\n"
-                    sent_at = time.monotonic()
         finally:
             self.n_clients -= 1
 
@@ -189,21 +171,13 @@ def serving(out: Path, port: int = 0, on_problem: Callable[[ValueError], None] =
         raise ValueError(f"--port={port} must be an integer from 0 (any free port) to 65535.")
     view = View(out)
     view.now()  # raises now, not in the thread
-    app = application(view, on_problem)
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if os.name != "nt":  # on Windows it would let two servers share a port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen(BACKLOG)
+        listener = socket.create_server((HOST, port), backlog=BACKLOG)
     except OSError as error:
-        listener.close()
         raise ValueError(f"--port={port} cannot be used ({error.strerror}); leave it out to use any free port.") from error
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    config = uvicorn.Config(
-        app, http=Connection, ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
+    quiet: dict[str, Any] = {"log_config": None, "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 1}
+    server = uvicorn.Server(uvicorn.Config(application(view, on_problem), http=Connection, ws="none", **quiet))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="meristem-page", daemon=True)
     thread.start()
     try:

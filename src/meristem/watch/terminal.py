@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from meristem.show.progress import have_rich
+from meristem.show.progress import have_rich, rich_classes
 from meristem.watch.view import View
 from meristem.watch.view_text import State, clean, event_text, layer_bars, number, sparkline
 
@@ -68,11 +68,9 @@ def _follow_plain(view: View, stream: Any, seconds: float) -> None:
 
 
 def _follow_live(view: View, stream: Any, seconds: float, on_shutdown: OnShutdown | None) -> None:
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(file=stream)
-    display = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+    rich = rich_classes()
+    console = rich.Console(file=stream)
+    display = rich.Live(console=console, auto_refresh=False, vertical_overflow="crop")
     with on_shutdown(display.stop) if on_shutdown is not None else nullcontext(), display:
         while True:
             state = view.now()
@@ -84,52 +82,45 @@ def _follow_live(view: View, stream: Any, seconds: float, on_shutdown: OnShutdow
 
 def renderable(state: State, rows: int, width: int) -> Any:
     """Return the state for rich, in about `rows` rows: a table per running group, a line per other group."""
-    from rich.console import Group
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
+    rich = rich_classes()
     run, groups = state["run"], state["groups"]
     style = {"finished": "bold green", "interrupted": "bold red"}.get(run["status"], "bold")
-    head = Text(_status_line(state), style=style) + Text("  " + clean(run["where"]), style="bold")
-    head.no_wrap, head.overflow = True, "ellipsis"
-    parts: list[Any] = [head]
+    head = rich.Text(_status_line(state), style=style, no_wrap=True, overflow="ellipsis")
+    parts: list[Any] = [head.append("  " + clean(run["where"]), style="bold")]
     if run["share"] is not None and run["status"] != "finished":
-        bar = Table.grid()
-        bar.add_row(ProgressBar(total=1.0, completed=run["share"], width=60))
+        bar = rich.Table.grid()
+        bar.add_row(rich.ProgressBar(total=1.0, completed=run["share"], width=60))
         parts.append(bar)
     in_tables = [group for group in groups if not group["over"]][-2:] or groups[-1:]
     others = [group for group in groups if group not in in_tables]
     n_rows = max(LEAST_ROWS, rows - len(parts) - min(len(others), rows // 3) - 6 * len(in_tables))
     n_hidden = max(0, len(others) - rows // 3)
-    parts += [Text(f"… and {n_hidden} earlier groups", style="dim")] if n_hidden else []
-    parts += [Text(_group_line(group), style="dim", no_wrap=True) for group in others[n_hidden:]]
-    return Group(*parts, *(_table(group, n_rows // max(1, len(in_tables)), width) for group in in_tables))
+    parts += [rich.Text(f"… and {n_hidden} earlier groups", style="dim")] if n_hidden else []
+    parts += [rich.Text(_group_line(group), style="dim", no_wrap=True) for group in others[n_hidden:]]
+    return rich.Group(*parts, *(_table(rich, group, n_rows // len(in_tables), width) for group in in_tables))
 
 
-def _table(group: State, rows: int, width: int) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
+def _table(rich: Any, group: State, rows: int, width: int) -> Any:
     figures, last = (("error", "loss", "size"), ("layers", "")) if width >= WIDE else (("error", "size"), ("layers",))
     members, largest = group["members"][:rows], _largest_layer(group)
     cells = {
         "network": [_name(member) for member in members],
         "epoch": [str(member["epoch"]) for member in members],
         "layers": [layer_bars(member["layers"]["sizes"][-1], largest) for member in members],
-        "": [_last_event(member) for member in members],
+        "": [member["over"] or member["last_event"] or member["details"] for member in members],
     }
     widths = {name: max(map(len, (name, *cells[name]))) for name in ("network", "epoch", *last)}
     remaining = width - sum(widths.values()) - BORDER * (len(widths) + len(figures))
     cells |= {name: [_figure(member, name, remaining // len(figures) - NUMBER) for member in members] for name in figures}
-    table = Table(title=Text(_group_line(group)), title_justify="left", expand=False)
-    for name in ("network", "epoch", *figures, *last):
+    table = rich.Table(title=rich.Text(_group_line(group)), title_justify="left", expand=False)
+    columns = ("network", "epoch", *figures, *last)
+    for name in columns:
         min_width = widths[name] if name in ("network", "epoch") else None  # the others are truncated first
         table.add_column(name, no_wrap=True, min_width=min_width, justify="right" if name == "epoch" else "left")
-    for row in zip(*(cells[str(column.header)] for column in table.columns), strict=True):
-        table.add_row(*map(Text, row))
+    for row in zip(*(cells[name] for name in columns), strict=True):
+        table.add_row(*map(rich.Text, row))
     if len(group["members"]) > rows:
-        table.caption = Text(f"… and {len(group['members']) - rows} more networks")
+        table.caption = rich.Text(f"… and {len(group['members']) - rows} more networks")
     return table
 
 
@@ -137,10 +128,6 @@ def _figure(member: State, name: str, width: int) -> str:
     """Return a curve of at most `width` columns and its last value; only the value where that is too narrow."""
     curve = sparkline(member["curve"][name], min(width, SPARKLINE)) if width >= LEAST_SPARKLINE else ""
     return f"{curve} {number(member[name])}".strip()
-
-
-def _last_event(member: State) -> str:
-    return member["over"] or (event_text(member["events"][-1]) if member["events"] else member["details"])
 
 
 def _status_line(state: State) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from meristem.watch.log_reader import MemberLog, RunLog, RunReader
-from meristem.watch.view_text import State, group_details, layer_details, run_details
+from meristem.watch.view_text import State, event_text, group_details, layer_details, run_details, spread
 
 CURVE_POINTS = 4096  # of all members together
 LAYER_POINTS = 8192  # layer sizes of all members together
@@ -40,16 +40,16 @@ class View:
     def now(self) -> State:
         """Read what is new and return the state."""
         log = self._reader.poll()
-        n = max(1, log.n_networks)
         most_layers = max((len(member.layers[-1]) for members in log.groups.values() for member in members.values()), default=1)
+        n, run_id = max(1, log.n_networks), log.run["id"] if log.has_run else None
         points = min(MOST_POINTS, max(LEAST_POINTS, CURVE_POINTS // n))
         layer_points = min(points, max(4, LAYER_POINTS // (n * max(1, most_layers))))
         groups = [self._group(log, name, points, layer_points) for name in log.groups]
         share = progress(log)
-        left = None if log.is_finished else self._estimate.left(log.run["id"] if log.has_run else None, share, time.monotonic())
+        left = None if log.is_finished else self._estimate.left(run_id, share, time.monotonic())
         run = {
             "where": log.folder,
-            "id": log.run.get("id") if log.has_run else None,
+            "id": run_id,
             "command": _text(log.run.get("command")),
             "device": _text(_dict(log.run.get("versions")).get("device")),
             "process": log.process,
@@ -63,20 +63,23 @@ class View:
 
     def _group(self, log: RunLog, name: str, points: int, layer_points: int) -> State:
         names = member_names(_dict(log.run.get("members")).get(name))
-        for number, member in log.groups[name].items():
+        members = []
+        for number, member in sorted(log.groups[name].items()):
             version = member, member.version, points, layer_points, names.get(number)
-            if (name, number) not in self._members or self._members[name, number][0] != version:
-                state = member_state(number, member, points, layer_points, names.get(number))
-                self._members[name, number] = version, state
-        members = [self._members[name, number][1] for number in sorted(log.groups[name])]
+            before = self._members.get((name, number))
+            if before is None or before[0] != version:
+                before = version, member_state(number, member, points, layer_points, names.get(number))
+                self._members[name, number] = before
+            members.append(before[1])
         entry = _dict(log.run.get("groups")).get(name)
         seconds = _dict(entry).get("seconds")
         is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < LONGEST_TIME
-        seconds = seconds if is_time else None
-        all_stopped = all(member.flags["stopped"] for member in log.groups[name].values())
+        all_stopped = all(member.is_stopped for member in log.groups[name].values())
         is_over = entry is not None or log.is_finished or all_stopped
-        details = group_details(members, is_over, seconds)
-        return {"name": name, "over": is_over, "seconds": seconds, "details": details, "members": members}
+        group = {"name": name, "over": is_over, "seconds": seconds if is_time else None, "members": members}
+        group["spread"] = {name: spread([member[name] for member in members]) for name in CURVES}
+        group["first"] = {name: spread([member["curve"][name][0] for member in members]) for name in CURVES}
+        return group | {"details": group_details(group)}
 
 
 def status(log: RunLog) -> str:
@@ -118,17 +121,15 @@ class TimeEstimate:
     """
 
     def __init__(self) -> None:
-        self._run: str | None = None
-        self._first: tuple[float, float] | None = None
+        self._first: tuple[str | None, float, float] = ("", 0.0, 0.0)  # run, share, time
 
     def left(self, run: str | None, share: float | None, now: float) -> float | None:
         """Return seconds; None while unknown."""
-        if run != self._run or (self._first is not None and (share is None or share < self._first[0])):
-            self._run, self._first = run, None
         if share is None:
             return None
-        self._first = self._first or (share, now)
-        first_share, begin = self._first
+        if run != self._first[0] or share < self._first[1]:
+            self._first = run, share, now
+        _, first_share, begin = self._first
         done = share - first_share
         return None if done < LEAST_PROGRESS else round((1 - share) * (now - begin) / done, 3)
 
@@ -150,14 +151,15 @@ def member_state(number: int, log: MemberLog, points: int, layer_points: int, na
     hard_size = last["hard_size"]
     leaves = (int(hard_size) + 1) // 2 if log.is_tree and hard_size is not None else None
     opened, closed = _total(log.columns["opened"]), _total(log.columns["closed"])
+    events = [] if log.is_tree else [list(event) for event in log.events[-N_EVENTS:]]
     sizes = [[_rounded(size, 3) for size in log.layers[i]] for i in layers_at]
     curves = {name: [_rounded(log.columns[column][i]) for i in at] for name, column in CURVES.items()}
     return {
         "member": number,
         "name": name,
         "epoch": log.epochs[-1],
-        "best_epoch": log.best_epoch,
-        "over": "diverged" if log.flags["diverged"] else "stopped" if log.flags["stopped"] else "",
+        "best_epoch": log.best_epochs[-1] if log.best_epochs else None,
+        "over": "diverged" if log.is_diverged else "stopped" if log.is_stopped else "",
         **{name: last[column] for name, column in CURVES.items()},
         "hard_size": None if hard_size is None else int(hard_size),
         "rate": last["rate"],
@@ -167,7 +169,8 @@ def member_state(number: int, log: MemberLog, points: int, layer_points: int, na
         "details": layer_details(sizes[-1], leaves, opened, closed),
         "curve": {"epoch": [log.epochs[i] for i in at], **curves},
         "layers": {"epoch": [log.epochs[i] for i in layers_at], "sizes": sizes},
-        "events": [] if log.is_tree else [list(event) for event in log.events[-N_EVENTS:]],
+        "events": events,
+        "last_event": event_text(events[-1]) if events else "",
     }
 
 

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from meristem.check import many
+from meristem.show.progress import describe_time_left
 from meristem.watch.log_reader import OPEN
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -31,17 +32,17 @@ def run_details(run: State, groups: list[State]) -> str:
         parts.append(f"{sum(group['over'] for group in groups)} of {many(len(groups), 'group')} finished")
     if run["status"] == "running":
         parts += [] if run["share"] is None else [f"{100 * run['share']:.0f} %"]
-        parts += [] if run["left"] is None else [time_left(run["left"])]
+        parts += [] if run["left"] is None else [describe_time_left(run["left"])]
     return ", ".join(parts + ([f"{many(run['damaged'], 'damaged line')} skipped"] if run["damaged"] else []))
 
 
-def group_details(members: list[State], is_finished: bool, seconds: float | None) -> str:
+def group_details(group: State) -> str:
     """Return the number of networks of a group, their epochs, and the median and range of error, loss and size."""
-    first, last = min(member["epoch"] for member in members), max(member["epoch"] for member in members)
-    epochs = f"epoch {first}" if first == last else f"epoch {first} … {last}"
-    figures = [f"{name} {spread([member[name] for member in members])}" for name in ("error", "loss", "size")]
-    ends = (["finished"] if is_finished else []) + ([] if seconds is None else [f"{seconds:.1f} s"])
-    return ", ".join([many(len(members), "network"), epochs, *figures, *ends])
+    epochs = [member["epoch"] for member in group["members"]]
+    parts = [many(len(epochs), "network"), f"epoch {min(epochs)}" + (f" … {max(epochs)}" if max(epochs) > min(epochs) else "")]
+    parts += [f"{name} {group['spread'][name]}" for name in ("error", "loss", "size")]
+    parts += ["finished"] if group["over"] else []
+    return ", ".join(parts + ([] if group["seconds"] is None else [f"{group['seconds']:.1f} s"]))
 
 
 def layer_details(sizes: list[float | None], leaves: int | None, opened: int, closed: int) -> str:
@@ -63,17 +64,6 @@ def event_text(event: list[Any]) -> str:
     """
     epoch, layer, is_open = event
     return f"epoch {epoch}: layer {layer} {'opens' if is_open else 'closes'}"
-
-
-def time_left(seconds: float) -> str:
-    """Return a duration in the unit that suits it.
-
-    >>> time_left(12), time_left(200), time_left(10_000)
-    ('about 12 s left', 'about 3 min left', 'about 2.8 h left')
-    """
-    if seconds > 5400:
-        return f"about {seconds / 3600:.1f} h left"
-    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
 
 
 def sparkline(values: list[float | None], width: int = 16) -> str:

@@ -1,19 +1,18 @@
 """The operations in JAX. Features stand first: values are of one sample [units, …], or of many, which stand last [units, …, n].
 
-Picking single units is cheap in that order, see network.py; everything is differentiable.
+Picking single units is cheap in that order, see compact_network.py; everything is differentiable.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.ops.base import Ops, padding
-
-Constants = Array | np.ndarray
 
 
 class JaxOps(Ops[Array]):
@@ -22,14 +21,12 @@ class JaxOps(Ops[Array]):
     def pick(self, rows: Sequence[int], h: Array) -> Array:
         return h[np.array(rows)]
 
-    def affine(
-        self, weight: Constants, bias: Constants | None, h: Array, *, plus: Array | None = None, name: str = "linear"
-    ) -> Float[Array, "out *n"]:
+    def affine(self, weight: Any, bias: Any, h: Array, *, plus: Array | None = None, name: str = "linear") -> Array:
         y = jnp.matmul(weight, h)
         y = y if bias is None else y + column(bias, h)
         return y if plus is None else plus + y
 
-    def conv(self, weight: Constants, bias: Constants | None, h: Array, *, name: str = "conv") -> Float[Array, "out ..."]:
+    def conv(self, weight: Any, bias: Any, h: Array, *, name: str = "conv") -> Array:
         kernel = jnp.asarray(weight)
         values = h if h.ndim == kernel.ndim else h[..., None]  # the samples last
         names = "DHW"[5 - kernel.ndim :]
@@ -47,15 +44,13 @@ class JaxOps(Ops[Array]):
     def add(self, a: Array, b: Array) -> Array:
         return a + b
 
-    def scale(self, factor: Constants, z: Array, *, name: str) -> Array:
+    def scale(self, factor: Any, z: Array, *, name: str) -> Array:
         return column(factor, z) * z
 
     def mix(self, gate: Array, new: Array, old: Array) -> Array:
         return gate * new + (1 - gate) * old
 
-    def merge_rows(
-        self, gate: Constants, rows: Sequence[int], width: int, new: Array, old: Array, *, positions: int = 0
-    ) -> Array:
+    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: Array, old: Array, *, positions: int = 0) -> Array:
         share = column(gate, old)
         complex_ = share * new
         if len(rows) == width:
@@ -72,12 +67,12 @@ class JaxOps(Ops[Array]):
     def concat(self, parts: Sequence[Array]) -> Array:
         return jnp.concatenate(parts)
 
-    def combine(self, shares: Constants, values: Sequence[Array], *, name: str) -> Array:
+    def combine(self, shares: Any, values: Sequence[Array], *, name: str) -> Array:
         first, *others = [share * value for share, value in zip(jnp.unstack(jnp.asarray(shares)), values, strict=True)]
         return sum(others, start=first)
 
 
-def column(values: Constants, h: Array) -> Array:
+def column(values: Any, h: Array) -> Array:
     """[out] beside one sample, [out, 1] beside many."""
     return jnp.asarray(values).reshape(-1, *[1] * (h.ndim - 1))
 

@@ -6,6 +6,7 @@ read-only (see inference.py): it is copied first.
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -20,19 +21,12 @@ class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):
         return h[:, list(rows)]
 
     def affine(
-        self,
-        weight: np.ndarray,
-        bias: np.ndarray | None,
-        h: np.ndarray,
-        *,
-        plus: np.ndarray | None = None,
-        name: str = "linear",
+        self, weight: Any, bias: Any, h: np.ndarray, *, plus: np.ndarray | None = None, name: str = "linear"
     ) -> np.ndarray:
         z = h @ weight.T
-        if bias is not None:
-            z += bias
-        if plus is not None:
-            z += plus
+        for values in (bias, plus):
+            if values is not None:
+                z += values
         return z
 
     def conv(self, weight: np.ndarray, bias: np.ndarray | None, h: np.ndarray, *, name: str = "conv") -> np.ndarray:
@@ -50,17 +44,14 @@ class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):
         return ACTIVATIONS[activation].numpy(own(z))
 
     def add(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        total = own(a)
-        total += b
-        return total
+        return np.add(a, b, out=own(a))
 
     def scale(self, factor: np.ndarray, z: np.ndarray, *, name: str) -> np.ndarray:
         return np.multiply(z, factor, out=z if z.flags.writeable else None)
 
     def mix(self, gate: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        mixed, rest = own(new), own(gate)
-        mixed *= gate
-        np.subtract(1, gate, out=rest)
+        mixed = np.multiply(new, gate, out=own(new))
+        rest = np.subtract(1, gate, out=own(gate))
         rest *= old
         mixed += rest
         return mixed
@@ -70,8 +61,7 @@ class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):
     ) -> np.ndarray:
         gate = gate.reshape(-1, *[1] * positions)
         if len(rows) == width:
-            merged = own(new)
-            merged *= gate
+            merged = np.multiply(new, gate, out=own(new))
             merged += (1 - gate) * old
             return merged
         places, merged = list(rows), old.copy()
@@ -104,8 +94,7 @@ class NumpyOps(Ops[np.ndarray], InputOps[np.ndarray]):
         return np.where(np.isfinite(x), x, values)
 
     def standardize(self, mean: np.ndarray, scale: np.ndarray, x: np.ndarray) -> np.ndarray:
-        z = own(x)
-        z -= mean
+        z = np.subtract(x, mean, out=own(x))
         z /= scale
         return z
 

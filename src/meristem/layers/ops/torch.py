@@ -40,27 +40,23 @@ class Record(Ops[Any], InputOps[Any]):
         return h.index_select(1, self.buffer("rows", np.array(rows)))
 
     def affine(self, weight: Any, bias: Any, h: Any, *, plus: Any = None, name: str = "linear") -> Any:
-        n_out, n_in = weight.shape
-        linear = self.torch.nn.Linear(n_in, n_out, bias=bias is not None, device="meta")  # draws no random numbers
-        linear.weight = self.torch.nn.Parameter(self._tensor(weight))
-        if bias is not None:
-            linear.bias = self.torch.nn.Parameter(self._tensor(bias))
-        name = self.prefix + name
-        self.root.add_module(name, linear)
-        z = self._stand_in(self.graph.call_module(name, (h.node,)))
+        z = self._applied(self.torch.nn.Linear, weight, bias, h, name)
         return z if plus is None else plus + z
 
     def conv(self, weight: Any, bias: Any, h: Any, *, name: str = "conv") -> Any:
-        n_out, n_in, *kernel = weight.shape
-        kind = (self.torch.nn.Conv1d, self.torch.nn.Conv2d, self.torch.nn.Conv3d)[len(kernel) - 1]
-        conv = kind(n_in, n_out, kernel, bias=bias is not None, device="meta")
-        conv.weight = self.torch.nn.Parameter(self._tensor(weight))
-        if bias is not None:
-            conv.bias = self.torch.nn.Parameter(self._tensor(bias))
-        self.root.add_module(self.prefix + name, conv)
+        kind = (self.torch.nn.Conv1d, self.torch.nn.Conv2d, self.torch.nn.Conv3d)[weight.ndim - 3]
         around = [n for pair in reversed(padding(weight)) for n in pair]
-        wide = self.torch.nn.functional.pad(h, around)
-        return self._stand_in(self.graph.call_module(self.prefix + name, (wide.node,)))
+        return self._applied(kind, weight, bias, self.torch.nn.functional.pad(h, around), name)
+
+    def _applied(self, kind: Any, weight: Any, bias: Any, h: Any, name: str) -> Any:
+        """A module of torch with these parameters, applied to h."""
+        n_out, n_in, *kernel = weight.shape
+        module = kind(n_in, n_out, *([kernel] if kernel else []), bias=bias is not None, device="meta")  # draws nothing
+        module.weight = self.torch.nn.Parameter(self._tensor(weight))
+        if bias is not None:
+            module.bias = self.torch.nn.Parameter(self._tensor(bias))
+        self.root.add_module(self.prefix + name, module)
+        return self._stand_in(self.graph.call_module(self.prefix + name, (h.node,)))
 
     def mean(self, positions: int, h: Any) -> Any:
         return h.mean(list(range(2, 2 + positions)))

@@ -1,13 +1,26 @@
 """Two classes of points in the plane, and the decision boundaries that networks learned of them."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from meristem.pictures.figure_style import CLASSES, GREY, Axes, Figure, class_colormap, figure_grid, model_label
-from meristem.pictures.studies.study_results import StudyResults
+from meristem.pictures.studies.study_results import Run, StudyResults, run_key
 
 WHITE = 0.5  # share of white in the shading
+
+
+def runs_with_discriminant(results: StudyResults) -> dict[tuple[str, str], Run]:
+    """Return the runs whose decision boundaries can be drawn, by model and task: the median run, or else the first."""
+    cells: dict[tuple[str, str], Run] = {}
+    for model, task in itertools.product(results.models, results.tasks):
+        runs = results.runs_of(model, task)
+        candidates = [results.median_run(runs), *runs] if runs else []
+        run = next((run for run in candidates if f"{run_key(run)}/discriminant" in results.arrays), None)
+        if run is not None:
+            cells[model, task] = run
+    return cells
 
 
 def draw_data(results: StudyResults) -> Figure:
@@ -28,13 +41,16 @@ def draw_data(results: StudyResults) -> Figure:
 
 def draw_discriminants(results: StudyResults) -> Figure:
     """Draw models × tasks: the probability of class 1, the boundary, the points."""
-    models = results.models_with_discriminant
+    cells = runs_with_discriminant(results)
+    models = list(dict.fromkeys(model for model, _ in cells))
     figure, axes = figure_grid(len(models), len(results.tasks), cell=(2.5, 2.55), frame=0.6, sharex=True, sharey=True)
     shading = None
     for row, model in zip(axes, models, strict=True):
         row[0].set_ylabel(model_label(model), fontsize=11.0)
         for ax, task in zip(row, results.tasks, strict=True):
-            shading = _draw_discriminant(ax, results, model, task) or shading
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+            shading = _draw_discriminant(ax, results, cells[model, task]) if (model, task) in cells else shading
     for ax, task in zip(axes[0], results.tasks, strict=True):
         ax.set_title(results.task_label(task))
     place = {"shrink": max(0.4, 1 / len(models)), "aspect": 18, "pad": 0.02, "ticks": [0, 0.5, 1]}
@@ -45,23 +61,16 @@ def draw_discriminants(results: StudyResults) -> Figure:
     return figure
 
 
-def _draw_discriminant(ax: Axes, results: StudyResults, model: str, task: str) -> Any:
-    """Draw one cell and return its shading, or None if the files have no discriminant."""
-    ax.set(xticks=[], yticks=[])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    run_and_values = results.discriminant(model, task)
-    if run_and_values is None:
-        return None
-    run, probability = run_and_values
-    limit = float(results.series(run, "discriminant_limit"))
+def _draw_discriminant(ax: Axes, results: StudyResults, run: Run) -> Any:
+    """Draw one cell and return its shading."""
+    probability, limit = results.series(run, "discriminant").astype(float), float(results.series(run, "discriminant_limit"))
     edge = limit * (1 + 1 / max(1, len(probability) - 1))  # the values are at the centers of the pixels
     style = {"cmap": class_colormap(CLASSES, WHITE), "vmin": 0, "vmax": 1, "interpolation": "bilinear", "origin": "lower"}
     shading = ax.imshow(probability, extent=(-edge, edge, -edge, edge), **style)
     if probability.min() < 0.5 < probability.max():
         grid = np.linspace(-limit, limit, len(probability))
         ax.contour(grid, grid, probability, levels=[0.5], colors="black", linewidths=1.1)
-    _draw_points(ax, results, task, size=7.0)
+    _draw_points(ax, results, run["task"], size=7.0)
     ax.set(xlim=(-limit, limit), ylim=(-limit, limit))
     ax.set_xlabel(f"seed {run['seed']}", fontsize=8.5, color=GREY, labelpad=3)
     return shading

@@ -1,29 +1,44 @@
-"""The settings that a study tried before each model kept one: a row per setting, along it what the models reached.
+"""The settings that a study tried, in two figures.
 
-A dot is the mean over seeds of the measure that selects, the line through it one standard deviation to either side; the dot of
-the selected setting is filled. Columns beside it list the mean soft sizes, bold at the selected settings.
+`draw_settings`: a row per setting, along it what the models reached before each kept one. A dot is the mean over seeds of the
+measure that selects, the line through it one standard deviation to either side; the dot of the selected setting is filled.
+Columns beside it list the mean soft sizes, bold at the selected settings.
+
+`draw_penalty_path`: error against size along a path of penalties, a row for each task, a column for each model; a dot per run,
+colored by penalty, and the Pareto frontier as a line. The paper reports no number of parameters, so its error is a dashed line,
+and its soft size is written in the corner.
 """
 
 from typing import Any
 
 import numpy as np
 
-from meristem.pictures.curves import format_measure
-from meristem.pictures.figure_style import GREY, Axes, Figure, figure_grid, legend_below, model_label
+from meristem.pictures.curves import format_measure, scale_measure
+from meristem.pictures.figure_style import GREY, INK, Axes, Figure, figure_grid, legend_below, model_label
+from meristem.pictures.frontier_plot import non_dominated
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 from meristem.show.describe import describe_settings
 from meristem.show.measures import Measure
 
 DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5.5, "markeredgewidth": 1.3}
+PATH_DOTS: dict[str, Any] = {"s": 30, "cmap": "viridis", "edgecolor": "white", "linewidth": 0.6, "zorder": 3, "clip_on": False}
 ROW_HEIGHT, FRAME = 0.24, 0.75  # inches
 PLOT_WIDTH, COLUMN_WIDTH, MIN_COLUMNS_WIDTH = 6.4, 0.85, 1.0  # inches: the dots, a column of sizes, all of these
 Rows = dict[str, list[Run]]  # a setting in words → the models tried at it
 
 
-def draw_settings(results: StudyResults, measure: Measure, part: str = "validation") -> Figure:
+def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
     """Draw a panel for each task, one below the other."""
-    by_task = {task: [setting for setting in results.settings if setting["task"] == task] for task in results.tasks}
-    panels = {task: _rows(settings) for task, settings in by_task.items() if settings}
+    from matplotlib.lines import Line2D
+
+    # In words for what was varied for a model: a highway has no penalty.
+    panels, all_best = dict[str, Rows](), True
+    for task in results.tasks:
+        for model in dict.fromkeys(setting["model"] for setting in results.settings):
+            group = [setting for setting in results.settings if (setting["model"], setting["task"]) == (model, task)]
+            all_best = all_best and _is_best_chosen(group, measure)
+            for words, setting in zip(describe_settings(group), group, strict=True):
+                panels.setdefault(task, {}).setdefault(words, []).append(setting)
     models = [model for model in results.models if any(setting["model"] == model for setting in results.settings)]
     has_sizes = any(finite_value(setting, "soft_size") is not None for setting in results.settings)  # early files have none
     heights = [FRAME + ROW_HEIGHT * len(rows) for rows in panels.values()]
@@ -35,21 +50,22 @@ def draw_settings(results: StudyResults, measure: Measure, part: str = "validati
         row_axes[0].set_title(results.task_label(task))
         if has_sizes:
             _write_sizes(row_axes[1], results, rows, models)
-            row_axes[1].set_ylim(row_axes[0].get_ylim())
+        for ax in row_axes:
+            ax.set_ylim(len(rows) - 0.4, -0.6)
+            for border in range(1, len(rows)):
+                ax.axhline(border - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0.5)
     axes[-1, 0].set_xlabel(f"{part} {measure.label}")
     figure.suptitle(f"Settings tried on {results.subject}")
-    _add_legend(figure, results, models, measure)
+    mean = Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT)
+    rule = Line2D([], [], color=GREY, label="kept: the best" if all_best else "kept: the smallest of the best", **DOT)
+    legend_below(figure, {model: results.colors[model] for model in models}, [mean, rule])
     return figure
 
 
-def _rows(settings: list[Run]) -> Rows:
-    """Return the settings of a task by row, in words for what was varied for a model: a highway has no penalty."""
-    rows: Rows = {}
-    for model in dict.fromkeys(setting["model"] for setting in settings):
-        of_model = [setting for setting in settings if setting["model"] == model]
-        for words, setting in zip(describe_settings(of_model), of_model, strict=True):
-            rows.setdefault(words, []).append(setting)
-    return rows
+def _is_best_chosen(group: list[Run], measure: Measure) -> bool:
+    """Return whether a model kept its best setting on a task, the first of ties, rather than a smaller network."""
+    best = measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in group], float))
+    return best is None or all(place == best for place, setting in enumerate(group) if setting["chosen"])
 
 
 def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -> None:
@@ -65,9 +81,7 @@ def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -
             ax.plot([value - sd, value + sd], [y, y], color=color, alpha=0.5, linewidth=2, solid_capstyle="butt")
             ax.plot(value, y, color=color, markerfacecolor=color if setting["chosen"] else "white", zorder=4, **DOT)
     ax.set_yticks(range(len(rows)), list(rows))
-    ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    _draw_borders(ax, len(rows))
     ax.grid(axis="x")
     if ax.get_xlim()[0] < 0 <= min(values, default=0):  # no room below 0 for a measure that is never negative
         top = max(measure.least_span, 1.05 * ax.dataLim.xmax)
@@ -75,17 +89,10 @@ def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -
     format_measure(measure, ax.xaxis)
 
 
-def _draw_borders(ax: Axes, rows: int) -> None:
-    for border in range(1, rows):
-        ax.axhline(border - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0.5)
-
-
 def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str]) -> None:
     """Write the mean soft size of each setting, in units or tree nodes, in a column for each model."""
     ax.set(xlim=(-0.5, len(models) - 0.5), xticks=[], yticks=[])
-    for side in ax.spines.values():
-        side.set_visible(False)
-    _draw_borders(ax, len(rows))
+    ax.spines[:].set_visible(False)
     heads = [[*model_label(model).split(), "(units)" if results.is_layered(model) else "(nodes)"] for model in models]
     title = "mean soft size" if len(models) > 1 else "mean\nsoft size"
     ax.set_title(title, fontsize=9, color=GREY, pad=8 + 10 * max(map(len, heads)))
@@ -100,23 +107,46 @@ def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str])
                     ax.text(column, place, f"{size:.{digits}f}", ha="center", va="center", **style)
 
 
-def _add_legend(figure: Figure, results: StudyResults, models: list[str], measure: Measure) -> None:
-    from matplotlib.lines import Line2D
+def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Figure:
+    """Draw the errors of a part, "test" or "train"."""
+    from matplotlib.colors import LogNorm
 
-    rule = "kept: the best" if _are_best_chosen(results.settings, measure) else "kept: the smallest of the best"
-    mean = Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT)
-    colors = {model: results.colors[model] for model in models}
-    legend_below(figure, colors, [mean, Line2D([], [], color=GREY, label=rule, **DOT)])
+    models = [model for model in results.models if any(run["model"] == model for run in results.path)]
+    penalties = [run["penalty"] for run in results.path if run["penalty"] > 0]
+    norm = LogNorm(min(penalties), max(penalties)) if len(set(penalties)) > 1 else None
+    figure, axes = figure_grid(len(results.tasks), len(models), cell=(4.2, 3.0))
+    for row, task in zip(axes, results.tasks, strict=True):
+        for ax, model in zip(row, models, strict=True):
+            dots = _draw_path(ax, results, model, task, measure, part, norm)
+    for ax in axes[-1]:
+        ax.set_xlabel("parameters")
+    for ax in axes[:, 0]:
+        ax.set_ylabel(f"{'test' if part == 'test' else 'training'} {measure.label}")
+    if norm is not None:
+        figure.colorbar(dots, ax=axes, label="penalty", shrink=0.8)
+    figure.suptitle(f"Error and size along the penalty on {results.subject}")
+    return figure
 
 
-def _are_best_chosen(settings: list[Run], measure: Measure) -> bool:
-    """Return whether every model kept its best setting on each task, the first of ties, rather than a smaller network."""
-    cells: dict[tuple[str, str], list[Run]] = {}
-    for setting in settings:
-        cells.setdefault((setting["model"], setting["task"]), []).append(setting)
-    return all(
-        measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in cell], float)) in (None, place)
-        for cell in cells.values()
-        for place, setting in enumerate(cell)
-        if setting["chosen"]
-    )
+def _draw_path(ax: Axes, results: StudyResults, model: str, task: str, measure: Measure, part: str, norm: Any) -> Any:
+    """Draw the runs of a model on a task and the paper's error, and return the dots."""
+    field = f"{part}_{measure.name}"
+    runs = [run for run in results.path if (run["model"], run["task"]) == (model, task)]
+    valued = [(run["n_parameters"], error, run["penalty"]) for run in runs if (error := finite_value(run, field)) is not None]
+    sizes, errors, penalties = np.array(valued, float).reshape(-1, 3).T
+    frontier = non_dominated(sizes, errors)
+    ax.plot(sizes[frontier], errors[frontier], color=INK, linewidth=1.2, zorder=2)
+    ax.set(title=f"{model_label(model)}, {results.task_label(task)}", xscale="log")
+    ax.grid(axis="y")
+    dots = ax.scatter(sizes, errors, c=np.maximum(penalties, 1e-300), norm=norm, **PATH_DOTS)
+    error, size, epoch = (results.paper_value(model, task, name) for name in (field, "soft_size", "zero_error_epoch"))
+    if error is None and epoch is not None:
+        error = 0.0
+    if error is not None:
+        words = f"the paper: {measure.show(error)}" + (f", soft size {size:g}" if size is not None else "")
+        ax.axhline(error, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=1)
+        ax.text(0.98, 0.97, words, transform=ax.transAxes, ha="right", va="top", color=GREY, fontsize=9)
+    scale_measure(measure, ax)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    ax.xaxis.set_minor_formatter(lambda value, _: "")
+    return dots

@@ -7,9 +7,10 @@ seeds the lower median by the study's measure is. Settings of matplotlib are res
 """
 
 import hashlib
+import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,8 @@ from meristem.folders import ownership
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.figure_style import NAMES, STYLE, require_matplotlib
 from meristem.pictures.png import is_picture, png
-from meristem.pictures.studies.study_results import Required, Run, StudyPictures, StudyResults, run_key
-from meristem.pictures.studies.validated_study import LearningPictures
-from meristem.pictures.studies.zero_error_study import SolvingPictures
+from meristem.pictures.studies.study_pictures import LearningPictures, Required, SolvingPictures, StudyPictures
+from meristem.pictures.studies.study_results import Run, StudyResults, run_key
 from meristem.show.measures import MACRO_F1, WRONG_LABELS
 
 KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures)}
@@ -38,7 +38,6 @@ CATALOG: dict[str, StudyPictures] = {
     "tagging": LearningPictures("multi-label tagging", {}, (WRONG_LABELS, MACRO_F1), ("dev", "test")),
 }
 FIGURES = ("data", "discriminants", "sizes", "tried", "frontier")  # besides those of models
-PATH_VALUES = ("model", "task", "penalty", "n_parameters")
 
 
 def draw(out: Path) -> list[Path]:
@@ -47,10 +46,8 @@ def draw(out: Path) -> list[Path]:
     Figures of an earlier study with the usual names are removed. Raises ValueError if the files are missing or invalid, or if
     a file that is not a figure has the name of one.
     """
-    results = load_study(out)
-    if not (out / ownership.OWN).is_dir():  # files that were copied or written by an earlier version: no process uses them
-        return _replace_figures(out, draw_study(results))
-    with RunFolder.take(out):
+    # Files that were copied or written by an earlier version are used by no process: there is nothing to lock.
+    with RunFolder.take(out) if (out / ownership.OWN).is_dir() else nullcontext():
         return _replace_figures(out, draw_study(load_study(out)))
 
 
@@ -86,31 +83,27 @@ def _replace_figures(out: Path, figures: dict[str, bytes]) -> list[Path]:
 # Reading and validation -----------------------------------------------------------------------------------------------------
 
 
-class _InvalidFileError(Exception):
-    def __init__(self, file: Path, problem: str):
-        super().__init__(f"{file} {problem}")
-
-
-@contextmanager
-def _with_advice(out: Path, experiment: str) -> Iterator[None]:
-    try:
-        yield
-    except _InvalidFileError as error:
-        raise ValueError(f"{error}; run `meristem reproduce {experiment} --out {out}` first.") from error.__cause__
+class InvalidFileError(ValueError):
+    """A file of a study is missing, damaged or incomplete."""
 
 
 def load_study(out: Path) -> StudyResults:
     """Read summary.json and history.npz and validate them."""
-    summary_file, history_file = out / "summary.json", out / "history.npz"
-    with _with_advice(out, next(iter(CATALOG))):
-        summary = _read_summary(summary_file)
-    _find_pictures(summary_file, summary)  # an unknown experiment is reported before a missing history
-    with _with_advice(out, summary["experiment"]):
-        arrays = _read_history(history_file)
-        digest = summary["files"].get(history_file.name) if isinstance(summary.get("files"), dict) else None
-        if digest is not None and ownership.sha256(history_file) != digest:
-            raise _InvalidFileError(history_file, "is not the one that summary.json was written with")
-    return validate_study(summary, arrays, out)
+    file, history, experiment = out / "summary.json", out / "history.npz", next(iter(CATALOG))
+    try:
+        summary = _read(file, "readable JSON", lambda: json.loads(file.read_text(encoding="utf-8")))
+        if not isinstance(summary, dict):
+            raise InvalidFileError(f"{file} is not a JSON object")
+        _check_missing(file, [name for name in ("experiment", "runs") if name not in summary])
+        _find_pictures(file, summary)  # an unknown experiment is reported before a missing history
+        experiment = summary["experiment"]
+        arrays = _read(history, "a readable NumPy archive", lambda: dict(np.load(io.BytesIO(history.read_bytes()))))
+        digest = summary["files"].get(history.name) if isinstance(summary.get("files"), dict) else None
+        if digest is not None and ownership.sha256(history) != digest:
+            raise InvalidFileError(f"{history} is not the one that summary.json was written with")
+        return validate_study(summary, arrays, out)
+    except InvalidFileError as error:
+        raise ValueError(f"{error}; run `meristem reproduce {experiment} --out {out}` first.") from error.__cause__
 
 
 def validate_study(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: Path) -> StudyResults:
@@ -119,18 +112,17 @@ def validate_study(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: 
     pictures = _find_pictures(file, summary)
     required = pictures.required()
     runs, tried, path = (_not_diverged(summary["runs"]), summary.get("tried") or [], _not_diverged(summary.get("path") or []))
-    if summary["runs"] and not runs:
-        raise ValueError(f"{file} holds no run with a good epoch, all diverged; there is nothing to draw.")
-    with _with_advice(out, summary["experiment"]):
-        if not runs:
-            raise _InvalidFileError(file, "holds no 'runs'")
-        _check_records(file, "runs", runs, required.values, required.nullable)
-        _check_arrays(out / "history.npz", arrays, runs, required)
-        _check_records(file, "tried", tried, (), required.tried)
-        _check_records(file, "path", path, PATH_VALUES)
-        for i, run in enumerate(path):
-            if not all(isinstance(run[name], int | float) for name in ("penalty", "n_parameters")):
-                raise _InvalidFileError(file, f"path[{i}] has a penalty or a size that is no number")
+    if not runs:
+        if summary["runs"]:
+            raise ValueError(f"{file} holds no run with a good epoch, all diverged; there is nothing to draw.")
+        raise InvalidFileError(f"{file} holds no 'runs'")
+    _check_records(file, "runs", runs, required.values, required.nullable)
+    _check_arrays(out / "history.npz", arrays, runs, required)
+    _check_records(file, "tried", tried, (), ("model", "task", "sd", "chosen", f"dev_{pictures.selects.name}"))
+    _check_records(file, "path", path, ("model", "task", "penalty", "n_parameters"))
+    for i, run in enumerate(path):
+        if not all(isinstance(run[name], int | float) for name in ("penalty", "n_parameters")):
+            raise InvalidFileError(f"{file} path[{i}] has a penalty or a size that is no number")
     return StudyResults(pictures, runs, summary.get("paper") or {}, arrays, tried, path)
 
 
@@ -149,25 +141,13 @@ def _find_pictures(file: Path, summary: dict[str, Any]) -> StudyPictures:
         ) from error
 
 
-def _read_summary(file: Path) -> dict[str, Any]:
-    _check_exists(file)
+def _read(file: Path, kind: str, read: Callable[[], Any]) -> Any:
+    if not file.is_file():
+        raise InvalidFileError(f"{file} is missing")
     try:
-        summary = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise _InvalidFileError(file, "is not readable JSON") from error
-    if not isinstance(summary, dict):
-        raise _InvalidFileError(file, "is not a JSON object")
-    _check_missing(file, [name for name in ("experiment", "runs") if name not in summary])
-    return summary
-
-
-def _read_history(file: Path) -> dict[str, np.ndarray]:
-    _check_exists(file)
-    try:
-        with file.open("rb") as handle, np.load(handle) as archive:
-            return {name: archive[name] for name in archive.files}
+        return read()
     except Exception as error:  # zip, zlib, header and pickle errors have no common class
-        raise _InvalidFileError(file, "is not a readable NumPy archive") from error
+        raise InvalidFileError(f"{file} is not {kind}") from error
 
 
 def _not_diverged(runs: Any) -> Any:
@@ -180,7 +160,7 @@ def _not_diverged(runs: Any) -> Any:
 def _check_records(file: Path, name: str, records: Any, values: tuple[str, ...], nullable: tuple[str, ...] = ()) -> None:
     """Check that records are a list of objects with these values, of which the nullable ones may be null."""
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise _InvalidFileError(file, f"has {name!r} that are not a list of objects")
+        raise InvalidFileError(f"{file} has {name!r} that are not a list of objects")
     for i, record in enumerate(records):
         missing = [key for key in values if record.get(key) is None] + [key for key in nullable if key not in record]
         _check_missing(file, [f"{name}[{i}].{key}" for key in missing])
@@ -194,15 +174,10 @@ def _check_arrays(file: Path, arrays: dict[str, np.ndarray], runs: list[Run], re
     _check_missing(file, [name for name in ranks if name not in arrays])
     for name, rank in ranks.items():
         if arrays[name].ndim != rank or 0 in arrays[name].shape:
-            raise _InvalidFileError(file, f"holds {name!r} of shape {arrays[name].shape}; it must have {rank} non-empty axes")
-
-
-def _check_exists(file: Path) -> None:
-    if not file.is_file():
-        raise _InvalidFileError(file, "is missing")
+            raise InvalidFileError(f"{file} holds {name!r} of shape {arrays[name].shape}; it must have {rank} non-empty axes")
 
 
 def _check_missing(file: Path, names: list[str]) -> None:
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        raise _InvalidFileError(file, f"lacks {names[0]!r}{more}")
+        raise InvalidFileError(f"{file} lacks {names[0]!r}{more}")

@@ -24,7 +24,7 @@ class Objective(abc.ABC):
 
     name: ClassVar[str]
     error_name: ClassVar[str]  # what the error is, in words
-    error_is_share: ClassVar[bool] = False  # of wrong decisions, from 0 to 1
+    error_is_share: ClassVar[bool] = False  # of wrong decisions, from 0 to 1: each sample has one class, y [n]
     targets_are_classes: ClassVar[bool] = False  # whole numbers, not floats
     outputs_are_logits: ClassVar[bool] = False  # of classes or labels: a temperature can calibrate them
     outputs_are_labels: ClassVar[bool] = False  # each present or absent: macro-F1 is measured too
@@ -50,9 +50,9 @@ class Objective(abc.ABC):
     def loss(self, outputs: Array, target: Array) -> Array:
         """Return the loss E of one sample, for its outputs [k] and its target."""
 
-    @abc.abstractmethod
     def error(self, outputs: Array, target: Array) -> Array:
-        """Return the error of one sample that people are shown: its wrong decisions, or a distance."""
+        """Return the error of one sample that people are shown: its wrong decisions, or a distance; by default the loss."""
+        return self.loss(outputs, target)
 
     @abc.abstractmethod
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -64,26 +64,18 @@ class Objective(abc.ABC):
         errors = jax.vmap(lambda target: self.error(best, target))(jnp.asarray(y))
         return float(weight @ np.asarray(errors) / weight.sum())
 
+    def valid(self, y: np.ndarray, n_out: int) -> tuple[np.ndarray, str]:
+        """Return which of these values may be targets, and in words what may."""
+        return np.ones(y.shape, bool), "numbers"
+
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
-        """Raise ValueError unless these are targets [n, n_out]: a column of numbers per output."""
-        check_columns(self, name, y, n_out)
-
-
-def check_columns(objective: Objective, name: str, y: np.ndarray, n_out: int) -> None:
-    """Raise ValueError unless y is [n, n_out]."""
-    if y.ndim != 2 or y.shape[1] != n_out:
-        raise ValueError(
-            f"{name} has shape {y.shape}; objective={objective.name!r} needs [samples, {n_out}], a column per output."
-        )
-
-
-def check_row(objective: Objective, name: str, y: np.ndarray) -> None:
-    """Raise ValueError unless y is [n]."""
-    if y.ndim != 1:
-        raise ValueError(f"{name} has shape {y.shape}; objective={objective.name!r} needs [samples]. Try {name}.reshape(-1).")
-
-
-def check_values(objective: Objective, name: str, y: np.ndarray, fits: np.ndarray, expected: str) -> None:
-    """Raise ValueError, with the first value that does not fit, unless all fit."""
-    if not fits.all():
-        raise ValueError(f"{name} holds {y[~fits].flat[0]}; {expected}.")
+        """Raise ValueError unless these are targets, [n] of classes or [n, n_out], of valid values."""
+        if self.error_is_share and y.ndim != 1:
+            raise ValueError(f"{name} has shape {y.shape}; objective={self.name!r} needs [samples]. Try {name}.reshape(-1).")
+        if not self.error_is_share and (y.ndim != 2 or y.shape[1] != n_out):
+            raise ValueError(
+                f"{name} has shape {y.shape}; objective={self.name!r} needs [samples, {n_out}], a column per output."
+            )
+        is_valid, words = self.valid(y, n_out)
+        if not is_valid.all():
+            raise ValueError(f"{name} holds {y[~is_valid].flat[0]}; objective={self.name!r} needs {words}.")

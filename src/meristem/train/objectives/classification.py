@@ -6,94 +6,79 @@ Multilabel   E = Σ_k log(1 + e^o_k) − t_k · o_k        k logits; targets t [
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from meristem.train.objectives.base import NEVER, Objective, check_columns, check_row, check_values
+from meristem.train.objectives.base import NEVER, Objective
 
 
-def _cross_entropy(outputs: Array, target: Array) -> Array:
-    return (jax.nn.softplus(outputs) - target.astype(outputs.dtype) * outputs).sum()
+class _Labels(Objective):
+    """Logits of labels that are present or absent, alike for one and for many."""
 
+    outputs_are_logits = True
+    unused_output = NEVER
 
-def _n_wrong(outputs: Array, target: Array) -> Array:
-    return ((outputs > 0) != (target > 0)).sum().astype(outputs.dtype)
+    def loss(self, outputs: Array, target: Array) -> Array:
+        return (jax.nn.softplus(outputs) - target.reshape(outputs.shape).astype(outputs.dtype) * outputs).sum()
+
+    def error(self, outputs: Array, target: Array) -> Array:
+        return ((outputs > 0) != (target.reshape(outputs.shape) > 0)).sum().astype(outputs.dtype)
+
+    def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        return np.atleast_1d(np.where(2 * weight @ y > weight.sum(), 1.0, -1.0))
+
+    def valid(self, y: np.ndarray, n_out: int) -> tuple[np.ndarray, str]:
+        return np.isin(y, (0, 1)), "0 and 1 alone"
 
 
 @dataclass(frozen=True)
-class Multilabel(Objective):
+class Multilabel(_Labels):
     """k logits, targets of k zeros and ones; the error is the number of wrong decisions at a probability of 1/2."""
 
-    name: ClassVar[str] = "multilabel"
-    error_name: ClassVar[str] = "wrong labels per instance"
-    outputs_are_logits: ClassVar[bool] = True
-    outputs_are_labels: ClassVar[bool] = True
-    unused_output: ClassVar[float] = NEVER
-    target_kind: ClassVar[str] = "labels"
-
-    def loss(self, outputs: Array, target: Array) -> Array:
-        return _cross_entropy(outputs, target)
-
-    def error(self, outputs: Array, target: Array) -> Array:
-        return _n_wrong(outputs, target)
-
-    def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        return np.where(2 * weight @ y > weight.sum(), 1.0, -1.0)
+    name = "multilabel"
+    error_name = "wrong labels per instance"
+    outputs_are_labels = True
+    target_kind = "labels"
 
     def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
         positive = weight @ y / weight.sum()
         return float(np.minimum(positive, 1 - positive).sum())
 
-    def check(self, name: str, y: np.ndarray, n_out: int) -> None:
-        check_columns(self, name, y, n_out)
-        check_values(self, name, y, np.isin(y, (0, 1)), "objective='multilabel' needs 0 and 1 alone")
-
 
 class _Classes(Objective):
     """What `Binary` and `Multiclass` have in common."""
 
-    error_name: ClassVar[str] = "error"
-    error_is_share: ClassVar[bool] = True
-    outputs_are_logits: ClassVar[bool] = True
-    unused_output: ClassVar[float] = NEVER
-    target_kind: ClassVar[str] = "classes"
+    error_name = "error"
+    error_is_share = True
+    target_kind = "classes"
 
     def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
         return float(1 - np.bincount(y, weight).max() / weight.sum())
 
 
 @dataclass(frozen=True)
-class Binary(_Classes):
+class Binary(_Classes, _Labels):
     """One logit, target 0 or 1."""
 
-    name: ClassVar[str] = "binary"
-
-    def loss(self, outputs: Array, target: Array) -> Array:
-        return _cross_entropy(outputs, target[None])
-
-    def error(self, outputs: Array, target: Array) -> Array:
-        return _n_wrong(outputs, target[None])
-
-    def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        return np.array([1.0 if 2 * weight @ y > weight.sum() else -1.0])
+    name = "binary"
 
     def check(self, name: str, y: np.ndarray, n_out: int) -> None:
         if n_out != 1:
             raise ValueError(f"objective='binary' needs a network with n_out=1, not {n_out}; for more classes: 'multiclass'.")
-        check_row(self, name, y)
-        check_values(self, name, y, np.isin(y, (0, 1)), "objective='binary' needs 0 and 1 alone")
+        super().check(name, y, n_out)
 
 
 @dataclass(frozen=True)
 class Multiclass(_Classes):
     """k logits, target 0 … k − 1."""
 
-    name: ClassVar[str] = "multiclass"
-    targets_are_classes: ClassVar[bool] = True
+    name = "multiclass"
+    targets_are_classes = True
+    outputs_are_logits = True
+    unused_output = NEVER
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return jax.nn.logsumexp(outputs) - jnp.where(jnp.arange(outputs.shape[0]) == target, outputs, 0).sum()
@@ -104,7 +89,5 @@ class Multiclass(_Classes):
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return np.bincount(y, weight)
 
-    def check(self, name: str, y: np.ndarray, n_out: int) -> None:
-        check_row(self, name, y)
-        fits = (y == np.floor(y)) & (y >= 0) & (y < n_out)
-        check_values(self, name, y, fits, f"with n_out={n_out} classes must be whole numbers from 0 to {n_out - 1}")
+    def valid(self, y: np.ndarray, n_out: int) -> tuple[np.ndarray, str]:
+        return (y == np.floor(y)) & (y >= 0) & (y < n_out), f"whole numbers from 0 to {n_out - 1}, with n_out={n_out}"

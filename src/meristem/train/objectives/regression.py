@@ -7,9 +7,9 @@ Quantile        E = Σ q max(−d, 0) + (1 − q) max(d, 0)                     
 Poisson         E = Σ e^o − t · o                                           learns log-rates o; the error is the deviance
 """
 
+import abc
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,17 +17,28 @@ import numpy as np
 from jaxtyping import Array
 
 from meristem.check import check_number
-from meristem.train.objectives.base import NEVER, Objective, check_columns, check_values
+from meristem.train.objectives.base import NEVER, Objective
 from meristem.weighted_quantiles import weighted_quantile
 
 
+class _Numbers(Objective):
+    """What all of them have in common: the error of a constant without compiling anything."""
+
+    @abc.abstractmethod
+    def errors(self, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+        """Return the error of each value, [n, k]."""
+
+    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
+        return float((weight @ self.errors(y, self.best_constant(y, weight)) / weight.sum()).sum())
+
+
 @dataclass(frozen=True)
-class SquaredError(Objective):
+class SquaredError(_Numbers):
     """k values, targets of k values; the best constant is the mean."""
 
-    name: ClassVar[str] = "squared_error"
-    error_name: ClassVar[str] = "squared error"
-    learns: ClassVar[str] = "the mean"
+    name = "squared_error"
+    error_name = "squared error"
+    learns = "the mean"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return 0.5 * ((outputs - target.astype(outputs.dtype)) ** 2).sum()
@@ -38,37 +49,34 @@ class SquaredError(Objective):
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weight @ y / weight.sum()
 
-    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
-        return _mean((y - self.best_constant(y, weight)) ** 2, weight)
+    def errors(self, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+        return (y - constant) ** 2
 
 
-class _Absolute(Objective):
+class _Absolute(_Numbers):
     """What `AbsoluteError` and `Huber` have in common: the best constant is the median."""
 
-    error_name: ClassVar[str] = "absolute error"
+    error_name = "absolute error"
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weighted_quantile(y, weight, 0.5)
 
-    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
-        return _mean(np.abs(y - self.best_constant(y, weight)), weight)
+    def errors(self, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+        return np.abs(y - constant)
 
 
 @dataclass(frozen=True)
 class AbsoluteError(_Absolute):
     """k values, targets of k values with outliers."""
 
-    name: ClassVar[str] = "absolute_error"
-    noise_power: ClassVar[float] = 0.5
-    learns: ClassVar[str] = "the median, wherever outliers are"
+    name = "absolute_error"
+    noise_power = 0.5
+    learns = "the median, wherever outliers are"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         distance = outputs - target.astype(outputs.dtype)
         # Not |d|, whose derivative is 1 at 0: an output that is padding must not move.
         return (jax.nn.relu(distance) + jax.nn.relu(-distance)).sum()
-
-    def error(self, outputs: Array, target: Array) -> Array:
-        return self.loss(outputs, target)
 
 
 @dataclass(frozen=True)
@@ -77,8 +85,8 @@ class Huber(_Absolute):
 
     delta: float = 1.35
 
-    name: ClassVar[str] = "huber"
-    learns: ClassVar[str] = "the mean of all but outliers (squared up to 1.35 standard deviations, absolute beyond)"
+    name = "huber"
+    learns = "the mean of all but outliers (squared up to 1.35 standard deviations, absolute beyond)"
 
     def __post_init__(self) -> None:
         check_number("delta", self.delta, "above 0", lambda value: 0 < value < math.inf)
@@ -93,16 +101,16 @@ class Huber(_Absolute):
 
 
 @dataclass(frozen=True)
-class Quantile(Objective):
+class Quantile(_Numbers):
     """`levels` q: one for every output, or a few that repeat; repeat a target's column to learn several quantiles of it."""
 
     levels: tuple[float, ...] | list[float] = (0.5,)
 
-    name: ClassVar[str] = "quantile"
-    error_name: ClassVar[str] = "quantile loss"
-    target_kind: ClassVar[str] = "quantiles"
-    noise_power: ClassVar[float] = 0.5
-    learns: ClassVar[str] = "the `quantiles`"
+    name = "quantile"
+    error_name = "quantile loss"
+    target_kind = "quantiles"
+    noise_power = 0.5
+    learns = "the `quantiles`"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", tuple(self.levels))
@@ -118,30 +126,27 @@ class Quantile(Objective):
         above = jax.nn.relu(outputs - target.astype(outputs.dtype))
         return (level * below + (1 - level) * above).sum()
 
-    def error(self, outputs: Array, target: Array) -> Array:
-        return self.loss(outputs, target)
-
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return weighted_quantile(y, weight, self._levels(y.shape[1]))
 
-    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
-        residual, level = y - self.best_constant(y, weight), self._levels(y.shape[1])
-        return _mean(np.maximum(level * residual, (level - 1) * residual), weight)
+    def errors(self, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+        residual, level = y - constant, self._levels(y.shape[1])
+        return np.maximum(level * residual, (level - 1) * residual)
 
     def _levels(self, outputs: int) -> np.ndarray:
         return np.resize(np.asarray(self.levels, float), outputs)
 
 
 @dataclass(frozen=True)
-class Poisson(Objective):
+class Poisson(_Numbers):
     """k log-rates, targets of k counts or rates; the error is 2 Σ (t log(t / μ) − t + μ) with the rate μ = e^o."""
 
-    name: ClassVar[str] = "poisson"
-    error_name: ClassVar[str] = "deviance"
-    unused_output: ClassVar[float] = NEVER
-    target_kind: ClassVar[str] = "counts"
-    noise_power: ClassVar[float] = 0.0  # the deviance has the unit of a likelihood, as that of classes
-    learns: ClassVar[str] = "the rate of counts, which are at least 0, by its logarithm"
+    name = "poisson"
+    error_name = "deviance"
+    unused_output = NEVER
+    target_kind = "counts"
+    noise_power = 0.0  # the deviance has the unit of a likelihood, as that of classes
+    learns = "the rate of counts, which are at least 0, by its logarithm"
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return (jnp.exp(outputs) - target.astype(outputs.dtype) * outputs).sum()
@@ -154,16 +159,9 @@ class Poisson(Objective):
         mean = weight @ y / weight.sum()
         return np.where(mean > 0, np.log(np.maximum(mean, np.finfo(float).tiny)), NEVER)
 
-    def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
-        rate = np.exp(self.best_constant(y, weight))  # the mean: Σ (μ − t) is 0
-        ratio = np.divide(y, rate, out=np.ones(y.shape), where=y > 0)
-        return 2 * _mean(y * np.log(ratio), weight)
+    def errors(self, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+        ratio = np.divide(y, np.exp(constant), out=np.ones(y.shape), where=y > 0)
+        return 2 * y * np.log(ratio)  # the rate is the mean: Σ (μ − t) is 0
 
-    def check(self, name: str, y: np.ndarray, n_out: int) -> None:
-        check_columns(self, name, y, n_out)
-        check_values(self, name, y, y >= 0, "objective='poisson' needs counts or rates, none below 0")
-
-
-def _mean(errors: np.ndarray, weight: np.ndarray) -> float:
-    """Return the weighted mean of errors [n, k], summed over k."""
-    return float((weight @ errors / weight.sum()).sum())
+    def valid(self, y: np.ndarray, n_out: int) -> tuple[np.ndarray, str]:
+        return y >= 0, "counts or rates, none below 0"

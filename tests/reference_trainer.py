@@ -24,7 +24,7 @@ from meristem.nn.budding import Budding
 from meristem.nn.ends import linear_ends
 from meristem.nn.linear import he_layer
 from meristem.nn.network import Network
-from meristem.reference import Layer, Node, leaves, nodes, to_tree
+from reference import Layer, Node, leaves, nodes, to_tree
 
 # σ and its derivative
 SIGMAS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {

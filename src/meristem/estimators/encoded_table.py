@@ -1,0 +1,135 @@
+"""The rows of a fit or a search, encoded and scaled once; how they are split into folds, and padded to few shared shapes.
+
+    rows      256, 512, …, 2048, then four sizes between one power of two and the next
+    features  32, 64, 128, 256, 320, 384, 448, 512, 640, …
+    outputs   8, 16, 32, 64, 80, …
+
+A compiled program belongs to one shape. Small shapes are cheap, so there are few of them; at most a fifth of a large one is
+padding. Padding changes no result: rows get weight 0, features are 0 in every sample, and unused outputs are constant (the
+objective's `unused_output`). Rows with outliers are trained on, not held out: no loss on them is meaningful.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv, train_test_split
+
+from meristem.check import short
+from meristem.estimators.input_checks import naming_argument
+from meristem.inputs import Inputs
+from meristem.nn import Network
+from meristem.paths.folds import Fold, check_weights
+from meristem.sparse import Scattered, is_large
+from meristem.targets import Targets
+from meristem.train.objectives import Objective
+from meristem.train.training_data import Data
+
+ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest padded sizes
+LEAST_HELD_OUT = 5  # rows
+
+
+def padded_size(n: int, least: int) -> int:
+    """Return the next shared size.
+
+    >>> [padded_size(n, 32) for n in (1, 32, 33, 100, 300, 784)]
+    [32, 32, 64, 128, 320, 896]
+    """
+    power = max(least, 1 << (n - 1).bit_length())
+    step = power if power <= 8 * least else power // 8
+    return -(-n // step) * step
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTable:
+    """Rows, the encoding of their targets, and the preprocessing of their features."""
+
+    x: Any  # [n, features], dense or sparse
+    y: np.ndarray  # encoded
+    weight: np.ndarray  # [n]
+    targets: Targets
+    inputs: Inputs
+    seed: int
+    raw_y: np.ndarray  # not encoded, for folds and scores
+    continues: bool = False  # a training that earlier rows began
+    is_stream: bool = False  # which is one epoch, of these rows
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """What is trained on, by name."""
+        return {"x": self.x, "y": self.y, "weight": self.weight}
+
+    @property
+    def has_equal_weights(self) -> bool:
+        """Whether all rows of a weight above 0 have the same one."""
+        counted = self.weight[self.weight > 0]
+        return bool(np.ptp(counted) <= 1e-6 * counted.max())
+
+    @cached_property
+    def z(self) -> Any:
+        """The network inputs [n, n_inputs] of all rows, float32; those of a large sparse table are made on demand."""
+        x, is_scattered = self.x, is_large(self.x, padded_size(self.inputs.n_inputs, FEATURES))
+        return self.inputs.preprocessor.scattered(x) if is_scattered else self.inputs(x)
+
+    def split(self, fraction: float) -> Fold | None:
+        """Return training and held-out rows, stratified by class where possible; None where there are too few to judge by."""
+        counted = np.flatnonzero(self.weight > 0)
+        n, n_test = len(counted), int(np.ceil(len(counted) * fraction))
+        if n * fraction < LEAST_HELD_OUT:
+            return None
+        if n_test >= n:
+            raise ValueError(f"validation_fraction={fraction} of {n} rows leaves none to learn from; lower it.")
+        y = self.y[counted]
+        counts = np.unique(y, return_counts=True)[1] if y.ndim == 1 else np.zeros(1)
+        stratify = y if counts.min() >= 2 and len(counts) <= min(n_test, n - n_test) else None
+        train, test = train_test_split(counted, test_size=fraction, random_state=self.seed, stratify=stratify)
+        is_typical = self.inputs.preprocessor.typical(self.z[test])
+        return (np.concatenate([train, test[~is_typical]]), test[is_typical]) if is_typical.sum() >= LEAST_HELD_OUT else None
+
+    def folds(self, cv: Any, *, classes: bool) -> list[Fold]:
+        """Return the training and held-out rows of each fold; a number of folds is shuffled, and stratified if possible."""
+        n = len(self.y)
+        if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+            if not 2 <= cv <= n:
+                raise ValueError(f"cv={cv} must be at least 2, and at most as many as there are samples: n_samples={n}.")
+            counts = np.unique(self.raw_y, return_counts=True)[1] if classes and self.raw_y.ndim == 1 else np.zeros(1)
+            kind = StratifiedKFold if counts.min() >= cv else KFold
+            splits = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.raw_y)
+            is_typical, folds = self.inputs.preprocessor.typical(self.z), []
+            for train, test in splits:
+                stays = is_typical[test] if is_typical[test].any() else np.ones(len(test), bool)
+                folds.append((np.sort(np.concatenate([train, test[~stays]])), test[stays]))
+        else:
+            try:
+                splits = list(check_cv(cv, self.raw_y, classifier=classes).split(np.zeros((n, 1)), self.raw_y))
+                folds = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
+            except (ValueError, TypeError, IndexError, AttributeError) as error:
+                raise naming_argument(error, f"cv={short(cv)}") from error
+            if not folds or not all(rows.ndim == 1 and rows.size for fold in folds for rows in fold):
+                raise ValueError(f"cv={short(cv)} must give non-empty (training rows, held-out rows) for each fold.")
+        check_weights(folds, self.weight)
+        return folds
+
+
+def padded_data(table: EncodedTable, network: Network, objective: Objective, dev: EncodedTable | None = None) -> Data:
+    """Return training and validation rows in the shapes of a padded network."""
+    x, y, weight = _padded(table, network, objective)
+    dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _padded(dev, network, objective)
+    return Data(x, y, dev_x, dev_y, weight, dev_weight)
+
+
+def _padded(table: EncodedTable, network: Network, objective: Objective) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return padded samples, targets and weights; the rows of a large sparse table are not padded."""
+    y, z, (n_in,) = table.y, table.z, network.input_shape
+    is_scattered = isinstance(z, Scattered)
+    n = len(y) if is_scattered else padded_size(len(y), ROWS)
+    y = y if objective.targets_are_classes else y.reshape(len(y), -1).astype(np.float32)
+    x = z.filled(n_in) if is_scattered else _zero_padded(z, n, n_in)
+    return x, _zero_padded(y, n, *[network.n_out] * (y.ndim - 1)), _zero_padded(table.weight, n)
+
+
+def _zero_padded(array: np.ndarray, *shape: int) -> np.ndarray:
+    padded = np.zeros(shape, array.dtype)
+    padded[tuple(slice(n) for n in array.shape)] = array
+    return padded

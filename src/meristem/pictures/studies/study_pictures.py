@@ -1,0 +1,251 @@
+"""What is drawn of a study, as plain data: `SolvingPictures` or `LearningPictures`.
+
+A study writes its pictures into summary.json (`as_json`), so a new study with the usual figures changes nothing here.
+"""
+
+import math
+import textwrap
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from meristem.pictures import curves
+from meristem.pictures.figure_style import INK, OTHER, Axes, Figure
+from meristem.pictures.studies.final_values import Panel, draw_final_values, size_panels
+from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, runs_with_discriminant
+from meristem.pictures.studies.settings_tried import draw_penalty_path, draw_settings
+from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
+from meristem.pictures.studies.training_curves import Handles, Row, draw_training, plot_other_seeds, plot_seeds, size_rows
+from meristem.show.measures import ERROR, Measure
+
+Drawings = dict[str, Callable[[StudyResults], Figure]]  # name of a figure → function that draws it, in reading order
+SIZES = {"layer_sizes": 2, "hard_size": 1, "stage": 1}  # arrays of every run in history.npz → number of axes
+DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.7}
+ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 9, "color": "black", "markeredgewidth": 1.3}
+
+
+@dataclass(frozen=True)
+class Required:
+    """What the files of a study must hold for its figures."""
+
+    values: tuple[str, ...]  # of every run in summary.json
+    nullable: tuple[str, ...]  # of every run too, but it may be null
+    arrays: dict[str, int]  # of every run in history.npz → number of axes
+    points: dict[str, int] = field(default_factory=dict)  # of every task in history.npz, below data/ → number of axes
+
+
+@dataclass(frozen=True)
+class StudyPictures:
+    """What both kinds share: the names in titles, and the figures there are."""
+
+    kind: ClassVar[str]  # the name of the subclass in summary.json
+    selection_part: ClassVar[str] = "validation"  # whose measure selects a setting
+    path_part: ClassVar[str] = "test"  # whose errors are drawn along a penalty path
+    cell: ClassVar[tuple[float, float]]  # inches of a panel of a training
+    shares_scale: ClassVar[bool]  # among the tasks of a training
+    legend_columns: ClassVar[tuple[int, ...]]  # for one task, two, more
+    # What a kind defines:
+    required: ClassVar[Callable[..., Required]]  # (): what the files must hold
+    rows: ClassVar[Callable[..., list[Row]]]  # (results, model): the quantities that are shown of a training
+    heading: ClassVar[Callable[..., str]]  # (runs, median): the line above a task, of all seeds and the median run
+    handles: ClassVar[Callable[..., Handles]]  # (medians, color, has_seeds): the legend of a training
+    draw_sizes: ClassVar[Callable[..., Figure]]  # (results): the figure of final values
+
+    subject: str  # the study's name in titles
+    tasks: dict[str, str] = field(default_factory=dict)  # name of a task → its label, in reading order
+
+    @property
+    def selects(self) -> Measure:
+        """The measure that selects the model and the setting."""
+        return ERROR
+
+    def rank(self, run: Run) -> float:
+        """Return the value whose lower median is the seed that is drawn."""
+        value = finite_value(run, f"dev_{self.selects.name}")
+        return math.inf if value is None else value
+
+    def drawings(self, results: StudyResults) -> Drawings:
+        """Return the figures that can be drawn of these results."""
+        drawings: Drawings = {model: partial(draw_training, model=model) for model in results.models}
+        drawings["sizes"] = self.draw_sizes
+        if results.settings:
+            drawings["tried"] = partial(draw_settings, measure=self.selects, part=self.selection_part)
+        if results.path:
+            drawings["frontier"] = partial(draw_penalty_path, measure=ERROR, part=self.path_part)
+        return drawings
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what summary.json holds under "pictures"."""
+        return {"kind": self.kind, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        """Return the inverse of `as_json`, whose result comes without its kind."""
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class SolvingPictures(StudyPictures):
+    """A study of solvable tasks: what counts is the first epoch of zero training error, which a seed may not reach."""
+
+    kind = "solving"
+    selection_part, path_part = "training", "train"  # there is no other part
+    cell, shares_scale, legend_columns = (2.9, 2.0), True, (1, 2, 4)
+
+    is_planar: bool = True  # the data are points of two classes in the plane, which history.npz holds
+
+    def required(self) -> Required:
+        points = {"x": 2, "y": 1} if self.is_planar else {}
+        return Required(("model", "task", "seed", "soft_size"), ("zero_error_epoch",), {"error": 1} | SIZES, points)
+
+    def rank(self, run: Run) -> float:
+        return math.inf if run["zero_error_epoch"] is None else run["zero_error_epoch"]
+
+    def drawings(self, results: StudyResults) -> Drawings:
+        drawings = super().drawings(results)
+        if not self.is_planar:
+            return drawings
+        boundaries: Drawings = {"discriminants": draw_discriminants} if runs_with_discriminant(results) else {}
+        trainings = {model: drawings.pop(model) for model in results.models}
+        return {"data": draw_data, **trainings, **boundaries, **drawings}
+
+    def rows(self, results: StudyResults, model: str) -> list[Row]:
+        style: dict[str, Any] = {"color": results.colors[model], "mark": "zero_error_epoch"}
+        return [Row("error rate", partial(plot_seeds, field="error", **style)), *size_rows(results, model, **style)]
+
+    def heading(self, runs: list[Run], median: Run) -> str:
+        epoch, solved = median["zero_error_epoch"], sum(run["zero_error_epoch"] is not None for run in runs)
+        text = f"seed {median['seed']}: " + ("never at zero error" if epoch is None else f"zero at epoch {epoch}")
+        return text + (f"  ({solved}/{len(runs)} solved)" if len(runs) > 1 else "")
+
+    def handles(self, medians: list[Run], color: Any, has_seeds: bool) -> Handles:
+        from matplotlib.lines import Line2D
+
+        handles = Handles()
+        if has_seeds:
+            handles["seed with the median zero-error epoch"] = Line2D([], [], color=color)
+            handles["other seeds"] = Line2D([], [], color=OTHER, linewidth=1)
+        if any(run["zero_error_epoch"] is not None for run in medians):
+            handles["first epoch without error"] = Line2D([], [], linestyle="", **curves.ring(color))
+        return handles
+
+    def draw_sizes(self, results: StudyResults) -> Figure:
+        """Draw final sizes and epochs to zero error, with "never" well above the longest training, the paper's included."""
+        models, tasks = results.models, results.tasks
+        paper = [results.paper_value(model, task, "zero_error_epoch") or 0 for model in models for task in tasks]
+        never = 2.5 * max(*paper, *(len(results.series(run, "error")) for run in results.runs), 3)
+        all_solved = all(run["zero_error_epoch"] is not None for run in results.runs)
+        scale = partial(curves.scale_epochs, never=None if all_solved else never)
+        epochs = Panel("Epochs to zero error", "epoch", "zero_error_epoch", models, tasks, scale, never)
+        sizes = size_panels(results, {"units": curves.integers_from_zero, "nodes": curves.integers_from_zero})
+        title = f"Final size and training time on {results.subject}"
+        return draw_final_values(results, title, [*sizes, epochs], "median", goal="zero_error_epoch")
+
+
+@dataclass(frozen=True)
+class LearningPictures(StudyPictures):
+    """A study with training, validation and test parts: the model of the best validation epoch is kept and tested.
+
+    Curves and marks are the paper's: training red, validation blue, a dot at the best value of each, and an asterisk at the
+    best epoch at the height of its test value. The last measure selects the model.
+    """
+
+    kind = "learning"
+    cell, shares_scale, legend_columns = (3.6, 2.0), False, (2, 4)
+
+    measures: tuple[Measure, ...] = (ERROR,)
+    scores: tuple[str, ...] = ("test",)  # the parts whose values are compared, of "dev" and "test"
+    panel_per_task: bool = False  # whether each task has a panel and a scale of its own there; "apart" in JSON
+
+    def as_json(self) -> dict[str, Any]:
+        fields = super().as_json()
+        fields["apart"] = fields.pop("panel_per_task")
+        return fields
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        measures = tuple(Measure(**measure) for measure in fields["measures"])
+        names = {"measures": measures, "scores": tuple(fields["scores"]), "panel_per_task": fields.get("apart", False)}
+        return cls(**{name: value for name, value in fields.items() if name != "apart"} | names)
+
+    @property
+    def selects(self) -> Measure:
+        return self.measures[-1]
+
+    def required(self) -> Required:
+        return Required(
+            values=("model", "task", "seed", "best_epoch", "soft_size"),
+            nullable=(f"dev_{self.selects.name}", *(f"test_{measure.name}" for measure in self.measures)),
+            arrays={part + measure.name: 1 for measure in self.measures for part in curves.PARTS} | SIZES,
+        )
+
+    def rows(self, results: StudyResults, model: str) -> list[Row]:
+        measures = [
+            Row(_wrap(measure.label), partial(_plot_measure, measure), partial(curves.scale_measure, measure))
+            for measure in self.measures
+        ]
+        return [*measures, *size_rows(results, model, color=INK, mark="best_epoch", scale_nodes=curves.scale_nodes)]
+
+    def heading(self, runs: list[Run], median: Run) -> str:
+        seed = f"seed {median['seed']}" + (f" (median of {len(runs)})" if len(runs) > 1 else "")
+        test = finite_value(median, f"test_{self.selects.name}")
+        tested = f"test {self.selects.label} {self.selects.show(test)} at " if test is not None else ""
+        return f"{seed}: {tested}epoch {median['best_epoch']}"
+
+    def handles(self, medians: list[Run], color: Any, has_seeds: bool) -> Handles:
+        from matplotlib.lines import Line2D
+
+        handles: Handles = {label: Line2D([], [], color=color) for label, color, _ in curves.PARTS.values()}
+        handles["best of its curve"] = tuple(Line2D([], [], color=color, **DOT) for _, color, _ in curves.PARTS.values())
+        if any(run["best_epoch"] for run in medians):
+            handles["kept model's test figure"] = Line2D([], [], **ASTERISK)
+            handles["kept model's size"] = Line2D([], [], linestyle="", **curves.ring(INK))
+        if has_seeds:
+            light_colors = [*(light for _, _, light in curves.PARTS.values()), OTHER]
+            handles["other seeds"] = tuple(Line2D([], [], color=color, linewidth=1) for color in light_colors)
+        return handles
+
+    def draw_sizes(self, results: StudyResults) -> Figure:
+        """Draw scores and final sizes; panels of several tasks share a scale, which includes the paper's values."""
+        measure, words = self.selects, {"dev": "Validation", "test": "Test"}
+        fields = {f"{part}_{measure.name}": f"{words[part]} {measure.label}" for part in self.scores}
+        values = [finite_value(run, field) or 0 for run in results.runs for field in fields]
+        values += [results.paper_value(run["model"], run["task"], field) or 0 for run in results.runs for field in fields]
+        scale = partial(curves.scale_measure, measure, min_span=0.0 if self.panel_per_task else 1.06 * max(values))
+        panels = [
+            Panel(title, _wrap(measure.label), field, results.models, tasks, scale)
+            for field, title in fields.items()
+            for tasks in ([[task] for task in results.tasks] if self.panel_per_task else [results.tasks])
+        ]
+        scale_nodes = partial(curves.scale_nodes, min_span=0.25)
+        sizes = size_panels(results, {"units (log scale)": curves.scale_units, "nodes": scale_nodes})
+        title = f"Results and final sizes on {results.subject}"
+        return draw_final_values(results, title, [*panels, *sizes], "mean")
+
+
+def _wrap(label: str) -> str:
+    return textwrap.fill(label, 15)
+
+
+def _plot_measure(measure: Measure, ax: Axes, results: StudyResults, runs: list[Run], median: Run) -> None:
+    """Plot the curves of both parts with their marks; the much larger first epochs leave through the top."""
+    later = []
+    for prefix, (_, color, light) in curves.PARTS.items():
+        name = prefix + measure.name
+        plot_other_seeds(ax, results, runs, median, name, color=light, linewidth=0.8)
+        values = results.series(median, name)
+        curves.plot_curve(ax, values, color=color)
+        best = measure.best(values, prefer=median["best_epoch"] - 1 if prefix else 0)
+        if best is not None:
+            ax.plot(best + 1, values[best], color=color, zorder=4, clip_on=False, **DOT)
+        later.append(values[len(values) // 20 :])
+    test = finite_value(median, f"test_{measure.name}")
+    if test is not None:
+        ax.plot(median["best_epoch"], test, zorder=5, clip_on=False, **ASTERISK)
+    reached = np.concatenate(later)
+    top = 1.1 * max(reached[np.isfinite(reached)].max(initial=0), test or 0)
+    if measure.lower_is_better and top < 0.7 * ax.get_ylim()[1]:
+        ax.set_ylim(top=top)
