@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import reference as ref
 from drawing import subplots
-from meristem import Data, Recipe, fit, load, reference as ref, save
+from meristem import Data, Recipe, fit, load, save
 from meristem.compact import compact
 from meristem.compact.inference import Predictor, as_numpy
 from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft_parameters
