@@ -32,9 +32,13 @@ class Study:
     options: tuple[str, ...]
     every: float = 0.0  # seconds between checkpoints
 
+    @property
+    def args(self) -> list[str]:
+        options = [*self.options, "--checkpoint-every", str(self.every), "--out", str(self.out)]
+        return ["reproduce", "two-spirals", *options, "--resume"]
+
     def start(self) -> subprocess.Popen[str]:
-        args = ["reproduce", "two-spirals", *self.options, "--checkpoint-every", str(self.every), "--out", str(self.out)]
-        return start("-m", "meristem", *args, "--resume")
+        return start("-m", "meristem", *self.args)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """How hard the tests try that draw at random, and what a soak counts: `make soak` tries many times as often as the suite does.
 
 many(30)                                30 examples in the suite, 30 · MERISTEM_SOAK in a soak
+many(30, suite=10)                      10 in the suite, 30 · MERISTEM_SOAK in a soak
 parts(4)                                range(4) in a soak, for tests that two cores share; range(1) in the suite
 tell("kills", population=50)            counts of a soak, in a file of their own below MERISTEM_SOAK_REPORT
 python tests/soak.py FOLDER FILE        puts all of them into one file: results/soak.json
@@ -14,9 +15,9 @@ from pathlib import Path
 FACTOR = int(os.environ.get("MERISTEM_SOAK", "1"))
 
 
-def many(tries: int) -> int:
-    """So many tries in the suite."""
-    return tries * FACTOR
+def many(tries: int, suite: int | None = None) -> int:
+    """So many tries in the suite, or as many as `suite` says."""
+    return tries * FACTOR if suite is None or FACTOR > 1 else suite
 
 
 def parts(count: int) -> range:

@@ -1,5 +1,6 @@
 """Counts that are derived from axes equal those counted by hand, on random structures of all bodies; soft counts, slopes."""
 
+import functools
 from itertools import pairwise
 
 import equinox as eqx
@@ -38,7 +39,7 @@ def create(body: str) -> Network:
 
 OWN = {"convolution": create_convolution, "feed-forward": create_feed_forward}
 BODIES = ["tunnel", "budding", "highway", "plain", "residual", "stages", *OWN]
-NETWORKS = {body: create(body) for body in BODIES}
+network_of = functools.cache(create)
 
 
 def with_gates(network: Network, seed: int, values: list[float]) -> Network:
@@ -96,17 +97,27 @@ def counted(network: Network) -> tuple[int, int, int]:
     return parameters + network.n_out * (trunks[-1] + 1), products + network.n_out * trunks[-1], units
 
 
+@eqx.filter_jit
+def soft_counts(network: Network) -> list[jax.Array]:
+    return [soft_parameters(network), soft_multiply_adds(network)]
+
+
+@eqx.filter_jit
+def units_and_sizes(network: Network) -> tuple[jax.Array, jax.Array]:
+    return hard_size(network), layer_sizes(network, jnp.ones((2, *network.input_shape)))
+
+
 @pytest.mark.parametrize("body", BODIES)
 @settings(max_examples=many(6), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_derived_counts_are_those_counted_by_hand(body, seed):
     """Of all bodies; soft counts are exact where gates are 0 or 1."""
-    network = with_gates(NETWORKS[body], seed, [0.0, 1.0])
+    network = with_gates(network_of(body), seed, [0.0, 1.0])
     parameters, products, units = counted(network)
-    assert float(soft_parameters(network)) == parameters and float(soft_multiply_adds(network)) == products
-    assert int(hard_size(network)) == units
+    assert list(map(float, soft_counts(network))) == [parameters, products]
+    found, sizes = units_and_sizes(network)
+    assert int(found) == units
     if body != "highway":  # whose units are as open as their inputs say
-        sizes = layer_sizes(network, jnp.ones((2, *network.input_shape)))
         assert float(sizes.sum()) == (units if body != "budding" else pytest.approx(units))
 
 
@@ -114,9 +125,9 @@ def test_derived_counts_are_those_counted_by_hand(body, seed):
 @settings(max_examples=many(6), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_soft_counts_lie_between_nothing_and_what_is_open(body, seed):
-    network = with_gates(NETWORKS[body], seed, [0.0, 0.25, 0.7, 1.0])
-    for count in (soft_parameters, soft_multiply_adds):
-        assert 0 < float(count(network)) <= float(count(fully_open(network))) + 1e-3
+    network = with_gates(network_of(body), seed, [0.0, 0.25, 0.7, 1.0])
+    for count, most in zip(soft_counts(network), soft_counts(fully_open(network)), strict=True):
+        assert 0 < float(count) <= float(most) + 1e-3
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -125,23 +136,27 @@ def test_slopes_of_soft_counts_and_of_l2_are_right(body):
     with jax.enable_x64(True):
         network = jax.tree.map(
             lambda leaf: leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf,
-            with_gates(NETWORKS[body], 3, [0.25, 0.5, 0.75]),
+            with_gates(network_of(body), 3, [0.25, 0.5, 0.75]),
         )
         arrays, rest = eqx.partition(network, eqx.is_inexact_array)
         rng = np.random.default_rng(0)
         way = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), arrays)
 
-        def at(count, step):
-            return float(count(eqx.combine(jax.tree.map(lambda a, w: a + step * w, arrays, way), rest)))
+        def counts(arrays):
+            network = eqx.combine(arrays, rest)
+            return jnp.stack([soft_parameters(network), soft_multiply_adds(network), network.half_norm()])
 
-        for count in (soft_parameters, soft_multiply_adds, Network.half_norm):
-            slope = jax.jvp(lambda a, count=count: count(eqx.combine(a, rest)), (arrays,), (way,))[1]
-            difference = (at(count, 1e-5) - at(count, -1e-5)) / 2e-5
-            np.testing.assert_allclose(slope, difference, rtol=1e-6, atol=1e-6)
+        @jax.jit
+        def slopes_and_differences(arrays, way):
+            ends = [counts(jax.tree.map(lambda a, w, step=step: a + step * w, arrays, way)) for step in (1e-5, -1e-5)]
+            return jax.jvp(counts, (arrays,), (way,))[1], (ends[0] - ends[1]) / 2e-5
+
+        slopes, differences = slopes_and_differences(arrays, way)
+        np.testing.assert_allclose(slopes, differences, rtol=1e-6, atol=1e-6)
 
 
 def test_half_norm_is_over_what_is_open():
-    network = with_gates(NETWORKS["stages"], 1, [0.0, 1.0])
+    network = with_gates(network_of("stages"), 1, [0.0, 1.0])
     small = network.compact()  # no nonlinearity is joined in it where units are open in between
     total = sum(float((np.asarray(w) ** 2).sum()) for w in masked_maps(network))
     np.testing.assert_allclose(float(network.half_norm()), total / 2, rtol=1e-5)
@@ -160,7 +175,7 @@ def masked_maps(network: Network) -> list[np.ndarray]:
 
 
 def test_a_chain_shares_what_leaves_one_part_and_enters_the_next():
-    network = NETWORKS["stages"]
+    network = network_of("stages")
     declared = network.axes()
     assert len(declared.trunks) == 2 and [n_places(network, declared, name) for name in declared.trunks] == [3, 5]
     assert len(declared.sizes) == 2 and layer_sizes(network, jnp.ones((1, N_IN))).shape == (3,)

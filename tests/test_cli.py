@@ -42,7 +42,7 @@ MISTAKES = {
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     out = tmp_path_factory.mktemp("study") / "new" / "folder"
-    return out, meristem(*STUDY, "--out", out)
+    return out, meristem_here(*STUDY, "--out", out)
 
 
 def test_a_study_says_what_it_found_and_where_it_lies(study):

@@ -7,8 +7,6 @@ import pkgutil
 import re
 import runpy
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,13 +22,15 @@ MODULES = sorted(
 )
 ORACLES = ["reference", "reference_trainer"]
 README = (ROOT / "README.md").read_text()
+# Searches whose examples differ from TunnelClassifierCV's by the name of the class: a soak runs them, test_cv.py the classes.
+ALIKE = {f"meristem.estimators.cv.{name}CV" for name in ("BuddingClassifier", "TunnelRegressor", "BuddingRegressor")}
 
 
 @pytest.fixture
 def short_trainings(monkeypatch):
     """Examples at the estimators' defaults end sooner than a person's would; in a soak they do not."""
     if FACTOR == 1:
-        for name, value in {"EPOCHS": 60, "STEPS": 600, "PATIENCE_STEPS": 100}.items():
+        for name, value in {"EPOCHS": 20, "STEPS": 200, "PATIENCE_STEPS": 50}.items():
             monkeypatch.setattr(base, name, value)
 
 
@@ -38,8 +38,11 @@ def short_trainings(monkeypatch):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::meristem.GrowthWarning")
 @pytest.mark.parametrize("name", [*MODULES, *ORACLES])
 def test_docstrings_show_calls_that_run(name):
-    outcome = doctest.testmod(importlib.import_module(name))
-    assert outcome.failed == 0
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name)):
+        if FACTOR > 1 or test.name not in ALIKE:
+            runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
 
 
 def test_every_public_name_shows_a_call():
@@ -205,13 +208,6 @@ def test_every_recorded_picture_is_shown_somewhere():
     }
     pictures = [*(ROOT / "results").rglob("*.png"), *(ROOT / "docs").glob("*.png")]
     assert {path.resolve() for path in pictures} == linked
-
-
-def test_a_star_never_fails_in_the_core_installation():
-    """Without scikit-learn, matplotlib, rich, safetensors and onnx: what cannot be imported is left out."""
-    block = "import sys; sys.modules.update(dict.fromkeys(['sklearn', 'matplotlib', 'rich', 'safetensors', 'onnx', 'torch']))"
-    code = f"{block}\nfrom meristem import *\nimport meristem\nassert fit and Run and Knobs and meristem.compact.approximate"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_reference_names_members_that_there_are():

@@ -16,6 +16,7 @@ from meristem import hard_size, soft_size
 from meristem.layers.compact_network import n_floats
 from meristem.nn import Network
 from meristem.train.objectives.base import NEVER
+from soak import FACTOR
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # most end early, to save time
 TWO_LEAVES = "ignore:The tree has all of its 2 leaves:meristem.GrowthWarning"
@@ -30,10 +31,15 @@ def name_of(value):
     return type(value).__name__ if hasattr(value, "fit") else None
 
 
+def on_data(sets, models):
+    """The first model on all data sets, the others on the first one; in a soak all on all."""
+    pairs = [(one, model) for one in sets for model in models if FACTOR > 1 or model is models[0] or one is sets[0]]
+    return [pytest.param(*one, model, id=f"{one[0]}-{name_of(model)}") for one, model in pairs]
+
+
 @pytest.mark.filterwarnings(TWO_LEAVES)
-@pytest.mark.parametrize("model", CLASSIFIERS, ids=name_of)
-@pytest.mark.parametrize(("data", "least"), [("iris", 0.9), ("wine", 0.94), ("digits", 0.94)])
-def test_classifiers_learn_real_data(model, data, least):
+@pytest.mark.parametrize(("data", "least", "model"), on_data([("wine", 0.94), ("iris", 0.9), ("digits", 0.94)], CLASSIFIERS))
+def test_classifiers_learn_real_data(data, least, model):
     X, X_test, y, y_test = split(data)
     model = clone(model).set_params(max_epochs=60 if data == "digits" else 200).fit(X, y)
     assert model.score(X_test, y_test) >= least
@@ -41,9 +47,8 @@ def test_classifiers_learn_real_data(model, data, least):
 
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # of diabetes not even half can be explained
-@pytest.mark.parametrize("model", REGRESSORS, ids=name_of)
-@pytest.mark.parametrize(("data", "least"), [("diabetes", 0.3), ("friedman", 0.8)])
-def test_regressors_learn_real_data(model, data, least):
+@pytest.mark.parametrize(("data", "least", "model"), on_data([("friedman", 0.8), ("diabetes", 0.3)], REGRESSORS))
+def test_regressors_learn_real_data(data, least, model):
     X, X_test, y, y_test = split(data)
     model = clone(model).set_params(early_stopping=data == "diabetes").fit(X, y)
     assert model.score(X_test, y_test) >= least
@@ -99,8 +104,8 @@ def test_labels_are_columns_of_zeros_and_ones():
     assert model.predict(X).shape == model.predict_proba(X).shape == model.decision_function(X).shape == y.shape
     assert (model.predict(X) == (model.predict_proba(X) > 0.5)).all()
     assert model.classes_.tolist() == [0, 1, 2]
-    from_sparse = tunnel(max_epochs=30).fit(X[:1200], sparse.csr_array(y[:1200]))
-    assert (from_sparse.decision_function(X) == model.decision_function(X)).all()
+    dense, from_sparse = (tunnel(max_epochs=2).fit(X[:1200], labels) for labels in (y[:1200], sparse.csr_array(y[:1200])))
+    assert (from_sparse.decision_function(X) == dense.decision_function(X)).all()
 
 
 def test_several_classes_at_once_are_refused():

@@ -1,7 +1,6 @@
 """Pictures are drawn from the files alone, whatever models, tasks and seeds these hold; bad files are named in one line."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -264,11 +263,6 @@ def test_a_cut_of_the_rate_lies_between_two_epochs(study: Study) -> None:
     run = study[0]["runs"][0]
     arrays = {"tunnel/easy/0/stage": np.asarray([0, 0, 1, 1, 2])}
     assert StudyResults(CATALOG["two-spirals"], [run], {}, arrays).rate_changes(run).tolist() == [2.5, 4.5]
-
-
-def test_importing_the_package_does_not_import_matplotlib() -> None:
-    code = "import sys, meristem.pictures.studies; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def without(key: str) -> Callable[[Path], None]:

@@ -1,6 +1,8 @@
 """Dependencies point one way: a package imports what is below it, and nothing beside or above, at its top or in a function."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import meristem
@@ -81,3 +83,20 @@ def test_the_map_says_the_same():
     arrow = line.split("`")[1]
     layers = [sorted(layer.strip("{} ").replace(" ", "").split(",")) for layer in arrow.split("←")]
     assert layers == [sorted(layer) for layer in LAYERS[:-1]]
+
+
+CORE = """
+import sys
+import meristem
+assert meristem.compact.compact and meristem.compact.approximate and meristem.compact.layers.Gated
+import meristem.pictures.studies
+assert not {"matplotlib", "sklearn"} & set(sys.modules), "imported where something is drawn or estimated, not before"
+sys.modules.update(dict.fromkeys(["sklearn", "matplotlib", "rich", "safetensors", "onnx", "torch"]))
+from meristem import *
+assert fit and Run and Knobs and meristem.compact.approximate
+"""
+
+
+def test_the_core_needs_no_extra():
+    """Of a package that holds a function of its own name all is reached; a star leaves out what cannot be imported."""
+    subprocess.run([sys.executable, "-c", CORE], check=True)

@@ -5,12 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from estimating import programs as compiled_programs
 from meristem import Data, Recipe, Watcher, fit
 from meristem.nn import Network
 from meristem.train import programs
 from meristem.train.hyperparameters import Knobs
 from meristem.train.loop import seed_keys
-from meristem.train.programs import PROGRAMS, descend
+from meristem.train.programs import descend
 from meristem.train.train_state import no_growth, start
 
 RECIPE = Recipe(objective="multiclass", batch_size=4, watch="error")
@@ -85,24 +86,22 @@ def test_a_pulse_beats_within_the_first_epoch(together, monkeypatch):
 
 def test_parts_are_compiled_once(monkeypatch):
     monkeypatch.setattr(programs, "STEPS_AT_ONCE", 12)
-    before = [program._cache_size() for program in PROGRAMS]
+    found = []
     for seed in (5, 6):
-        fit(
-            network("tunnel", jax.random.key(seed)),
-            digits(),
-            learning_rate=1e-2,
-            penalty=1e-3,
-            key=jax.random.key(seed),
-            recipe=Recipe(objective="multiclass", batch_size=4, patience=7),
-            max_epochs=2,
-        )
-    new = [program._cache_size() - old for program, old in zip(PROGRAMS, before, strict=True)]
-    assert [program for program, count in zip(PROGRAMS, new, strict=True) if count] == [
-        programs.start,
-        descend,
-        programs.finish,
-    ]
-    assert sum(new) == 3
+        with compiled_programs() as compiled:
+            fit(
+                network("tunnel", jax.random.key(seed)),
+                digits(),
+                learning_rate=1e-2,
+                penalty=1e-3,
+                key=jax.random.key(seed),
+                recipe=Recipe(objective="multiclass", batch_size=4, patience=7),
+                max_epochs=2,
+            )
+        found.append(compiled)
+    first, second = found
+    parts = ["jit(_start)", "jit(descend)", "jit(finish)"]
+    assert [first.count(name) for name in [*parts, "jit(epoch)"]] == [1, 1, 1, 0] and not second
 
 
 def test_a_step_that_does_not_count_changes_nothing():

@@ -610,12 +610,6 @@ def test_without_matplotlib_one_line_says_so(tunnel, monkeypatch):
             plot()
 
 
-def test_importing_the_pictures_imports_neither_matplotlib_nor_scikit_learn():
-    code = "import sys, meristem.pictures; print([m for m in ('matplotlib', 'sklearn') if m in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
-
-
 def test_the_frontier_joins_what_nothing_beats():
     ax = plot_frontier([100, 200, 400, 300], [0.10, 0.05, 0.06, 0.04], colors=[1e-2, 1e-3, 1e-4, 1e-4])
     x, y = ax.lines[0].get_data()

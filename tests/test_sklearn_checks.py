@@ -1,4 +1,7 @@
-"""scikit-learn's own checks of an estimator, all of them, and how many programs they compile together."""
+"""scikit-learn's own checks of an estimator, all of them, and how many programs they compile together.
+
+In the suite of a tunnel that classifies and of a tree that regresses; in a soak of every estimator.
+"""
 
 from collections import Counter
 
@@ -25,12 +28,15 @@ jax.monitoring.register_event_duration_secs_listener(_note)
 SMALL = {"width": 16, "max_epochs": 30}
 ESTIMATORS = [
     meristem.TunnelClassifier(**SMALL | {"max_epochs": 60}, depth=2),  # what settles early learns less
-    meristem.BuddingClassifier(**SMALL, max_leaves=2, settle=FACTOR > 1),
-    meristem.HighwayClassifier(**SMALL, depth=2),
-    meristem.TunnelRegressor(**SMALL, depth=2),
     meristem.BuddingRegressor(**SMALL, max_leaves=2, settle=FACTOR > 1),
-    meristem.HighwayRegressor(**SMALL, depth=2),
 ]
+if FACTOR > 1:
+    ESTIMATORS += [
+        meristem.BuddingClassifier(**SMALL, max_leaves=2),
+        meristem.HighwayClassifier(**SMALL, depth=2),
+        meristem.TunnelRegressor(**SMALL, depth=2),
+        meristem.HighwayRegressor(**SMALL, depth=2),
+    ]
 WHY = "minibatches and dropout: a row of weight 2 is not the same as the row twice, but nearly (test_estimators_weights.py)"
 EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WHY for kind in ("dense", "sparse")}
 
@@ -50,14 +56,15 @@ def test_check(estimator, check):
 
 
 def test_what_the_checks_compile():
-    """40 programs: a start and nine epochs per body (numbers, with rows held out and without; classes and labels, each with
-    and without dropout, and of noise or of many numbers with rows held out), for the one that settles a settling for each but
-    dropout, and three small ones.
+    """For each body a start, and epochs: of numbers with rows held out and without; of classes and of labels, each with and
+    without dropout, and of noise or of many numbers with rows held out. For what settles a settling for each but dropout.
     """
     if len(RAN) < sum(len(list(estimator_checks_generator(estimator))) for estimator in ESTIMATORS):
         pytest.skip("this counts what all checks compile together: run the whole file")
     count = Counter(COMPILED)
     print(f"{len(COMPILED)} programs: {dict(count)}")
-    assert count["jit(initial_state)"] <= 3 and count["jit(epoch)"] <= 3 * 9  # fewer where other files needed the same
-    settling = 1 if FACTOR == 1 else 2
-    assert count["jit(_settle)"] <= 7 * settling and len(COMPILED) <= 33 + 7 * settling
+    most = {"jit(initial_state)": 2, "jit(epoch)": 9, "jit(_settle)": 5}
+    if FACTOR > 1:
+        most = {"jit(initial_state)": 3, "jit(epoch)": 3 * 9, "jit(_settle)": 2 * 7}
+    assert all(count[name] <= number for name, number in most.items())  # fewer where other files needed the same
+    assert len(COMPILED) <= sum(most.values()) + 3, "besides three small ones"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from commanding import meristem_here
 from killing import Script, Study, after, drawing, left_by, lines, saving, some, survive
 from meristem.files.document import read
 from soak import FACTOR, tell
@@ -38,7 +39,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory):
     def of(name: str) -> dict:
         if name not in found:
             out = tmp_path_factory.mktemp("whole") / name
-            survive(Study(out, STUDIES[name], every=300.0), [])
+            done = meristem_here(*Study(out, STUDIES[name], every=300.0).args)
+            assert done.returncode == 0, done.stderr
             found[name] = left_by(out)
         return found[name]
 

@@ -10,6 +10,7 @@ import reference as ref
 from drawing import subplots
 from meristem import Data, Recipe, fit, load, save
 from meristem.compact import compact
+from meristem.compact.inference import Predictor, as_numpy
 from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft_parameters
 from meristem.data.spirals import two_spirals
 from meristem.gate import fully_open
@@ -56,9 +57,11 @@ def test_gates_on_what_is_read_are_gates_on_every_nonlinearity(body, activation)
     gates = list(stack.gate.value) if body == "tunnel" else [jnp.ones(8)] * len(layers)
     x = jnp.asarray(np.random.default_rng(1).normal(size=8), jnp.float32)
 
+    @jax.jit
     def ours(trunk):
         return eqx.tree_at(lambda b: b.trunk.value, stack, trunk)(x)
 
+    @jax.jit
     def oracle(trunk):
         return ref.on_trunk(layers, gates, trunk, x, activation)
 
@@ -72,7 +75,12 @@ def test_gates_on_what_is_read_are_gates_on_every_nonlinearity(body, activation)
 def test_all_open_is_as_if_there_were_no_gates():
     fixed = Network.create("tunnel", 5, 2, width=8, depth=3, key=jax.random.key(0))
     learned = Network.create("tunnel", 5, 2, width="auto", max_width=8, depth=3, key=jax.random.key(0))
-    np.testing.assert_array_equal(jax.vmap(fixed)(X), jax.vmap(learned)(X))
+    np.testing.assert_array_equal(whole_outputs(fixed, X), whole_outputs(learned, X))
+
+
+@eqx.filter_jit
+def whole_outputs(network, x):
+    return jax.vmap(network)(x)
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -80,9 +88,12 @@ def test_all_open_is_as_if_there_were_no_gates():
 def test_what_is_closed_is_left_out_and_nothing_changes(body, seed):
     network = create(body, seed=seed)
     small = compact(network)
-    np.testing.assert_allclose(jax.vmap(small)(X), jax.vmap(network)(X), rtol=1e-5, atol=1e-5)
-    inside = jnp.asarray(np.random.default_rng(seed).normal(size=(20, 8)), jnp.float32)
-    np.testing.assert_allclose(jax.vmap(compact(network.body))(inside), jax.vmap(network.body)(inside), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        Predictor(as_numpy(small)).outputs(np.asarray(X)), whole_outputs(network, X), rtol=1e-5, atol=1e-5
+    )
+    inside = np.random.default_rng(seed).normal(size=(20, 8)).astype(np.float32)
+    body = Predictor(as_numpy(compact(network.body))).outputs(inside)
+    np.testing.assert_allclose(body, whole_outputs(network.body, inside), rtol=1e-5, atol=1e-5)
     assert isinstance(small.layers[0], Pick) and small.layers[0].n_in == 5
     assert small.n_parameters <= float(soft_parameters(fully_open(network)))
 
@@ -90,9 +101,9 @@ def test_what_is_closed_is_left_out_and_nothing_changes(body, seed):
 def test_a_network_of_which_all_is_closed_says_its_bias():
     network = create("tunnel")
     closed = eqx.tree_at(lambda n: (n.body.trunk.value, n.head.bias), network, (jnp.zeros(8), jnp.array([1.0, 2.0])))
-    np.testing.assert_allclose(jax.vmap(compact(closed))(X), np.tile([1.0, 2.0], (20, 1)))
+    np.testing.assert_allclose(Predictor(as_numpy(compact(closed))).outputs(np.asarray(X)), np.tile([1.0, 2.0], (20, 1)))
     nothing = eqx.tree_at(lambda n: n.features.value, closed, jnp.zeros(5))
-    np.testing.assert_allclose(jax.vmap(compact(nothing))(X), np.tile([1.0, 2.0], (20, 1)))
+    np.testing.assert_allclose(Predictor(as_numpy(compact(nothing))).outputs(np.asarray(X)), np.tile([1.0, 2.0], (20, 1)))
 
 
 # ---- what it costs
@@ -124,13 +135,14 @@ def test_prices_of_hard_gates_are_what_is_left_layer_by_layer(body, seed):
 def test_a_gate_pays_for_what_closing_it_would_save():
     """The slope of the soft count by a gate is the difference that closing it makes."""
     network = create("tunnel", hard=True)
-    slopes = eqx.filter_grad(soft_parameters)(network)
-    whole = float(soft_parameters(network))
+    slopes = eqx.filter_jit(eqx.filter_grad(soft_parameters))(network)
+    count = eqx.filter_jit(soft_parameters)
+    whole = float(count(network))
     for part in (lambda n: n.body.gate.value, lambda n: n.features.value):
         values = np.asarray(part(network))
         place = tuple(index[0] for index in np.nonzero(values))
         closed = eqx.tree_at(part, network, jnp.asarray(values).at[place].set(0))
-        assert whole - float(soft_parameters(closed)) == pytest.approx(float(part(slopes)[place]))
+        assert whole - float(count(closed)) == pytest.approx(float(part(slopes)[place]))
 
 
 # ---- training
@@ -166,7 +178,7 @@ def test_a_closed_dimension_opens_again_where_it_helps():
 def test_what_is_closed_does_not_decay():
     """Under Adam, L2 alone would shrink at the full rate what no error reaches; nothing could open again."""
     network = create("tunnel")
-    slope = jax.grad(lambda n: n.half_norm(), allow_int=True)(network)
+    slope = jax.jit(jax.grad(lambda n: n.half_norm(), allow_int=True))(network)
     closed = np.asarray(network.body.trunk.value) == 0
     assert not np.any(slope.body.weight[:, closed]) and not np.any(slope.body.weight[:, :, closed])
     assert not np.any(slope.embed.weight[closed]) and not np.any(slope.head.weight[:, closed])
