@@ -5,9 +5,10 @@ on the device. Where networks are no better than a constant prediction, comparin
 """
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from meristem.train.hyperparameters import Knobs
@@ -89,20 +90,28 @@ def constant_losses(y: np.ndarray, weight: np.ndarray, folds: Sequence[Fold], ob
     [0.693]
     """
 
-    def held_out_loss(train: np.ndarray, held_out: np.ndarray) -> float:
+    def constant(train: np.ndarray) -> np.ndarray:
         own, share, n = y[train], weight[train] / weight[train].sum(), len(train)
         if not objective.outputs_are_logits:
-            constant = np.broadcast_to(objective.best_constant(own, weight[train]), (n_out,))
-        elif objective.targets_are_classes:  # the share of each class or label, as logits
-            constant = np.log(np.bincount(own.astype(int), share, minlength=n_out) + 1 / (n + 1))
-        else:
-            positive = np.clip(share @ own.reshape(n, -1), 0.5 / (n + 1), 1 - 0.5 / (n + 1))
-            constant = np.log(positive / (1 - positive))
-        outputs = jnp.asarray(constant, jnp.float32)
-        losses = np.asarray(jax.vmap(lambda target: objective.loss(outputs, target))(jnp.asarray(y[held_out])))
-        return float(losses @ weight[held_out] / max(weight[held_out].sum(), 1e-30))
+            return np.broadcast_to(objective.best_constant(own, weight[train]), (n_out,))
+        if objective.targets_are_classes:  # the share of each class or label, as logits
+            return np.log(np.bincount(own.astype(int), share, minlength=n_out) + 1 / (n + 1))
+        positive = np.clip(share @ own.reshape(n, -1), 0.5 / (n + 1), 1 - 0.5 / (n + 1))
+        return np.log(positive / (1 - positive))
 
-    return np.array([held_out_loss(*fold) for fold in folds])
+    losses = row_losses(np.stack([constant(train) for train, _ in folds]), y, objective)
+    means = [own[rows] @ weight[rows] / max(weight[rows].sum(), 1e-30) for own, (_, rows) in zip(losses, folds, strict=True)]
+    return np.array(means, float)
+
+
+def row_losses(outputs: np.ndarray, y: np.ndarray, objective: Objective) -> np.ndarray:
+    """Return the loss of each row for each of several constant predictions, [constants, rows]; outputs [constants, n_out]."""
+    return np.asarray(_row_losses(outputs.astype(np.float32), y, objective))
+
+
+@partial(jax.jit, static_argnums=2)  # as one program: operation by operation it would be thirty
+def _row_losses(outputs: Any, y: Any, objective: Objective) -> Any:
+    return jax.vmap(lambda constant: jax.vmap(lambda target: objective.loss(constant, target))(y))(outputs)
 
 
 def has_learned(losses: np.ndarray, constant: np.ndarray) -> bool:

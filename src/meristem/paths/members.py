@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from meristem.check import check_number
 from meristem.complexity import SOFT, UNIT
+from meristem.paths.folds import row_losses
 from meristem.train.objectives import Objective
 
 KNOBS = ("penalty", "l2", "dropout", "learning_rate")  # of a setting
@@ -86,10 +85,9 @@ def grid(*, penalties: Any, l2s: Any, dropouts: Any, rates: Any, folds: int = 0,
 
 def highest_penalty(y: np.ndarray, weight: np.ndarray, objective: Objective, n_in: int, n_out: int, price: str) -> float:
     """Return the penalty above which nothing opens, for `n_in` features and `n_out` outputs."""
-    outputs = jnp.zeros(n_out)
-    losses = jax.vmap(lambda target: objective.loss(outputs, target))(jnp.asarray(y))
+    losses = row_losses(np.zeros((1, n_out)), y, objective)[0]
     cheapest = (n_in + n_out) / UNIT if price in SOFT else 1.0
-    return float((losses * weight).sum() / np.sum(weight)) / cheapest
+    return float(losses @ weight / np.sum(weight)) / cheapest
 
 
 def penalties_below(highest: float, n: int = N_PENALTIES) -> np.ndarray:
