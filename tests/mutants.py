@@ -45,13 +45,15 @@ RECORD = ROOT / "results" / "mutants.json"
 UNCHANGED = 3600.0  # seconds for the tests of a file without a mutant
 # The tests of a package, quick ones first.
 TESTS = {
-    "nn": "forward models axes parts shapes own_body growth stages trunk own_models user_optimizer compact_ops reference "
-    "compact live plots",
-    "train": "measure objectives temperature over_batch patience population replay train_details own_objective own_models "
-    "choice long_epochs streaming training runs reference_trainer settle live io checkpoints",
-    "compact": "compact_ops forward trunk own_models compact export",
-    "paths": "paths replay choice plots cv",
-    "targets": "scale columns objectives estimators_prior regression_losses estimators_weights estimators estimators_training",
+    "nn": "nn_details forward models axes parts shapes own_body growth stages trunk own_models user_optimizer "
+    "compact_ops reference compact live plots",
+    "train": "train_details train_values measure objectives temperature over_batch patience population replay "
+    "own_objective own_models choice long_epochs streaming training runs reference_trainer settle live io "
+    "checkpoints",
+    "compact": "nn_details compact_ops forward trunk own_models compact export",
+    "paths": "path_details paths replay choice plots cv",
+    "targets": "target_details scale columns objectives estimators_prior regression_losses estimators_weights "
+    "estimators estimators_training",
 }
 SKIPPED = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert)  # messages, and what says nothing of a result
 OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {

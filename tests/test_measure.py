@@ -101,6 +101,10 @@ def test_a_run_that_selects_by_cost_pays_for_its_inputs():
     run = fit(network, data, learning_rate=1e-2, penalty=10.0, key=jax.random.key(1), recipe=recipe, max_epochs=12)
     assert run.best.features is not None and not run.best.features.value.any()
     assert run.history["dev_loss"].argmin() < run.best_epoch - 1
+    knobs = {"penalty": 0.5, "l2": 0.25}  # the measure that is compared is J
+    run = fit(network, data, learning_rate=1e-2, **knobs, key=jax.random.key(1), recipe=recipe, max_epochs=1)
+    wanted = cost(run.best, jnp.asarray(x[100:]), jnp.asarray(y[100:]), objective=Multilabel(), **knobs)
+    np.testing.assert_allclose(run.state.best[0], wanted, rtol=1e-5)
 
 
 def test_there_is_no_macro_f1_without_labels():

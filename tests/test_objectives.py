@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
-from meristem.train.objectives import OBJECTIVES, Huber, Quantile, objective
+from meristem.train.objectives import OBJECTIVES, Huber, Objective, Quantile, objective
 
 OURS = [name for name, kind in OBJECTIVES.items() if kind.__module__.startswith("meristem.")]  # other tests register their own
 LOSSES = [
@@ -73,6 +73,32 @@ def test_no_constant_is_better_than_the_best_one(name):
                 assert mean(jnp.asarray(best + size * change)) >= mean(jnp.asarray(best)) - 1e-5
 
     check()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_error_of_the_best_constant_is_that_of_its_outputs(name):
+    random, task = np.random.default_rng(0), objective(name)
+    y, weight = targets(name, random), random.integers(0, 3, 40).astype(float)
+    y[:5] = 0
+    assert task.constant_error(y, weight) == pytest.approx(Objective.constant_error(task, y, weight), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "is_valid"),
+    [
+        ("binary", [0, 1, 2, -1], [True, True, False, False]),
+        ("multiclass", [0, 2, 3, -1, 0.5], [True, True, False, False, False]),
+        ("poisson", [0, 0.5, -0.5], [True, True, False]),
+    ],
+)
+def test_which_values_may_be_targets(name, y, is_valid):
+    assert objective(name).valid(np.array(y), 3)[0].tolist() == is_valid
+
+
+def test_of_two_labels_as_frequent_as_their_absence_neither_is_predicted():
+    y, weight = np.array([[1.0, 1.0], [0.0, 1.0]]), np.ones(2)
+    assert objective("multilabel").best_constant(y, weight).tolist() == [-1.0, 1.0]
+    assert objective("poisson").best_constant(np.array([[0.0, 2.0]]), np.ones(1)).tolist() == pytest.approx([-1e9, np.log(2)])
 
 
 @pytest.mark.parametrize("name", OURS)

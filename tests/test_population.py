@@ -1,6 +1,7 @@
 """The driver of several runs: bits that do not depend on threads, watchers that stop, exceptions that end all."""
 
 import threading
+import time
 
 import jax
 import numpy as np
@@ -88,3 +89,22 @@ def test_what_is_raised_in_a_thread_ends_all_and_the_last_epochs_are_saved(membe
     assert threading.active_count() <= threads, "no thread is left"
     assert load(tmp_path / "run").epochs[member] == 2, "the epoch before"
     assert len(ending.later) <= 4, "the others ended with their epoch"
+
+
+def test_after_an_exception_no_run_begins(monkeypatch):
+    """One core, so that nine runs wait for the tenth: a thread may have taken the next of them, and no more."""
+    monkeypatch.setattr(loop, "cores", lambda: 1)
+    runs, begun = {m: run(1e-2) for m in range(10)}, []
+
+    def train_until(run, *args, **options):
+        begun.append(run)
+        time.sleep(0.05)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return run
+
+    monkeypatch.setattr(loop, "train_until", train_until)
+    prepared = prepare(two_spirals("easy"), runs[0].last, RECIPE.task)
+    with pytest.raises(KeyboardInterrupt):
+        loop.train_alone(runs, prepared, 6, WatcherGroup([]))
+    assert len(begun) <= 4

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import Data, Recipe, fit, layer_sizes
+from meristem import Data, Recipe, Watcher, fit, layer_sizes
 from meristem.nn import Network
 from meristem.train.loop import seed_keys
 from meristem.train.metrics import evaluate
@@ -59,6 +59,21 @@ def test_every_row_is_seen_once_and_those_without_weight_never():
     assert steps == 4  # 16 rows, then 14: two batches of eight each
 
 
+def test_a_pulse_tells_the_share_of_the_blocks_that_count():
+    shares: list[float] = []
+
+    class Notes(Watcher):
+        def epoch(self, member, info):
+            assert shares == [0.5, 1.0]
+
+        def pulse(self, member, share):
+            shares.append(share)
+
+    x = np.ones((50, 5), np.float32)
+    given = Data(x, np.ones((50, 3), np.float32), weight=np.r_[np.ones(30), np.zeros(20)])
+    train(19, given=given, max_epochs=1, watch=Notes())  # blocks are whole batches: 16 rows
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_populations_stream_too(together):
     keys = seed_keys([0, 1], 0)
@@ -87,3 +102,12 @@ def test_what_fits_is_not_streamed():
     assert rows_that_fit(given, limit=3 * size) is None
     rows = rows_that_fit(given, limit=size)
     assert rows is not None and 20 <= rows <= 30  # an eighth of the 203
+
+
+def test_half_of_the_memory_may_be_data_and_a_block_is_an_eighth():
+    few = Data(np.zeros((80, 1), np.float32), np.zeros(80, np.float32))  # eight bytes a row
+    assert rows_that_fit(few, limit=1280) is None
+    assert rows_that_fit(few, limit=1216) == 1216 / 8 / 8
+    both = few._replace(dev_x=few.x, dev_y=few.y)
+    assert rows_that_fit(both, limit=2560) is None and rows_that_fit(both, limit=2496) == 2496 / 8 / 8
+    assert rows_that_fit(few, limit=1) == 1

@@ -191,7 +191,8 @@ def train_until(
     """Train until `max_epochs`, or pause at epoch `pause_at`, or when `stop_after` members (None: all) have stopped."""
     pause_at = max_epochs if pause_at is None else min(pause_at, max_epochs)
     run, record = restore(run, prepared, (max_epochs, pause_at, stop_after))
-    stopped, epochs, running = run.stopped, run.epochs, [0]
+    stopped, epochs = run.stopped, run.epochs
+    running: list[int] = []
 
     def pulse(share: float) -> None:
         for member in running:

@@ -1,0 +1,197 @@
+"""Boundaries of paths that larger tests do not notice: ties, standard errors, rungs, constants, padding; nothing is trained."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from meristem import Recipe
+from meristem.complexity import UNIT
+from meristem.nn import Network
+from meristem.paths.folds import check_weights, constant_losses, fold_weights, has_learned, measured_rows, shuffled_folds
+from meristem.paths.halving import _rungs, better_half, better_than, least_loss, promising
+from meristem.paths.members import grid, highest_penalty, penalties_below
+from meristem.paths.result import Path
+from meristem.train.hyperparameters import Knobs
+from meristem.train.objectives import Binary, Multiclass, Multilabel, SquaredError
+from meristem.train.run import begin
+
+
+def table(losses: list[list[float]], penalties: list[float], **more: np.ndarray) -> Path:
+    """A path of one l2, dropout and rate; losses [penalties, folds], fewer parameters at each larger penalty."""
+    values = np.array(losses)
+    n, folds = values.shape
+    zeros = np.zeros(values.size)
+    columns = {"penalty": np.repeat(penalties, folds), "l2": zeros, "dropout": zeros, "learning_rate": zeros, "seed": zeros}
+    columns |= {"fold": np.tile(np.arange(folds), n), "loss": values.ravel(), "error": values.ravel()}
+    columns |= {"n_parameters": np.repeat(100 - np.arange(float(n)), folds)}
+    return Path(columns | more, (), np.ones((values.size, 2)))
+
+
+# ---- which settings stay
+
+
+def test_once_a_network_settles_earlier_losses_do_not_count():
+    network = Network.create("tunnel", 3, 1, width=6, depth=2, key=jax.random.key(0))
+    begun = begin(network, Recipe(), Knobs(1e-2, 1e-3), jax.random.key(1))
+
+    def least(losses: list[float], stages: list[int], settle: bool = True) -> float:
+        past = {"dev_loss": np.array(losses), "stage": np.array(stages)}
+        return least_loss(replace(begun, recipe=Recipe(settle=settle), past=past))
+
+    losses = [0.1, 0.5, 0.4, 0.6]
+    assert least(losses, [0, 1, 1, 1]) == 0.4
+    assert least(losses, [0, 0, 1, 2]) == 0.1, "two epochs of settling are too few to compare by"
+    assert least(losses, [0, 1, 1, 1], settle=False) == 0.1
+    assert least([np.nan, 0.5], [0, 0]) == 0.5
+    assert least_loss(begun) == np.inf
+
+
+def test_a_setting_as_good_as_the_limit_is_not_better():
+    assert better_than(1.5, [1.0, 2.0, 3.0, 2.0], np.array([0, 0, 1, 1])).tolist() == [False] * 4
+    assert better_than(1.6, [1.0, 2.0, 3.0, 2.0], np.array([0, 0, 1, 1])).tolist() == [True, True, False, False]
+
+
+def test_half_of_the_settings_is_rounded_up_and_one_always_stays():
+    assert better_half([3.0, 1.0, 2.0, 5.0, 4.0], np.arange(5)).tolist() == [True, True, True, False, False]
+    assert better_half([2.0, 1.0], np.arange(2)).tolist() == [False, True]
+    assert better_half([np.inf, np.inf], np.arange(2)).sum() == 1
+    ended = better_half([1.0, 1.0, 2.0, np.inf, 3.0, 3.0], np.repeat(np.arange(3), 2))
+    assert ended.tolist() == [True, True, False, False, False, False], "a setting with a member at infinity has left"
+
+
+def test_a_setting_stays_within_one_standard_error_of_the_best():
+    """Behind the best by 1 in the mean: with a standard error of 1.1 it stays, with one of 0.5 it leaves."""
+    losses = [[5.0, 5.0, 5.0], [5.5, 5.5, 5.5], [3.8, 7.1, 7.1], [5.0, 6.5, 6.5]]
+    stays = promising(np.ravel(losses).tolist(), np.repeat(np.arange(4), 3)).reshape(4, 3)
+    assert stays.all(1).tolist() == stays.any(1).tolist() == [True, True, True, False]
+
+
+def test_equal_settings_stay_together_and_one_that_diverged_leaves():
+    assert promising([1.0, 1.0, 1.0], np.arange(3)).all(), "no standard error of a single member"
+    stays = promising([1.0, 1.0, 1.0, np.inf, 1.0, 1.0, 1.0, 1.0], np.repeat(np.arange(4), 2))
+    assert stays.tolist() == [True, True, False, False, True, True, True, True]
+
+
+def test_a_rung_is_before_the_last_epoch():
+    assert _rungs(160, 5) == [80] and _rungs(161, 5) == [80, 160]
+    assert _rungs(16, 400) == [] and _rungs(17, 400) == [16]
+    assert _rungs(18, 24) == [17], "400 steps, rounded up to epochs"
+
+
+# ---- members
+
+
+def test_numbers_of_a_grid_are_finite_and_not_below_zero():
+    numbers = {"penalties": [0.0], "l2s": [0.0], "dropouts": [0.0], "rates": [1e-3]}
+    assert len(grid(**numbers)) == 1 and grid(**numbers).fold.tolist() == [-1]
+    for name in numbers:
+        with pytest.raises(ValueError):
+            grid(**numbers | {name: [np.inf]})
+    assert "fold" not in grid(**numbers).named[0] and grid(**numbers, folds=2).named[1]["fold"] == 1
+
+
+def test_settings_are_numbered_by_all_of_their_knobs():
+    members = grid(penalties=[1.0], l2s=[0.0, 1.0], dropouts=[0.0, 0.5], rates=[1e-3], folds=2, seeds=[3, 4])
+    assert members.settings.tolist() == np.repeat(np.arange(4), 4).tolist()
+    more = members.at(np.array([15, 0])).joined(members.at(np.array([0])))
+    assert more.l2.tolist() == [1.0, 0.0, 0.0] and more.settings.tolist() == [0, 1, 1] and more.seed.tolist() == [4, 3, 3]
+
+
+def test_the_highest_penalty_is_the_mean_loss_by_the_cheapest_unit():
+    y, weight = np.array([[0.0], [2.0], [4.0]]), np.array([1.0, 3.0, 0.0])
+    mean = (0.0 * 1 + 2.0 * 3) / 4
+    assert highest_penalty(y, weight, SquaredError(), 5, 1, "units") == pytest.approx(mean)
+    assert highest_penalty(y, weight, SquaredError(), 5, 1, "parameters") == pytest.approx(mean * UNIT / 6)
+    assert highest_penalty(np.array([0, 1]), np.ones(2), Binary(), 5, 1, "units") == pytest.approx(np.log(2), rel=1e-5)
+    np.testing.assert_allclose(penalties_below(2.0), [2e-5, 2e-4, 2e-3, 2e-2, 2e-1])
+
+
+# ---- folds
+
+
+def test_a_fold_needs_weight_on_both_sides():
+    folds = [(np.array([0, 1]), np.array([2, 3])), (np.array([2, 3]), np.array([0, 1]))]
+    check_weights(folds, None)
+    check_weights(folds, np.array([0.0, 1.0, 0.0, 0.5]))
+    for side in (0, 2):
+        weight = np.ones(4)
+        weight[side : side + 2] = 0
+        with pytest.raises(ValueError, match="fold 0"):
+            check_weights(folds, weight)
+    assert len(shuffled_folds(3, 3, 0)) == 3
+    with pytest.raises(ValueError, match="cv=4"):
+        shuffled_folds(3, 4, 0)
+
+
+def test_measured_rows_are_all_that_are_held_out_and_as_many_to_learn_from():
+    """Twenty rows, padded to forty: a quarter of forty is held out, which is rounded up to sixteen."""
+    folds = [(np.arange(5, 20), np.arange(5)), (np.arange(15), np.arange(15, 20))]
+    rows = measured_rows(*fold_weights(folds, 40))
+    assert rows.shape == (2, 2, 16) and rows.dtype == np.int32
+    for (train, held_out), own in zip(folds, rows, strict=True):
+        assert set(own[0, :15].tolist()) == set(train.tolist()) and own[1, :5].tolist() == held_out.tolist()
+        assert all(len(set(each.tolist())) == 16 for each in own)
+    assert measured_rows(*fold_weights([(np.arange(8, 40), np.arange(8))], 80)).shape == (1, 2, 16), "sixteen stay sixteen"
+    assert measured_rows(*fold_weights([(np.arange(3), np.arange(3, 6))], 6)).shape == (1, 2, 6), "no more than there are"
+
+
+def test_the_held_out_loss_of_the_best_constant():
+    fold = [(np.arange(4), np.array([4, 5]))]
+    weight = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 3.0])
+    labels = np.array([[1.0, 0.0]] * 5 + [[0.0, 1.0]])
+    expected = (2 * -np.log(0.9) + 3 * 2 * -np.log(0.1)) / 4  # shares of 0 and 1 are half a row of five from their ends
+    np.testing.assert_allclose(constant_losses(labels, weight, fold, Multilabel(), 2), [expected], rtol=1e-5)
+    shares = np.array([3 / 4, 1 / 4, 0]) + 1 / 5
+    probability = shares / shares.sum()
+    classes = np.array([0, 0, 0, 1, 0, 2])
+    expected = -(np.log(probability[0]) + 3 * np.log(probability[2])) / 4
+    np.testing.assert_allclose(constant_losses(classes, weight, fold, Multiclass(), 3), [expected], rtol=1e-5)
+    numbers, weight[0] = np.array([[0.0], [1.0], [2.0], [3.0], [2.0], [4.0]]), 0
+    np.testing.assert_allclose(constant_losses(numbers, weight, fold, SquaredError(), 1), [3 * 2**2 / 2 / 4], rtol=1e-5)
+    weight[4:] = 0
+    assert constant_losses(numbers, weight, fold, SquaredError(), 1).tolist() == [0.0]
+
+
+def test_a_gain_of_one_percent_is_not_learned_and_a_negative_loss_counts_by_its_size():
+    assert not has_learned(np.array([99.0]), np.array([100.0])) and has_learned(np.array([98.9]), np.array([100.0]))
+    assert not has_learned(np.array([-101.0]), np.array([-100.0])) and has_learned(np.array([-101.1]), np.array([-100.0]))
+
+
+# ---- results
+
+
+def test_of_equal_points_the_larger_penalty_is_best():
+    path = table([[1.0, 2.0], [1.0, 2.0], [3.0, 3.0]], [1e-3, 1e-2, 1e-1])
+    assert path.best().penalty == path.within_one_se().penalty == 1e-2
+    assert [point.penalty for point in path.frontier()] == [1e-1, 1e-2], "no larger point of the same score"
+
+
+def test_the_standard_error_is_that_of_the_mean_difference_to_the_best_finished_point():
+    path = table(
+        [[5.0, 5.0, 5.0], [3.8, 7.1, 7.1], [1.0, 1.0, 1.0]], [1e-3, 1e-2, 1e-1], finished=np.repeat([True, True, False], 3)
+    )
+    assert path.points[1].standard_error == pytest.approx(1.1) and path.points[0].standard_error == 0
+    assert path.within_one_se().penalty == 1e-2
+    assert table([[1.0], [2.0]], [1e-3, 1e-2]).points[1].standard_error == 0, "of one member"
+    assert table([[1.0, 1.0], [2.0, np.inf]], [1e-3, 1e-2]).points[1].standard_error == 0, "of a member that diverged"
+
+
+def test_within_one_standard_error_the_other_knobs_are_the_same():
+    path = table([[1.0, 2.0], [1.0, 2.1], [1.0, 2.1]], [1e-3, 1e-2, 1e-1], l2=np.repeat([0.0, 0.0, 1.0], 2))
+    assert path.within_one_se().penalty == 1e-2
+
+
+def test_a_member_failed_if_it_is_behind_by_more_than_half():
+    """Of the least loss and of the spread, whichever is larger; a member that diverged is no part of the spread."""
+    path = table([[2.0, 2.0, 1.0, np.inf], [3.0, 3.1, 1.9, np.inf], [9.0, 2.5, np.inf, np.inf]], [1e-3, 1e-2, 1e-1])
+    assert path.replace_failed_folds(path.at(1e-2)) == [4, 1, 2, 7], "1 is less than half of 7, 1.1 and 0.9 more than 1 and 0.5"
+    assert path.replace_failed_folds(path.at(1e-1)) == [0, 9, 2, 11]
+    early = table([[1.0], [3.0]], [1e-3, 1e-2], finished=np.array([False, True]))
+    assert early.replace_failed_folds(early.at(1e-2)) == [1], "nobody is replaced by one that stopped early"
+
+
+def test_the_nearest_penalty_is_nearest_by_its_logarithm():
+    path = table([[1.0], [2.0], [3.0]], [0.0, 1e-4, 1.0])
+    assert [path.at(penalty).penalty for penalty in (0.0, 9e-3, 1.1e-2)] == [0.0, 1e-4, 1.0]
