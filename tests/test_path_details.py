@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+import meristem
 from meristem import Recipe
 from meristem.complexity import UNIT
 from meristem.nn import Network
@@ -195,3 +196,10 @@ def test_a_member_failed_if_it_is_behind_by_more_than_half():
 def test_the_nearest_penalty_is_nearest_by_its_logarithm():
     path = table([[1.0], [2.0], [3.0]], [0.0, 1e-4, 1.0])
     assert [path.at(penalty).penalty for penalty in (0.0, 9e-3, 1.1e-2)] == [0.0, 1e-4, 1.0]
+
+
+@pytest.mark.parametrize("wrong", [{"recipe": Recipe()}, {"key": jax.random.key(0)}])
+def test_an_estimator_knows_how_it_is_trained(wrong):
+    data = np.ones((4, 2)), np.arange(4) % 2
+    with pytest.raises(ValueError, match="recipe"):
+        meristem.path(meristem.TunnelClassifier(), data, penalties=[1e-3], **wrong)

@@ -1,5 +1,7 @@
 """Boundaries of targets that larger tests do not notice: probabilities, margins, forged files, weights of 0, blocks."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,25 @@ def test_classes_and_labels_by_their_logits():
     assert THREE.decode(outputs).tolist() == ["c", "a"] and THREE.n_out == 3
     np.testing.assert_allclose(Labels(2).probabilities(np.log([[3.0, 1.0]])), [[0.75, 0.5]])
     assert Labels(2).decode(np.array([[0.0, 0.1]])).tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize("y", [np.ones(2), np.ones((3, 3)), np.ones((2, 3)), np.ones((2, 2, 1))])
+def test_labels_have_a_column_each_and_classes_none(y):
+    assert Labels(2).encode(np.ones((3, 2))).dtype == np.float32
+    with pytest.raises(ValueError, match="2"):
+        Labels(2).encode(y)
+    with pytest.raises(ValueError, match="y"):
+        TWO.encode(np.array([[3], [5]]))
+    with pytest.raises(ValueError, match="4"):
+        TWO.encode(np.array([3, 4]))
+
+
+@pytest.mark.parametrize(
+    "targets", [TWO, Labels(2), Numbers(Scaling.none(1), True), Counts(Scaling.none(1), True), Scaling.none(1)]
+)
+def test_targets_do_not_change(targets):
+    with pytest.raises(FrozenInstanceError):
+        setattr(targets, next(iter(vars(targets))), None)
 
 
 def test_a_single_class_is_certain():
@@ -107,12 +128,12 @@ def test_what_is_just_possible_is_read():
     "wrong",
     [
         {"total": np.ones(2)},
-        {"total": -np.ones(1)},
+        {"total": np.array([-0.5])},
         {"mean": np.zeros(3)},
         {"mean": np.zeros((1, 2))},
         {"mean": np.zeros(2, np.float32)},
         {"mean": np.array([0.0, np.nan])},
-        {"variance": np.array([1.0, -1.0])},
+        {"variance": np.array([1.0, -0.5])},
     ],
 )
 def test_forged_scaling_is_refused(wrong):
