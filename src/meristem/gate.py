@@ -43,7 +43,8 @@ def is_confined(node: Any) -> bool:
 def project() -> optax.GradientTransformation:
     """Return the last link of an optax chain, which keeps every `Confined` parameter in [0, 1]; others pass through.
 
-    The update becomes clip(p + u) − p; adding it to p gives 0 and 1 to the bit.
+    The update becomes clip(p + u) − p; adding it to p gives 0 and 1 to the bit. In meristem's own training it is the end of
+    `Recipe.chain` (train/optimizer.py puts it there), which train/step.py calls for every minibatch.
 
     >>> import jax.numpy as jnp, optax
     >>> params = {"gate": Confined(jnp.array([0.0, 0.9])), "weight": jnp.array([5.0])}

@@ -4,7 +4,7 @@
                      held-out rows decide: with dropout or without; and a strong l2 if a network predicts nothing either
     train            from the initial or stored state
     restart          from another seed with a higher learning rate, where the targets are predictable and little was learned
-    replay           where held-out rows determined how long to train, all rows are trained as long (train/population.py)
+    replay           where held-out rows determined how long to train, all rows are trained as long (train/loop.py)
 
 Heuristics compare the training with the predictability of the targets (predictability.py) and the error of the best constant
 prediction.

@@ -1,7 +1,8 @@
 """Activations by name, each in the four forms that anything of meristem computes in: an activation is one entry of this table.
 
 A name hashes, prints, saves and compares; a lambda does none of these. JAX's form is what trains, and the record called as a
-function; the others must say the same, to rounding, for any finite input: tests compare them over the whole table.
+function; the others must say the same, to rounding, for any finite input: tests compare them over the whole table
+(tests/test_compact_ops.py). A new name also goes into the list in docs/estimators.md, which a test compares.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""The ends of a network: what is done to its embedding and its head alone, which nobody outside of nn reads."""
+"""The ends of a network: what is done to its embedding and its head alone.
+
+Other packages call these functions (files, train, estimators) and do not read the arrays of embedding and head themselves.
+"""
 
 from typing import Any
 

@@ -1,6 +1,9 @@
 """The sections of a report as data: text, figures, tables and code; a section without content is left out.
 
-sections(data) → [Section(…), …] in the order of the page
+sections(data) → [Section(name, title, …), …] in the order of the page
+
+`title` is the heading. docs/report.md lists the headings, and no test compares them. The other sections are in
+sections_predictions.py, sections_search.py and sections_usage.py.
 """
 
 import numpy as np

@@ -47,6 +47,8 @@ Scalar = Float[Array | np.ndarray, ""] | float
 def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, GrowthInfo]:
     """Return the state after one minibatch, with another network and optimizer state. For one network; `vmap` for many.
 
+    Epochs do not call it: they call what `updater` returns, once per minibatch (epoch.py), as this function does.
+
     >>> from meristem.train.train_state import start
     >>> recipe = Recipe(batch_size=4)
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
