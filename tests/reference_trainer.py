@@ -8,8 +8,8 @@
     close       an inner node with γ = 1 becomes a leaf; its right child's layer becomes its bud
     open        a leaf with γ < 1 gets children if there is room, left-most first; if not, γ ← 1
 
-The promise: what train/ and nn/growth.py do to arrays of fixed capacity, this does to nodes that come and go. It draws fresh
-buds from the same keys, so the two can be followed side by side, step by step.
+The promise: what train/ and nn/tree_growth.py do to arrays of fixed capacity, this does to nodes that come and go. It draws
+fresh buds from the same keys, so the two can be followed side by side, step by step.
 """
 
 from collections.abc import Callable

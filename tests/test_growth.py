@@ -15,9 +15,9 @@ import pytest
 from meristem import adam, grow, resize
 from meristem.gate import Confined
 from meristem.nn import Bud, Budding, GrowthInfo, Linear, Tunnel, axes
-from meristem.nn.growth import anyone, is_due, waiting
 from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, seedling, spans
+from meristem.nn.tree_growth import anyone, is_due, waiting
 
 WIDTH = 2
 KEY = jax.random.key(7)

@@ -18,10 +18,10 @@ from meristem.nn.axes import Axis
 from meristem.nn.axis_counts import placed_on
 from meristem.nn.budding import leaf_openness, node_openness
 from meristem.nn.compaction import compact_body
-from meristem.nn.growth import with_capacity
 from meristem.nn.rows import Live, Rows, placed, put, stood, taken
 from meristem.nn.structure import Gates, Nodes
 from meristem.nn.tree import is_tree
+from meristem.nn.tree_growth import with_capacity
 
 KEY = jax.random.key(0)
 ROWS = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)  # the last unit stands on nothing

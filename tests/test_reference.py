@@ -17,7 +17,7 @@ import reference as ref
 from meristem import hard_size, layer_sizes, soft_size
 from meristem.gate import Confined
 from meristem.nn import Bud, Budding, Highway, Linear, Network, Plain, Residual, Tunnel
-from meristem.nn.growth import opening
+from meristem.nn.tree_growth import opening
 from meristem.train.objectives import Binary
 from meristem.train.step import cost
 from reference_trainer import ReferenceTrainer
@@ -146,7 +146,7 @@ def compiled_for_stacks(slow: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @compiled_for_stacks
-def slow_value(body: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+def reference_value(body: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
     layers = None if isinstance(body, Budding) else ref.to_layers(body.weight, body.bias)
     if isinstance(body, Tunnel):
         gates = list(body.gate.value)
@@ -165,7 +165,7 @@ def slow_value(body: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
 @compiled_for_stacks
 def slow_gradient(body: Any, x: jax.Array, direction: jax.Array) -> Any:
     def scalar(both: Any) -> jax.Array:
-        y, price = slow_value(*both)
+        y, price = reference_value(*both)
         return direction @ y + PRICE * price
 
     return eqx.filter_grad(scalar)((body, x))
@@ -210,7 +210,7 @@ def test_tunnel(precision: str, activation: str) -> None:
         rng = np.random.default_rng(seed)
         body = make_tunnel(gates, rng, activation)
         x, direction = floats(rng.normal(size=WIDTH)), floats(rng.normal(size=WIDTH))
-        assert_close(fast_value(body, x), slow_value(body, x), precision)
+        assert_close(fast_value(body, x), reference_value(body, x), precision)
         if activation == "tanh":
             assert_close(fast_gradient(body, x, direction), slow_gradient(body, x, direction), precision)
         soft, hard = fast_sizes(body, x[None])
@@ -228,7 +228,7 @@ def test_highway(precision: str, activation: str) -> None:
         rng = np.random.default_rng(seed)
         body = make_highway(rng, activation)
         inputs, direction = floats(rng.normal(size=(2, WIDTH))), floats(rng.normal(size=WIDTH))
-        assert_close(fast_value(body, inputs[0]), slow_value(body, inputs[0]), precision)
+        assert_close(fast_value(body, inputs[0]), reference_value(body, inputs[0]), precision)
         if activation == "tanh":
             assert_close(fast_gradient(body, inputs[0], direction), slow_gradient(body, inputs[0], direction), precision)
         layers, gate_layers = ref.to_layers(body.weight, body.bias), ref.to_layers(body.gate_weight, body.gate_bias)
@@ -247,7 +247,7 @@ def test_plain_and_residual_are_limits_of_the_tunnel() -> None:
         eqx.tree_at(lambda b: (b.weight, b.bias), kind(WIDTH, DEPTH, key=jax.random.key(0)), (body.weight, body.bias))
         for kind in (Plain, Residual)
     )
-    assert_close(plain(x), slow_value(body, x)[0], "float32")
+    assert_close(plain(x), reference_value(body, x)[0], "float32")
     expected = x
     for layer in ref.to_layers(body.weight, body.bias):
         expected = ref.perceptron(layer, expected, "relu") + expected
@@ -264,7 +264,7 @@ def test_budding(precision: str, activation: str, probe: str) -> None:
     @given(tree=trees())
     def check(tree: dict[str, Any]) -> None:
         body, x = make_budding(tree, activation, probe), floats(tree["x"])
-        assert_close(fast_value(body, x), slow_value(body, x), precision)
+        assert_close(fast_value(body, x), reference_value(body, x), precision)
         if activation == "tanh":
             direction = floats(tree["direction"])
             # Every weight and bias, every γ of inner nodes and leaves, the buds (zero) and the input; free places: zero.
@@ -291,7 +291,7 @@ def test_a_root_that_may_copy_its_input(precision: str) -> None:
     @given(tree=trees(), copied=unit)
     def check(tree: dict[str, Any], copied: float) -> None:
         body, x = make_budding(tree, "tanh", identity=copied), floats(tree["x"])
-        assert_close(fast_value(body, x), slow_value(body, x), precision)
+        assert_close(fast_value(body, x), reference_value(body, x), precision)
         direction = floats(tree["direction"])
         assert_close(fast_gradient(body, x, direction), slow_gradient(body, x, direction), precision)
         soft, hard = fast_sizes(body, x[None])
@@ -372,7 +372,7 @@ def slow_objective(network: Network, x: jax.Array, y: jax.Array) -> Any:
     def scalar(network: Network) -> jax.Array:
         errors = []
         for one, target in zip(x, y, strict=True):
-            logit = (network.head.weight @ slow_value(network.body, network.embed.weight @ one)[0] + network.head.bias)[0]
+            logit = (network.head.weight @ reference_value(network.body, network.embed.weight @ one)[0] + network.head.bias)[0]
             errors.append(-jnp.log(jax.nn.sigmoid((2 * target - 1) * logit)))
         if isinstance(network.body, Budding):
             return ref.budding_objective(errors, ref.to_tree(network.body), PRICE)

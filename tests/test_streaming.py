@@ -111,3 +111,12 @@ def test_half_of_the_memory_may_be_data_and_a_block_is_an_eighth():
     both = few._replace(dev_x=few.x, dev_y=few.y)
     assert rows_that_fit(both, limit=2560) is None and rows_that_fit(both, limit=2496) == 2496 / 8 / 8
     assert rows_that_fit(few, limit=1) == 1
+
+
+def test_streamed_networks_that_settle_keep_the_best_of_their_held_out_rows():
+    """With a development set the best model is one of the last stage by that set, not simply the last."""
+    recipe = Recipe(objective="multilabel", batch_size=8, select="loss", settle=True, patience=2, price="parameters")
+    run = train(40, "tunnel", recipe=recipe, learning_rate=0.1, max_epochs=40)
+    in_last_stage = run.history["dev_loss"][run.history["stage"] == run.history["stage"].max()]
+    best = run.history["dev_loss"][int(run.best_epoch) - 1]
+    assert best == in_last_stage.min() and best < in_last_stage[-1]

@@ -2,9 +2,9 @@
 
 from meristem.nn.body import Body as Body, Dormant as Dormant, GrowthInfo as GrowthInfo
 from meristem.nn.budding import Bud as Bud, Budding as Budding
-from meristem.nn.grow import grow as grow, resize as resize
 from meristem.nn.highway import Highway as Highway
 from meristem.nn.linear import Linear as Linear, PooledLinear as PooledLinear
+from meristem.nn.model_growth import grow as grow, resize as resize
 from meristem.nn.network import Network as Network
 from meristem.nn.part import Part as Part
 from meristem.nn.stack import Plain as Plain, Residual as Residual

@@ -10,7 +10,7 @@ first, does h ← (1 − γ_m) h + γ_m p_first(m). So h is linear in the p's, w
     h_j = Σ_{k ≤ j} A_jk p_k,        y = h_{n−1}
 
 Each leaf keeps a bud, a dormant layer. At γ = 1 it does not change the output; as the right child that is not there yet
-it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. How the structure changes is in growth.py; here it is only read.
+it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. How the structure changes is in tree_growth.py; here it is only read.
 
 With root="identity" (the paper's footnote) the tree may be nothing at all: one more γ₀ ∈ [0, 1], at first 1, stands above it,
 
@@ -30,7 +30,7 @@ from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Layer
 from meristem.memory import check_memory
-from meristem.nn import growth
+from meristem.nn import tree_growth
 from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
 from meristem.nn.body import Body, Dormant
 from meristem.nn.linear import he_layer
@@ -212,7 +212,7 @@ class Budding(Body):
         mix = np.asarray(jax.jit(mixing)(self.leafness.value, self.depth), np.float64)
         return unchained(living_leaves(self, nodes, mix), self.activation)
 
-    after_update, with_capacity = growth.close_and_open, growth.with_capacity
+    after_update, with_capacity = tree_growth.close_and_open, tree_growth.with_capacity
 
     def fault(self) -> str | None:
         rows = np.asarray(self.depth).reshape(-1, self.capacity).tolist()

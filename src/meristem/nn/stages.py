@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from meristem.layers.layer import Layer
 from meristem.nn.axes import Axes, Axis, is_entry
 from meristem.nn.body import Body, GrowthInfo, is_body
-from meristem.nn.grow import grow_each, with_mirrors
+from meristem.nn.model_growth import grow_each, with_mirrors
 from meristem.nn.part import Part, described
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from meristem.gate import hold
 from meristem.nn.axes import MAP, ROWS, Axes, Axis, is_entry, with_axes
 from meristem.nn.compaction import INPUT
-from meristem.nn.grow import resize
+from meristem.nn.model_growth import resize
 from meristem.nn.network import Network
 from meristem.nn.rows import Live, Rows, put, taken
 from meristem.train.hyperparameters import Knobs, Recipe

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.check import as_key, check_size
-from meristem.nn.grow import resize
+from meristem.nn.model_growth import resize
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe, check_knobs, check_rows
 from meristem.train.live_size import adapt_capacity, keep_best, with_capacity, with_equal_capacity

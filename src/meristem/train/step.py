@@ -21,7 +21,7 @@ from meristem.complexity import soft_cost
 from meristem.gate import hold
 from meristem.nn.axes import MAP, tree_map
 from meristem.nn.body import Body, GrowthInfo
-from meristem.nn.grow import after_update
+from meristem.nn.model_growth import after_update
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.objectives import Objective
