@@ -37,6 +37,26 @@ TRIALS = 3
 RESTART_FACTOR = 3.0  # of learning rate and patience; the difficult spirals succeed in 6 of 6 cases, in place of 1
 
 
+def is_chance(error: float, constant: float, rows: int) -> bool:
+    """Return whether the error on held-out rows is not below that of a constant by two standard errors.
+
+    >>> is_chance(0.4, 0.5, 40), is_chance(0.1, 0.5, 40)
+    (True, False)
+    """
+    return not error < constant - 2 * np.sqrt(constant * max(1 - constant, 0.0) / rows)
+
+
+def learned_too_little(predictability: float, error: float, constant: float) -> bool:
+    """Return whether the training error is large although the targets are predictable.
+
+    A tunnel starts linear, and some trainings end before anything opens.
+
+    >>> [learned_too_little(*case) for case in ((0.99, 0.35, 0.5), (0.99, 0.01, 0.5), (0.1, 0.5, 0.5))]
+    [True, False, False]
+    """
+    return predictability > PREDICTABLE and error > (1 - LEARNED * predictability) * constant > 0
+
+
 @dataclass(frozen=True, eq=False)
 class FitProcedure:
     """The data and settings of a fit."""
@@ -114,9 +134,8 @@ class FitProcedure:
             best, held_out = min(trials, key=least_loss), fold[1]
             knobs = knobs._replace(dropout=best.knobs.dropout)
             constant = objective.constant_error(table.y[held_out], table.weight[held_out])
-            standard_error = np.sqrt(constant * max(1 - constant, 0.0) / len(held_out))
-            if float(best.history["dev_error"][int(best.best_epoch) - 1]) < constant - 2 * standard_error:
-                return knobs  # it predicts better than by chance
+            if not is_chance(float(best.history["dev_error"][int(best.best_epoch) - 1]), constant, len(held_out)):
+                return knobs
         return knobs._replace(l2=STRONG_L2 / self._n) if is_unpredictable else knobs
 
     def _is_complete(self, run: Run) -> bool:
@@ -124,15 +143,10 @@ class FitProcedure:
         return bool(not run.diverged and (run.stopped or run.epochs >= self.epochs))
 
     def _learned_too_little(self, run: Run) -> bool:
-        """Return whether the training error is large although the targets are predictable.
-
-        A tunnel starts linear, and some trainings end before anything opens.
-        """
-        share = self.predictability
-        if share is None or share <= PREDICTABLE or self.prepared.data.dev_x is not None:
+        if self.predictability is None or self.prepared.data.dev_x is not None:
             return False
         constant = self.table.targets.objective.constant_error(self.table.y, self.table.weight)
-        return _training_error(run) > (1 - LEARNED * share) * constant > 0
+        return learned_too_little(self.predictability, _training_error(run), constant)
 
 
 def _training_error(run: Run) -> float:
