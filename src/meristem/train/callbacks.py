@@ -30,7 +30,7 @@ class Watcher:
         """Called within long epochs, with the completed share of the steps."""
 
     def part(self, name: str) -> "Watcher":
-        """Return the watcher of a part of a fit that trains more than once ("dropout-1", "train", "replay"); epochs count from 1."""
+        """Return the watcher of a part of a fit that trains more than once ("train", "replay"); epochs count from 1."""
         return self
 
     def over(self) -> bool:
