@@ -44,7 +44,7 @@ def test_lists_of_numbers_are_looked_at_one_by_one(name):
         ({"max_width": 10**8}, r"Layers of shape"),
         ({"patience": 2**31}, r"patience=2147483648 must be at most 2,147,483,647"),
         ({"penalty": 1e39}, r"penalty=1e\+39 must be a number of at least 0 or 'auto'; single precision holds 1e-38 to 3e38"),
-        ({"learning_rate": 1e-60}, r"learning_rate=1e-60 must be a number above 0; single precision"),
+        ({"learning_rate": 1e-60}, r"learning_rate=1e-60 must be a number above 0 or .auto.; single precision"),
         ({"input_dropout": 1 - 1e-12}, r"input_dropout=0.999.* must be .* below 1 or 'auto'; single precision"),
         ({"class_weight": {0: np.nan}}, r"class_weight\[0\]=nan must be a number of at least 0"),
         ({"class_weight": {0: -1}}, r"class_weight\[0\]=-1 must be"),

@@ -26,7 +26,7 @@ from pathlib import Path
 import jax
 
 MOST_BYTES = 2**30
-LEAST_SECONDS = 0.3  # programs that compile faster are not saved
+LEAST_SECONDS = 0.1  # programs that compile faster are not saved
 JAX_LEAST_SECONDS = 1.0  # JAX's default for it
 VARIABLE = "MERISTEM_CACHE"
 DISABLED = ["off", "0", "no", "false"]

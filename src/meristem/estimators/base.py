@@ -28,6 +28,18 @@ PATIENCE, PATIENCE_STEPS = 10, 300  # likewise, of patience
 HELD_OUT_PATIENCE = 40  # passes, with held-out rows: their loss may rise for long before a network finds a difficult pattern
 HELD_OUT_LINGER = 0.25  # the share of these that is enough after the first drop of the learning rate
 STEPS_PER_EPOCH = 32  # at least: where rows are few, an epoch is several passes
+BATCH, MOST_BATCH = 32, 1024
+ROWS_PER_BATCH = 1000  # from twice as many on, a batch of 32 doubles whenever the rows double
+RATE, MOST_RATE_FACTOR = 3e-3, 2.0
+
+
+def batch_for(rows: int) -> int:
+    """Return the default batch size: so many steps are enough for a pass over many rows.
+
+    >>> [batch_for(rows) for rows in (100, 1999, 2000, 5000, 15_000, 1_000_000)]
+    [32, 32, 64, 128, 256, 1024]
+    """
+    return min(BATCH << max(0, (rows // ROWS_PER_BATCH).bit_length() - 1), MOST_BATCH)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -40,8 +52,8 @@ class Estimator(BaseEstimator):
     price: str = "parameters"
     budget: int | None = None
     settle: bool = True
-    learning_rate: float = 3e-3
-    batch_size: int = 32
+    learning_rate: float | str = "auto"
+    batch_size: int | str = "auto"
     depth_decay: float = 0.75
     activation: str = "relu"
     max_epochs: int | str = "auto"
@@ -72,7 +84,16 @@ class Estimator(BaseEstimator):
         return -(-max(passes, round(steps / self._steps_of_pass(rows))) // self._passes(rows))
 
     def _steps_of_pass(self, rows: int) -> int:
-        return -(-rows // int(self.batch_size))
+        return -(-rows // self._batch_of(rows))
+
+    def _batch_of(self, rows: int) -> int:
+        return batch_for(rows) if isinstance(self.batch_size, str) else int(self.batch_size)
+
+    def _rate_of(self, rows: int) -> float:
+        """Return the learning rate; by default it grows with the square root of the batch size, up to twice."""
+        if not isinstance(self.learning_rate, str):
+            return float(self.learning_rate)
+        return RATE * float(np.clip(np.sqrt(self._batch_of(rows) / BATCH), 1.0, MOST_RATE_FACTOR))
 
     def _passes(self, rows: int) -> int:
         """Return the passes over the rows in an epoch; 1 where the user counts epochs."""

@@ -85,12 +85,13 @@ class CrossValidated(Estimator):
             checkpointing(self, table.seed, table.arrays, say) as epoch_log,
         ):
             search = replace(search, watcher=WatcherGroup([*watch.watchers, epoch_log]))
-            path, runs = (search.one_by_one if self.halving else search.every_combination)(
-                penalties=search.penalties(self.penalties),
-                l2s=search.l2s(self.l2s),
-                dropouts=search.dropouts(self.input_dropouts),
-                rates=[float(self.learning_rate)],
-            )
+            lists: dict[str, Any] = {
+                "penalties": search.penalties(self.penalties),
+                "l2s": search.l2s(self.l2s),
+                "dropouts": search.dropouts(self.input_dropouts),
+                "rates": [self._rate_of(len(table.y))],
+            }
+            search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             chosen = path.best() if self.rule == "min" else path.within_one_se()
             measure = error_measure(objective.error_name, is_share=objective.error_is_share)
             say(

@@ -16,7 +16,8 @@ PARAMETERS = {
     "pressure towards a small network. 'auto' is 1e-3 for classifiers; for regressors 1e-3 · (1 - `predictability_`), the "
     "share of the targets' variance that is noise, and at least 1e-4.",
     "width": "Units of every layer: the most that a tunnel can open per layer. 'auto' learns it, up to `max_width`.",
-    "max_width": "With width='auto': the initial width, which can only shrink.",
+    "max_width": "With width='auto': the largest width. Tunnels are trained in a width of 32 first, and in a larger one "
+    "where more than half of their units are open.",
     "feature_gates": "Gives each feature a gate with a price, initially open: the gates of useless features close.",
     "price": "What `penalty` is the price of: 'units' (as in the paper: units, layers, and dimensions of a learned width), or "
     "the cost of a unit in memory ('parameters') or in computation ('multiply-adds'), fifty of which cost as much as a unit.",
@@ -25,10 +26,13 @@ PARAMETERS = {
     "settle": "From the first drop of the learning rate on, gates that are not worth their price close; in the last stage "
     "they stay closed, and the model is one of that stage. False keeps the best of all epochs, whose gates are often barely "
     "open.",
-    "depth": "Layers of a tunnel (the most it can use) or of a highway.",
+    "depth": "Layers of a highway, or the most layers of a tunnel, which is trained with two first, and with more where "
+    "more than half of their units are open.",
     "max_leaves": "The most layers of a budding tree. Raise it where a `GrowthWarning` says that the tree reached it.",
-    "learning_rate": "Learning rate of Adam. Try a third where training is unsteady, more where nothing opens.",
-    "batch_size": "Rows per step. A larger batch makes an epoch faster but less effective.",
+    "learning_rate": "Learning rate of Adam; 'auto' is 3e-3, times the square root of `batch_size` / 32, at most 6e-3. Try a "
+    "third where training is unsteady, more where nothing opens.",
+    "batch_size": "Rows per step. A larger batch makes an epoch faster but less effective. 'auto' is 32, doubled from 2,000 "
+    "rows on whenever the rows double, up to 1,024.",
     "l2": "L2 regularization, ½ · l2 · ‖W‖² beside the mean loss. 'auto' depends on the share of the targets' variance that "
     "the inputs predict (`predictability_`). For classifiers it is 5e-5 from 0.6 on; at 0.5 or less, where a network would "
     "mostly fit noise, it is (1 - `predictability_`) / `predictability_` / rows, from 1 to 10 / rows (3 / rows for trees). "

@@ -3,6 +3,7 @@
     choose_dropout   where dropout may help or harm, or a quick model predicts nothing from the inputs, short trainings with
                      held-out rows decide: with dropout or without; and a strong l2 if a network predicts nothing either
     train            from the initial or stored state
+    enlarge          in a larger room (room.py), where the network is crowded or little was learned
     restart          from another seed with a higher learning rate, where the targets are predictable and little was learned
     replay           where held-out rows determined how long to train, all rows are trained as long (train/loop.py)
 
@@ -19,6 +20,7 @@ import numpy as np
 from meristem.estimators.base import PATIENCE
 from meristem.estimators.encoded_table import EncodedTable
 from meristem.estimators.fit_warnings import GrowthWarning
+from meristem.estimators.room import Room, is_crowded
 from meristem.paths.folds import Fold, in_fold
 from meristem.paths.halving import least_loss
 from meristem.train.callbacks import WatcherGroup
@@ -79,27 +81,40 @@ class FitProcedure:
         `is_first`: the network has not been trained before, so its settings may be chosen and its training restarted.
         """
         knobs = self._choose_dropout(state) if is_first else self.knobs
-        run = self._train(state, knobs, "train")
+        run, room = self._train(state, knobs, "train"), self.estimator._rooms[0]
+        for number, larger in enumerate(self.estimator._rooms[1:], 1):
+            needs_more = is_first and self._is_complete(run) and (is_crowded(run.best, room) or self._learned_too_little(run))
+            if not needs_more or (other := self._in_room(larger, knobs, f"room-{number}")) is None:
+                break
+            run, room = (other, larger) if other.state.best[0] < run.state.best[0] else (run, room)
         for number in range(1, TRIALS):
             if not is_first or not self._is_complete(run) or not self._learned_too_little(run):
                 break
             patience = RESTART_FACTOR * self.estimator._patience(self._n)
             restart_knobs = knobs._replace(learning_rate=RESTART_FACTOR * knobs.learning_rate, patience=patience)
-            other = self._train(self._new_state(number), restart_knobs, f"restart-{number}")
+            other = self._train(self._new_state(room, number), restart_knobs, f"restart-{number}")
             run = min(run, other, key=_training_error)
         if self.fold is None or not run.best_epoch or not self._is_complete(run):
             return run, run
         watch = self.watch.part("replay")
-        replayed = replay_on_all_rows([run], self._new_state(), self.prepared, self._n, run.knobs.budget, watch)
+        replayed = replay_on_all_rows([run], self._new_state(room), self.prepared, self._n, run.knobs.budget, watch)
         return run if replayed.diverged else replayed, run
 
     @property
     def _n(self) -> int:
         return len(self.table.y)
 
-    def _new_state(self, number: int = 0) -> TrainState:
+    def _new_state(self, room: Room, number: int = 0) -> TrainState:
         """Return an untrained state, that of the seed or another one."""
-        return self.estimator._new_state(self.table.targets, self.table.inputs, (self.table.seed + number) % 2**32)
+        return self.estimator._new_state(self.table.targets, self.table.inputs, (self.table.seed + number) % 2**32, room)
+
+    def _in_room(self, room: Room, knobs: Knobs, part: str) -> Run | None:
+        """Return a run in another room; None if it diverged or was interrupted."""
+        try:
+            run = self._train(self._new_state(room), knobs, part)
+        except DivergedError:
+            return None
+        return run if self._is_complete(run) else None
 
     def _train(self, state: TrainState, knobs: Knobs, part: str) -> Run:
         """Return a complete run, with less patience on some of the rows; one that diverged after a good epoch ends there."""
@@ -125,7 +140,9 @@ class FitProcedure:
             return self.knobs
         knobs, fold = self.knobs, table.split(self.estimator.validation_fraction)
         if fold is not None:
-            recipe = self.estimator._recipe(table.targets, has_dev=True, work=0, is_patient=self.least_passes > PATIENCE)
+            recipe = self.estimator._recipe(
+                table.targets, self._n, has_dev=True, work=0, is_patient=self.least_passes > PATIENCE
+            )
             short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(self._n, STEPS_SHARE))
             trials = [
                 short._train(state, knobs._replace(dropout=dropout), f"dropout-{number}")

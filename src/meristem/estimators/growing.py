@@ -126,8 +126,10 @@ class Growing(TrainingSettings):
     def _state_before(self, table: EncodedTable) -> TrainState:
         """Return the state that training starts from; raise ValueError where a parameter does not fit the stored network."""
         if not table.continues:
-            return self._new_state(table.targets, table.inputs, table.seed)
-        stored, options = self.network_.body.options(), self._network_options()
+            return self._new_state(table.targets, table.inputs, table.seed, self._rooms[-1 if table.is_stream else 0])
+        stored = self.network_.body.options()
+        room = next((room for room in self._rooms if room.depth == stored.get("depth")), self._rooms[-1])
+        options = self._network_options(room)
         stored["width"] = "auto" if stored["learn_width"] else stored["width"]
         names = [name for name in ("width", "depth", "activation") if name in options]
         unchanged: dict[str, Any] = {name: (options[name], stored[name]) for name in names}
@@ -161,7 +163,7 @@ class Growing(TrainingSettings):
             has_dev = dev is not None or fold is not None
             is_patient = has_dev and isinstance(self.patience, str)
             least_passes = HELD_OUT_PATIENCE if is_patient else PATIENCE
-            recipe = self._recipe(targets, has_dev=has_dev, work=work, is_patient=is_patient)
+            recipe = self._recipe(targets, 0 if is_stream else n, has_dev=has_dev, work=work, is_patient=is_patient)
             knobs = self._knobs(facts, table)._replace(passes=1 if is_stream else self._passes(n))
             if dev is not None:
                 patience = self._patience(facts["n_samples_seen_"], least_passes=least_passes)
@@ -209,8 +211,8 @@ class Growing(TrainingSettings):
         epoch = int(run.epochs if table.is_stream else run.best_epoch)
         history = {name: run.history[name] for name in HISTORY}
         scales = np.asarray(run.recipe.scales)
-        factor = round(float(run.knobs.learning_rate) / float(self.learning_rate), 3)  # above 1 after a restart
-        history["rate"] = factor * float(self.learning_rate) * scales[np.minimum(run.history["stage"], len(scales) - 1)]
+        rate = float(str(np.float32(run.knobs.learning_rate)))  # 0.003, where float() of it would be 0.003000000026
+        history["rate"] = rate * scales[np.minimum(run.history["stage"], len(scales) - 1)]
         self.soft_size_, self.hard_size_ = float(history["soft_size"][epoch - 1]), int(history["hard_size"][epoch - 1])
         self.n_iter_: int = before + len(history["loss"])
         self.best_epoch_ = before + epoch

@@ -196,14 +196,14 @@ FOLDS = accepting(
 
 CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     **dict.fromkeys(["feature_gates", "settle", "standardize", "warm_start", "resume", "halving"], (FLAG,)),
-    **dict.fromkeys(["max_width", "depth", "max_leaves", "batch_size"], (size(),)),
-    **dict.fromkeys(["width", "max_epochs", "patience"], (size(), AUTO)),
+    **dict.fromkeys(["max_width", "depth", "max_leaves"], (size(),)),
+    **dict.fromkeys(["width", "max_epochs", "patience", "batch_size"], (size(), AUTO)),
     **dict.fromkeys(["penalty", "l2"], (NON_NEGATIVE, AUTO)),
     **dict.fromkeys(["penalties", "l2s"], (list_of(NON_NEGATIVE), AUTO)),
     "input_dropout": (DROPOUT, AUTO),
     "input_dropouts": (list_of(DROPOUT), AUTO),
     "early_stopping": (FLAG, AUTO),
-    "learning_rate": (interval(0),),
+    "learning_rate": (interval(0), AUTO),
     "depth_decay": (interval(0, 1, closed="high"),),
     "validation_fraction": (interval(0, 1),),
     "budget": (size(2**53), NONE),

@@ -5,6 +5,7 @@
     search.one_by_one(penalties=…, …)       at the middle penalty, or the next lower one at which anything is learned, l2 by
                                             successive halving, then dropout, whose effect shows late; with these every other
                                             penalty, of which those that are clearly behind stop early
+    search.in_rooms(penalties=…, …)         the same in a small room first (room.py), and in larger ones where that is crowded
     path_of(estimator, data, …)             `meristem.path` of an estimator
 
 The estimator has one network; its parameters apply to everything that is not searched.
@@ -15,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from meristem.estimators.fit_procedure import STEPS_SHARE
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import naming_argument
 from meristem.estimators.parameters import check_parameter, check_parameters
+from meristem.estimators.room import Room, is_crowded
 from meristem.estimators.training_settings import shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
@@ -64,6 +67,8 @@ class Search:
     together: bool | None = None
     scoring: Any = None  # as scikit-learn takes it; None: the held-out loss
     watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
+    room: Room | None = None  # of all networks; None: the largest
+    part: str = "search"  # its name for watchers
 
     # What "auto" tries ------------------------------------------------------------------------------------------------------
 
@@ -91,7 +96,7 @@ class Search:
     @cached_property
     def recipe(self) -> Recipe:
         """The recipe of all members."""
-        return self.estimator._recipe(self.table.targets, has_dev=True, work=0, is_patient=self._is_patient)
+        return self.estimator._recipe(self.table.targets, len(self.table.y), has_dev=True, work=0, is_patient=self._is_patient)
 
     @property
     def _is_patient(self) -> bool:
@@ -115,7 +120,8 @@ class Search:
 
     def _new_state(self, number: int = 0) -> TrainState:
         """Return an untrained state, that of the seed or another one."""
-        return self.estimator._new_state(self.table.targets, self.table.inputs, (self.table.seed + number) % 2**32)
+        room = self.estimator._rooms[-1] if self.room is None else self.room
+        return self.estimator._new_state(self.table.targets, self.table.inputs, (self.table.seed + number) % 2**32, room)
 
     def members(self, **lists: Any) -> Members:
         """Return the members of every combination, in every fold, from every seed."""
@@ -134,7 +140,7 @@ class Search:
 
     def trained(self, members: Members, stays: Stays | None, first: int = 0) -> list[Run]:
         """Return the complete runs; `first`: the number of the first one for watchers, which may leave later ones out."""
-        watcher = WatcherGroup([RenumberedWatcher(self.watcher.part("search"), {m: first + m for m in range(len(members))})])
+        watcher = WatcherGroup([RenumberedWatcher(self.watcher.part(self.part), {m: first + m for m in range(len(members))})])
         watcher.begin(members.named)
         options: dict[str, Any] = {"stays": stays, "together": self.together, "all_begin": not first, "watcher": watcher}
         return trained(self.begun(members), self.prepared, members.settings, max_epochs=self.max_epochs, **options)
@@ -190,6 +196,28 @@ class Search:
         begun, members = time.perf_counter(), self.members(**lists)
         runs = self.trained(members, stays)
         return self.path(members, runs, time.perf_counter() - begun), runs
+
+    def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
+        """Search one by one in the smallest room, and again in larger ones while the best networks are crowded there.
+
+        In a larger room l2 and dropout are those that were chosen in the smaller one. Returns the search of the better room.
+        """
+        sizes = self.estimator._rooms
+        search = replace(self, room=sizes[0])
+        path, runs = search.one_by_one(**lists)
+        seconds = path.seconds
+        for number, (small, room) in enumerate(pairwise(sizes), 1):
+            best = path.best()
+            if self.watcher.over() or not all(is_crowded(path.networks[m], small) for m in best.members):
+                break
+            same = {"l2s": [best.l2], "dropouts": [best.dropout], "rates": [best.learning_rate]}
+            larger = replace(search, room=room, part=f"search-room-{number}")
+            other, its_runs = larger.one_by_one(**lists | same)
+            seconds += other.seconds
+            if not other.best().is_finished or other.best().score <= best.score:
+                break
+            search, path, runs = larger, other, its_runs
+        return search, replace(path, seconds=seconds), runs
 
     def one_by_one(self, **lists: Any) -> tuple[Path, list[Run]]:
         """Choose l2 and learning rate at the middle penalty, then dropout, then the penalty.

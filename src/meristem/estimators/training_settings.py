@@ -13,8 +13,10 @@ from meristem.estimators.base import HELD_OUT_LINGER, Estimator
 from meristem.estimators.defaults import ClassifierDefaults, RegressorDefaults
 from meristem.estimators.encoded_table import FEATURES, OUTPUTS, EncodedTable, padded_size
 from meristem.estimators.predictability import predictability
+from meristem.estimators.room import FIRST, Room, rooms
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import n_numbers
+from meristem.memory import check_memory
 from meristem.nn import Network
 from meristem.nn.ends import mask_ends
 from meristem.targets import Targets
@@ -47,17 +49,31 @@ class TrainingSettings(Estimator):
         """The most leaves of a tree; 1 for stacks."""
         return int(getattr(self, "max_leaves", 1))
 
-    def _network_options(self) -> dict[str, Any]:
-        """Return the options of `Network.create`."""
+    @property
+    def _rooms(self) -> list[Room]:
+        """The rooms that training may take place in, the smallest first: one, but for tunnels, whose units settle.
+
+        ValueError where the largest does not fit into memory.
+        """
         is_learned = isinstance(self.width, str)
-        width = {"width": "auto", "max_width": int(self.max_width)} if is_learned else {"width": int(self.width)}
-        depth = {"depth": int(self.depth)} if hasattr(self, "depth") else {"capacity": min(FIRST_LEAVES, self._max_capacity)}
+        most = Room(int(self.max_width if is_learned else self.width), int(getattr(self, "depth", 1)))
+        if self._body != "tunnel" or not self.settle:
+            return [most]
+        sizes = rooms(most, FIRST if is_learned else FIRST._replace(width=most.width))
+        if len(sizes) > 1:  # the first one is checked when it is made
+            check_memory((most.depth, most.width, most.width))
+        return sizes
+
+    def _network_options(self, room: Room) -> dict[str, Any]:
+        """Return the options of `Network.create`."""
+        width = {"width": "auto", "max_width": room.width} if isinstance(self.width, str) else {"width": room.width}
+        depth = {"depth": room.depth} if hasattr(self, "depth") else {"capacity": min(FIRST_LEAVES, self._max_capacity)}
         return {**width, **depth, "activation": self.activation, "feature_gates": bool(self.feature_gates)}
 
-    def _recipe(self, targets: Targets, *, has_dev: bool, work: int, is_patient: bool = False) -> Recipe:
+    def _recipe(self, targets: Targets, rows: int, *, has_dev: bool, work: int, is_patient: bool = False) -> Recipe:
         return Recipe(
             objective=shared_objective(targets.objective),
-            batch_size=int(self.batch_size),
+            batch_size=self._batch_of(rows),
             depth_decay=float(self.depth_decay),
             b2=B2,
             watch="loss",
@@ -80,7 +96,7 @@ class TrainingSettings(Estimator):
             share = facts["predictability_"]
             l2 = self._defaults.l2(n, table.targets, share, equal_weights=table.has_equal_weights)
         return Knobs(
-            learning_rate=float(self.learning_rate),
+            learning_rate=self._rate_of(0 if table.is_stream else len(table.y)),
             penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
             l2=float(l2),
             dropout=(facts["input_dropout_"] if isinstance(dropout, str) else float(dropout)) or None,
@@ -103,7 +119,7 @@ class TrainingSettings(Estimator):
             facts["penalty_"] = self._defaults.penalty(table.targets, facts.get("predictability_", 1.0))
         return facts
 
-    def _new_state(self, targets: Targets, inputs: Inputs, seed: int) -> TrainState:
+    def _new_state(self, targets: Targets, inputs: Inputs, seed: int, room: Room) -> TrainState:
         """Return the state of a network that has not been trained."""
         return initial_state(
             np.uint32(seed),
@@ -113,7 +129,7 @@ class TrainingSettings(Estimator):
             body=self._body,
             n_in=padded_size(inputs.n_inputs, FEATURES),
             n_out=padded_size(targets.n_out, OUTPUTS),
-            options=tuple(sorted(self._network_options().items())),
+            options=tuple(sorted(self._network_options(room).items())),
         )
 
 
@@ -122,7 +138,8 @@ def shared_objective(objective: Objective) -> Objective:
     return Multilabel() if objective == Binary() else objective
 
 
-@partial(jax.jit, static_argnames=("body", "n_in", "n_out", "options"))
+# It runs once: compiling it without optimizations takes half the time.
+@partial(jax.jit, static_argnames=("body", "n_in", "n_out", "options"), compiler_options={"xla_backend_optimization_level": 0})
 def initial_state(
     seed: Any, used_in: Any, used_out: Any, unused_output: Any, *, body: str, n_in: int, n_out: int, options: tuple[Any, ...]
 ) -> TrainState:
