@@ -29,17 +29,16 @@ HELD_OUT_PATIENCE = 40  # passes, with held-out rows: their loss may rise for lo
 HELD_OUT_LINGER = 0.25  # the share of these that is enough after the first drop of the learning rate
 STEPS_PER_EPOCH = 32  # at least: where rows are few, an epoch is several passes
 BATCH, MOST_BATCH = 32, 1024
-ROWS_PER_BATCH = 1000  # from twice as many on, a batch of 32 doubles whenever the rows double
 RATE, MOST_RATE_FACTOR = 3e-3, 2.0
 
 
-def batch_for(rows: int) -> int:
-    """Return the default batch size: so many steps are enough for a pass over many rows.
+def batch_for(rows: int, rows_per_doubling: int) -> int:
+    """Return the default batch size: 32, doubled from twice `rows_per_doubling` rows on whenever the rows double.
 
-    >>> [batch_for(rows) for rows in (100, 1999, 2000, 5000, 15_000, 1_000_000)]
+    >>> [batch_for(rows, 1000) for rows in (100, 1999, 2000, 5000, 15_000, 1_000_000)]
     [32, 32, 64, 128, 256, 1024]
     """
-    return min(BATCH << max(0, (rows // ROWS_PER_BATCH).bit_length() - 1), MOST_BATCH)
+    return min(BATCH << max(0, (rows // rows_per_doubling).bit_length() - 1), MOST_BATCH)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -66,6 +65,7 @@ class Estimator(BaseEstimator):
     checkpoint_dir: Any = None
     resume: bool = False
 
+    _rows_per_doubling: ClassVar[int] = 1000  # of the batch size
     # Parameters are checked in `fit`, not by the type checker of the tests.
     __no_type_check__: ClassVar[bool] = True
 
@@ -87,7 +87,7 @@ class Estimator(BaseEstimator):
         return -(-rows // self._batch_of(rows))
 
     def _batch_of(self, rows: int) -> int:
-        return batch_for(rows) if isinstance(self.batch_size, str) else int(self.batch_size)
+        return batch_for(rows, self._rows_per_doubling) if isinstance(self.batch_size, str) else int(self.batch_size)
 
     def _rate_of(self, rows: int) -> float:
         """Return the learning rate; by default it grows with the square root of the batch size, up to twice."""

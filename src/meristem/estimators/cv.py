@@ -89,7 +89,7 @@ class CrossValidated(Estimator):
                 "penalties": search.penalties(self.penalties),
                 "l2s": search.l2s(self.l2s),
                 "dropouts": search.dropouts(self.input_dropouts),
-                "rates": [self._rate_of(len(table.y))],
+                "rates": [search.estimator._rate_of(len(table.y))],
             }
             search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             chosen = path.best() if self.rule == "min" else path.within_one_se()

@@ -32,7 +32,7 @@ PARAMETERS = {
     "learning_rate": "Learning rate of Adam; 'auto' is 3e-3, times the square root of `batch_size` / 32, at most 6e-3. Try a "
     "third where training is unsteady, more where nothing opens.",
     "batch_size": "Rows per step. A larger batch makes an epoch faster but less effective. 'auto' is 32, doubled from 2,000 "
-    "rows on whenever the rows double, up to 1,024.",
+    "rows on (trees: 8,000) whenever the rows double, up to 1,024.",
     "l2": "L2 regularization, ½ · l2 · ‖W‖² beside the mean loss. 'auto' depends on the share of the targets' variance that "
     "the inputs predict (`predictability_`). For classifiers it is 5e-5 from 0.6 on; at 0.5 or less, where a network would "
     "mostly fit noise, it is (1 - `predictability_`) / `predictability_` / rows, from 1 to 10 / rows (3 / rows for trees). "

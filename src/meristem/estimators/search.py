@@ -198,26 +198,25 @@ class Search:
         return self.path(members, runs, time.perf_counter() - begun), runs
 
     def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
-        """Search one by one in the smallest room, and again in larger ones while the best networks are crowded there.
+        """Search one by one in the smallest room; where the best networks are crowded, try their setting in a larger one.
 
-        In a larger room l2 and dropout are those that were chosen in the smaller one. Returns the search of the better room.
+        Where that is clearly better, search again there, with the l2 and dropout that were chosen. Returns the last search.
         """
-        sizes = self.estimator._rooms
+        sizes, begun = self.estimator._rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
         path, runs = search.one_by_one(**lists)
-        seconds = path.seconds
         for number, (small, room) in enumerate(pairwise(sizes), 1):
             best = path.best()
             if self.watcher.over() or not all(is_crowded(path.networks[m], small) for m in best.members):
                 break
-            same = {"l2s": [best.l2], "dropouts": [best.dropout], "rates": [best.learning_rate]}
-            larger = replace(search, room=room, part=f"search-room-{number}")
-            other, its_runs = larger.one_by_one(**lists | same)
-            seconds += other.seconds
-            if not other.best().is_finished or other.best().score <= best.score:
+            lists |= {"l2s": [best.l2], "dropouts": [best.dropout], "rates": [best.learning_rate]}
+            larger = replace(search, room=room, part=f"room-{number}")
+            trial, _ = larger.every_combination(**lists | {"penalties": [best.penalty]})
+            if self.watcher.over() or not is_clearly_better(trial.scores, path.scores[list(best.members)]):
                 break
-            search, path, runs = larger, other, its_runs
-        return search, replace(path, seconds=seconds), runs
+            search = replace(larger, part=f"search-room-{number}")
+            path, runs = search.one_by_one(**lists)
+        return search, replace(path, seconds=time.perf_counter() - begun), runs
 
     def one_by_one(self, **lists: Any) -> tuple[Path, list[Run]]:
         """Choose l2 and learning rate at the middle penalty, then dropout, then the penalty.
@@ -253,6 +252,17 @@ class Search:
         members, runs = members.joined(more.at(begun)), runs + [new[m] for m in begun]
         order = np.argsort(members.penalty, kind="stable")
         return members.at(order), [runs[m] for m in order]
+
+
+def is_clearly_better(scores: np.ndarray, others: np.ndarray) -> bool:
+    """Return whether scores of the same folds are higher by more than a standard error of the difference.
+
+    >>> is_clearly_better(np.array([0.9, 0.8, 0.9]), np.array([0.7, 0.6, 0.8]))
+    True
+    """
+    gain = scores - others
+    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    return bool(np.isfinite(scores).all() and gain.mean() > error)
 
 
 def _may_win(best: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
