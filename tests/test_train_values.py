@@ -11,7 +11,7 @@ import pytest
 from meristem import Data, Knobs, Recipe
 from meristem.nn import Network
 from meristem.train import saving
-from meristem.train.epoch import product, steps_per_epoch
+from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import check_knobs, check_rows
 from meristem.train.live_size import _first, _is_time, _position, adapt_capacity
 from meristem.train.loop import UNLIMITED, DivergedError
@@ -20,7 +20,7 @@ from meristem.train.run import Run, at_stage, begin, settling, stacked
 from meristem.train.saving import Saver
 from meristem.train.settle import n_rows, next_penalty
 from meristem.train.train_state import FIELDS, Average, EpochInfo, Plateau, fit_to_recipe, select
-from meristem.train.training_data import check_data, to_float
+from meristem.train.training_data import check_data, product, to_float
 
 KEY = jax.random.key(0)
 KNOBS = Knobs(1e-2, 1e-3)

@@ -82,26 +82,23 @@ class WatcherGroup(Watcher):
     def __init__(self, watchers: Iterable[Watcher]):
         self.watchers = list(watchers)
 
-    def _methods(self, name: str) -> list[Callable[..., Any]]:
-        return [getattr(watcher, name) for watcher in self.watchers if hasattr(watcher, name)]
+    def _call(self, name: str, *arguments: Any) -> list[Any]:
+        return [getattr(watcher, name)(*arguments) for watcher in self.watchers if hasattr(watcher, name)]
 
     def begin(self, settings: Settings) -> None:
-        for begin in self._methods("begin"):
-            begin(settings)
+        self._call("begin", settings)
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
-        ends = [epoch(member, info) for epoch in self._methods("epoch")]  # call all of them
-        return any(ends)
+        return any(self._call("epoch", member, info))
 
     def pulse(self, member: int, share: float) -> None:
-        for pulse in self._methods("pulse"):
-            pulse(member, share)
+        self._call("pulse", member, share)
 
     def part(self, name: str) -> "WatcherGroup":
         return WatcherGroup(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)
 
     def over(self) -> bool:
-        return any(over() for over in self._methods("over"))
+        return any(self._call("over"))
 
 
 def watcher_of(name: str, watch: Any) -> WatcherGroup:
@@ -111,10 +108,8 @@ def watcher_of(name: str, watch: Any) -> WatcherGroup:
     ['FunctionWatcher', 'Watcher']
     """
     each = [] if watch is None else list(watch) if isinstance(watch, list | tuple) else [watch]
-    wrong = [item for item in each if not callable(getattr(item, "epoch", item))]
-    if wrong:
-        raise ValueError(
-            f"{name}={wrong[0]!r} must be a function that takes the epoch's info, an object with epoch(member, info), "
-            "or a list of these."
-        )
+    for item in each:
+        if not callable(getattr(item, "epoch", item)):
+            options = "a function that takes the epoch's info, an object with epoch(member, info), or a list of these"
+            raise ValueError(f"{name}={item!r} must be {options}.")
     return WatcherGroup(item if hasattr(item, "epoch") else FunctionWatcher(item) for item in each)

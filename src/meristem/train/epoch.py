@@ -15,14 +15,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from meristem.complexity import body_sizes, hard_size, soft_cost
+from meristem.gate import fully_open
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.metrics import Measures, measure
 from meristem.train.objectives import Objective
-from meristem.train.settle import hard_cost, hard_price
-from meristem.train.step import Batch, learning_rate, updater
+from meristem.train.settle import hard_cost, total_price
+from meristem.train.step import Batch, updater
 from meristem.train.train_state import TOLERANCE, EpochInfo, Growth, Plateau, TrainState, no_growth, select
-from meristem.train.training_data import Data
+from meristem.train.training_data import Data, product
 
 SMALL = 1024  # numbers in a matrix; see _as_rows
 LEAST_GAIN = 1e-3  # of J_hard, for an improvement while gates close
@@ -151,11 +152,6 @@ def measured_sets(data: Data, knobs: Knobs) -> Iterator[tuple[Any, Any, Any, Any
         yield data.x, data.y, data.weight, knobs.dev_weight
 
 
-def product(a: Any, b: Any) -> Any:
-    """Return the product of weights, either of which may be None."""
-    return a if b is None else b if a is None else a * b
-
-
 def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: Recipe) -> TrainState:
     """Return the state after the last step with the new average; `before` is the state at the beginning of the epoch."""
     if state.average is None:
@@ -194,7 +190,7 @@ def conclude(
     after = replace(after, diverged=before.diverged | (~healthy & ~was_stopped))
     info = EpochInfo(
         epoch=before.epoch + ~was_stopped,
-        rate=learning_rate(before, knobs, recipe),
+        rate=knobs.learning_rate * before.plateau.scale(recipe.scales),
         loss=train.loss,
         error=train.error,
         macro_f1=train.macro_f1,
@@ -222,7 +218,7 @@ def _next_plateau(plateau: Plateau, dev: Measures, network: Network, knobs: Knob
         return plateau.after(watched, patience=patience, stages=stages)
     closes = plateau.has_dropped
     patience = patience if recipe.linger == 1 else jnp.where(closes, recipe.linger * patience, patience)
-    watched = jnp.where(closes, dev.loss + knobs.penalty * hard_price(network, recipe), watched)
+    watched = jnp.where(closes, dev.loss + knobs.penalty * total_price(fully_open(network), recipe), watched)
     least = jnp.where(closes & jnp.isfinite(plateau.best), LEAST_GAIN * jnp.abs(plateau.best), TOLERANCE)
     after = plateau.after(watched, patience=patience, stages=stages, tolerance=least)
     if knobs.budget is not None:  # no stage ends while gates close for the budget

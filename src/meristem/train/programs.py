@@ -128,7 +128,7 @@ def _epoch(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, 
     data = prepared.data
     if prepared.rows_at_once is not None:
         return _streamed(state, data, knobs, recipe, prepared.rows_at_once, pulse)
-    parts = parts_of(steps_per_epoch(data.x.shape[0], recipe.batch_size))
+    parts = parts_of(steps_per_epoch(len(data.x), recipe.batch_size))
     if parts == 1:
         return whole_epoch(state, data, knobs, recipe=recipe)
     after, growth = state, no_growth(state.members)

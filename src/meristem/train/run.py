@@ -10,7 +10,7 @@ structure. Only `run.state` enters the compiled epoch; the host adds the best mo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -23,8 +23,8 @@ from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe, check_knobs, check_rows
 from meristem.train.live_size import adapt_capacity, keep_best, with_capacity, with_equal_capacity
 from meristem.train.programs import Pulse, run_epoch, settled, start, unpack
-from meristem.train.settle import FIRST_PRICE, check_budget, host_cost, next_penalty
-from meristem.train.train_state import FIELDS, EpochInfo, Plateau, TrainState, fit_to_recipe
+from meristem.train.settle import FIRST_PRICE, check_budget, hard_cost, next_penalty
+from meristem.train.train_state import EpochInfo, Plateau, TrainState, fit_to_recipe
 from meristem.train.training_data import prepare
 
 MAX_CAPACITY = 16
@@ -101,7 +101,7 @@ class Run:
         infos, past = self.infos, self.past
         if not infos:
             return past
-        names = [name for name in (*FIELDS, "soft_size") if name != "epoch" and getattr(infos[0], name) is not None]
+        names = [name for name in dict(infos[0]) if name != "epoch"]
         new = {name: np.stack([np.asarray(getattr(info, name)) for info in infos]) for name in names}
         # Other data may have other measures: what was not measured before is NaN there.
         unmeasured: Any = np.full_like(past["loss"], np.nan) if past else None
@@ -195,8 +195,9 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
 
 def within_budget(run: Run, data: Any) -> Run:
     """Return the run with its best model cut to the budget, if it ended before that was met."""
-    budget = run.knobs.budget
-    if budget is None or not np.any(host_cost(run.best, run.recipe) > np.asarray(budget)):
+    cost = partial(hard_cost, recipe=run.recipe)
+    budget, costs = run.knobs.budget, jax.jit(jax.vmap(cost) if run.members else cost)
+    if budget is None or not np.any(np.asarray(costs(run.best)) > np.asarray(budget)):
         return run
     last = jnp.full_like(run.state.plateau.stage, len(run.recipe.scales) - 1)
     state = replace(run.state, network=run.best, plateau=run.state.plateau._replace(stage=last))

@@ -61,14 +61,10 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
     return replace(state, network=network, opt_state=opt_state), info
 
 
-def learning_rate(state: TrainState, knobs: Knobs, recipe: Recipe) -> Float[Array | np.ndarray, ""]:
-    """Return the learning rate of the state's stage."""
-    return knobs.learning_rate * state.plateau.scale(recipe.scales)
-
-
 def updater(state: TrainState, knobs: Knobs, recipe: Recipe) -> Update:
     """Return what a step does to a network and its optimizer state; rate and stage are the state's, all epoch long."""
-    rate, plateau = learning_rate(state, knobs, recipe), state.plateau
+    plateau = state.plateau
+    rate = knobs.learning_rate * plateau.scale(recipe.scales)
     stays_closed = plateau.is_last(len(recipe.scales)) if knobs.budget is None else plateau.has_dropped
 
     def update(network: Network, opt_state: PyTree, batch: Batch) -> tuple[Network, PyTree, GrowthInfo]:
@@ -122,10 +118,9 @@ def over_batch(network: Network, x: Float[Array, "batch in ..."]) -> Outputs:
 def over_batch_with_copies(network: Network, x: Float[Array, "batch in ..."]) -> Outputs:
     """Return the same, computed with a copy of the body's vectors for every sample; the matrices are shared.
 
-    The gradient of a tunnel's biases and gates is a sum over the batch, layer by layer: twenty small kernels in a network of
-    ten layers, and on a GPU each costs its launch. If every sample has its own copy, gradients come out side by side and are
-    summed once for all layers: on an H200 a step of the 10 × 100 network takes 125 instead of 136 µs. On a CPU there is no
-    launch to save and the copies cost a tenth; in trees and highway networks they gain nothing.
+    The gradient of a tunnel's biases and gates is a sum over the batch, layer by layer, and on a GPU each costs a launch. With
+    copies they are summed once for all layers: on an H200 a step of the 10 × 100 network takes 125 instead of 136 µs. On a CPU
+    the copies cost a tenth; in trees and highway networks they gain nothing.
     """
     declared = network.body.axes()
     is_vector = tree_map(lambda entry, leaf: entry.role != MAP and leaf.ndim == 2, declared, network.body)

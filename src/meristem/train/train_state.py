@@ -197,8 +197,6 @@ def select(condition: Bool[Array, "*members"], if_true: PyTree, if_false: PyTree
     """Return one of two trees, random keys included; a [members] condition selects member by member."""
 
     def pick(a: Array, b: Array) -> Array:
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(pick(jax.random.key_data(a), jax.random.key_data(b)), impl=jax.random.key_impl(a))
         return jnp.where(condition.reshape(condition.shape + (1,) * (a.ndim - condition.ndim)), a, b)
 
     return jax.tree.map(pick, if_true, if_false)
