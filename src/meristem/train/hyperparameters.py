@@ -84,8 +84,8 @@ class Recipe:
                 raise ValueError(f"{name}='macro_f1' needs objective='multilabel'; for {task.name!r} choose loss or error.")
         if self.watch == "cost":
             raise ValueError("watch='cost' is no measure of the schedule; choose loss, error or macro_f1.")
-        for name in ("batch_size", "patience"):
-            check_size(name, getattr(self, name))
+        check_size("batch_size", self.batch_size)
+        check_size("patience", self.patience)
         check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
         check_number("linger", self.linger, "above 0", lambda v: 0 < v < math.inf)
         check_number("b2", self.b2, "above 0 and below 1", lambda v: 0 < v < 1)

@@ -1,7 +1,7 @@
 """The cost of an epoch follows the live size: the host decides before each epoch which shapes it is trained with.
 
-A body that grows has a capacity: it doubles when an opening had to wait in the last epoch, and is halved when half of it would
-have been enough all epoch long. Within a capacity nothing is compiled again.
+A body that grows has a capacity: it doubles when an opening had to wait, and is halved when half of it would have been enough
+all epoch long. Within a capacity nothing is compiled again.
 
     live = live_part(state, knobs, recipe)               None: the full network
     restore(state, epoch(shrink(state, live)), live)     steps with the open part alone; the state itself is always complete
@@ -36,8 +36,6 @@ PROBE = 5  # one of so many epochs trains the full network
 WORTH = 2 / 3  # of the multiply-adds of the full network, at most
 LEAST = 4  # dimensions, units
 
-_select = jax.jit(select)
-
 
 def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
     """Return the state with the capacity of the next epoch; `info` is on the host, a population shares one capacity."""
@@ -62,7 +60,7 @@ def keep_best(improved: np.ndarray, network: N, best: N) -> N:
     """Return the new network for the members that improved, the old best for the others."""
     if improved.all() or not improved.any():
         return network if improved.all() else best
-    return _select(jnp.asarray(improved), *with_equal_capacity([network, best]))
+    return jax.jit(select)(jnp.asarray(improved), *with_equal_capacity([network, best]))
 
 
 def with_equal_capacity(networks: list[N]) -> list[N]:
@@ -114,10 +112,10 @@ def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray])
         index = lists.get(name, lists.get(str(declared.axis(name).on)))
         return n if index is None else int(index.shape[-1])
 
-    maps = [
-        (entry, leaf.shape[leaf.ndim - len(entry.names) :]) for entry, leaf in with_axes(network, declared) if entry.role == MAP
-    ]
-    return sum(entry.positions * math.prod(map(places, entry.names, shape)) for entry, shape in maps)
+    maps = [(entry, leaf.shape) for entry, leaf in with_axes(network, declared) if entry.role == MAP]
+    return sum(
+        entry.positions * math.prod(map(places, entry.names, shape[len(shape) - len(entry.names) :])) for entry, shape in maps
+    )
 
 
 @jax.jit
@@ -153,8 +151,8 @@ def _is_network(node: Any) -> bool:
 
 
 def _is_time(state: TrainState, knobs: Knobs, recipe: Recipe) -> bool:
-    stage, stages = np.atleast_1d(np.asarray(state.plateau.stage)), len(recipe.scales)
-    running = stage[(stage < stages) & ~np.atleast_1d(np.asarray(state.diverged))]
+    stage, stages = np.asarray(state.plateau.stage), len(recipe.scales)
+    running = stage[(stage < stages) & ~np.asarray(state.diverged)]
     if not running.size or (running < 1).any():
         return False
     is_closed_for_good = recipe.settle and (knobs.budget is not None or bool((running >= stages - 1).all()))
@@ -162,26 +160,16 @@ def _is_time(state: TrainState, knobs: Knobs, recipe: Recipe) -> bool:
 
 
 def _first(flags: np.ndarray, least: int = LEAST) -> np.ndarray:
-    """Return the indices that are true along the last axis; index == size is padding.
-
-    Their number is rounded up to one of four sizes between powers of two, which many structures share: 8, 10, 12, 14, 16, 20, …
-
-    >>> [_first(np.arange(100) < n).size for n in (3, 5, 33, 65, 98)]
-    [4, 5, 40, 80, 100]
-    """
+    """Return the indices that are true along the last axis; index == size is padding."""
     counts, size = flags.sum(-1), flags.shape[-1]
     n = max(int(counts.max(initial=0)), least)
-    step = max(1, (1 << (n - 1).bit_length()) // 8)
+    step = max(1, (1 << (n - 1).bit_length()) // 8)  # one of four sizes between powers of two: 8, 10, 12, 14, 16, 20, …
     n = min(-(-n // step) * step, size)
     order = np.argsort(~flags, axis=-1, kind="stable")[..., :n]
     return np.where(np.arange(n) < counts[..., None], order, size)
 
 
 def _position(numbers: np.ndarray, places: np.ndarray, padding: int) -> np.ndarray:
-    """Return the index of each number in a list, along the last axis; the list's size where it is absent, or padding.
-
-    >>> _position(np.array([7, 2, 9]), np.array([2, 7, 9]), 9).tolist()
-    [1, 0, 3]
-    """
+    """Return the index of each number in a list, along the last axis; the list's size where it is absent, or padding."""
     same = (numbers[..., :, None] == places[..., None, :]) & (numbers < padding)[..., :, None]
     return np.where(same.any(-1), same.argmax(-1), places.shape[-1])

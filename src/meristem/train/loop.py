@@ -6,11 +6,9 @@
     replay(run, prepared, ends)                            a run with the schedule of other runs
 
 On a GPU, which a single small network would leave idle, networks train together as one program; on a CPU each trains alone, so
-that one that has stopped costs nothing. Both differ in the last bits. `runs` are by member number; every run has its own
-schedule, stop and best model. Promises:
+that one that has stopped costs nothing. Both differ in the last bits. `runs` are by member number. Promises:
 
-- `train_alone` gives the same bits as `train_until`, whatever the threads. The first run of each program compiles it, before
-  the others begin.
+- `train_alone` gives the same bits as `train_until`. The first run of each program compiles it, before the others begin.
 - `train_packed` trains runs that can share a program (the same capacity; all with dropout or all without) together, repacked
   when a quarter of them has stopped.
 - A watcher that returns True stops its run; in one program, all runs when it does so for all of them. Once `watcher.over()` is
@@ -39,8 +37,8 @@ from meristem.cache import clear_full_caches
 from meristem.check import check_size
 from meristem.forks import check_fork
 from meristem.nn.network import Network
-from meristem.train.callbacks import RenumberedWatcher, WatcherGroup, watcher_of
-from meristem.train.hyperparameters import L2, Knobs, Recipe, check_rows
+from meristem.train.callbacks import WatcherGroup, watcher_of
+from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.run import MAX_CAPACITY, Run, advance, at_stage, begin, of_state, settling, stacked, within_budget
 from meristem.train.saving import SECONDS, STORE, Saver
 from meristem.train.train_state import TrainState
@@ -131,7 +129,6 @@ def fit(
         start = begin(start, recipe, knobs, key, max_capacity=max_capacity)
     run = start
     prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
-    check_rows(run.knobs, prepared.data)
     watcher = watcher_of("watch", watch)
     saver = Saver(lambda name, run: save(run) if save else None, save_seconds)
 
@@ -227,7 +224,7 @@ def train_alone(
                 latest[m] = run
                 after_epoch(dict(latest))
 
-        own = _renumbered(watcher, [m], abandoned.is_set)
+        own = WatcherGroup([watcher] if watcher.watchers else [], [m], abandoned.is_set)
         update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
 
     def may_leave() -> bool:
@@ -260,7 +257,7 @@ def train_packed(
             if epochs >= until or (watcher.over() and (epochs or not all_begin)):
                 break
             n_stop = max(1, round(REPACK * len(group)))
-            packed, own = stacked([latest[m] for m in group]), _renumbered(watcher, group)
+            packed, own = stacked([latest[m] for m in group]), WatcherGroup([watcher] if watcher.watchers else [], group)
             packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop)
             latest |= zip(group, packed.each(), strict=True)
             if packed.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
@@ -274,10 +271,6 @@ def _by_program(runs: Runs) -> list[list[int]]:
     for m, run in runs.items():
         groups[run.knobs.dropout is None, run.last.capacity].append(m)
     return list(groups.values())
-
-
-def _renumbered(watcher: WatcherGroup, members: list[int], *is_abandoned: Callable[[], bool]) -> WatcherGroup:
-    return WatcherGroup([RenumberedWatcher(watcher, dict(enumerate(members)), *is_abandoned)] if watcher.watchers else [])
 
 
 def stage_ends(runs: Sequence[Run]) -> np.ndarray:

@@ -39,7 +39,7 @@ class Objective(abc.ABC):
     """All that is particular to a kind of task."""
 
     name: ClassVar[str]
-    error_name: ClassVar[str]  # what the error is, in words
+    error_name: ClassVar[str] = "error"  # what it is, in words
     error_is_share: ClassVar[bool] = False  # of wrong decisions, from 0 to 1: each sample has one class, y [n]
     targets_are_classes: ClassVar[bool] = False  # whole numbers, not floats
     outputs_are_logits: ClassVar[bool] = False  # of classes or labels: a temperature can calibrate them
@@ -56,11 +56,6 @@ class Objective(abc.ABC):
             if (other := OBJECTIVES.get(cls.name, cls)).__module__ != cls.__module__:
                 raise ValueError(f"name={cls.name!r} is taken by {other.__module__}.{other.__name__}; choose another name.")
             OBJECTIVES[cls.name] = cls
-
-    @property
-    def maximized(self) -> tuple[str, ...]:
-        """The measures of which more is better."""
-        return ("macro_f1",) if self.outputs_are_labels else ()
 
     @abc.abstractmethod
     def loss(self, outputs: Array, target: Array) -> Array:
@@ -128,7 +123,6 @@ class Multiclass(Objective):
     """k logits, target 0 … k − 1."""
 
     name = "multiclass"
-    error_name = "error"
     error_is_share = True
     targets_are_classes = True
     outputs_are_logits = True
@@ -294,11 +288,7 @@ class Poisson(Objective):
 
 
 def objective(choice: Any) -> Objective:
-    """Return the objective of this name, or the objective itself.
-
-    >>> objective("huber"), objective(Huber(delta=2.0))
-    (Huber(delta=1.35), Huber(delta=2.0))
-    """
+    """Return the objective of this name, or the objective itself."""
     if isinstance(choice, Objective):
         return choice
     name = "squared_error" if choice == "squared" else choice  # its former name

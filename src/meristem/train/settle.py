@@ -275,13 +275,7 @@ def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
 
 
 def next_penalty(knobs: Knobs, cost: Any) -> jax.Array:
-    """Return the penalty of the next epoch, given the cost, for one network or each in a population; on the host.
-
-    >>> knobs = Knobs(learning_rate=1e-3, penalty=np.array([1e-4, 1e-4]), budget=np.array([100.0, 100.0]))
-    >>> price = next_penalty(knobs, np.array([200.0, 50.0]))          # above the budget, within it
-    >>> bool(price[0] > 1e-4), bool(price[1] == np.float32(FIRST_PRICE))
-    (True, True)
-    """
+    """Return the penalty of the next epoch, given the cost, for one network or each in a population; on the host."""
     price, budget = np.asarray(knobs.penalty), np.asarray(knobs.budget)
     excess = np.clip(np.asarray(cost) / budget - 1, -1, 1)
     higher = np.minimum(price * np.exp(PRICE_RATE * excess), HIGHEST_PRICE)
@@ -323,9 +317,5 @@ def total_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
 
 
 def n_rows(n: int) -> int:
-    """Return how many of n rows measure J_hard.
-
-    >>> [n_rows(n) for n in (100, 300, 1024, 60000)]
-    [100, 256, 512, 1024]
-    """
+    """Return how many of n rows measure J_hard."""
     return min(n, max(ROWS[0], min(n // 2, ROWS[1])))

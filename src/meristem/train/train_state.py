@@ -40,14 +40,7 @@ class Plateau(NamedTuple):
         return Plateau(jnp.asarray(jnp.inf, jnp.result_type(float)), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
     def after(self, measure: Float[Array, ""], *, patience: Number, stages: int, tolerance: Number = TOLERANCE) -> "Plateau":
-        """Return the schedule after an epoch; lower is better, and NaN or a gain within the tolerance is no improvement.
-
-        >>> plateau = Plateau.start()
-        >>> for _ in range(3):
-        ...     plateau = plateau.after(jnp.asarray(1.0), patience=2, stages=3)
-        >>> int(plateau.stage)
-        1
-        """
+        """Return the schedule after an epoch; lower is better, and NaN or a gain within the tolerance is no improvement."""
         improved = measure < self.best - tolerance
         since = jnp.where(improved, 0, self.since + 1)
         drops = (since >= patience) & (self.stage < stages)
