@@ -164,22 +164,20 @@ def close_worthless(gates: Gates, penalty: Float[Array, ""]) -> Model:
     counts = jnp.minimum(counts, gates.is_open.sum())
     least_price = penalty * gates.hard_price(gates.closed)
 
-    def error_and_price(k: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        values = gates.closing(rank, k)
-        return gates.error(values), penalty * gates.hard_price(values)
-
     def may_improve(search: tuple[Any, ...]) -> Any:  # not where the error is too large even at the least price
         place, _, least, error = search
         return (place < counts.size) & (error + least_price < least)
 
     def try_next(search: tuple[Any, ...]) -> tuple[Any, ...]:
         place, best, least, _ = search
-        error, price = error_and_price(counts[place])
-        is_less = error + price < least
-        return place + 1, jnp.where(is_less, counts[place], best), jnp.where(is_less, error + price, least), error
+        values = gates.closing(rank, counts[place])
+        error = gates.error(values)
+        total = error + penalty * gates.hard_price(values)
+        is_less = total < least
+        return place + 1, jnp.where(is_less, counts[place], best), jnp.where(is_less, total, least), error
 
-    error, price = error_and_price(counts[0])
-    k = jax.lax.while_loop(may_improve, try_next, (1, counts[0], error + price, error))[1]
+    first = (0, counts[0], jnp.asarray(jnp.inf, gates.values.dtype), jnp.zeros((), gates.values.dtype))
+    k = jax.lax.while_loop(may_improve, try_next, first)[1]
     return gates.model(gates.closing(rank, k))
 
 
