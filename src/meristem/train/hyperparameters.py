@@ -47,6 +47,8 @@ class Recipe:
     calibrate       whether the development loss is measured at the best temperature of the logits (train/metrics.py)
     patience        epochs without improvement before the learning rate drops, and before training ends in the last stage
     linger          a factor of the patience while gates close, where closing takes longer than learning
+    compile_fast    whether a CPU's programs are compiled without the compiler's last optimizations: in four fifths of the time,
+                    to steps that are as fast, with sums that differ in the last bits
     scales          the factors of the learning rate, one for each stage
     optimizer       None: Adam with an age and a rate per layer (`meristem.adam(depth_decay)`); or any optax chain. The rate of
                     the knobs times the stage's factor reaches a chain that ends in `meristem.scale_by_rate()`; one with its
@@ -72,6 +74,7 @@ class Recipe:
     follow: bool = False
     calibrate: bool = False
     linger: float = 1.0
+    compile_fast: bool = False
 
     def __post_init__(self) -> None:
         task = objective(self.objective)
@@ -94,7 +97,7 @@ class Recipe:
             check_number("scales", value, "above 0", lambda v: 0 < v < math.inf)
         if self.calibrate and not task.outputs_are_logits:
             raise ValueError(f"calibrate=True needs an objective whose outputs are logits, unlike {task.name!r}.")
-        for name in ("settle", "follow", "calibrate"):
+        for name in ("settle", "follow", "calibrate", "compile_fast"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         if self.settle and len(self.scales) == 1:

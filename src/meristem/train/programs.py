@@ -13,7 +13,7 @@ on a GPU, however small it is, and an epoch of a small network takes 100.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -32,6 +32,7 @@ from meristem.train.settle import close_least, is_due, n_rows
 from meristem.train.train_state import EpochInfo, Growth, TrainState, no_growth, select
 from meristem.train.training_data import Data, Prepared, product
 
+FAST_OPTIONS = {"xla_backend_optimization_level": 1}
 STEPS_AT_ONCE = 640  # an epoch of more steps runs in parts, so that progress can be shown
 Pulse = Callable[[float], None] | None  # called with the completed share of the epoch's steps
 
@@ -89,8 +90,16 @@ def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., 
         has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
         return (result[0], pack(result[1])) if has_info else result
 
+    @lru_cache
+    def compiled(compiles_fast: bool) -> Any:
+        options = FAST_OPTIONS if compiles_fast else None
+        return jax.jit(program, static_argnames=("recipe", "parts", "has_dev"), compiler_options=options)
+
+    def call(*args: Any, recipe: Recipe, **static: Any) -> Any:
+        return compiled(recipe.compile_fast and jax.default_backend() == "cpu")(*args, recipe=recipe, **static)
+
     program.__name__ = program.__qualname__ = function.__name__
-    return jax.jit(program, static_argnames=("recipe", "parts", "has_dev"))
+    return call
 
 
 start = _compiled(_start, 0, 0)  # (network, key, recipe) → state
