@@ -33,11 +33,14 @@ def test_its_own_schedule_again_is_the_same_training(body, options):
     begun = begin(network, recipe, knobs, jax.random.key(1), max_capacity=2)
     run = train_until(begun, data, 200, WatcherGroup([]))
     assert run.stopped
-    again = replay(begun, data, stage_ends([run]))
+    again = replay(begun, [data], stage_ends([run]))
     assert int(again.epochs) == int(again.best_epoch) == int(run.best_epoch)
     if options:  # what was best is an epoch of the last stage; without settling it may be of an earlier one
         for one, other in zip(jax.tree.leaves(run.best), jax.tree.leaves(again.best), strict=True):
             np.testing.assert_array_equal(one, other)
+    in_turn = replay(begun, [data, data], stage_ends([run]))
+    for one, other in zip(jax.tree.leaves(again.best), jax.tree.leaves(in_turn.best), strict=True):
+        np.testing.assert_array_equal(one, other, err_msg="an epoch of each of two equal blocks")
     kept = slice(int(run.best_epoch))
     np.testing.assert_array_equal(run.history["loss"][kept], again.history["loss"])
     np.testing.assert_array_equal(run.history["rate"][kept], again.history["rate"])

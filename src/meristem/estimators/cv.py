@@ -26,7 +26,7 @@ from meristem.estimators.fit_warnings import fit_warning
 from meristem.estimators.growing import Growing
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.regressors import BuddingRegressor, RegressorBase, TunnelRegressor
-from meristem.estimators.search import Search
+from meristem.estimators.search import Blocks, Search
 from meristem.layers.layer import Bag
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
@@ -81,8 +81,8 @@ class CrossValidated(Estimator):
         """Whether the final model has a network of each fold; by default not if they would have to share a budget."""
         return self.budget is None if self.refit == "auto" else self.refit == "bag"
 
-    def fit_search(self, search: Search) -> Self:
-        """Fit by a planned search."""
+    def fit_search(self, search: Search, blocks: Blocks = ()) -> Self:
+        """Fit by a planned search; a single final network learns from these blocks, of which the search has a sample."""
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
         watched = watchers(name, self._expected_epochs(search), objective, callbacks=self.callbacks, verbose=self.verbose)
@@ -114,7 +114,7 @@ class CrossValidated(Estimator):
             warning = None if search.watcher.over() else self._warning(final, search)
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
             if not self._makes_bag:
-                run = None if search.watcher.over() else search.on_all_rows(final)
+                run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
         search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
         self._store(path, chosen, [search.fitted(run, temperature) for run in final])

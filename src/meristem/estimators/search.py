@@ -52,6 +52,7 @@ from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared, prepare
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
+Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -116,7 +117,7 @@ class Search:
     @cached_property
     def prepared(self) -> Prepared:
         """The padded rows of all members."""
-        return prepare(padded_data(self.table, self.begun_network, self.recipe.task), self.begun_network, self.recipe.task)
+        return self.prepared_rows(self.table)
 
     def _new_state(self, number: int = 0) -> TrainState:
         """Return an untrained state, that of the seed or another one."""
@@ -145,10 +146,14 @@ class Search:
         options: dict[str, Any] = {"stays": stays, "together": self.together, "all_begin": not first, "watcher": watcher}
         return trained(self.begun(members), self.prepared, members.settings, max_epochs=self.max_epochs, **options)
 
-    def on_all_rows(self, runs: list[Run]) -> Run:
-        """Return a run on all rows with the schedule of these runs."""
-        watcher = self.watcher.part("replay")
-        return replay_on_all_rows(runs, self._new_state(), self.prepared, len(self.table.y), self.budget, watcher)
+    def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
+        """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
+        watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
+        return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
+
+    def prepared_rows(self, table: EncodedTable) -> Prepared:
+        """Return the padded rows of a table."""
+        return prepare(padded_data(table, self.begun_network, self.recipe.task), self.begun_network, self.recipe.task)
 
     # Results ----------------------------------------------------------------------------------------------------------------
 
@@ -263,6 +268,21 @@ class Search:
         members, runs = members.joined(more.at(begun)), runs + [new[m] for m in begun]
         order = np.argsort(members.penalty, kind="stable")
         return members.at(order), [runs[m] for m in order]
+
+
+class _PreparedBlocks(Sequence[Prepared]):
+    """Blocks of rows as a search trains on them, each made when it is asked for: a large table need not be there as numbers."""
+
+    def __init__(self, search: Search, blocks: Blocks):
+        self.search, self.blocks = search, blocks
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, number: Any) -> Any:
+        (X, y), table = self.blocks[number], self.search.table
+        encoded = replace(table, x=X, y=table.targets.encode(y), weight=np.ones(len(y)), raw_y=y)
+        return self.search.prepared_rows(encoded)
 
 
 def is_clearly_better(scores: np.ndarray, others: np.ndarray) -> bool:

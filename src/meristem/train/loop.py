@@ -3,7 +3,7 @@
     train_until(run, prepared, max_epochs, watcher)        one network, or a population that is one `vmap`ped program
     train_alone(runs, prepared, max_epochs, watcher)       single networks, a thread per core
     train_packed(runs, prepared, max_epochs, watcher)      single networks, stacked into few programs
-    replay(run, prepared, ends)                            a run with the schedule of other runs
+    replay(run, blocks, ends)                              a run with the schedule of other runs
 
 On a GPU, which a single small network would leave idle, networks train together as one program; on a CPU each trains alone, so
 that one that has stopped costs nothing. Both differ in the last bits. `runs` are by member number. Promises:
@@ -281,25 +281,36 @@ def stage_ends(runs: Sequence[Run]) -> np.ndarray:
     return np.ceil(np.median(np.minimum(ends, best[:, None]), 0)).astype(int)
 
 
-def replay(run: Run, prepared: Prepared, ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
-    """Train a run whose stages end after these epochs; its best model is its last."""
+def replay(run: Run, blocks: Sequence[Prepared], ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
+    """Train a run whose stages end after these epochs, each on the next block of rows; its best model is its last."""
     run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, UNLIMITED, np.float32)))
-    for stage, end in enumerate(ends):
-        if end > run.epochs.max():
-            run = train_until(at_stage(run, stage), prepared, UNLIMITED, watcher, pause_at=int(end))
-            if run.epochs.max() < end:  # a watcher stopped it, or it diverged
-                break
-    return within_budget(replace(run, best=run.last, best_epoch=run.epochs), prepared)
+    while (epoch := int(run.epochs.max())) < ends[-1]:
+        stage = int(np.searchsorted(ends, epoch, side="right"))
+        pause_at = int(ends[stage]) if len(blocks) == 1 else epoch + 1
+        run = train_until(at_stage(run, stage), blocks[epoch % len(blocks)], UNLIMITED, watcher, pause_at=pause_at)
+        if run.epochs.max() < pause_at:  # a watcher stopped it, or it diverged
+            break
+    return within_budget(replace(run, best=run.last, best_epoch=run.epochs), blocks[0])
 
 
 def replay_on_all_rows(
-    runs: Sequence[Run], state: TrainState, prepared: Prepared, n: int, budget: Any = None, watcher: WatcherGroup = NO_WATCHER
+    runs: Sequence[Run],
+    state: TrainState,
+    blocks: Sequence[Prepared],
+    n: int,
+    budget: Any = None,
+    watcher: WatcherGroup = NO_WATCHER,
 ) -> Run:
-    """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by."""
-    first, rows = runs[0], jax.device_put((np.arange(len(prepared.data.x)) < n).astype(np.float32))
-    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget)
+    """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by.
+
+    Of several blocks of n rows, such as those of a table of which the runs had a sample, each epoch takes the next: training
+    then takes twice as long, and l2, which belongs to the number of rows, is lower.
+    """
+    first, rows = runs[0], jax.device_put((np.arange(len(blocks[0].data.x)) < n).astype(np.float32))
+    l2 = np.asarray(first.knobs.l2) / len(blocks)
+    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget, l2=first.knobs.l2 if len(blocks) == 1 else l2)
     run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
-    return replay(run, prepared, stage_ends(runs), watcher)
+    return replay(run, blocks, stage_ends(runs) * min(2, len(blocks)), watcher)
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:
