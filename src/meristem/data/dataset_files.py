@@ -11,12 +11,12 @@ the same names. Only this module imports pooch, and only to download.
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from meristem.check import cut
-from meristem.files.atomic_write import clean_leftovers, temporary_path
+from meristem.files.atomic_write import clean_leftovers, replacing
 
 
 def cache_folder() -> Path:
@@ -89,20 +89,13 @@ def _download(name: str, files: Mapping[str, str], url: str, cached: Path) -> Pa
         try:
             cached.mkdir(parents=True, exist_ok=True)
             clean_leftovers(cached)
-            if not (cached / file).is_file() or _md5(cached / file) != md5:
-                _fetch(fetch, f"{url}{file}", cached / file, md5)
+            if (cached / file).is_file() and _md5(cached / file) == md5:
+                continue
+            with replacing(cached / file) as temporary:
+                fetch(f"{url}{file}", str(temporary), None)
+                if (actual := _md5(temporary)) != md5:
+                    raise ValueError(f"what came has the checksum {actual}, not {md5}")
         except (OSError, ValueError) as error:
             reason = cut((str(error).splitlines() or [type(error).__name__])[0], 120)
             raise ValueError(f"{file} could not be downloaded ({reason}): {by_hand}") from error
     return cached
-
-
-def _fetch(fetch: Callable[..., object], url: str, place: Path, md5: str) -> None:
-    temporary = temporary_path(place.parent)
-    try:
-        fetch(url, str(temporary), None)
-        if (actual := _md5(temporary)) != md5:
-            raise ValueError(f"what came has the checksum {actual}, not {md5}")
-        os.replace(temporary, place)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -40,18 +40,11 @@ RESERVED = {name.removesuffix("?") for name in STRUCTURE} - {"width"}  # options
 SIZES = ["n_in", "n_out", "width", "depth", "capacity"]
 Structure = dict[str, Any]
 Kinds = Sequence[type]
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def pack_network(network: Network) -> tuple[Structure, Arrays]:
-    """Return a network's or a population's structure, made of JSON's values, and its arrays by path, on the host.
-
-    >>> from meristem.nn import Network
-    >>> network = Network.create("budding", n_in=2, n_out=1, capacity=8, key=jax.random.key(0))
-    >>> structure, arrays = pack_network(network)
-    >>> structure["body"], unpack_network(structure, arrays).body.capacity
-    ('budding', 8)
-    """
+    """Return a network's or a population's structure, made of JSON's values, and its arrays by path, on the host."""
     return structure_of(network), by_path(network)
 
 
@@ -76,10 +69,9 @@ def structure_of(network: Network) -> Structure:
     """Return everything of a network except its arrays."""
     if type(network) is not Network:
         raise ValueError(f"network is a {type(network).__name__}; give one that Network.create(…) made.")
-    # Options of a body are those of a single network.
     n_axes = len(network.members)
     single = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[n_axes:], leaf.dtype), network)
-    options = described(single.body)
+    options = described(single.body)  # those of a body in a single network
     name = options.pop(PART)
     if taken := [option for option in options if option in RESERVED]:
         raise ValueError(
@@ -100,12 +92,12 @@ def structure_of(network: Network) -> Structure:
     }
 
 
-def cached_by_structure(function: F) -> F:
+def cached_by_structure(function: Callable[..., T]) -> Callable[..., T]:
     """Cache `function(structure, …)` by the structure's JSON text: computing shapes takes longer than reading a small file."""
     from_key = lru_cache(maxsize=64)(lambda text, arguments, *setting: function(json.loads(text), *arguments))
 
     @wraps(function)
-    def call(structure: Any, *arguments: Any) -> Any:
+    def call(structure: Any, *arguments: Any) -> T:
         arguments = tuple(tuple(value) if isinstance(value, list) else value for value in arguments)
         setting = tuple(REGISTRY.values()), jax.config.read("jax_enable_x64")
         try:
@@ -115,19 +107,13 @@ def cached_by_structure(function: F) -> F:
             return function(structure, *arguments)
         return from_key(*key)
 
-    return cast(F, call)
+    return call
 
 
 @cached_by_structure
 @shapes_alone()
 def shapes(structure: Structure, kinds: Kinds = ()) -> Network:
-    """Return the network of a structure with shapes and types in place of arrays; nothing is computed, however large it is.
-
-    >>> from meristem.nn import Network
-    >>> structure = structure_of(Network.create("highway", n_in=2, n_out=1, width=4, depth=3, key=jax.random.key(0)))
-    >>> shapes({**structure, "depth": 10**9}).body.bias.shape
-    (1000000000, 4)
-    """
+    """Return the network of a structure with shapes and types in place of arrays; nothing is computed, however large it is."""
     body = part_class("body", structure.get("body"), kinds)
     if not issubclass(body, Body):
         raise ValueError(f"body={structure['body']!r} is no body, but a part of a network.")

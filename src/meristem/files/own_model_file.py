@@ -25,18 +25,7 @@ MODEL = {"model": TEXT, "values": OBJECT, "bodies": {TEXT: OBJECT}}
 
 
 def pack_model(model: eqx.Module) -> tuple[dict[str, Any], Arrays]:
-    """Return a model's header and arrays.
-
-    >>> import jax
-    >>> from meristem.nn import Linear, Tunnel
-    >>> class Own(eqx.Module):
-    ...     trunk: Tunnel
-    ...     head: Linear
-    >>> own = Own(Tunnel(3, 2, key=jax.random.key(0)), Linear(3, 1, key=jax.random.key(1)))
-    >>> header, arrays = pack_model(own)
-    >>> list(header["bodies"]), arrays["trunk.gate.value"].shape
-    (['trunk'], (2, 3))
-    """
+    """Return a model's header and arrays."""
     header = {"model": type(model).__name__, "values": _values(model), "bodies": _bodies(model)}
     return header, by_path(eqx.filter(model, _is_array))
 

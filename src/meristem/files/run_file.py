@@ -58,11 +58,7 @@ FLAGS = {"improved", "stopped", "diverged"}
 
 
 def pack_recipe(recipe: Recipe) -> dict[str, Any]:
-    """Return the entries of a recipe as JSON's values.
-
-    >>> unpack_recipe(pack_recipe(Recipe(batch_size=8))) == Recipe(batch_size=8)
-    True
-    """
+    """Return the entries of a recipe as JSON's values."""
     task = recipe.task
     if OBJECTIVES.get(task.name, type(task)) is not type(task):
         raise ValueError(f"{task.name!r} is an objective of meristem's; give your class {type(task).__name__} another name.")

@@ -52,11 +52,7 @@ class EpochLineWatcher(Watcher):
 
 
 def line_of(group: str, member: int, epoch: int, values: dict[str, Any]) -> str:
-    """Return the line of an epoch.
-
-    >>> line_of("tunnel-easy", 0, 1, {"loss": np.float32(0.5), "layer_sizes": np.array([1.0, np.inf])})
-    '{"group": "tunnel-easy", "member": 0, "epoch": 1, "layer_sizes": [1.0, null], "loss": 0.5}'
-    """
+    """Return the line of an epoch."""
     plain = {name: _finite(np.asarray(values[name]).tolist()) for name in sorted(values)}
     return json.dumps({"group": group, "member": member, "epoch": epoch, **plain})
 

@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 import time
+from contextlib import suppress
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO
@@ -18,35 +19,37 @@ from typing import IO
 from meristem.files.atomic_write import naming_path, not_written
 
 FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-KINDS = {"l": "a link", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device", "d": "a folder", "-": "a file"}
+KINDS = {"l": "a link", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device", "d": "a folder", "-": "a plain file"}
 CONTENDED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 LONGEST_LOCK = 4096  # bytes of the file
 LOCKED_BYTE = 2**30  # on Windows, where a locked byte cannot be read
 
 
 def check_plain(path: Path) -> None:
-    """Raise ValueError of one line if the path exists and is not a plain file.
-
-    >>> check_plain(Path("/"))
-    Traceback (most recent call last):
-    ValueError: '/' is a folder, not a plain file; delete it, or choose another folder.
-    """
-    _check(path, "-", "a plain file")
+    """Raise ValueError of one line if the path exists and is not a plain file."""
+    _check(path, "-")
 
 
 def check_folder(path: Path) -> None:
     """Raise ValueError of one line if the path exists and is not a folder, such as a link to one."""
-    _check(path, "d", "a folder")
+    _check(path, "d")
 
 
-def _check(path: Path, expected: str, words: str) -> None:
+def check_length(path: Path, most: int) -> None:
+    """Raise ValueError of one line if a file exists and is longer than `most` bytes."""
+    _check(path, most=most)
+
+
+def _check(path: Path, expected: str | None = None, most: int | None = None) -> None:
     try:
-        kind = stat.filemode(os.lstat(path).st_mode)[0]
+        status = os.lstat(path)
     except OSError:  # it does not exist, or opening it says why it cannot be read
         return
-    if kind != expected:
-        name = KINDS.get(kind, "something else")
-        raise ValueError(f"{str(path)!r} is {name}, not {words}; delete it, or choose another folder.")
+    kind, advice = stat.filemode(status.st_mode)[0], "delete it, or choose another folder"
+    if expected is not None and kind != expected:
+        raise ValueError(f"{str(path)!r} is {KINDS.get(kind, 'something else')}, not {KINDS[expected]}; {advice}.")
+    if most is not None and status.st_size > most:
+        raise ValueError(f"{str(path)!r} has {status.st_size:,} bytes, and at most {most:,} are read; {advice}.")
 
 
 def open_plain(path: Path) -> FileIO:
@@ -62,17 +65,6 @@ def open_plain(path: Path) -> FileIO:
 def plain_opener(path: str | Path, flags: int) -> int:
     """Open a file without following links and without waiting; an `opener` for `open`."""
     return os.open(path, flags | FLAGS, 0o666)
-
-
-def check_length(path: Path, most: int) -> None:
-    """Raise ValueError of one line if a file exists and is longer than `most` bytes."""
-    try:
-        length = os.lstat(path).st_size
-    except OSError:
-        return
-    if length > most:
-        advice = "delete it, or choose another folder"
-        raise ValueError(f"{str(path)!r} has {length:,} bytes, and at most {most:,} are read; {advice}.")
 
 
 def read_limited(path: Path, most: int) -> bytes:
@@ -99,33 +91,25 @@ def take_lock(path: Path) -> IO[bytes]:
     with naming_path(path):
         file = open(path, "ab+", buffering=0, opener=plain_opener)  # noqa: SIM115  (the lock lives while it is open)
     try:
-        _lock(file)
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(LOCKED_BYTE)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}).encode())
     except OSError as error:
         file.close()
         if error.errno in CONTENDED:
-            raise ValueError(f"{_holder(path)} is writing to this folder; wait for it, or choose another folder.") from None
+            holder = ""
+            with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):  # it has not written its name yet
+                entries = json.loads(read_limited(path, LONGEST_LOCK))
+                holder = f" (process {int(entries['pid'])}, since {str(entries['since'])[:40]})"
+            raise ValueError(f"Another run{holder} is writing to this folder; wait for it, or choose another folder.") from None
         problem = f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk."
         raise not_written(problem, error) from error
     return file
-
-
-def _lock(file: IO[bytes]) -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        file.seek(LOCKED_BYTE)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _holder(path: Path) -> str:
-    try:
-        holder = json.loads(read_limited(path, LONGEST_LOCK))
-        return f"Another run (process {int(holder['pid'])}, since {str(holder['since'])[:40]})"
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # it has not written its name yet
-        return "Another run"

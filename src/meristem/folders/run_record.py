@@ -23,12 +23,13 @@ from meristem.json_schema import ANY, FLAG, NUMBER, OBJECT, SHA256, TEXT, Rule, 
 
 LONGEST = 8 << 20  # bytes
 DEEPEST = 32
+NESTED = f"it is nested more than {DEEPEST} deep"
 MOST_NETWORKS = 5000  # that are named or followed, all groups together; and groups
 LARGEST = 2**63
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """Return the record of a run, None if there is none; ValueError of one line if it is damaged."""
+def read_record(path: Path, schema: Any = OBJECT) -> dict[str, Any] | None:
+    """Return the record of a run, None if there is none; ValueError of one line if it is damaged or misfits the schema."""
     try:
         data = read_limited(path, LONGEST)
     except FileNotFoundError:
@@ -38,32 +39,16 @@ def read_record(path: Path) -> dict[str, Any] | None:
     try:
         record = parse(data)
         check_json(record, OBJECT)
-    except RecursionError as error:
-        raise _damaged(path, f"it is nested more than {DEEPEST} deep") from error
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
-    for name in ("groups", "members", "began", "plan"):
-        entries = record.get(name)
-        if not isinstance(entries, dict):
-            continue
-        n_networks = sum(len(entry) for entry in entries.values() if isinstance(entry, dict)) if name == "members" else 0
-        if max(len(entries), n_networks) > MOST_NETWORKS:
-            raise _damaged(path, f"its {name!r} has more than {MOST_NETWORKS:,} entries")
+        for name in ("groups", "members", "began", "plan"):
+            entries = record[name] if isinstance(record.get(name), dict) else {}
+            n_networks = sum(len(entry) for entry in entries.values() if isinstance(entry, dict)) if name == "members" else 0
+            if max(len(entries), n_networks) > MOST_NETWORKS:
+                raise ValueError(f"its {name!r} has more than {MOST_NETWORKS:,} entries")
+        check_json(record, schema)
+    except (ValueError, RecursionError) as error:
+        problem = NESTED if isinstance(error, RecursionError) else cut(str(error).splitlines()[0].removesuffix("."), 100)
+        raise ValueError(f"{str(path)!r} holds no run: {problem}; delete its folder and start again.") from error
     return record
-
-
-def check_record(path: Path, record: dict[str, Any]) -> None:
-    """Raise ValueError of one line unless a run can resume from this record.
-
-    >>> record = {"id": "a1", "command": "meristem", "described": {}, "groups": {}, "began": {}}
-    >>> check_record(Path("run.json"), record | {"wrote": {"mine": "text"}})
-    Traceback (most recent call last):
-    ValueError: 'run.json' holds no run: wrote.mine is 'text', not a list; delete its folder and start again.
-    """
-    try:
-        check_json(record, RECORD)
-    except ValueError as error:
-        raise _damaged(path, str(error)) from None
 
 
 def parse(data: bytes) -> Any:
@@ -83,7 +68,7 @@ def parse(data: bytes) -> Any:
         containers = [node for node in level if isinstance(node, dict | list)]
         level = [entry for node in containers for entry in (node.values() if isinstance(node, dict) else node)]
     if level:
-        raise ValueError(f"it is nested more than {DEEPEST} deep")
+        raise ValueError(NESTED)
     return value
 
 
@@ -125,8 +110,3 @@ RECORD: dict[Any, Any] = {
     **{"began": {FILE_NAME: SECONDS}, "plan?": {TEXT: SECONDS}, "wrote?": {INSIDE: [TEXT]}, "members?": {TEXT: OBJECT}},
     TEXT: ANY,
 }
-
-
-def _damaged(path: Path, what: str) -> ValueError:
-    what = cut(what.splitlines()[0].removesuffix("."), 100)
-    return ValueError(f"{str(path)!r} holds no run: {what}; delete its folder and start again.")

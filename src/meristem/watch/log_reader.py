@@ -21,6 +21,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from meristem.files.atomic_write import is_alive
 from meristem.folders.epoch_lines import LONGEST as LONGEST_FILE, LONGEST_LINE
 from meristem.folders.ownership import OWN, RUN, SUMMARY, read_json
 from meristem.folders.plain_files import check_folder, check_length, check_plain, open_plain
@@ -228,23 +229,6 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     if type(member) is not int or type(epoch) is not int or not 0 <= member < MOST_INDEX or not 1 <= epoch < MOST_INDEX:
         return None
     return values if isinstance(group, str) and len(group) <= LONGEST_GROUP else None
-
-
-def is_alive(process: int) -> bool | None:
-    """Return whether a process exists; None on Windows, where asking would end it.
-
-    >>> is_alive(os.getpid()) in (True, None), is_alive(2**22 + 1) in (False, None)
-    (True, True)
-    """
-    if os.name == "nt":
-        return None
-    try:
-        os.kill(process, 0)
-    except PermissionError:  # another user's process
-        return True
-    except (ProcessLookupError, OverflowError):
-        return False
-    return True
 
 
 def _number(value: Any) -> float:
