@@ -36,6 +36,7 @@ from meristem.files.atomic_write import PATHS, write_whole
 from meristem.json_schema import ANY, OBJECT, POSITIVE, TEXT, check_json, integer
 
 FORMAT = 1
+NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 ENTRY, METADATA = "meristem", "__metadata__"
 SIZES = [integer(0, bits=63)]
 HEADER = {f"{METADATA}?": OBJECT, TEXT: {"dtype": TEXT, "shape": SIZES, "data_offsets": SIZES}}
@@ -133,7 +134,7 @@ def read(path: PATHS, written: tuple[bytes, Mapping[str, np.ndarray]] | None = N
     digest and takes a third of the time.
     """
     try:
-        with open(os.fspath(path), "rb", opener=_open_without_waiting) as file:
+        with open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | NONBLOCK)) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise Misread("is no plain file; give the file itself.")
@@ -153,10 +154,6 @@ def read(path: PATHS, written: tuple[bytes, Mapping[str, np.ndarray]] | None = N
     return Document(content["kind"], content["header"], arrays, content["versions"])
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 def _read_header(file: BufferedReader, length: int) -> tuple[dict[str, Any], dict[str, tuple[np.dtype, list[int]]]]:
     """Return the entry "meristem", if this version can read it, and the arrays' types and shapes in the file's order."""
     start = file.read(9)
@@ -172,8 +169,7 @@ def _read_header(file: BufferedReader, length: int) -> tuple[dict[str, Any], dic
         raise Misread(f"is damaged: its header is too long; {RESAVE}")
     table = json.loads("{" + file.read(size - 1).decode())
     check_json(table, HEADER)
-    content = _content(table.pop(METADATA, {}))
-    places, end = {}, 0
+    metadata, places, end = table.pop(METADATA, {}), {}, 0
     for name, entry in sorted(table.items(), key=lambda item: item[1]["data_offsets"]):
         (begin, stop), shape, array = entry["data_offsets"], entry["shape"], f"array {name[:40]!r}"
         if begin != end or stop < begin or len(shape) > MOST_AXES:
@@ -189,10 +185,6 @@ def _read_header(file: BufferedReader, length: int) -> tuple[dict[str, Any], dic
         raise truncated
     if 8 + size + end < length:
         raise Misread(f"is damaged: it goes on after its last array, for {length - 8 - size - end} bytes; use a copy.")
-    return content, places
-
-
-def _content(metadata: dict[str, Any]) -> dict[str, Any]:
     if ENTRY not in metadata:
         raise Misread("is another program's safetensors file; give one that meristem saved.")
     content = json.loads(metadata[ENTRY])
@@ -201,7 +193,7 @@ def _content(metadata: dict[str, Any]) -> dict[str, Any]:
         version = f"has format {content['format']}, written by a newer meristem"
         raise Misread(f"{version} (this one reads {FORMAT}); upgrade meristem.")
     check_json(content, CONTENT)
-    return content
+    return content, places
 
 
 def _read_arrays(file: BufferedReader, places: dict[str, tuple[np.dtype, list[int]]]) -> dict[str, np.ndarray]:
@@ -230,13 +222,7 @@ def _check_same(file: BufferedReader, data: bytes) -> None:
 
 @contextlib.contextmanager
 def naming_file(path: PATHS, what: str = "cannot be loaded") -> Iterator[None]:
-    """Turn any error about a document's content into a ValueError of one line that names the file.
-
-    >>> with naming_file("model.safetensors"):
-    ...     raise ValueError("width=0 must be an integer of at least 1.")
-    Traceback (most recent call last):
-    ValueError: 'model.safetensors' cannot be loaded: width=0 must be an integer of at least 1.
-    """
+    """Turn any error about a document's content into a ValueError of one line that names the file."""
     try:
         yield
     except ImportError:  # it says which package to install

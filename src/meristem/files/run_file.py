@@ -16,7 +16,7 @@ given it. An entry that an older file lacks has its default.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -48,12 +48,6 @@ RUN = {
 }
 PARTS = ["state", "best", "knobs", "history", "best_epoch", "begun_at"]
 MEASURED = {*FIELDS, "soft_size"} - {"epoch"}  # what a history may hold
-SOMETIMES: dict[str, Callable[[Recipe], bool]] = {  # what not every history holds
-    "macro_f1": lambda recipe: recipe.task.outputs_are_labels,
-    "dev_macro_f1": lambda recipe: recipe.task.outputs_are_labels,
-    "hard_cost": lambda recipe: recipe.price != "units",
-    "temperature": lambda recipe: recipe.calibrate,  # and only where there is a development set
-}
 FLAGS = {"improved", "stopped", "diverged"}
 
 
@@ -200,8 +194,10 @@ def _knobs(arrays: Arrays, members: tuple[int, ...]) -> Knobs:
 
 def _history(arrays: Arrays, members: tuple[int, ...], recipe: Recipe) -> History:
     """Return the history if its entries fit the recipe; measures may be NaN, as in an epoch that diverged."""
-    possible = (MEASURED - set(SOMETIMES)) | {name for name, is_measured in SOMETIMES.items() if is_measured(recipe)}
-    needed = possible - {"temperature"}
+    sometimes = dict.fromkeys(("macro_f1", "dev_macro_f1"), recipe.task.outputs_are_labels)
+    sometimes |= {"hard_cost": recipe.price != "units", "temperature": recipe.calibrate}
+    possible = {name for name in MEASURED if sometimes.get(name, True)}
+    needed = possible - {"temperature"}  # only where there is a development set
     if arrays and not needed <= set(arrays) <= possible:
         raise ValueError(f"its history has other entries: {', '.join(sorted(set(arrays) ^ needed)[:3])}.")
     lengths = {values.shape[:1] for values in arrays.values()}

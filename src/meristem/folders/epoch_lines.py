@@ -100,15 +100,14 @@ class EpochLines(EpochLineWatcher):
 
     def tidy(self) -> None:
         """Keep the last line of each epoch, sorted by group, in order of appearance, member and epoch."""
-        last: dict[tuple[str, int, int], str] = {}
+        groups: dict[str, dict[tuple[int, int], str]] = {}
         for line in self._lines():
             with suppress(ValueError, LookupError, TypeError, RecursionError):
                 values = parse(line.encode())
-                last[str(values["group"]), int(values["member"]), int(values["epoch"])] = line
-        order = {group: place for place, group in enumerate(dict.fromkeys(group for group, _, _ in last))}
-        places = sorted(last, key=lambda place: (order[place[0]], *place[1:]))
-        if places:
-            self._write([last[place] for place in places])
+                place = int(values["member"]), int(values["epoch"])
+                groups.setdefault(str(values["group"]), {})[place] = line
+        if groups:
+            self._write([lines[place] for lines in groups.values() for place in sorted(lines)])
 
     def _lines(self) -> Iterator[str]:
         """Yield complete lines that are not too long."""

@@ -77,16 +77,7 @@ def read_limited(path: Path, most: int) -> bytes:
 
 
 def take_lock(path: Path) -> IO[bytes]:
-    """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, take_lock(Path(folder) / "lock"):
-    ...     try:
-    ...         take_lock(Path(folder) / "lock")
-    ...     except ValueError as error:
-    ...         print(f"process {os.getpid()}" in str(error))
-    True
-    """
+    """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already."""
     check_plain(path)
     with naming_path(path):
         file = open(path, "ab+", buffering=0, opener=plain_opener)  # noqa: SIM115  (the lock lives while it is open)

@@ -52,14 +52,7 @@ def read_record(path: Path, schema: Any = OBJECT) -> dict[str, Any] | None:
 
 
 def parse(data: bytes) -> Any:
-    """Return the value of a JSON text; ValueError or RecursionError if it is none, or holds what a run never writes.
-
-    >>> parse(b'{"loss": [0.5, 3]}')
-    {'loss': [0.5, 3]}
-    >>> parse(b'[NaN]')
-    Traceback (most recent call last):
-    ValueError: it holds NaN
-    """
+    """Return the value of a JSON text; ValueError or RecursionError if it is none, or holds what a run never writes."""
     value = json.loads(data)
     level = [value]
     for _ in range(DEEPEST + 1):
@@ -73,11 +66,7 @@ def parse(data: bytes) -> Any:
 
 
 def storable(value: Any) -> Any:
-    """Return a value with the numbers that `parse` refuses as texts.
-
-    >>> storable({"rates": (0.1, float("inf")), "seed": 10**30})
-    {'rates': [0.1, 'inf'], 'seed': '1000000000000000000000000000000'}
-    """
+    """Return a value with the numbers that `parse` refuses as texts."""
     if isinstance(value, dict):
         return {str(name): storable(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
