@@ -227,17 +227,11 @@ def naming_file(path: PATHS, what: str = "cannot be loaded") -> Iterator[None]:
         yield
     except ImportError:  # it says which package to install
         raise
-    except Exception as error:  # forged content can raise anything
-        start = f"{short_name(path)} {what}: "
-        raise ValueError(start + in_one_line(error, LONGEST - len(start))) from error
-
-
-def in_one_line(error: Exception, longest: int = LONGEST) -> str:
-    """Return the first line of an error's message, shortened; an error other than ValueError is named."""
-    text = (str(error).splitlines() or [""])[0]
-    if type(error) is not ValueError:
-        text = f"its content is not what it should be ({type(error).__name__}: {cut(text, longest // 2)})."
-    return cut(text, longest)
+    except Exception as error:  # forged content can raise anything, and so can a user's constructor
+        text, start = (str(error).splitlines() or [""])[0], f"{short_name(path)} {what}: "
+        if type(error) is not ValueError:
+            text = f"its content is not what it should be ({type(error).__name__}: {cut(text, 100)})."
+        raise ValueError(start + cut(text, LONGEST - len(start))) from error
 
 
 def short_name(path: PATHS) -> str:

@@ -21,7 +21,6 @@ import numpy as np
 
 from meristem.check import short
 from meristem.complexity import layer_sizes
-from meristem.files.document import in_one_line
 from meristem.files.named_arrays import Arrays, by_path, check_network, fill
 from meristem.gate import Confined
 from meristem.json_schema import ANY, FLAG, OBJECT, SIZE, TEXT, check_json
@@ -170,11 +169,8 @@ def make_part(part: type[Part], options: Mapping[str, Any], kinds: Kinds = ()) -
             raise ValueError(f"{name}={short(value)} must be below 2**31.")
     key = {"key": jax.random.key(0)} if "key" in inspect.signature(part).parameters else {}
     parts = {name: [_described_part(x, kinds) for x in value] for name, value in options.items() if _are_parts(value)}
-    try:
-        made = part(**{**options, **parts}, **key)
-        actual = made.options()
-    except Exception as error:  # a user's constructor may raise anything for forged options
-        raise ValueError(in_one_line(error)) from error
+    made = part(**{**options, **parts}, **key)
+    actual = made.options()
     for name, value in options.items():
         if name not in actual or actual[name] != value:
             raise ValueError(f"a {part.__name__} of {name}={short(value)} says otherwise of itself.")

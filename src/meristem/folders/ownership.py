@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from meristem.files.atomic_write import naming_path
 from meristem.folders.plain_files import check_length, open_plain, read_limited
 from meristem.folders.run_record import is_inside, parse
 
@@ -64,12 +63,6 @@ def check_own(out: Path, names: Iterable[str], digests: Digests) -> None:
         if (path.exists() or path.is_symlink()) and not is_own(out, name, digests):
             advice = "move it away, or choose another folder"
             raise ValueError(f"{str(path)!r} is not a file that a run of meristem's left there so; {advice}.")
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder if it does not exist; ValueError of one line where that fails."""
-    with naming_path(folder, "cannot be made"):
-        folder.mkdir(exist_ok=True)
 
 
 def self_digest(summary: Mapping[str, Any]) -> str:

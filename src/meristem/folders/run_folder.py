@@ -30,7 +30,7 @@ from meristem.files.file_kinds import PackedFile
 from meristem.folders import ownership
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
-from meristem.folders.ownership import OWN, RUN, SUMMARY, make_folder, sha256
+from meristem.folders.ownership import OWN, RUN, SUMMARY, sha256
 from meristem.folders.plain_files import check_folder, check_length, check_plain, take_lock
 from meristem.folders.run_record import MOST_NETWORKS, RECORD, read_record, storable
 from meristem.json_schema import first_difference
@@ -192,7 +192,8 @@ class RunFolder:
         """Save the run of a finished group."""
         self.epochs.complete(group, run)
         place = self._group(group)
-        make_folder(place.parent)
+        with naming_path(place.parent, "cannot be made"):
+            place.parent.mkdir(exist_ok=True)
         save(place, run)
         with self._changing() as record:
             record["groups"][group] = {"sha256": sha256(place), "seconds": round(seconds, 2)}
@@ -229,9 +230,9 @@ class RunFolder:
         for name, (data, check) in packed.items():
             write_whole(self.out / name, data, check)
         for name, group in networks.items():
-            make_folder(self.out / NETWORKS)
-            if self._group(group).is_file():
-                with naming_path(self.out / name, advice="choose another place"):
+            with naming_path(self.out / name, advice="choose another place"):
+                (self.out / NETWORKS).mkdir(exist_ok=True)
+                if self._group(group).is_file():
                     os.replace(self._group(group), self.out / name)
         write_whole(self.out / SUMMARY, text)
         with self._changing() as record:
