@@ -50,7 +50,7 @@ COUNT, POSITIVE = integer(0), integer(1)
 SIZE = integer(1, bits=31)
 SHA256 = Rule("a SHA-256 digest", lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None)
 OBJECT: dict[Any, Any] = {TEXT: ANY}
-CONTAINERS = {list: "a list", dict: "an object"}
+CONTAINERS: dict[type, str] = {list: "a list", dict: "an object"}
 
 
 def check_json(value: Any, schema: Any, problem: str = "", place: str = "") -> None:

@@ -5,12 +5,12 @@ checked before memory is allocated.
 """
 
 import math
-import zipfile
 import zlib
 from collections.abc import Sequence
 from io import BufferedIOBase
 from pathlib import Path
 from tokenize import TokenError
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from jaxtyping import Num, Shaped, UInt8
@@ -23,10 +23,7 @@ BLOCK = 2**20  # bytes read at a time
 UNPACKED = 1032  # bytes that a compressed byte becomes at most: zlib's limit
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # What numpy and zipfile raise for damaged bytes; MemoryError: for an absurd shape.
-UNREADABLE = (
-    *(ValueError, EOFError, OSError, OverflowError, RuntimeError, MemoryError),
-    *(TokenError, zipfile.BadZipFile, zlib.error),
-)
+UNREADABLE = (ValueError, EOFError, OSError, OverflowError, RuntimeError, MemoryError, TokenError, BadZipFile, zlib.error)
 
 
 def read_block(stream: BufferedIOBase, size: int) -> bytes:
@@ -73,7 +70,7 @@ def read_npz(path: Path, keys: Sequence[str]) -> list[Shaped[np.ndarray, "..."]]
         return arrays
 
 
-def _check_size(archive: zipfile.ZipFile, name: str) -> None:
+def _check_size(archive: ZipFile, name: str) -> None:
     """Raise ValueError if a member is no array, or if its header claims another size than it has."""
     entry = archive.getinfo(name)
     with archive.open(entry) as stream:

@@ -79,8 +79,7 @@ def _tags(names: list[str], folder: Path | None, split: int) -> Parts:
     x, y = as_labels(f"{path}: X", x), as_labels(f"{path}: Y", y)
     if len(x) != len(y) or y.shape[1] != 24:
         raise ValueError(f"{path} must hold {layout}, not X {x.shape} and Y {y.shape}.")
-    n = len(y)
-    if n < 5:
+    if (n := len(y)) < 5:
         raise ValueError(f"{path} holds {n} photographs; at least 5 are needed for the parts, 2:1:2.")
     data = Part(x, picked(y, LABELS24, names))
     return Parts(*map(data.rows, np.split(np.random.default_rng(split).permutation(n), [n * 2 // 5, n * 3 // 5])))
@@ -95,22 +94,16 @@ def _images(names: list[str], folder: Path | None, split: int) -> Parts:
     labels = as_labels(str(place / "labels.npy"), read_npy(place / "labels.npy", AGAIN))
     if labels.shape[1] != len(LABELS38):
         raise ValueError(f"{place / 'labels.npy'} has {labels.shape[1]} columns, not the {len(LABELS38)} labels; {AGAIN}")
-    y = picked(labels, LABELS38, names)
-    shards = _shards([place / file for file in SHARDS], len(y))
-    splits = _splits([place / file for file in split_files], len(y))
-    return Parts(*(Part(_rows(shards, rows), y[rows]) for rows in splits))
-
-
-def _shards(paths: list[Path], n: int) -> list[Num[np.ndarray, "rows in"]]:
-    """Return the memory-mapped features, which together have a row for each of the `n` photographs."""
+    y, n, paths = picked(labels, LABELS38, names), len(labels), [place / file for file in SHARDS]
     sizes = [n * 2 // 5, n * 2 // 5, n - 2 * (n * 2 // 5)]
-    shards = [as_features(str(path), read_npy(path, AGAIN)) for path in paths]
+    shards = [as_features(str(path), read_npy(path, AGAIN)) for path in paths]  # memory-mapped
     for path, shard, size in zip(paths, shards, sizes, strict=True):
         if len(shard) != size:
             raise ValueError(f"{path} has {len(shard)} rows, not its {size} of the {n} in labels.npy; {AGAIN}")
         if shard.shape[1] != shards[0].shape[1]:
             raise ValueError(f"{path} has {shard.shape[1]} features, but {paths[0].name} has {shards[0].shape[1]}; {AGAIN}")
-    return shards
+    splits = _splits([place / file for file in split_files], n)
+    return Parts(*(Part(_rows(shards, rows), y[rows]) for rows in splits))
 
 
 def _splits(paths: list[Path], n: int) -> list[Integer[np.ndarray, " part"]]:

@@ -57,8 +57,7 @@ def by_path(tree: PyTree) -> Arrays:
 def fill(template: T, arrays: Mapping[str, np.ndarray], problem: str = "") -> T:
     """Return the template with the arrays in it, on the host but for random keys.
 
-    ValueError, which starts with `problem`, unless they are those of the template: no more, no fewer, with its shapes and
-    kinds of numbers.
+    ValueError, which starts with `problem`, unless they have the template's names, shapes and kinds of numbers.
     """
     expected = {name: jax.eval_shape(jax.random.key_data, x) if _is_key(x) else x for name, x in named_leaves(template)}
     for what, names in (("lacks", set(expected) - set(arrays)), ("has unknown", set(arrays) - set(expected))):
@@ -86,10 +85,7 @@ def _as_key(name: str, key: Any, data: np.ndarray) -> jax.Array:
 
 
 def on_device(tree: T, like: PyTree = None) -> T:
-    """Return the tree with JAX arrays in place of NumPy's, except where `like` has one of NumPy's, too.
-
-    Floats keep their precision, and aligned memory is not copied.
-    """
+    """Return the tree with JAX arrays in place of NumPy's, except where `like` has one of NumPy's; floats keep their precision."""
     leaves = named_leaves(tree)
     stays = [isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(like)] or [False] * len(leaves)
     put = [leaf if stay else _put(name, leaf) for (name, leaf), stay in zip(leaves, stays, strict=True)]

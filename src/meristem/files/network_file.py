@@ -73,10 +73,8 @@ def structure_of(network: Network) -> Structure:
     options = described(single.body)  # those of a body in a single network
     name = options.pop(PART)
     if taken := [option for option in options if option in RESERVED]:
-        raise ValueError(
-            f"A {type(network.body).__name__} cannot be saved: its option {taken[0]!r} is what files call something else; "
-            "give the constructor's argument another name."
-        )
+        what = f"A {type(network.body).__name__} cannot be saved: files use {taken[0]!r} for something else"
+        raise ValueError(f"{what}; give the constructor's argument another name.")
     return {
         "body": name,
         "n_in": network.input_shape[0],
@@ -120,16 +118,17 @@ def shapes(structure: Structure, kinds: Kinds = ()) -> Network:
     options = {name if value.default is value.empty else f"{name}?": ANY for name, value in constructor.items()}
     check_json(structure, options | STRUCTURE)
     n_in, n_out, width = (structure[name] for name in ("n_in", "n_out", "width"))
+    body_entries = {PART: structure["body"]} | {name: structure[name] for name in constructor if name in structure}
 
     def end(name: str, *sizes: int) -> Part:
         if name in structure:
-            return _described_part(structure[name], kinds)
+            return make_part(structure[name], kinds)
         return Linear(*sizes, use_bias=structure[f"{name}_bias"], key=jax.random.key(0))
 
     network = jax.eval_shape(
         lambda: Network(
             end("embed", n_in, width),
-            cast(Body, make_part(body, {key: structure[key] for key in constructor if key in structure}, kinds)),
+            cast(Body, make_part(body_entries, kinds)),
             end("head", width, n_out),
             features=Confined(jnp.ones(n_in)) if structure.get("feature_gates") else None,
         )
@@ -156,19 +155,16 @@ def part_class(entry: str, name: Any, kinds: Kinds) -> type[Part]:
     return classes[name]
 
 
-def _described_part(description: Mapping[str, Any], kinds: Kinds) -> Part:
-    options = {name: value for name, value in description.items() if name != PART}
-    return make_part(part_class(PART, description.get(PART), kinds), options, kinds)
-
-
 @shapes_alone()
-def make_part(part: type[Part], options: Mapping[str, Any], kinds: Kinds = ()) -> Part:
+def make_part(description: Mapping[str, Any], kinds: Kinds = ()) -> Part:
     """Call a part's constructor with a file's options, in a trace; ValueError unless the part reports the same options."""
+    part = part_class(PART, description.get(PART), kinds)
+    options = {name: value for name, value in description.items() if name != PART}
     for name, value in options.items():
         if isinstance(value, int) and abs(value) >= 2**31:
             raise ValueError(f"{name}={short(value)} must be below 2**31.")
     key = {"key": jax.random.key(0)} if "key" in inspect.signature(part).parameters else {}
-    parts = {name: [_described_part(x, kinds) for x in value] for name, value in options.items() if _are_parts(value)}
+    parts = {name: [make_part(entry, kinds) for entry in value] for name, value in options.items() if _are_parts(value)}
     made = part(**{**options, **parts}, **key)
     actual = made.options()
     for name, value in options.items():

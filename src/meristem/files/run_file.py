@@ -67,9 +67,7 @@ def unpack_recipe(entries: Any, kinds: Kinds = (), optimizer: Any = None) -> Rec
     """Return the recipe, with `optimizer` where the file says that it was a user's own."""
     check_json(entries, RECIPE)
     if entries["optimizer"] == OWN and optimizer is None:
-        raise ValueError(
-            "it was trained with an optimizer of one's own, which no file holds; give the same: load(path, optimizer=chain)."
-        )
+        raise ValueError("it was trained with your own optimizer, which no file holds; give it: load(path, optimizer=chain).")
     if entries["optimizer"] is None and optimizer is not None:
         raise ValueError("it was trained with meristem's Adam; leave optimizer=… out.")
     name, parameters = entries["objective"]["name"], entries["objective"]["parameters"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from meristem.folders.plain_files import check_length, open_plain, read_limited
+from meristem.folders.plain_files import check_kind, open_plain, read_limited
 from meristem.folders.run_record import is_inside, parse
 
 SUMMARY, OWN, RUN = "summary.json", ".meristem-run", "run.json"
@@ -24,7 +24,7 @@ Digests = dict[str, list[str]]  # by file name: the digests of contents that it 
 def sha256(path: Path) -> str:
     """Return the digest of a file; ValueError if it cannot be read or is longer than any that a run writes."""
     place = Path(os.path.realpath(path))
-    check_length(place, LARGEST)
+    check_kind(place, most=LARGEST)
     try:
         with open_plain(place) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -61,8 +61,7 @@ def check_own(out: Path, names: Iterable[str], digests: Digests) -> None:
     for name in names:
         path = out / name
         if (path.exists() or path.is_symlink()) and not is_own(out, name, digests):
-            advice = "move it away, or choose another folder"
-            raise ValueError(f"{str(path)!r} is not a file that a run of meristem's left there so; {advice}.")
+            raise ValueError(f"{str(path)!r} is not as a run of meristem's left it; move it away, or choose another folder.")
 
 
 def self_digest(summary: Mapping[str, Any]) -> str:

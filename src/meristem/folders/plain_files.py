@@ -7,6 +7,7 @@ the first byte, and then nobody can read there which process holds the lock; els
 
 import errno
 import json
+import math
 import os
 import stat
 import sys
@@ -19,42 +20,29 @@ from typing import IO
 from meristem.files.atomic_write import naming_path, not_written
 
 FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+FILE, FOLDER = "-", "d"  # as `ls -l` shows them
 KINDS = {"l": "a link", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device", "d": "a folder", "-": "a plain file"}
 CONTENDED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 LONGEST_LOCK = 4096  # bytes of the file
 LOCKED_BYTE = 2**30  # on Windows, where a locked byte cannot be read
 
 
-def check_plain(path: Path) -> None:
-    """Raise ValueError of one line if the path exists and is not a plain file."""
-    _check(path, "-")
-
-
-def check_folder(path: Path) -> None:
-    """Raise ValueError of one line if the path exists and is not a folder, such as a link to one."""
-    _check(path, "d")
-
-
-def check_length(path: Path, most: int) -> None:
-    """Raise ValueError of one line if a file exists and is longer than `most` bytes."""
-    _check(path, most=most)
-
-
-def _check(path: Path, expected: str | None = None, most: int | None = None) -> None:
+def check_kind(path: Path, expected: str = FILE, most: float = math.inf) -> None:
+    """Raise ValueError of one line if the path exists and is not a plain file, or a FOLDER, or longer than `most` bytes."""
     try:
         status = os.lstat(path)
     except OSError:  # it does not exist, or opening it says why it cannot be read
         return
     kind, advice = stat.filemode(status.st_mode)[0], "delete it, or choose another folder"
-    if expected is not None and kind != expected:
+    if kind != expected:
         raise ValueError(f"{str(path)!r} is {KINDS.get(kind, 'something else')}, not {KINDS[expected]}; {advice}.")
-    if most is not None and status.st_size > most:
+    if status.st_size > most:
         raise ValueError(f"{str(path)!r} has {status.st_size:,} bytes, and at most {most:,} are read; {advice}.")
 
 
 def open_plain(path: Path) -> FileIO:
     """Open a plain file for reading; ValueError if it is not one, OSError if it cannot be read."""
-    check_plain(path)
+    check_kind(path)
     file = FileIO(path, opener=plain_opener)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just been replaced
         file.close()
@@ -78,7 +66,7 @@ def read_limited(path: Path, most: int) -> bytes:
 
 def take_lock(path: Path) -> IO[bytes]:
     """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already."""
-    check_plain(path)
+    check_kind(path)
     with naming_path(path):
         file = open(path, "ab+", buffering=0, opener=plain_opener)  # noqa: SIM115  (the lock lives while it is open)
     try:

@@ -31,7 +31,7 @@ from meristem.folders import ownership
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
 from meristem.folders.ownership import OWN, RUN, SUMMARY, sha256
-from meristem.folders.plain_files import check_folder, check_length, check_plain, take_lock
+from meristem.folders.plain_files import FOLDER, check_kind, take_lock
 from meristem.folders.run_record import MOST_NETWORKS, RECORD, read_record, storable
 from meristem.json_schema import first_difference
 from meristem.train.callbacks import Settings
@@ -60,10 +60,9 @@ class RunFolder:
         own = out / OWN
         folders = own, own / "groups", own / "checkpoints"
         for folder in folders:
-            check_folder(folder)
+            check_kind(folder, FOLDER)
         for name in ("lock", RUN, "epochs.jsonl"):
-            check_plain(own / name)
-        check_length(own / "epochs.jsonl", LONGEST_EPOCHS)
+            check_kind(own / name, most=LONGEST_EPOCHS)
         with naming_path(own, "cannot be written to"):
             own.mkdir(exist_ok=True)
         with take_lock(own / "lock"):

@@ -24,7 +24,7 @@ from typing import Any
 from meristem.files.atomic_write import is_alive
 from meristem.folders.epoch_lines import LONGEST as LONGEST_FILE, LONGEST_LINE
 from meristem.folders.ownership import OWN, RUN, SUMMARY, read_json
-from meristem.folders.plain_files import check_folder, check_length, check_plain, open_plain
+from meristem.folders.plain_files import FOLDER, check_kind, open_plain
 from meristem.folders.run_record import LONGEST as LONGEST_RECORD, MOST_NETWORKS, parse, read_record
 
 LONGEST_ID = 100  # characters
@@ -128,10 +128,9 @@ class RunReader:
         if out.exists() and not out.is_dir():
             raise ValueError(f"{str(out)!r} is a file; give the folder that a run writes to (its --out, or checkpoint_dir).")
         self._out, self._own = out, out / OWN
-        check_folder(self._own)
+        check_kind(self._own, FOLDER)
         for name, most in ((RUN, LONGEST_RECORD), ("epochs.jsonl", LONGEST_FILE)):
-            check_plain(self._own / name)
-            check_length(self._own / name, most)
+            check_kind(self._own / name, most=most)
         if (out / SUMMARY).exists() and not self._own.exists():
             raise ValueError(f"{str(out)!r} holds results without their epoch log ({OWN}); there is nothing to watch.")
         self._log, self._tail = RunLog(str(out)), _FileTail(self._own / "epochs.jsonl")
@@ -186,7 +185,7 @@ class _FileTail:
     def new_lines(self, log: RunLog) -> Iterator[bytes]:
         """Yield complete new lines; `log` is cleared first where the file is another one."""
         try:
-            check_length(self.path, LONGEST_FILE)
+            check_kind(self.path, most=LONGEST_FILE)
             with open_plain(self.path) as raw, BufferedReader(raw) as file:
                 stat = os.fstat(raw.fileno())
                 file.seek(self._offset - len(self._before))
