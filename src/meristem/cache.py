@@ -46,7 +46,7 @@ def keep_programs() -> Path | None:
     if not current:
         with suppress(OSError):
             own.mkdir(parents=True, exist_ok=True, mode=0o700)  # for its owner only, since programs from it are executed
-        if not own.is_dir() or not os.access(own, os.R_OK | os.W_OK | os.X_OK):
+        if not os.path.isdir(own) or not os.access(own, os.R_OK | os.W_OK | os.X_OK):
             return None
         drop_oldest(own, MOST_BYTES)
         jax.config.update("jax_compilation_cache_dir", str(own))

@@ -25,10 +25,7 @@ def cache_folder() -> Path:
 
 
 def places(name: str, folder: Path | None = None) -> tuple[str | None, list[Path]]:
-    """Return the option that names the data's folder, or None for the cache, and the folders to search.
-
-    A folder that is named, and its subfolder `name`, are searched alone.
-    """
+    """Return the option that names the data's folder, and that folder and its subfolder `name`; else None and the cache."""
     for source, place in (("--data", folder), ("MERISTEM_DATA", os.environ.get("MERISTEM_DATA"))):
         if place:
             return f"{source}={str(place)!r}", [Path(place), Path(place) / name]

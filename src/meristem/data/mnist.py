@@ -75,10 +75,7 @@ def read_images(folder: Path | None = None) -> Images:
 
 
 def split_images(images: Images, task: str = "ten", *, split: int = 0) -> Parts:
-    """Return five sixths for training and one for development, at random by the seed `split`, and the files' test part.
-
-    "ten" has all classes, "two" the zeros and ones of each part.
-    """
+    """Return five sixths for training and one for development, by the seed `split`, and the test part; "two": 0 and 1 alone."""
     n = len(images.train.y)
     train, dev = np.split(np.random.default_rng(split).permutation(n), [n * 5 // 6])
     parts = Parts(images.train.rows(train), images.train.rows(dev), images.test)
@@ -104,10 +101,7 @@ def _part(x_path: Path, x: UInt8[np.ndarray, "..."], y_path: Path, y: UInt8[np.n
 
 
 def read_idx(path: Path) -> tuple[UInt8[np.ndarray, "..."], str]:
-    """Return the array of an IDX file, gzipped or not, and the md5 of the unpacked file; ValueError that names the file.
-
-    No more is read than its header says, if that can fit in the file.
-    """
+    """Return the array of an IDX file, gzipped or not, and the md5 of its content; no more is read than its header says."""
     is_packed = path.suffix == ".gz"
     try:
         with gzip.open(path) if is_packed else path.open("rb") as stream:

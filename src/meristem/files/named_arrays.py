@@ -85,7 +85,7 @@ def _as_key(name: str, key: Any, data: np.ndarray) -> jax.Array:
 
 
 def on_device(tree: T, like: PyTree = None) -> T:
-    """Return the tree with JAX arrays in place of NumPy's, except where `like` has one of NumPy's; floats keep their precision."""
+    """Return the tree with JAX arrays of the same precision for NumPy's, except where `like` has one of NumPy's, too."""
     leaves = named_leaves(tree)
     stays = [isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(like)] or [False] * len(leaves)
     put = [leaf if stay else _put(name, leaf) for (name, leaf), stay in zip(leaves, stays, strict=True)]

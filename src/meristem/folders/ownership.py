@@ -61,7 +61,8 @@ def check_own(out: Path, names: Iterable[str], digests: Digests) -> None:
     for name in names:
         path = out / name
         if (path.exists() or path.is_symlink()) and not is_own(out, name, digests):
-            raise ValueError(f"{str(path)!r} is not as a run of meristem's left it; move it away, or choose another folder.")
+            advice = "move it away, or choose another folder"
+            raise ValueError(f"{str(path)!r} is not a file that a run of meristem's left there so; {advice}.")
 
 
 def self_digest(summary: Mapping[str, Any]) -> str:

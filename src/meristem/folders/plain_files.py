@@ -1,8 +1,7 @@
 """Open and lock plain files only: links, pipes and devices are refused, nothing blocks, and nothing is read without a limit.
 
 The lock is the operating system's, so a process that dies, however it dies, releases it. The file names the process that holds
-it and is never deleted, because another process may be about to lock it. The library filelock is not used: on Windows it locks
-the first byte, and then nobody can read there which process holds the lock; elsewhere it would replace the call of `flock`.
+it and is never deleted, because another process may be about to lock it. Why not filelock: docs/map.md.
 """
 
 import errno
