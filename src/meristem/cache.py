@@ -10,7 +10,7 @@ may crash. A subfolder holds at most 1 GiB: the least recently used files are de
 needs another package, and a lock for each read). The folder may be deleted at any time.
 
 In memory, a program on a CPU takes hundreds of memory maps, a tree's a thousand, and Linux allows a process 65,530
-(vm.max_map_count), beyond which the compiler aborts the process. Searches over seven tables of different shapes got there.
+(vm.max_map_count), beyond which the compiler aborts the process.
 """
 
 import gc

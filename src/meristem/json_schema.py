@@ -89,11 +89,7 @@ def _check_entries(value: dict[str, Any], schema: dict[Any, Any], problem: str, 
 
 
 def first_difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:
-    """Return the place and both values of the first entry in which two JSON values differ, None where they are equal.
-
-    >>> first_difference({"settings": {"seeds": 3}}, {"settings": {"seeds": 2}})
-    ('settings.seeds', 3, 2)
-    """
+    """Return the place ("settings.seeds") and both values of the first entry in which two JSON values differ, or None."""
     if isinstance(old, dict) and isinstance(new, dict):
         places = ((name, f"{place}.{name}" if place else name) for name in old | new)
         differences = (first_difference(old.get(name), new.get(name), inner) for name, inner in places)

@@ -1,9 +1,5 @@
 """Where a data set's files are: in a folder that is named, in MERISTEM_DATA, in the user's cache, or else on the network.
 
-    find("mnist", {"train-images-idx3-ubyte.gz": md5, …}, url, folder) → the folder that holds them
-    find_local("mirflickr", ["labels.npy", …], …)                     → the same without a download
-    file_in(folder, "train-images-idx3-ubyte.gz")                     → the file, or its unpacked version
-
 A download must have its checksum before it is moved into the cache, and whenever it is found there. Several processes may
 download the same files at once; what a killed one left is deleted by the next. A folder that is named may hold other files of
 the same names. Only this module imports pooch, and only to download.

@@ -1,9 +1,5 @@
 """`save` and `load`, for every kind of object that is registered.
 
-    save(path, network)
-    load(path, *, kinds=(), like=None, optimizer=None) → an equal object, to the bit
-    register(FileKind("estimator", …))                     one more kind, from the package that defines its objects
-
 A FileKind turns an object into a header and arrays, and back; document.py makes these one file. Estimators and tables register
 their kinds when they are imported; `meristem.load` (persistence.py) imports them where a file needs them.
 

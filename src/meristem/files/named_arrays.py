@@ -4,8 +4,7 @@ The structure never comes from a file: `fill` takes it from a template (arrays o
 and types against it. Random keys are stored as their data. `check_network`, `check_state` and `check_model` check values when
 a file is loaded and before one is kept: parameters are finite, gates are in [0, 1], bodies are consistent (`Body.fault`). What
 training leaves behind passes: the best measure is +∞ before the first good epoch, Adam's second moment where the square of a
-gradient overflowed; the state of another optimizer is anything but NaN. Of an Equinox model only gates and bodies are checked:
-its other arrays may hold infinities for good reason.
+gradient overflowed; the state of another optimizer is anything but NaN. Of an Equinox model only gates and bodies are checked.
 """
 
 from collections.abc import Callable, Iterable, Mapping

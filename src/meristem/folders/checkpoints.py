@@ -37,19 +37,7 @@ FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.saf
 class Checkpoints(Saver):
     """A checkpoint store (train/saving.py) in a folder, which is made; `say` gets a line for what fails.
 
-    >>> import jax, tempfile
-    >>> from meristem import fit
-    >>> from meristem.data.spirals import two_spirals
-    >>> from meristem.nn import Network
-    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
-    >>> options = {"learning_rate": 3e-3, "penalty": 1e-3, "key": jax.random.key(1), "max_epochs": 3}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoints = Checkpoints(Path(folder), seconds=0)
-    ...     with checkpoints.keeping():
-    ...         run = fit(network, two_spirals("easy"), **options)
-    ...     checkpoints.now()
-    ...     checkpoints.stands()
-    {'run': [3]}
+    For a call that runs see docs/training.md.
     """
 
     def __init__(self, folder: Path, *, seconds: float = SECONDS, say: Callable[[str], None] = lambda line: None):

@@ -14,7 +14,6 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, Self
 
@@ -111,7 +110,7 @@ class EpochLines(EpochLineWatcher):
 
     def _lines(self) -> Iterator[str]:
         """Yield complete lines that are not too long."""
-        with suppress(OSError, ValueError), open_plain(self.path) as raw, BufferedReader(raw) as file:
+        with suppress(OSError, ValueError), open_plain(self.path) as file:
             is_part = False
             while line := file.readline(LONGEST_LINE):
                 is_end = line.endswith(b"\n")

@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 from contextlib import suppress
-from io import BufferedReader, FileIO
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -39,10 +39,10 @@ def check_kind(path: Path, expected: str = FILE, most: float = math.inf) -> None
         raise ValueError(f"{str(path)!r} has {status.st_size:,} bytes, and at most {most:,} are read; {advice}.")
 
 
-def open_plain(path: Path) -> FileIO:
+def open_plain(path: Path) -> BufferedReader:
     """Open a plain file for reading; ValueError if it is not one, OSError if it cannot be read."""
     check_kind(path)
-    file = FileIO(path, opener=plain_opener)
+    file = open(path, "rb", opener=plain_opener)  # noqa: SIM115  (the caller closes it)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just been replaced
         file.close()
         raise ValueError(f"{str(path)!r} is not a plain file; delete it, or choose another folder.")
@@ -56,7 +56,7 @@ def plain_opener(path: str | Path, flags: int) -> int:
 
 def read_limited(path: Path, most: int) -> bytes:
     """Return the content of a plain file of at most `most` bytes."""
-    with open_plain(path) as raw, BufferedReader(raw) as file:
+    with open_plain(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"{str(path)!r} has more than {most:,} bytes, which are read at most; delete it.")

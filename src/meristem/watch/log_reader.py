@@ -17,7 +17,6 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -186,8 +185,8 @@ class _FileTail:
         """Yield complete new lines; `log` is cleared first where the file is another one."""
         try:
             check_kind(self.path, most=LONGEST_FILE)
-            with open_plain(self.path) as raw, BufferedReader(raw) as file:
-                stat = os.fstat(raw.fileno())
+            with open_plain(self.path) as file:
+                stat = os.fstat(file.fileno())
                 file.seek(self._offset - len(self._before))
                 if self._file != (stat.st_dev, stat.st_ino) or file.read(len(self._before)) != self._before:
                     self.rewind()
