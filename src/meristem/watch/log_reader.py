@@ -17,13 +17,13 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from meristem.files.atomic_write import is_alive
 from meristem.folders.epoch_lines import LONGEST as LONGEST_FILE, LONGEST_LINE
 from meristem.folders.ownership import OWN, RUN, SUMMARY, read_json
-from meristem.folders.plain_files import check_folder, check_length, check_plain, open_plain
+from meristem.folders.plain_files import FOLDER, check_kind, open_plain
 from meristem.folders.run_record import LONGEST as LONGEST_RECORD, MOST_NETWORKS, parse, read_record
 
 LONGEST_ID = 100  # characters
@@ -127,10 +127,9 @@ class RunReader:
         if out.exists() and not out.is_dir():
             raise ValueError(f"{str(out)!r} is a file; give the folder that a run writes to (its --out, or checkpoint_dir).")
         self._out, self._own = out, out / OWN
-        check_folder(self._own)
+        check_kind(self._own, FOLDER)
         for name, most in ((RUN, LONGEST_RECORD), ("epochs.jsonl", LONGEST_FILE)):
-            check_plain(self._own / name)
-            check_length(self._own / name, most)
+            check_kind(self._own / name, most=most)
         if (out / SUMMARY).exists() and not self._own.exists():
             raise ValueError(f"{str(out)!r} holds results without their epoch log ({OWN}); there is nothing to watch.")
         self._log, self._tail = RunLog(str(out)), _FileTail(self._own / "epochs.jsonl")
@@ -185,9 +184,9 @@ class _FileTail:
     def new_lines(self, log: RunLog) -> Iterator[bytes]:
         """Yield complete new lines; `log` is cleared first where the file is another one."""
         try:
-            check_length(self.path, LONGEST_FILE)
-            with open_plain(self.path) as raw, BufferedReader(raw) as file:
-                stat = os.fstat(raw.fileno())
+            check_kind(self.path, most=LONGEST_FILE)
+            with open_plain(self.path) as file:
+                stat = os.fstat(file.fileno())
                 file.seek(self._offset - len(self._before))
                 if self._file != (stat.st_dev, stat.st_ino) or file.read(len(self._before)) != self._before:
                     self.rewind()
@@ -228,23 +227,6 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     if type(member) is not int or type(epoch) is not int or not 0 <= member < MOST_INDEX or not 1 <= epoch < MOST_INDEX:
         return None
     return values if isinstance(group, str) and len(group) <= LONGEST_GROUP else None
-
-
-def is_alive(process: int) -> bool | None:
-    """Return whether a process exists; None on Windows, where asking would end it.
-
-    >>> is_alive(os.getpid()) in (True, None), is_alive(2**22 + 1) in (False, None)
-    (True, True)
-    """
-    if os.name == "nt":
-        return None
-    try:
-        os.kill(process, 0)
-    except PermissionError:  # another user's process
-        return True
-    except (ProcessLookupError, OverflowError):
-        return False
-    return True
 
 
 def _number(value: Any) -> float:

@@ -76,7 +76,7 @@ def _replace_figures(out: Path, figures: dict[str, bytes]) -> list[Path]:
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in figures.items()}
         named = {name: digest for name, digest in summary["files"].items() if name not in stale} | digests
         if named != summary["files"]:
-            ownership.write_summary(out, summary, str(summary.get("run")), named)
+            write_whole(out / ownership.SUMMARY, ownership.summary_bytes(summary, str(summary.get("run")), named))
     return [out / name for name in figures]
 
 
