@@ -13,11 +13,10 @@ import pytest
 
 import meristem
 from meristem.inputs.schema import inputs_in_words
-from meristem.report import charts
+from meristem.report import charts, render_page
 from meristem.report.baselines import cross_predict
 from meristem.report.formatting import significant
 from meristem.report.importance import Importance, permutation_importance
-from meristem.report.page import render_page
 from meristem.report.report_data import Comparison, compare, from_estimator, from_table
 from meristem.report.report_text import caveats, summary, verdict
 from meristem.report.scoring import Scorer

@@ -1,6 +1,6 @@
 """The structure of a network, drawn with matplotlib: units layer by layer, or a tree.
 
-What is drawn follows from the body's structure (show/network_structure.py) and is laid out by show/structure_layout.py, as in
+What is drawn follows from the body's structure (show/network_structure.py) and is laid out by show/structure_drawing.py, as in
 notebooks and reports.
 """
 
@@ -17,8 +17,7 @@ from meristem.nn.compaction import check_concrete, check_values
 from meristem.nn.structure import Nodes
 from meristem.pictures.figure_style import Axes, axes_inches, canvas, first_estimator, not_drawable, set_title
 from meristem.show.network_structure import Stage, stages_of
-from meristem.show.shape_drawing import COLORS, Circle, Drawing, Line, Rect, Text
-from meristem.show.structure_layout import WIDTH, draw, with_legend
+from meristem.show.structure_drawing import COLORS, WIDTH, Circle, Drawing, Line, Rect, Text, draw, with_legend
 
 POINTS_PER_INCH = 72
 SCALE = 0.85  # points per pixel of the drawing, in a new figure

@@ -1,7 +1,4 @@
-"""Numbers, times and lists as text.
-
-significant(1234.5) → '1,230'    decimal(0.95333) → '0.953'    duration(200) → '3 min 20 s'
-"""
+"""Numbers, times and lists as text: significant(1234.5) → '1,230', decimal(0.95333) → '0.953', duration(200) → '3 min 20 s'."""
 
 import math
 from collections.abc import Sequence
@@ -20,9 +17,9 @@ def significant(value: float, digits: int = 3) -> str:
     if not math.isfinite(value):
         return "–"
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    if value and not 1e-4 <= abs(value) < 1e9:
-        return f"{minus(f'{float(mantissa):g}')} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
-    return minus(f"{float(f'{mantissa}e{exponent}'):z,.15g}")
+    is_plain = not value or 1e-4 <= abs(value) < 1e9
+    text = f"{float(f'{mantissa}e{exponent}'):z,.15g}" if is_plain else f"{float(mantissa):g}"
+    return text.replace("-", "−") + ("" if is_plain else f" × 10{str(int(exponent)).translate(SUPERSCRIPTS)}")
 
 
 def decimal(value: float) -> str:
@@ -31,16 +28,11 @@ def decimal(value: float) -> str:
     >>> decimal(0.95333), decimal(-0.00004), decimal(-1.5), decimal(float("nan"))
     ('0.953', '0.000', '−1.500', '–')
     """
-    return minus(f"{value:z.3f}") if math.isfinite(value) else "–"
+    return f"{value:z.3f}".replace("-", "−") if math.isfinite(value) else "–"
 
 
 def interval_text(low: float, high: float) -> str:
     return f"{decimal(low)} to {decimal(high)}"
-
-
-def minus(text: str) -> str:
-    """Replace hyphens by minus signs."""
-    return text.replace("-", "−")
 
 
 def count(n: float | np.integer) -> str:
@@ -71,10 +63,9 @@ def duration(seconds: float) -> str:
 
 def join_names(names: list[str]) -> str:
     """Return "a, b and c"."""
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def value_range(values: Sequence[float]) -> str:
     """Return the common value, or the least and the greatest: "3 to 1,200"."""
-    low, high = min(values), max(values)
-    return count(low) if low == high else f"{count(low)} to {count(high)}"
+    return " to ".join(dict.fromkeys((count(min(values)), count(max(values)))))

@@ -1,7 +1,5 @@
 """Permutation importance: how much the score drops when the values of an input are shuffled among the rows.
 
-    permutation_importance(losses, X, reference_losses, groups, seconds=3) → Importance
-
 A group is the inputs of one column: the indicators of a category are shuffled together. At most 5,000 rows, five repeats; if
 that would take longer than `seconds`, fewer repeats, then fewer rows.
 """
@@ -12,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from meristem.report.scoring import as_dense
 
 MOST_ROWS, LEAST_ROWS, REPEATS, MOST_NUMBERS = 5000, 200, 5, 10_000_000
 QUIET = 2.0  # seconds before the first line of progress, and between two
@@ -36,14 +36,7 @@ def permutation_importance(
     seed: int = 0,
     verbose: bool = False,
 ) -> Importance | None:
-    """Return importances from `losses(X[rows], rows)`; None if there is no time for a single repeat.
-
-    >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> groups = [np.array([0]), np.array([1])]
-    >>> result = permutation_importance(lambda x, rows: (x[:, 0] - X[rows, 0]) ** 2, X, np.ones(500), groups, seconds=1)
-    >>> bool(result.mean[0] > 1), result.mean[1].item()
-    (True, 0.0)
-    """
+    """Return importances from `losses(X[rows], rows)`; None if there is no time for a single repeat."""
     rng, n = np.random.default_rng(seed), X.shape[0]
     rows = np.sort(rng.permutation(n)[: min(MOST_ROWS, max(LEAST_ROWS, MOST_NUMBERS // X.shape[1]))])
     begin = time.monotonic()
@@ -56,8 +49,7 @@ def permutation_importance(
             return None
         rows = np.sort(rng.permutation(rows)[:few])
     repeats = int(np.clip(affordable, 1, REPEATS))
-    x = X[rows]
-    x = np.array(x.toarray() if hasattr(x, "toarray") else x, float)
+    x = as_dense(X[rows])  # a copy
     before, total = losses(x, rows).sum(), max(float(reference_losses[rows].sum()), np.finfo(float).tiny)
     drops: list[np.ndarray] = []
     last_line = begin

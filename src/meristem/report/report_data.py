@@ -1,8 +1,4 @@
-"""The data of a report, collected once from a fitted model and the rows that it is evaluated on.
-
-from_estimator(model, X, y, train=…) → ReportData        the estimators' `report`
-from_table(model, frame) → ReportData                    TableModel.report: its facts, and the held-out rows
-"""
+"""The data of a report, collected once from a fitted model and the rows that it is evaluated on."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -12,6 +8,7 @@ import numpy as np
 
 from meristem.check import many
 from meristem.inputs import Inputs, Preprocessor, Schema
+from meristem.paths.result import Point
 from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines, table_baseline_sizes
 from meristem.report.importance import Importance, permutation_importance
 from meristem.report.scoring import CLASS, LABELS, MEASURES, Scorer, decode_predictions, network_outputs
@@ -115,6 +112,14 @@ class ReportData:
         return hasattr(self.model, "path_")
 
     @property
+    def chosen(self) -> Point | None:
+        """The point of the path with the chosen setting; None without a search, or with a budget."""
+        if not self.is_searched:
+            return None
+        chosen = self.model.penalty_, self.model.l2_, self.model.input_dropout_
+        return next((point for point in self.model.path_.points if (point.penalty, point.l2, point.dropout) == chosen), None)
+
+    @property
     def finite_baselines(self) -> list[Comparison]:
         return [other for other in self.baselines if np.isfinite(other.score["value"])]
 
@@ -130,7 +135,6 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, SECONDS, seed)
     if train is None:
         baselines = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
-        baselines.predictions["constant"] = scorer.constant_predictions
         note = CROSS_PREDICTED if len(baselines.predictions) > 1 else BEST_CONSTANT
     else:
         if not isinstance(train, tuple | list) or len(train) != 2:
@@ -190,9 +194,8 @@ def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Re
 
 
 def _short_of_time(lacks: dict[str, str]) -> str:
-    return "".join(
-        f" The {NAMES[name]} had time for {used} only; with more it may score higher." for name, used in lacks.items()
-    )
+    sentence = " The {} had time for {} only; with more it may score higher."
+    return "".join(sentence.format(NAMES[name], used) for name, used in lacks.items())
 
 
 def compare(
@@ -259,8 +262,7 @@ def _check_rows(plain: Any, X: Any, y: Any) -> tuple[Any, Scorer]:
 
 
 def _row_caveats(model: Any, X: Any, scorer: Scorer) -> list[str]:
-    lines = []
-    learned, n_train = model._inputs_.preprocessor, n_training_rows(model)
+    lines, learned, n_train = [], model._inputs_.preprocessor, n_training_rows(model)
     if X.shape[0] == n_train and np.allclose(Preprocessor.of(X, selected=learned.selected).fill, learned.fill, 1e-6, 0):
         lines.append("These seem to be the rows that the model was trained on; on other rows it will score lower.")
     if scorer.task == CLASS and (n := int((scorer.y < 0).sum())):

@@ -1,6 +1,4 @@
-"""The text at the top of a report: a summary paragraph, and the caveats, most serious first.
-
-summary(data) → sentences;  caveats(data) → sentences
+"""The text at the top of a report, in sentences: a summary paragraph, and the caveats, most serious first.
 
 baselines       no better than a constant or a linear model; much larger than an MLP for little gain
 predictions     classes that are never predicted; values on the wrong side of 0; poor calibration
@@ -17,7 +15,6 @@ from meristem.inputs.schema import TOO_MANY_TEXTS
 from meristem.report.formatting import count, decimal, interval_text, join_names, percent, significant
 from meristem.report.report_data import Comparison, ReportData
 from meristem.report.scoring import CLASS, NUMBER
-from meristem.report.sections_search import chosen_point
 from meristem.show.elements import shorten
 
 KINDS = {"Tunnel": "tunnel network", "Budding": "budding perceptron", "Highway": "highway network"}
@@ -45,27 +42,20 @@ def summary(data: ReportData) -> list[str]:
     else:
         measure, interval = score["measure"], f"95 % interval {interval_text(score['low'], score['high'])}"
         value = f"{'an' if measure[0] in 'aR' else 'a'} {measure} of {decimal(score['value'])}"
-        lines = [f"{subject} {target} with {value} on {data.rows} ({interval}).", *_compared(data)]
+        lines = [f"{subject} {target} with {value} on {data.rows} ({interval})."]
+        names: dict[str, list[str]] = {}
+        for baseline in data.finite_baselines:
+            name = f"{_baseline_name(baseline, data.task)} ({decimal(baseline.score['value'])})"
+            names.setdefault(verdict(baseline), []).append(name)
+        parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS if words in names]
+        lines += [f"That is {'; it is '.join(parts)}."] if parts else []
     size = f"{'It has' if n_networks == 1 else 'Together the networks have'} {many(int(data.model.n_parameters_), 'parameter')}"
     sizes = [f"{BASELINES[other.name]} has {count(other.n_parameters)}" for other in data.baselines if other.name != "constant"]
     return [*lines, f"{size}; {join_names(sizes)}." if sizes else f"{size}."]
 
 
-def _compared(data: ReportData) -> list[str]:
-    names: dict[str, list[str]] = {}
-    for baseline in data.finite_baselines:
-        name = f"{_baseline_name(baseline, data.task)} ({decimal(baseline.score['value'])})"
-        names.setdefault(verdict(baseline), []).append(name)
-    parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS if words in names]
-    return [f"That is {'; it is '.join(parts)}."] if parts else []
-
-
 def verdict(baseline: Comparison) -> str:
-    """Return how the model compares with a baseline, from the interval of the difference.
-
-    >>> verdict(Comparison("constant", {}, (0.2, 0.1, 0.3), 1)), verdict(Comparison("constant", {}, (0.1, -0.1, 0.3), 1))
-    ('clearly better', 'not clearly better')
-    """
+    """Return how the model compares with a baseline, from the interval of the difference."""
     gain, low, high = baseline.gain
     if low > 0 or high < 0:
         return VERDICTS[0] if low > 0 else VERDICTS[3]
@@ -73,11 +63,7 @@ def verdict(baseline: Comparison) -> str:
 
 
 def gain_interval(baseline: Comparison) -> str:
-    """Return the interval of the difference, or that no row distinguishes the two models.
-
-    >>> gain_interval(Comparison("constant", {}, (0.0, 0.0, 0.0), 1, same=("predictions", 48)))
-    'same predictions'
-    """
+    """Return the interval of the difference, or that no row distinguishes the two models."""
     return f"same {baseline.same[0]}" if baseline.same else interval_text(*baseline.gain[1:])
 
 
@@ -181,7 +167,7 @@ def _search_caveats(data: ReportData) -> list[str]:
     if len(penalties) > 2 and model.penalty_ in (penalties[0], penalties[-1]):
         end = "lowest" if model.penalty_ == penalties[0] else "highest"
         lines.append(f"The chosen penalty is the {end} that was tried; one beyond it may be better.")
-    chosen, small = chosen_point(model), model.path_.within_one_se()
+    chosen, small = data.chosen, model.path_.within_one_se()
     if model.budget is None and chosen is not None and LARGE * small.n_parameters <= chosen.n_parameters:
         lines.append(
             f"A far smaller network is as good within one standard error: rule “1se” would choose one with "

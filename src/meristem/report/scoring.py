@@ -31,11 +31,7 @@ TINY = float(np.finfo(float).tiny)
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval for a share.
-
-    >>> [round(limit, 3) for limit in wilson_interval(10, 10)]
-    [0.722, 1.0]
-    """
+    """Return Wilson's 95 % interval for a share."""
     share, z = right / n, Z95**2 / n
     middle, half = (share + z / 2) / (1 + z), np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
     return float(max(0, middle - half)), float(min(1, middle + half))
@@ -44,11 +40,7 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 def bootstrap_interval(
     statistic: Callable[[np.ndarray], float], n: int, seed: int, most_drawn: int = MOST_DRAWN
 ) -> tuple[float, float]:
-    """Return the 95 % interval of a statistic of rows that are drawn with replacement from range(n).
-
-    >>> [round(limit) for limit in bootstrap_interval(lambda rows: float(rows.mean()), 100, seed=0)]
-    [44, 55]
-    """
+    """Return the 95 % interval of a statistic of rows that are drawn with replacement from range(n)."""
     rng, draws = np.random.default_rng(seed), max(LEAST_DRAWS, min(DRAWS, most_drawn // n))
     low, high = np.quantile([statistic(rng.integers(n, size=n)) for _ in range(draws)], [0.025, 0.975])
     return float(low), float(high)
@@ -68,8 +60,7 @@ def scored(task: str, y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
     squares, y = ((y - predicted) / unit) ** 2, (y - y.mean()) / unit
 
     def drawn_r2(rows: np.ndarray) -> float:
-        drawn = y[rows]
-        return r_squared(squares[rows].sum(), ((drawn - drawn.mean()) ** 2).sum())
+        return r_squared(squares[rows].sum(), ((y[rows] - y[rows].mean()) ** 2).sum())
 
     low, high = bootstrap_interval(drawn_r2, len(y), seed)
     value, rmse = r_squared(squares.sum(), (y**2).sum()), float(unit * np.sqrt(squares.mean()))
@@ -77,20 +68,12 @@ def scored(task: str, y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
 
 
 def r_squared(residual: float, total: float) -> float:
-    """Return R² from sums of squares; for constant y, 1 if it is predicted and 0 otherwise, as in scikit-learn.
-
-    >>> r_squared(0.5, 2.0), r_squared(0.0, 0.0), r_squared(3.0, 0.0)
-    (0.75, 1.0, 0.0)
-    """
+    """Return R² from sums of squares; for constant y, 1 if it is predicted and 0 otherwise, as in scikit-learn."""
     return float(1 - residual / total) if total > 0 else float(residual == 0)
 
 
 def in_words(score: dict[str, Any]) -> str:
-    """Return a score with its interval.
-
-    >>> in_words({"measure": "R²", "value": -0.0001, "low": -0.02, "high": 0.0})
-    'R² 0.000 (-0.020 to 0.000)'
-    """
+    """Return a score with its interval: "R² 0.000 (-0.020 to 0.000)"."""
     return f"{score['measure']} {score['value']:z.3f} ({score['low']:z.3f} to {score['high']:z.3f})"
 
 
@@ -116,14 +99,7 @@ class Scorer:
 
     @classmethod
     def of(cls, model: Any, y: np.ndarray) -> Self:
-        """Return the scorer of a fitted estimator for y in the form that `fit` takes.
-
-        >>> import meristem
-        >>> x, y = np.arange(20.0)[:, None], np.array(["a", "b"] * 10)
-        >>> model = meristem.TunnelClassifier(width=2, depth=1, max_epochs=2, random_state=0).fit(x, y)
-        >>> Scorer.of(model, np.array(["b", "c"])).y.tolist()
-        [1, -1]
-        """
+        """Return the scorer of a fitted estimator for y in the form that `fit` takes."""
         targets = model._targets_
         if isinstance(targets, Labels):
             return cls(LABELS, np.asarray(y, float), tuple(f"label {number}" for number in range(targets.count)))
@@ -134,10 +110,6 @@ class Scorer:
         levels = targets.levels if isinstance(targets, Quantiles) else ()
         task = QUANTILES if levels and MEDIAN not in levels else NUMBER
         return cls(task, np.asarray(y, float).reshape(len(y), -1), levels=levels)
-
-    @property
-    def measure(self) -> str:
-        return MEASURES[self.task]
 
     @property
     def n_outputs(self) -> int:
@@ -157,11 +129,7 @@ class Scorer:
 
     @property
     def constant_predictions(self) -> np.ndarray:
-        """The best constant prediction for these rows, repeated.
-
-        >>> Scorer("class", np.array([2, 0, 2]), ("a", "b", "c")).constant_predictions.tolist()
-        [2, 2, 2]
-        """
+        """The best constant prediction for these rows, repeated."""
         return np.repeat(best_constant(self.task, self.y, self.levels)[None], len(self.y), 0)
 
     def losses(self, predictions: np.ndarray) -> np.ndarray:
@@ -181,12 +149,12 @@ class Scorer:
         """Return measure, value, low and high; NaN if all numbers are the same."""
         total = float(self.reference_losses.sum())
         if total <= 0:
-            return {"measure": self.measure, "value": np.nan, "low": np.nan, "high": np.nan}
+            return {"measure": MEASURES[self.task], "value": np.nan, "low": np.nan, "high": np.nan}
         if self.task == CLASS:
             low, high = wilson_interval(round(len(losses) - losses.sum()), len(losses))
         else:
             low, high = (1 + limit for limit in self._interval(-losses, seed))
-        return {"measure": self.measure, "value": float(1 - losses.sum() / total), "low": low, "high": high}
+        return {"measure": MEASURES[self.task], "value": float(1 - losses.sum() / total), "low": low, "high": high}
 
     def gain(self, losses: np.ndarray, others: np.ndarray, seed: int = 0) -> tuple[float, float, float]:
         """Return how much better the score of `losses` is than that of `others` on the same rows, and its interval."""
@@ -198,6 +166,10 @@ class Scorer:
             return float(gains[rows].sum() / max(self.reference_losses[rows].sum(), TINY))
 
         return bootstrap_interval(drawn_gain, len(gains), seed, MOST_DRAWN_IN_REPORT)
+
+
+def as_dense(X: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)
 
 
 def network_outputs(model: Any, X: Any) -> np.ndarray:

@@ -1,9 +1,5 @@
 """HTML for notebooks: a card with facts about a model and drawings of its networks, and a plain table.
 
-    card({"parameters": "812", "features": "9 of 13"}, {"": network})       → "<div …>…</div>"
-    gallery({"1: 812 parameters": network, …})                              → Markup, also for reports
-    table(["penalty", "parameters"], [["0.001", "812"]], marked={0})        → "<table …>…</table>"
-
 Colors are those of the surrounding text, so it is readable on white and on black without a style sheet.
 """
 
@@ -14,8 +10,7 @@ from meristem.check import many
 from meristem.nn.network import Network
 from meristem.show.elements import Markup, el
 from meristem.show.network_structure import stages_of
-from meristem.show.shape_drawing import svg
-from meristem.show.structure_layout import draw
+from meristem.show.structure_drawing import draw, svg
 
 MOST = 6  # networks that are drawn
 FACT = "display:inline-block;margin:0 1.4em .3em 0;white-space:nowrap"
@@ -31,8 +26,7 @@ def card(facts: Mapping[str, str], networks: Mapping[str, Network], *, title: st
     1
     """
     line = el("div", *(el("span", el("b", value), f" {name}", style=FACT) for name, value in facts.items()))
-    heading = [el("div", title)] if title else []
-    return el("div", *heading, line, gallery(networks), class_="meristem-card", style=BOX)
+    return el("div", *[el("div", title)] * bool(title), line, gallery(networks), class_="meristem-card", style=BOX)
 
 
 def networks_of(members: Sequence[Any]) -> dict[str, Network]:
@@ -47,7 +41,7 @@ def gallery(networks: Mapping[str, Network], *, name: str | None = None) -> Mark
     drawings = {caption: draw(stages_of(network)) for caption, network in list(networks.items())[:MOST]}
     figures = []
     for number, (caption, drawing) in enumerate(drawings.items(), 1):
-        heading = [el("div", caption, style="margin-bottom:.3em")] if caption else []
+        heading = [el("div", caption, style="margin-bottom:.3em")] * bool(caption)
         figures.append(el("div", *heading, svg(drawing, name=name and f"{name}-{number}"), style=FIGURE))
     more = [f"{many(len(networks) - MOST, 'more network')} not drawn."] * (len(networks) > MOST)
     legend = " ".join([*more, *dict.fromkeys(drawing.legend for drawing in drawings.values())]).strip()

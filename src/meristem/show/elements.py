@@ -1,13 +1,14 @@
-"""HTML and SVG as strings that are escaped already.
+"""HTML and SVG as strings that are escaped already, element by element or from Jinja templates.
 
     el("text", "a < b", x=3, class_="ink")  →  <text x="3" class="ink">a &lt; b</text>
+    render_template("meristem.report", "report.html.jinja", title="a < b")
 
-`class_` is written as class, `stroke_width` as stroke-width. Control characters and characters without a UTF-8 encoding are
-replaced, so names from a user's data cannot break a page.
+Control characters and characters without a UTF-8 encoding are replaced, so names from a user's data cannot break a page.
 """
 
 import html
 import re
+from functools import cache
 from typing import Any
 
 # Control characters, and those that change the direction of text.
@@ -29,14 +30,13 @@ def el(tag: str, *children: str, **attributes: Any) -> Markup:
     >>> el("b", "<script>alert(1)</script>", el("i"), title='"')
     '<b title="&quot;">&lt;script&gt;alert(1)&lt;/script&gt;<i></i></b>'
     """
-    names = {name: name.rstrip("_").replace("_", "-") for name, value in attributes.items() if value is not None}
-    start = "".join(f' {written}="{html.escape(clean(_attribute(attributes[name])))}"' for name, written in names.items())
+    start = tag
+    for name, value in attributes.items():
+        if value is not None:
+            text = f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+            start += f' {name.rstrip("_").replace("_", "-")}="{html.escape(clean(text))}"'
     inner = (child if isinstance(child, Markup) else html.escape(clean(child), quote=False) for child in children)
-    return Markup(f"<{tag}{start}>{''.join(inner)}</{tag}>")
-
-
-def _attribute(value: Any) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    return Markup(f"<{start}>{''.join(inner)}</{tag}>")
 
 
 def clean(text: str) -> str:
@@ -49,10 +49,31 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return at most so many characters, with an ellipsis if some are cut.
-
-    >>> shorten("a long name", 6)
-    'a lon…'
-    """
+    """Return at most so many characters, with an ellipsis if some are cut."""
     text = " ".join(clean(text).split())
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def render_template(package: str, name: str, **values: Any) -> str:
+    """Return the text of a template in a package's folder; in HTML every value is escaped and cleaned, except `Markup`.
+
+    Raises ImportError with advice if jinja2 is missing.
+    """
+    return str(_environment(package).get_template(name).render(**values))
+
+
+@cache
+def _environment(package: str) -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError("jinja2 is not installed; run: pip install 'meristem-nn[sklearn]'") from error
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package, ""),
+        autoescape=lambda name: name is not None and ".html" in name,
+        finalize=lambda value: clean(value) if type(value) is str else value,  # Markup is escaped already
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
