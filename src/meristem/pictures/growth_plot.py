@@ -68,8 +68,9 @@ def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
             ax = losses if "loss" in name else sizes
             plot_curve(ax, history[name], **style)
             if best_epoch and not (name == "loss" and "dev_loss" in styles):
-                mark = curves.ring(style["color"]) | {"linestyle": "", "label": "kept model" if ax is losses else "_"}
-                ax.plot(best_epoch, history[name][best_epoch - 1], zorder=4, clip_on=False, **mark)
+                label = "kept model" if ax is losses else "_"
+                mark = curves.ring(style["color"])
+                ax.plot(best_epoch, history[name][best_epoch - 1], label=label, zorder=4, clip_on=False, **mark)
     sizes.set_ylabel("soft size")
     sizes.set_xlabel("epoch")
     if len(estimators) == 1:
