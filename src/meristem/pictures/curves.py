@@ -1,7 +1,4 @@
-"""Curves against the epoch (from 1) with their marks, and the scales of axes, which are set once everything is painted.
-
-Every axis gets at least three tick labels, or it could not be read.
-"""
+"""Curves against the epoch (from 1) with their marks, and the scales of axes, which are set once everything is painted."""
 
 from typing import Any
 
@@ -13,7 +10,7 @@ from meristem.show.measures import Measure
 # The prefix of the measures' names → label of the part, color, light color.
 PARTS = {"": ("training", "#CC3311", "#F2C9C0"), "dev_": ("validation", "#0072B2", "#BAD6E8")}
 CUT_LINE: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 0.9}
-MIN_LABELS = 3  # of an axis
+MIN_LABELS = 3  # of an axis, or it could not be read
 
 
 def plot_curve(ax: Axes, values: np.ndarray, **options: Any) -> None:
@@ -68,7 +65,6 @@ def scale_measure(measure: Measure, ax: Axes, min_span: float = 0) -> None:
 
 
 def format_measure(measure: Measure, axis: Any) -> None:
-    """Format the ticks of a matplotlib axis (`ax.xaxis`, `ax.yaxis`) for a measure."""
     if measure.percent:
         axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
 
