@@ -1,7 +1,4 @@
-"""What all figures share: the style, names and colors of models, a grid of axes, a legend, and the axes that users pass in.
-
-matplotlib is imported inside functions, so that importing this package does not need it. Only `canvas` uses pyplot.
-"""
+"""What all figures share: the style, names and colors of models, a grid of axes, a legend, and the axes that users pass in."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +9,7 @@ import numpy as np
 
 from meristem.check import is_installed
 
-Axes = Any  # matplotlib's types, which are not imported
+Axes = Any  # matplotlib's types; it is imported inside functions, since importing this package must not need it
 Figure = Any
 
 # The paper's models; any other model is called by its own name and gets the next free color.

@@ -1,7 +1,5 @@
 """The sections of a report as data: text, figures, tables and code; a section without content is left out.
 
-sections(data) → [Section(name, title, …), …] in the order of the page
-
 This file has the sections about the score, the inputs and the predictions, sections_model.py those about the model.
 docs/report.md lists the headings, `title`, and no test compares them.
 """

@@ -1,7 +1,5 @@
 """Sections about the model: its growth and structure, the search for its settings, its use and its provenance.
 
-    onnx_code(schema, reading, task) → a program that reads a file and runs model.onnx
-
 Settings that were stopped early were behind when settings were compared; their losses are those of networks before pruning.
 So they are listed separately, and never ranked among those that were trained to the end. The program reads a file as the
 model's own table was read (separator, encoding, decimal commas, numbers, dates, missing values); the suite runs it as printed.
@@ -47,6 +45,7 @@ SIZE = (
     "model.safetensors is larger than its parameters: it holds the networks as they were trained, with closed parts and the "
     "state of the optimizer, so that training can continue. {} holds only what prediction needs; ship that."
 )
+READERS = {NUMBER: '"number": number', DATE: '"date": days', CATEGORY: '"text": str'}  # of the program for model.onnx
 NO_FILE = "none: the table was not read from a file"
 GLOSSARY = {  # docs/report.md has the same lines
     "gate": "A learned number from 0 (closed) to 1 (open) that says how much of a unit, a layer or an input is used.",
@@ -219,7 +218,7 @@ def onnx_code(schema: Schema, reading: dict[str, Any], task: str) -> str:
         has_commas=bool(reading.get("decimal_commas")),
         has_numbers=NUMBER in kinds,
         has_dates=DATE in kinds,
-        has_texts=CATEGORY in kinds,
+        readers=", ".join(reader for kind, reader in READERS.items() if kind in kinds),
         task=task,
     )
 

@@ -1,8 +1,5 @@
 """HTML and SVG as strings that are escaped already, element by element or from Jinja templates.
 
-    el("text", "a < b", x=3, class_="ink")  →  <text x="3" class="ink">a &lt; b</text>
-    render_template("meristem.report", "report.html.jinja", title="a < b")
-
 Control characters and characters without a UTF-8 encoding are replaced, so names from a user's data cannot break a page.
 """
 

@@ -8,11 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure; with the name "error" its values are in the fields error, dev_error and test_error.
-
-    >>> Measure("error", "error", percent=True, digits=2).show(0.0167), Measure("error", "squared error").show(12.3456)
-    ('1.67 %', '12.3')
-    """
+    """A measure; with the name "error" its values are in the fields error, dev_error and test_error."""
 
     name: str
     label: str

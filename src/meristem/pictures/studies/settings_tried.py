@@ -1,13 +1,4 @@
-"""The settings that a study tried, in two figures.
-
-`draw_settings`: a row per setting, along it what the models reached before each kept one. A dot is the mean over seeds of the
-measure that selects, the line through it one standard deviation to either side; the dot of the selected setting is filled.
-Columns beside it list the mean soft sizes, bold at the selected settings.
-
-`draw_penalty_path`: error against size along a path of penalties, a row for each task, a column for each model; a dot per run,
-colored by penalty, and the Pareto frontier as a line. The paper reports no number of parameters, so its error is a dashed line,
-and its soft size is written in the corner.
-"""
+"""The settings that a study tried: what the models reached with each, and error against size along a path of penalties."""
 
 from typing import Any
 
@@ -28,7 +19,11 @@ Rows = dict[str, list[Run]]  # a setting in words → the models tried at it
 
 
 def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
-    """Draw a panel for each task, one below the other."""
+    """Draw a panel for each task, one below the other, with a row per setting.
+
+    A dot is the mean over seeds of the measure that selects, the line through it one standard deviation to either side; the
+    dot of the selected setting is filled. Columns beside it list the mean soft sizes, bold at the selected settings.
+    """
     from matplotlib.lines import Line2D
 
     # In words for what was varied for a model: a highway has no penalty.
@@ -108,7 +103,7 @@ def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str])
 
 
 def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Figure:
-    """Draw the errors of a part, "test" or "train"."""
+    """Draw error against size in a part, "test" or "train": a row for each task, a column for each model, a dot per run."""
     from matplotlib.colors import LogNorm
 
     models = [model for model in results.models if any(run["model"] == model for run in results.path)]
@@ -129,7 +124,7 @@ def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Fig
 
 
 def _draw_path(ax: Axes, results: StudyResults, model: str, task: str, measure: Measure, part: str, norm: Any) -> Any:
-    """Draw the runs of a model on a task and the paper's error, and return the dots."""
+    """Draw the runs of a model on a task, their Pareto frontier and the paper's error, and return the dots."""
     field = f"{part}_{measure.name}"
     runs = [run for run in results.path if (run["model"], run["task"]) == (model, task)]
     valued = [(run["n_parameters"], error, run["penalty"]) for run in runs if (error := finite_value(run, field)) is not None]

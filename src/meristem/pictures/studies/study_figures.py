@@ -1,6 +1,4 @@
-"""The files of a study, read and validated, and the figures drawn from them.
-
-    draw(out): out/summary.json + out/history.npz → tunnel, highway, budding, sizes, tried … .png beside them
+"""The files of a study, summary.json and history.npz, read and validated, and the figures drawn from them.
 
 Problems with the files are reported in one line before anything is drawn. Runs without a finite epoch are not drawn; of several
 seeds the lower median by the study's measure is. Settings of matplotlib are restored.

@@ -1,8 +1,4 @@
-"""Training of one model: tasks side by side, quantities below one another, all against the epoch.
-
-`StudyPictures` says what the rows and the headings are. Of several seeds the median run is drawn in color, the others are pale
-behind it.
-"""
+"""Training of one model: tasks side by side, quantities below one another, all against the epoch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +21,7 @@ ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 
 
 @dataclass(frozen=True)
 class Curve:
-    """An array of every run, summed over layers."""
+    """An array of every run, summed over layers: that of the median run in color, those of other seeds pale behind it."""
 
     array: str
     color: Any
