@@ -48,7 +48,13 @@ def plot_decision_boundary(estimator: Any, X: Any, y: Any, *, ax: Any = None) ->
         if hasattr(estimator, "classes_"):
             _draw_classes(ax, estimator, grid, predicted, points, y, marker)
         else:
-            _draw_values(ax, grid, predicted, points, y.astype(float), marker)
+            # The scale is that of y; predictions beyond it have the color of its end.
+            low_y, high_y = float(y.min()), float(y.max())
+            scale = {"vmin": low_y, "vmax": high_y if high_y > low_y else low_y + 1, "cmap": "viridis"}
+            shading = shade(ax, grid, predicted, **(SMOOTH | scale))
+            ax.scatter(*points.T, c=y.astype(float), **scale, **marker)
+            extend = ("neither", "min", "max", "both")[(predicted.min() < low_y) + 2 * (predicted.max() > high_y)]
+            _colorbar(ax, shading, "predicted value; points: y", extend=extend)
         ax.set(xlim=across[[0, -1]], ylim=up[[0, -1]], xlabel=names[0], ylabel=names[1])
     return ax
 
@@ -103,18 +109,6 @@ def _draw_classes(
     frame = {"frameon": True, "facecolor": "white", "framealpha": 0.85, "edgecolor": "none", "handletextpad": 0.2}
     marker_scale = 1.0 if len(points) <= MANY_POINTS else 1.7
     ax.legend(loc="best", ncols=1 if len(classes) <= 8 else 2, markerscale=marker_scale, borderpad=0.3, **frame)
-
-
-def _draw_values(
-    ax: Axes, grid: Grid, predicted: np.ndarray, points: np.ndarray, y: np.ndarray, marker: dict[str, Any]
-) -> None:
-    """Shade a regressor's predictions; the scale is that of y, and predictions beyond it have the color of its end."""
-    low, high = float(y.min()), float(y.max())
-    scale = {"vmin": low, "vmax": high if high > low else low + 1, "cmap": "viridis"}
-    shading = shade(ax, grid, predicted, **(SMOOTH | scale))
-    ax.scatter(*points.T, c=y, **scale, **marker)
-    extend = ("neither", "min", "max", "both")[(predicted.min() < low) + 2 * (predicted.max() > high)]
-    _colorbar(ax, shading, "predicted value; points: y", extend=extend)
 
 
 def shade(ax: Axes, grid: Grid, values: np.ndarray, **style: Any) -> Any:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from meristem.files.atomic_write import PATHS, write_whole
-from meristem.report.formatting import count, decimal, duration, interval_text
+from meristem.report.formatting import count, decimal, duration, interval_text, render_template
 from meristem.report.report_data import SECONDS, ReportData, Table, from_estimator, from_table
 from meristem.report.report_text import caveats, network_kind, summary
 from meristem.report.sections import sections
-from meristem.show.elements import render_template, shorten
+from meristem.show.elements import shorten
 
 LONG = 24  # letters of a word that may be broken
 NUMBER = re.compile(r"[−+]?[\d,.]+( %| × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?( to [−+]?[\d,.]+)?|–|")
@@ -43,7 +43,6 @@ def table_page(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> by
 def render_page(data: ReportData) -> str:
     """Return the HTML of a report; every text is escaped by the template."""
     return render_template(
-        "meristem.report",
         "report.html.jinja",
         title=f"Report: {shorten(data.target, 60) if data.facts else type(data.model).__name__}",
         subtitle=f"{network_kind(data.model).capitalize()}, {type(data.model).__name__}",

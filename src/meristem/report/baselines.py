@@ -1,8 +1,5 @@
 """Baselines on the same inputs and rows: a constant, a linear model and scikit-learn's MLP of default size.
 
-    for name, predict, lacks in baselines("class", X, y, seconds=None, seed=0): predict(X_test)
-    fit_baselines(scorer, X, train=(X, y), …) → BaselinePredictions({"constant": predictions, "linear": …, "mlp": …}, {})
-
 Inputs are imputed and scaled as an estimator's are; numbers to predict are standardized. The MLP stops as scikit-learn's does,
 after ten epochs without improvement, or when its time is over. If time is short, fewer rows are used; `lacks` says how many.
 """

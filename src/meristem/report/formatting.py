@@ -1,9 +1,13 @@
-"""Numbers, times and lists as text: significant(1234.5) → '1,230', decimal(0.95333) → '0.953', duration(200) → '3 min 20 s'."""
+"""Numbers, times and lists as text, and pages from templates; only this module imports jinja2."""
 
 import math
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
+
+from meristem.show.elements import clean
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -69,3 +73,25 @@ def join_names(names: list[str]) -> str:
 def value_range(values: Sequence[float]) -> str:
     """Return the common value, or the least and the greatest: "3 to 1,200"."""
     return " to ".join(dict.fromkeys((count(min(values)), count(max(values)))))
+
+
+def render_template(name: str, **values: Any) -> str:
+    """Return the text of a template in this folder; in HTML every value is escaped and cleaned, except `Markup`."""
+    return str(_environment().get_template(name).render(**values))
+
+
+@cache
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError("jinja2 is not installed; run: pip install 'meristem-nn[sklearn]'") from error
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("meristem.report", ""),
+        autoescape=lambda name: name is not None and ".html" in name,
+        finalize=lambda value: clean(value) if type(value) is str else value,  # Markup is escaped already
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

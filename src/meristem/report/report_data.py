@@ -12,7 +12,7 @@ from meristem.inputs import Inputs, Preprocessor, Schema
 from meristem.paths.result import Point
 from meristem.report import scoring
 from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines, table_baseline_sizes
-from meristem.report.scoring import CLASS, LABELS, MEASURES, Scorer, decode_predictions, network_outputs
+from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, network_outputs
 from meristem.show.elements import Markup
 
 SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
@@ -98,10 +98,6 @@ class ReportData:
     def task(self) -> str:
         """Class, labels, number or quantiles."""
         return self.scorer.task if self.scorer is not None else str(self.facts["task"])
-
-    @property
-    def measure(self) -> str:
-        return MEASURES[self.task]
 
     @property
     def members(self) -> list[Any]:

@@ -31,6 +31,7 @@ BLOCK = 16_384  # rows predicted at a time
 MEDIAN = 0.5
 MOST_ROWS, LEAST_ROWS, REPEATS, MOST_NUMBERS = 5000, 200, 5, 10_000_000  # of permutation importance
 TINY = float(np.finfo(float).tiny)
+RowLosses = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X[rows], rows) → [rows]
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
@@ -198,13 +199,7 @@ class Importance(NamedTuple):
 
 
 def permutation_importance(
-    losses: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    X: Any,
-    reference_losses: np.ndarray,
-    groups: Sequence[np.ndarray],
-    *,
-    seconds: float,
-    seed: int = 0,
+    losses: RowLosses, X: Any, reference_losses: np.ndarray, groups: Sequence[np.ndarray], *, seconds: float, seed: int = 0
 ) -> Importance | None:
     """Return importances of groups of inputs from `losses(X[rows], rows)`; None if there is no time for a single repeat.
 
@@ -223,7 +218,7 @@ def permutation_importance(
         rows = np.sort(rng.permutation(rows)[:few])
     repeats = int(np.clip(affordable, 1, REPEATS))
     x = as_dense(X[rows])  # a copy
-    before, total = losses(x, rows).sum(), max(float(reference_losses[rows].sum()), np.finfo(float).tiny)
+    before, total = losses(x, rows).sum(), max(float(reference_losses[rows].sum()), TINY)
     drops: list[np.ndarray] = []
     while len(drops) < repeats and (not drops or time.monotonic() - begin < seconds):
         drop = np.zeros(len(groups))

@@ -9,21 +9,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from meristem.check import many
-from meristem.report import charts
+from meristem.report import charts, scoring, sections_model
 from meristem.report.charts import Bin
 from meristem.report.formatting import count, decimal, interval_text, percent, significant
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
 from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
-from meristem.report.sections_model import (
-    glossary_section,
-    growth_section,
-    network_section,
-    path_section,
-    provenance_section,
-    settings_section,
-    usage_section,
-)
 from meristem.show.elements import shorten
 
 MOST_INPUTS, MOST_ROWS, MOST_CONFUSIONS = 30, 200, 20  # that are drawn; rows of a table; confusions that are listed
@@ -38,12 +29,14 @@ MEASURES = {
 
 def sections(data: ReportData) -> list[Section]:
     """Return all sections that have content."""
-    made = [score_section(data), path_section(data), growth_section(data), network_section(data), inputs_section(data)]
+    model = sections_model
+    made = [score_section(data), model.path_section(data), model.growth_section(data), model.network_section(data)]
+    made.append(inputs_section(data))
     if data.scorer is not None and data.predictions is not None:
         makers = {CLASS: confusion_section, LABELS: labels_section, NUMBER: errors_section}
         for make in (makers.get(data.scorer.task), calibration_section):
             made.append(make(data, data.scorer, data.predictions) if make else None)
-    made += [settings_section(data), usage_section(data), provenance_section(data), glossary_section()]
+    made += [model.settings_section(data), model.usage_section(data), model.provenance_section(data), model.glossary_section()]
     return [section for section in made if section is not None]
 
 
@@ -69,7 +62,7 @@ def score_section(data: ReportData) -> Section | None:
 
 def inputs_section(data: ReportData) -> Section | None:
     """Return the importances of the columns, and the columns that are not used."""
-    text, tables, figures, importance = [], [], [], data.importance
+    text, tables, figures, importance, measure = [], [], [], data.importance, scoring.MEASURES[data.task]
     if importance is not None:
         order, spread = np.argsort(-importance.mean, kind="stable"), importance.spread
         names = [data.columns[place] for place in order]
@@ -77,13 +70,13 @@ def inputs_section(data: ReportData) -> Section | None:
         lines = ", lines its standard deviation" if spread is not None else "; its standard deviation is unknown"
         text.append(
             f"The values of each column were shuffled {times} among {many(importance.rows, 'row')}; bars are the mean drop in "
-            f"{data.measure}{lines}. The drop is small if another column holds the same information. Below 0, the score was "
+            f"{measure}{lines}. The drop is small if another column holds the same information. Below 0, the score was "
             "higher with the column shuffled, by chance or because the column misleads the model."
         )
         if len(names) > MOST_INPUTS:
             more = many(len(names) - MOST_INPUTS, "less important column is", "less important columns are")
             text.append(f"The {MOST_INPUTS} most important columns are drawn; {more} not.")
-        numbers = {f"drop in {data.measure}": importance.mean} | ({} if spread is None else {"standard deviation": spread})
+        numbers = {f"drop in {measure}": importance.mean} | ({} if spread is None else {"standard deviation": spread})
         rows = [
             [names[n], *(decimal(values[place]) for values in numbers.values())] for n, place in enumerate(order[:MOST_ROWS])
         ]
@@ -91,7 +84,7 @@ def inputs_section(data: ReportData) -> Section | None:
         tables += [table] * (len(names) > 1)
         half = np.full(len(order), np.nan) if spread is None else spread
         values = np.stack([importance.mean, importance.mean - half, importance.mean + half], 1)[order[:MOST_INPUTS]]
-        figures.append(charts.importance_chart(data.measure, names[:MOST_INPUTS], values, table.in_words()))
+        figures.append(charts.importance_chart(measure, names[:MOST_INPUTS], values, table.in_words()))
     unused = [[name, why] for name, why in (*data.dropped, *((name, "gate closed in training") for name in data.unused))]
     if unused:
         text.append(f"{many(len(unused), 'column is', 'columns are')} not used.")

@@ -5,6 +5,7 @@ So they are listed separately, and never ranked among those that were trained to
 model's own table was read (separator, encoding, decimal commas, numbers, dates, missing values); the suite runs it as printed.
 """
 
+import json
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,11 +21,11 @@ from meristem.paths.picture import best_points, draw_path
 from meristem.paths.result import Path, Point
 from meristem.pictures.growth_plot import draw_growth
 from meristem.pictures.image_files import page_svg
-from meristem.report.formatting import count, duration, significant, value_range
+from meristem.report.formatting import count, duration, render_template, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table, n_training_rows
 from meristem.show.card import gallery, networks_of
 from meristem.show.describe import penalty_of
-from meristem.show.elements import render_template, shorten
+from meristem.show.elements import shorten
 
 PATH_TITLE = "Error and size by penalty"
 MOST_SETTINGS = 100
@@ -208,11 +209,10 @@ def onnx_code(schema: Schema, reading: dict[str, Any], task: str) -> str:
     """
     kinds, is_gzip = {field.kind for field in schema.fields}, reading.get("format") == "csv.gz"
     sep, encoding = reading.get("sep") or ",", reading.get("encoding") or "utf-8"
-    options = [f"sep={_quoted(sep)}"] * (sep != ",") + [f"encoding={_quoted(encoding)}"] * (encoding != "utf-8")
+    options = [f"sep={json.dumps(sep)}"] * (sep != ",") + [f"encoding={json.dumps(encoding)}"] * (encoding != "utf-8")
     return render_template(
-        "meristem.report",
         "onnx_example.py.jinja",
-        file=_quoted("new.csv.gz" if is_gzip else "new.csv"),
+        file=json.dumps("new.csv.gz" if is_gzip else "new.csv"),
         options="".join(f"{option}, " for option in [*options, *['compression="gzip"'] * is_gzip]),
         is_parquet=reading.get("format") == "parquet",
         has_commas=bool(reading.get("decimal_commas")),
@@ -221,10 +221,6 @@ def onnx_code(schema: Schema, reading: dict[str, Any], task: str) -> str:
         readers=", ".join(reader for kind, reader in READERS.items() if kind in kinds),
         task=task,
     )
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if text.isprintable() and '"' not in text and "\\" not in text else repr(text)
 
 
 def usage_section(data: ReportData) -> Section:

@@ -1,11 +1,10 @@
-"""HTML and SVG as strings that are escaped already, element by element or from Jinja templates.
+"""HTML and SVG as strings that are escaped already, element by element.
 
 Control characters and characters without a UTF-8 encoding are replaced, so names from a user's data cannot break a page.
 """
 
 import html
 import re
-from functools import cache
 from typing import Any
 
 # Control characters, and those that change the direction of text.
@@ -49,28 +48,3 @@ def shorten(text: str, most: int) -> str:
     """Return at most so many characters, with an ellipsis if some are cut."""
     text = " ".join(clean(text).split())
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def render_template(package: str, name: str, **values: Any) -> str:
-    """Return the text of a template in a package's folder; in HTML every value is escaped and cleaned, except `Markup`.
-
-    Raises ImportError with advice if jinja2 is missing.
-    """
-    return str(_environment(package).get_template(name).render(**values))
-
-
-@cache
-def _environment(package: str) -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError("jinja2 is not installed; run: pip install 'meristem-nn[sklearn]'") from error
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader(package, ""),
-        autoescape=lambda name: name is not None and ".html" in name,
-        finalize=lambda value: clean(value) if type(value) is str else value,  # Markup is escaped already
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )

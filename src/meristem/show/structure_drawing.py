@@ -1,10 +1,7 @@
 """The drawing of a network's structure, the same in notebooks, reports and figures: rows of units, or a tree of layers.
 
-    draw(stages_of(network), width=350) → Drawing, shapes as data, at most so wide;  svg(drawing) → <svg …>
-
 Each layer is a row with a cell per unit, the most open first, then the number of open units and the sum of their gates; inputs,
 trunk and outputs are rows, too. In a tree, squares are layers and circles are inner nodes. Stages are drawn below each other.
-
 Shapes are in pixels from the upper left corner. Colors are roles: "ink", "muted", "line" (closed units), "ground" (text on a
 color), and the series "s1" … "s7", the last one grey. In SVG a role is `var(--s1, #2f85cc)`: a page may define the variables
 for light, dark and print; elsewhere texts have the color of the text around them. pictures/ renders drawings with matplotlib.
