@@ -31,7 +31,9 @@ def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
     for task in results.tasks:
         for model in dict.fromkeys(setting["model"] for setting in results.settings):
             group = [setting for setting in results.settings if (setting["model"], setting["task"]) == (model, task)]
-            all_best = all_best and _is_best_chosen(group, measure)
+            best = measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in group], float))
+            if best is not None and any(place != best for place, setting in enumerate(group) if setting["chosen"]):
+                all_best = False  # a smaller network was kept
             for words, setting in zip(describe_settings(group), group, strict=True):
                 panels.setdefault(task, {}).setdefault(words, []).append(setting)
     models = [model for model in results.models if any(setting["model"] == model for setting in results.settings)]
@@ -55,12 +57,6 @@ def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
     rule = Line2D([], [], color=GREY, label="kept: the best" if all_best else "kept: the smallest of the best", **DOT)
     legend_below(figure, {model: results.colors[model] for model in models}, [mean, rule])
     return figure
-
-
-def _is_best_chosen(group: list[Run], measure: Measure) -> bool:
-    """Return whether a model kept its best setting on a task, the first of ties, rather than a smaller network."""
-    best = measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in group], float))
-    return best is None or all(place == best for place, setting in enumerate(group) if setting["chosen"])
 
 
 def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -> None:

@@ -172,7 +172,7 @@ class LearningPictures(StudyPictures):
         rows = []
         for measure in self.measures:
             parts = [Curve(part + measure.name, color, label, light) for part, (label, color, light) in curves.PARTS.items()]
-            rows.append(Row(_wrap(measure.label), parts, partial(curves.scale_measure, measure), measure))
+            rows.append(Row(textwrap.fill(measure.label, 15), parts, partial(curves.scale_measure, measure), measure))
         return [*rows, *size_rows(results, model, color=INK, ring="best_epoch", scale_nodes=curves.scale_nodes)]
 
     def heading(self, runs: list[Run], median: Run) -> str:
@@ -189,7 +189,7 @@ class LearningPictures(StudyPictures):
         values += [results.paper_value(run["model"], run["task"], field) or 0 for run in results.runs for field in fields]
         scale = partial(curves.scale_measure, measure, min_span=0.0 if self.panel_per_task else 1.06 * max(values))
         panels = [
-            Panel(title, _wrap(measure.label), field, results.models, tasks, scale)
+            Panel(title, textwrap.fill(measure.label, 15), field, results.models, tasks, scale)
             for field, title in fields.items()
             for tasks in ([[task] for task in results.tasks] if self.panel_per_task else [results.tasks])
         ]
@@ -197,7 +197,3 @@ class LearningPictures(StudyPictures):
         sizes = size_panels(results, {"units (log scale)": curves.scale_units, "nodes": scale_nodes})
         title = f"Results and final sizes on {results.subject}"
         return draw_final_values(results, title, [*panels, *sizes], "mean")
-
-
-def _wrap(label: str) -> str:
-    return textwrap.fill(label, 15)
