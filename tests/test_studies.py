@@ -14,7 +14,7 @@ from meristem.commands.main import parser
 from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
 from meristem.experiments.options import Options
-from meristem.experiments.study import Column, Plan, Study, Task, parameter_columns, table
+from meristem.experiments.study import PARAMETERS, Column, Plan, Study, Task, table
 from meristem.experiments.study_training import run as run_study, train
 from meristem.pictures.studies import LearningPictures, have_matplotlib
 from meristem.show.progress import Progress
@@ -189,7 +189,7 @@ OWN = Study(
     example="--width 3",
     options=OwnOptions,
     plan=own_plan,
-    columns=(Column("test error", "test_error", 2, line="test error {}"), *parameter_columns()),
+    columns=(Column("test error", "test_error", 2, line="test error {}"), *PARAMETERS),
     averages="mean ± sd",
     pictures=LearningPictures("arcs", {"arcs": "two arcs"}),
 )

@@ -31,11 +31,7 @@ class MirflickrOptions(tagging.LabelOptions):
 
     features: str = choice_option("images", FEATURES, "images, the paper's, or tags")
     task: tuple[str, ...] | None = names_option(
-        None,
-        TASKS,
-        "how many labels, with commas, of 38, 24 and 10",
-        default_text="10,38 for images, 10,24 for tags",
-        old_spellings=("--tasks",),
+        None, TASKS, "how many labels, with commas, of 38, 24 and 10", default_text="10,38 for images, 10,24 for tags"
     )
     split: int = choice_option(1, SPLITS, "which split", metavar="1…5")
     data: Path | None = folder_option("the unpacked archive, or the tags' file")  # noqa: RUF009

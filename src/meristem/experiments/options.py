@@ -24,21 +24,9 @@ from meristem.train.loop import MAX_EPOCHS
 
 MAX_MEMBERS = 10_000  # of a population
 PATH_RANGE = (0.1, 100.0)  # the ends of a penalty path, relative to --penalty
-
-
-class Model(NamedTuple):
-    """A kind of network."""
-
-    body: str
-    is_penalized: bool
-
-
-MODELS = {
-    "tunnel": Model("tunnel", is_penalized=True),
-    "budding": Model("budding", is_penalized=True),
-    "highway": Model("highway", is_penalized=False),
-    "highway-penalized": Model("highway", is_penalized=True),
-}
+# Name → body; all but the plain highway network are penalized.
+MODELS = {"tunnel": "tunnel", "budding": "budding", "highway": "highway", "highway-penalized": "highway"}
+UNPENALIZED = "highway"
 
 
 @dataclass(frozen=True)
@@ -51,7 +39,6 @@ class Option:
     default_text: str = ""  # in place of the default
     metavar: str | None = None
     takes_many: bool = False  # several values, separated by spaces
-    old_spellings: tuple[str, ...] = ()  # accepted, not shown
 
 
 def option(default: Any, help: str, *args: Any, **details: Any) -> Any:
@@ -61,12 +48,18 @@ def option(default: Any, help: str, *args: Any, **details: Any) -> Any:
 
 def names_option(default: Sequence[str] | None, choices: Iterable[str], help: str, **details: Any) -> Any:
     """Return a field of several of the choices, separated by commas."""
-    return option(default, help, _split, partial(_check_choice, list(choices)), **details)
+    return choice_option(default, choices, help, read=_split, **details)
 
 
-def choice_option(default: str | int, choices: Iterable[str | int], help: str, **details: Any) -> Any:
+def choice_option(default: Any, choices: Iterable[str | int], help: str, **details: Any) -> Any:
     """Return a field of one of the choices, which are of one type."""
-    return option(default, help, type(default), partial(_check_choice, list(choices)), **details)
+    allowed = list(choices)
+
+    def check(name: str, value: str | int) -> None:
+        if value not in allowed:
+            raise unknown(name, value, list(map(str, allowed)))
+
+    return option(default, help, check=check, **{"read": type(default)} | details)
 
 
 def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[[float], bool], **details: Any) -> Any:
@@ -100,11 +93,6 @@ def _split_numbers(text: str) -> tuple[float, ...]:
         return tuple(float(number) for number in _split(text))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number, or several with commas, as in 0.0003,0.001") from None
-
-
-def _check_choice(choices: list[str | int], name: str, value: str | int) -> None:
-    if value not in choices:
-        raise unknown(name, value, [str(choice) for choice in choices])
 
 
 class Member(NamedTuple):
@@ -164,13 +152,12 @@ class Options:
         """Remove repeated values from lists and check every option."""
         for name, option in self.described().items():
             value = getattr(self, name)
-            values: Any = (value,) if value is not None else ()
             if isinstance(value, tuple | list):
-                values = tuple(dict.fromkeys(value))
-                object.__setattr__(self, name, values)
-                if not values:
+                value = tuple(dict.fromkeys(value))
+                object.__setattr__(self, name, value)
+                if not value:
                     raise ValueError(f"{flag(name)} is empty; give one value, or several with commas.")
-            for entry in values:
+            for entry in value if isinstance(value, tuple) else [] if value is None else [value]:
                 option.check(flag(name), entry)
         if self.penalties is not None and len(self.penalty) > 1:
             raise ValueError(f"--penalties={self.penalties} makes a path of one price; give a single --penalty with it.")
@@ -185,9 +172,9 @@ class Options:
         options: dict[str, Option] = {}
         for ancestor in reversed(cls.__mro__[:-1]):  # a field that changes a default inherits the option
             options |= {field.name: field.metadata["option"] for field in fields(ancestor) if field.metadata}
-        own_first = sorted(fields(cls), key=lambda field: field.name in Options.__dataclass_fields__)
-        pairs = [(field, options[field.name]) for field in own_first if field.name in options]
-        return {field.name: replace(of, default_text=of.default_text or cls._default_text(field)) for field, of in pairs}
+        texts = {field.name: cls._default_text(field) for field in fields(cls)}
+        own_first = sorted((name for name in texts if name in options), key=Options.__dataclass_fields__.__contains__)
+        return {name: replace(options[name], default_text=options[name].default_text or texts[name]) for name in own_first}
 
     @classmethod
     def _default_text(cls, field: Any) -> str:
@@ -205,11 +192,9 @@ class Options:
 
     def members(self, model: str) -> list[Member]:
         """Return the settings of each network: every rate with every penalty and input dropout, for every seed."""
-        penalties: Sequence[float] = self.penalty
-        if self.penalties is not None:
+        penalties: Sequence[float] = (0.0,) if model == UNPENALIZED else self.penalty
+        if self.penalties is not None and model != UNPENALIZED:
             low, high = (end * self.penalty[0] for end in PATH_RANGE)
             penalties = np.geomspace(low, high, self.penalties).tolist()
-        if not MODELS[model].is_penalized:
-            penalties = (0.0,)
         grid = itertools.product(self.input_dropout, self.rates_of(model), penalties, range(self.seeds))
         return [Member(*settings) for settings in grid]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from meristem.data.multilabel import multilabel
 from meristem.data.parts import COLUMNS as STANDARDIZED, Parts
 from meristem.experiments.options import Options, integer_option, names_option, numbers_option, option
-from meristem.experiments.study import Column, Plan, Study, Task, parameter_columns
+from meristem.experiments.study import PARAMETERS, Column, Plan, Study, Task
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
 from meristem.train.training_data import Data
@@ -45,7 +45,6 @@ class LabelOptions(Options):
         ("numbers",),
         STANDARDIZED,
         "which features get mean 0 and sd 1: numbers, those that hold more than 0 and 1, or all; or both with a comma",
-        old_spellings=("--standardise",),
     )
     penalty: tuple[float, ...] = (PENALTY,)
 
@@ -94,7 +93,7 @@ COLUMNS = (
     Column("final soft size", "soft_size", 1, line="soft size {}"),
     Column("peak", "peak_soft_size", 1),
     Column("hard size", "hard_size", 1),
-    *parameter_columns(),
+    *PARAMETERS,
 )
 STUDY = Study(
     name="tagging",
