@@ -146,10 +146,12 @@ def test_every_study_has_help_with_an_example(answers):
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_every_option_is_explained_and_columns_know_the_papers_values(study):
-    given = study.options.described()
+    given = study.options.arguments()
     assert {"models", "seeds", "max_epochs", "rate", "penalty", "choose"} <= set(given)
-    assert all(option.help for option in given.values())
-    assert all(option.default_text for option in given.values() if option.read is not None and not option.takes_many)
+    assert all(argument["help"] for argument in given.values())
+    assert all(
+        "(default: " in argument["help"] for argument in given.values() if "type" in argument and "nargs" not in argument
+    )
     if study.paper:
         assert {column.paper for column in study.columns if column.paper} <= {
             name for values in study.paper.values() for name in values

@@ -23,24 +23,17 @@ from typing import NoReturn
 NAMES = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}  # Windows has no SIGHUP
 LastCall = Callable[[], str | None]
 
-_started_at: float | None = None
 _last_calls: list[LastCall] = []  # the innermost last
 _sockets: list[socket.socket] = []  # referenced, so that they stay open
 
 
 def main() -> None:
-    """Run the command that the arguments name, and exit with its status."""
-    global _started_at  # one per process
-    _started_at = time.monotonic()
+    """Run the command that the arguments name, and exit with its status; --seconds counts from here, with the imports."""
+    started_at = time.monotonic()
     listen()
     from meristem.commands.main import main as run
 
-    leave(run())
-
-
-def started_at() -> float:
-    """Return when this process started, by `time.monotonic`, which --seconds counts from; now, without a process of its own."""
-    return time.monotonic() if _started_at is None else _started_at
+    leave(run(started_at=started_at))
 
 
 def listen() -> None:

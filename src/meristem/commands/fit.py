@@ -1,8 +1,6 @@
 """`meristem fit TABLE --target COLUMN`: train a model on a table, evaluate it on held-out rows, and write its files.
 
---out is the folder of a run (folders/): model.safetensors (with its columns), model.onnx (compared with onnxruntime),
-report.html and, last, summary.json. Problems of the table or the options are reported before the folder is made. Training is
-checkpointed; --resume continues it with identical results.
+Problems of the table or the options are reported before the folder of the run, --out, is made; summary.json is written last.
 """
 
 import argparse
@@ -15,11 +13,11 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from meristem.commands.entry import on_shutdown, started_at
+from meristem.commands.entry import on_shutdown
 from meristem.commands.parsing import as_options, check_out, command_line
 from meristem.files.atomic_write import OutputError, check_disk_space
 from meristem.files.file_kinds import packed_file
@@ -41,7 +39,7 @@ IMPORTANCE_SECONDS, LEAST_IMPORTANCE_SECONDS = 3.0, 0.2  # for the importance of
 
 def run(args: argparse.Namespace) -> int:
     """Read the table, plan the search, make the folder, search, and write the files; return the exit status."""
-    begin = started_at()
+    begin = args.started_at
     if args.test is not None and args.test_file is not None:
         raise ValueError(f"--test={args.test} and --test-file={args.test_file!r} exclude each other; give one.")
     if args.resume and args.seconds is not None:
@@ -70,7 +68,10 @@ def run(args: argparse.Namespace) -> int:
             _print_error(line)
         if args.resume and folder.is_finished:
             return 0
-        checkpoints = undo.enter_context(_checkpointing(folder, is_saved=args.seconds is None))
+        checkpoints = folder.checkpoints(say=_print_error)
+        undo.enter_context(on_shutdown(lambda: _last_call(folder, checkpoints if args.seconds is None else None)))
+        if args.seconds is None:
+            undo.enter_context(checkpoints.keeping("search"))
         with as_options(*settings), warnings.catch_warnings():
             warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
             plan.estimator.set_params(callbacks=folder.epochs.watcher("search"))
@@ -90,19 +91,12 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-@contextmanager
-def _checkpointing(folder: RunFolder, *, is_saved: bool) -> Iterator[Checkpoints]:
-    """Inside, training is checkpointed if `is_saved`, and a shutdown prints how to continue."""
-    checkpoints = folder.checkpoints(say=_print_error)
-
-    def last_call() -> str:
-        if not is_saved:
-            return "no model was written; a run with --seconds saves no checkpoints"
-        checkpoints.now()
-        return f"no model was written yet; continue with: {folder.command.removesuffix(' --resume')} --resume"
-
-    with on_shutdown(last_call), checkpoints.keeping("search") if is_saved else nullcontext():
-        yield checkpoints
+def _last_call(folder: RunFolder, checkpoints: Checkpoints | None) -> str:
+    """Write a last checkpoint and return how to continue."""
+    if checkpoints is None:
+        return "no model was written; a run with --seconds saves no checkpoints"
+    checkpoints.now()
+    return f"no model was written yet; continue with: {folder.command.removesuffix(' --resume')} --resume"
 
 
 def _print_error(line: str) -> None:
@@ -177,11 +171,9 @@ def _onnx_file(model: Any, split: Any) -> bytes | None:
 
 
 def _show(facts: dict[str, Any], baseline_sizes: dict[str, int]) -> None:
-    scores = {"found": facts["score"], **facts["baselines"]}
-    sizes = {"found": facts["n_parameters"], **baseline_sizes}
-    rows = [
-        [name, f"{score['value']:z.3f}", f"{score['low']:z.3f} to {score['high']:z.3f}", f"{sizes[name]:,}"]
-        for name, score in scores.items()
-    ]
-    measure = facts["score"]["measure"]
-    print_table(["model", measure, "95 %", "parameters"], rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")
+    sizes, rows = {"found": facts["n_parameters"], **baseline_sizes}, []
+    for name, score in {"found": facts["score"], **facts["baselines"]}.items():
+        interval = f"{score['low']:z.3f} to {score['high']:z.3f}"
+        rows.append([name, f"{score['value']:z.3f}", interval, f"{sizes[name]:,}"])
+    columns = ["model", facts["score"]["measure"], "95 %", "parameters"]
+    print_table(columns, rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")

@@ -4,10 +4,12 @@ Standard output and error never raise: a command that cannot print finishes its 
 closed, full, a pipe without a reader (not reported), or of an encoding that lacks a character ("?" replaces it).
 """
 
+import argparse
 import errno
 import logging
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -31,12 +33,12 @@ EXTRAS = {  # and the packages that each installs
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status (docs/api.md)."""
+def main(argv: Sequence[str] | None = None, started_at: float | None = None) -> int:
+    """Run a command and return its exit status (docs/api.md); `started_at` is when it began, if not now."""
     out, err = SafeStream(sys.stdout), SafeStream(sys.stderr)
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            status = _run(argv)
+            status = _run(argv, time.monotonic() if started_at is None else started_at)
         except SystemExit as end:  # --help, --version, or invalid arguments
             status = end.code if isinstance(end.code, int) else 0
     out.flush()
@@ -76,8 +78,8 @@ class SafeStream:
         return getattr(self._stream, name)
 
 
-def _run(argv: Sequence[str] | None) -> int:
-    args = parser().parse_args(argv)
+def _run(argv: Sequence[str] | None, started_at: float) -> int:
+    args = parser().parse_args(argv, argparse.Namespace(started_at=started_at))
     keep_programs()
     be_repeatable()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its font cache

@@ -7,13 +7,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, NoReturn
 
 import meristem
 from meristem.experiments import STUDIES
-from meristem.experiments.options import Option, flag
+from meristem.experiments.options import flag
 from meristem.files.atomic_write import not_written
 from meristem.train.saving import SECONDS
 
@@ -147,10 +146,11 @@ def _add_command(
     epilog, plain = f"example:\n  {example}\n{AFTERWARDS.get(kind, '')}", argparse.RawDescriptionHelpFormatter
     command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=plain)
     command.set_defaults(run=lambda args: pkgutil.resolve_name(f"meristem.commands.{run}")(args))
-    if options is not None:
-        for field, option in options.described().items():
-            _add_option(command, field, options.__dataclass_fields__[field].default, option)
-    for kinds, argument, read, default, metavar, text in ARGUMENTS:
+    for field, argument in options.arguments().items() if options else ():
+        command.add_argument(flag(field), **argument)
+        if field in OLD_SPELLINGS:
+            command.add_argument(OLD_SPELLINGS[field], **argument | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
+    for kinds, spelling, read, default, metavar, text in ARGUMENTS:
         settings: dict[str, Any] = {"type": read, "metavar": metavar}
         if read is bool:
             settings = {"action": "store_true"}
@@ -158,23 +158,11 @@ def _add_command(
             settings = {"action": "append", "metavar": metavar, "default": default}
         elif default is not ...:
             settings["default"] = default.format(study=name) if isinstance(default, str) else default
-        elif argument.startswith("-"):
+        elif spelling.startswith("-"):
             settings["required"] = True
         if kind in kinds.split():
-            command.add_argument(argument, help=text, **settings)
+            command.add_argument(spelling, help=text, **settings)
     return command
-
-
-def _add_option(command: argparse.ArgumentParser, name: str, default: Any, option: Option) -> None:
-    """Add an option of a study, and its old spelling, which help does not show."""
-    text = f"{option.help} (default: {option.default_text})" if option.default_text else option.help
-    settings: dict[str, Any] = {"dest": name, "help": text.replace("%", "%%"), "action": "store_true"}
-    if option.read is not None:
-        settings |= {"action": "store", "type": option.read, "metavar": option.metavar}
-        settings |= {"nargs": "+"} if option.takes_many else {}
-    command.add_argument(flag(name), **settings, **({"required": True} if default is MISSING else {"default": default}))
-    if name in OLD_SPELLINGS:
-        command.add_argument(OLD_SPELLINGS[name], **settings | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
 
 def command_line() -> str:

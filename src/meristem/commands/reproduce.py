@@ -30,7 +30,7 @@ DIVERGED = 3  # exit status where a run had no finite epoch
 def run(args: argparse.Namespace) -> int:
     """Run or resume a study, write its files and figures, print its table, and return the exit status."""
     study = STUDIES[args.study]
-    values = {name: getattr(args, name) for name in study.options.described()}
+    values = {name: getattr(args, name) for name in study.options.arguments()}
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
     if not 0 <= args.checkpoint_every < float("inf"):
         raise ValueError(f"--checkpoint-every={args.checkpoint_every:g} must be a finite number of seconds of at least 0.")

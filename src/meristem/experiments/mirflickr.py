@@ -27,8 +27,6 @@ DEFAULT_TASKS = {"images": ("10", "38"), "tags": ("10", "24")}
 
 @dataclass(frozen=True, kw_only=True)
 class MirflickrOptions(tagging.LabelOptions):
-    """Options of this study."""
-
     features: str = choice_option("images", FEATURES, "images, the paper's, or tags")
     task: tuple[str, ...] | None = names_option(
         None, TASKS, "how many labels, with commas, of 38, 24 and 10", default_text="10,38 for images, 10,24 for tags"

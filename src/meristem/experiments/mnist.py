@@ -34,8 +34,6 @@ EXPECTED_EPOCHS = {"ten": 180, "two": 90}  # to estimate the time left
 
 @dataclass(frozen=True, kw_only=True)
 class MnistOptions(Options):
-    """Options of this study."""
-
     default_rate: ClassVar[float] = LEARNING_RATE
     from_paper: ClassVar[tuple[str, ...]] = ("rate", "penalty")
 

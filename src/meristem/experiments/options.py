@@ -1,4 +1,4 @@
-"""The options of a study: fields of a dataclass, each with an Option that says how it is read, checked and explained.
+"""The options of a study: fields of a dataclass, each with its argument on the command line and a check of its values.
 
     @dataclass(frozen=True, kw_only=True)
     class MyOptions(Options):
@@ -6,13 +6,13 @@
         split: int = integer_option(1, "which split")           an option of its own: --split
 
 The command line is built from them (`commands/parsing.py`), and `MyOptions(split=2)` is checked in the same way; a ValueError
-names the option as it is written there. A field without an Option is a constant of the study.
+names the option as it is written there. Any other field is a constant of the study.
 """
 
 import argparse
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -27,56 +27,39 @@ PATH_RANGE = (0.1, 100.0)  # the ends of a penalty path, relative to --penalty
 # Name → body; all but the plain highway network are penalized.
 MODELS = {"tunnel": "tunnel", "budding": "budding", "highway": "highway", "highway-penalized": "highway"}
 UNPENALIZED = "highway"
+Check = Callable[[str, Any], object]  # of an option's name and a value; raises ValueError
 
 
-@dataclass(frozen=True)
-class Option:
-    """How a field is read, checked and explained."""
-
-    help: str
-    read: Callable[[str], Any] | None = None  # parses a value; None: a flag
-    check: Callable[[str, Any], object] = lambda name, value: None  # of the option's name and each value; raises ValueError
-    default_text: str = ""  # in place of the default
-    metavar: str | None = None
-    takes_many: bool = False  # several values, separated by spaces
+def option(default: Any, help: str, check: Check = lambda name, value: None, default_text: str = "", **argument: Any) -> Any:
+    """Return a field that is an option: `default_text` is shown in place of the default, `argument` is for argparse."""
+    return field(default=default, metadata={"check": check, "default_text": default_text, "help": help, **argument})
 
 
-def option(default: Any, help: str, *args: Any, **details: Any) -> Any:
-    """Return a dataclass field with an Option; a default of MISSING makes it required."""
-    return field(default=default, metadata={"option": Option(help, *args, **details)})
-
-
-def names_option(default: Sequence[str] | None, choices: Iterable[str], help: str, **details: Any) -> Any:
+def names_option(default: Sequence[str] | None, choices: Iterable[str], help: str, default_text: str = "") -> Any:
     """Return a field of several of the choices, separated by commas."""
-    return choice_option(default, choices, help, read=_split, **details)
+    return option(default, help, partial(_check_choice, list(choices)), default_text, type=_split)
 
 
-def choice_option(default: Any, choices: Iterable[str | int], help: str, **details: Any) -> Any:
+def choice_option(default: str | int, choices: Iterable[str | int], help: str, metavar: str | None = None) -> Any:
     """Return a field of one of the choices, which are of one type."""
-    allowed = list(choices)
-
-    def check(name: str, value: str | int) -> None:
-        if value not in allowed:
-            raise unknown(name, value, list(map(str, allowed)))
-
-    return option(default, help, check=check, **{"read": type(default)} | details)
+    return option(default, help, partial(_check_choice, list(choices)), type=type(default), metavar=metavar)
 
 
-def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[[float], bool], **details: Any) -> Any:
+def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[[float], bool], **argument: Any) -> Any:
     """Return a field of one number or several, separated by commas."""
     check = partial(check_number, range_text=range_text, is_valid=lambda v: np.isfinite(v) and is_valid(v))
-    return option(default, help, _split_numbers, check, **details)
+    return option(default, help, check, type=_split_numbers, **argument)
 
 
 def integer_option(default: int | None, help: str, *, least: int = 1, most: int = MOST, **details: Any) -> Any:
     """Return a field of an integer."""
-    return option(default, help, int, partial(check_size, least=least, most=most), **{"metavar": "N"} | details)
+    return option(default, help, partial(check_size, least=least, most=most), type=int, **{"metavar": "N"} | details)
 
 
 def folder_option(content: str) -> Any:
     """Return a field of a folder of data; None is where data are searched by default."""
     where = "$MERISTEM_DATA, else the user's cache"
-    return option(None, f"the folder with {content}", Path, default_text=where, metavar="DIR")
+    return option(None, f"the folder with {content}", default_text=where, type=Path, metavar="DIR")
 
 
 def flag(name: str) -> str:
@@ -93,6 +76,11 @@ def _split_numbers(text: str) -> tuple[float, ...]:
         return tuple(float(number) for number in _split(text))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number, or several with commas, as in 0.0003,0.001") from None
+
+
+def _check_choice(choices: list[str | int], name: str, value: str | int) -> None:
+    if value not in choices:
+        raise unknown(name, value, [str(choice) for choice in choices])
 
 
 class Member(NamedTuple):
@@ -150,7 +138,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Remove repeated values from lists and check every option."""
-        for name, option in self.described().items():
+        for name, metadata in self._metadata().items():
             value = getattr(self, name)
             if isinstance(value, tuple | list):
                 value = tuple(dict.fromkeys(value))
@@ -158,7 +146,7 @@ class Options:
                 if not value:
                     raise ValueError(f"{flag(name)} is empty; give one value, or several with commas.")
             for entry in value if isinstance(value, tuple) else [] if value is None else [value]:
-                option.check(flag(name), entry)
+                metadata["check"](flag(name), entry)
         if self.penalties is not None and len(self.penalty) > 1:
             raise ValueError(f"--penalties={self.penalties} makes a path of one price; give a single --penalty with it.")
         if self.penalties is not None and self.budget is not None:
@@ -167,24 +155,34 @@ class Options:
             )
 
     @classmethod
-    def described(cls) -> dict[str, Option]:
-        """Return the option of each field that has one, with the text of its default; the study's own come first."""
-        options: dict[str, Option] = {}
-        for ancestor in reversed(cls.__mro__[:-1]):  # a field that changes a default inherits the option
-            options |= {field.name: field.metadata["option"] for field in fields(ancestor) if field.metadata}
-        texts = {field.name: cls._default_text(field) for field in fields(cls)}
-        own_first = sorted((name for name in texts if name in options), key=Options.__dataclass_fields__.__contains__)
-        return {name: replace(options[name], default_text=options[name].default_text or texts[name]) for name in own_first}
+    def _metadata(cls) -> dict[str, dict[str, Any]]:
+        """Return what `option` recorded of each field, the study's own first; one that changes a default inherits the rest."""
+        ancestors = cls.__mro__[:-1][::-1]
+        options = {field.name: dict(field.metadata) for parent in ancestors for field in fields(parent) if field.metadata}
+        return {name: options[name] for name in sorted(options, key=Options.__dataclass_fields__.__contains__)}
 
     @classmethod
-    def _default_text(cls, field: Any) -> str:
-        if field.default is MISSING or field.default is False:
-            return ""
-        values = field.default if isinstance(field.default, tuple) else (field.default,)
+    def arguments(cls) -> dict[str, dict[str, Any]]:
+        """Return the keyword arguments of argparse's `add_argument` for each option."""
+        arguments = cls._metadata()
+        for name, argument in arguments.items():
+            default, text = cls.__dataclass_fields__[name].default, argument.pop("default_text")
+            del argument["check"]
+            argument |= {"dest": name} | ({"required": True} if default is MISSING else {"default": default})
+            if default is False:
+                argument["action"] = "store_true"
+            elif default is not MISSING:
+                argument["help"] += f" (default: {text or cls._default_text(name, default)})"
+            argument["help"] = argument["help"].replace("%", "%%")
+        return arguments
+
+    @classmethod
+    def _default_text(cls, name: str, default: Any) -> str:
+        values = default if isinstance(default, tuple) else (default,)
         text = ",".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
-        if field.name == "rate":
+        if name == "rate":
             text = ", ".join([f"{cls.default_rate:g}", *(f"of {model} {rate:g}" for model, rate in cls.other_rates.items())])
-        return f"{text}, the paper's" if field.name in cls.from_paper else text
+        return f"{text}, the paper's" if name in cls.from_paper else text
 
     def rates_of(self, model: str) -> tuple[float, ...]:
         """Return the learning rates that are tried."""

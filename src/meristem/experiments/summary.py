@@ -79,14 +79,11 @@ def record(run: Run, test: Measures | None, **fields: Any) -> Record:
     is_tree, live = bool(run.last.capacity), int(run.last.live_parameters())  # a tree has nodes in place of layers of units
     trained = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(run.last, trainable(run.last))))
     layers, nodes = sizes[: 0 if is_tree else None], trees[: None if is_tree else 0]
-
-    def at_best(name: str) -> float | None:
-        return float(history[name][best - 1]) if best and name in history else None
-
-    def tested(name: str) -> float | None:
-        value = getattr(test, name, None)
-        return None if value is None else float(value)
-
+    measures: dict[str, Any] = {}
+    for name in ("error", "macro_f1"):
+        for part, values in (("train", history.get(name)), ("dev", history.get(f"dev_{name}"))):
+            measures[f"{part}_{name}"] = values[best - 1] if best and values is not None else None
+        measures[f"test_{name}"] = getattr(test, name, None)
     return {
         "features": None,
         "split": None,
@@ -94,12 +91,7 @@ def record(run: Run, test: Measures | None, **fields: Any) -> Record:
         "epochs": int(run.epochs),
         "zero_error_epoch": int(zero[0]) + 1 if zero.size else None,
         "best_epoch": best,
-        "train_error": at_best("error"),
-        "dev_error": at_best("dev_error"),
-        "test_error": tested("error"),
-        "train_macro_f1": at_best("macro_f1"),
-        "dev_macro_f1": at_best("dev_macro_f1"),
-        "test_macro_f1": tested("macro_f1"),
+        **{name: None if value is None else float(value) for name, value in measures.items()},
         "soft_size": float(sizes[-1].sum()) if len(sizes) else None,
         "peak_soft_size": float(sizes.sum(1).max()) if len(sizes) else None,
         "best_soft_size": float(history["layer_sizes"][best - 1].sum()) if best else None,

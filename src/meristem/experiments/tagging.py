@@ -63,7 +63,7 @@ class LabelOptions(Options):
 class TaggingOptions(LabelOptions):
     """Options of this study: every model is trained on every file."""
 
-    data: tuple[Path, ...] = option(MISSING, "one or more .npz files", Path, metavar="FILE", takes_many=True)
+    data: tuple[Path, ...] = option(MISSING, "one or more .npz files", type=Path, metavar="FILE", nargs="+")
     split: int = integer_option(0, "which fifth of the training part is for validation", least=0, metavar="SEED")
     seeds: int = 3
 

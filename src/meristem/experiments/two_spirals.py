@@ -40,8 +40,6 @@ EXPECTED_EPOCHS = {"easy": 160, "medium": 250, "difficult": 400, "classic": 900}
 
 @dataclass(frozen=True, kw_only=True)
 class SpiralsOptions(Options):
-    """Options of this study."""
-
     default_rate: ClassVar[float] = 0.003
     other_rates: ClassVar[Mapping[str, float]] = {"budding": 0.001}
     from_paper: ClassVar[tuple[str, ...]] = ("penalty",)

@@ -5,9 +5,8 @@
 
 Each poll reads only the new part of epochs.jsonl (folders/epoch_lines.py). An incomplete last line waits for the next poll, a
 file that was replaced or truncated is read from its start, damaged lines are counted and skipped. A resumed run writes some
-epochs again: the newer line replaces the older one and everything after it. A folder without a run is no error: it may get
-one. What no run writes (links, devices, oversized files, too many networks, an unreadable run.json) is a ValueError of one
-line; entries of run.json that no run writes are left out.
+epochs again: the newer line replaces the older one and everything after it. A folder without a run may get one; links, devices,
+oversized files, too many networks or an unreadable run.json are a ValueError of one line.
 """
 
 import bisect

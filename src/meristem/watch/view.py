@@ -4,8 +4,7 @@
     view.now() → {"run": {…}, "groups": [{"name": "tunnel-easy", "members": [{"epoch": 12, "curve": {…}, "layers": {…}}]}]}
 
 Curves and layer sizes are thinned: the first of every 1, 2, 4, … epochs and the last, fewer the more members there are. Numbers
-have four digits; unknown ones are None. The time left is extrapolated from the progress since the view was made. What terminal
-and page both say in words is part of the state ("details"). Not thread-safe: one thread at a time may call `now`.
+have four digits; unknown ones are None. "details" are words for terminal and page. One thread at a time may call `now`.
 """
 
 import math
