@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from meristem.data.mnist import FILES, TASKS, Images, read_images, split_images
-from meristem.experiments.options import Options, folder_option, names_option
+from meristem.experiments.options import Options, choice_option, folder_option
 from meristem.experiments.study import PARAMETERS, Column, PaperValues, Plan, Record, Study, Task
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
@@ -37,7 +37,9 @@ class MnistOptions(Options):
     default_rate: ClassVar[float] = LEARNING_RATE
     from_paper: ClassVar[tuple[str, ...]] = ("rate", "penalty")
 
-    task: tuple[str, ...] = names_option(("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma")
+    task: tuple[str, ...] = choice_option(
+        ("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma"
+    )
     data: Path | None = folder_option("the four IDX files, of MNIST or of other images, gzipped or not")  # noqa: RUF009
     penalty: tuple[float, ...] = (PENALTY,)
     input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)

@@ -35,14 +35,10 @@ def option(default: Any, help: str, check: Check = lambda name, value: None, def
     return field(default=default, metadata={"check": check, "default_text": default_text, "help": help, **argument})
 
 
-def names_option(default: Sequence[str] | None, choices: Iterable[str], help: str, default_text: str = "") -> Any:
-    """Return a field of several of the choices, separated by commas."""
-    return option(default, help, partial(_check_choice, list(choices)), default_text, type=_split)
-
-
-def choice_option(default: str | int, choices: Iterable[str | int], help: str, metavar: str | None = None) -> Any:
-    """Return a field of one of the choices, which are of one type."""
-    return option(default, help, partial(_check_choice, list(choices)), type=type(default), metavar=metavar)
+def choice_option(default: Any, choices: Iterable[str | int], help: str, default_text: str = "", **argument: Any) -> Any:
+    """Return a field of one of the choices; of several, separated by commas, if the default is a tuple or None."""
+    read = type(default) if isinstance(default, str | int) else _split
+    return option(default, help, partial(_check_choice, list(choices)), default_text, type=read, **argument)
 
 
 def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[[float], bool], **argument: Any) -> Any:
@@ -124,7 +120,7 @@ class Options:
         "network within one standard error of it",
         metavar="HOW",
     )
-    models: tuple[str, ...] = names_option(("tunnel", "budding", "highway"), MODELS, f"with commas, of {', '.join(MODELS)}")
+    models: tuple[str, ...] = choice_option(("tunnel", "budding", "highway"), MODELS, f"with commas, of {', '.join(MODELS)}")
     seeds: int = integer_option(1, "seeds 0 … N−1", most=MAX_MEMBERS)
     max_epochs: int = integer_option(MAX_EPOCHS, "stop there at the latest")
     width: int | None = integer_option(None, "units of a layer", default_text="the paper's")

@@ -123,8 +123,6 @@ class Plan:
 
 @dataclass(frozen=True)
 class Study:
-    """A study."""
-
     name: str
     help: str
     description: str

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from meristem.data.multilabel import multilabel
 from meristem.data.parts import COLUMNS as STANDARDIZED, Parts
-from meristem.experiments.options import Options, integer_option, names_option, numbers_option, option
+from meristem.experiments.options import Options, choice_option, integer_option, numbers_option, option
 from meristem.experiments.study import PARAMETERS, Column, Plan, Study, Task
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
@@ -41,7 +41,7 @@ class LabelOptions(Options):
         lambda v: 0 <= v < 1,
         metavar="SHARE",
     )
-    standardize: tuple[str, ...] = names_option(
+    standardize: tuple[str, ...] = choice_option(
         ("numbers",),
         STANDARDIZED,
         "which features get mean 0 and sd 1: numbers, those that hold more than 0 and 1, or all; or both with a comma",

@@ -15,7 +15,7 @@ import numpy as np
 
 from meristem.cpu import fuse_small_loops
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
-from meristem.experiments.options import Options, names_option, option
+from meristem.experiments.options import Options, choice_option, option
 from meristem.experiments.study import PARAMETERS, Arrays, Column, PaperValues, Plan, Study, Task, median_and_range
 from meristem.nn import Network
 from meristem.pictures.studies.study_figures import CATALOG
@@ -44,7 +44,7 @@ class SpiralsOptions(Options):
     other_rates: ClassVar[Mapping[str, float]] = {"budding": 0.001}
     from_paper: ClassVar[tuple[str, ...]] = ("penalty",)
 
-    task: tuple[str, ...] = names_option(
+    task: tuple[str, ...] = choice_option(
         ("easy", "medium", "difficult"), TASKS, f"with commas, of {', '.join(TASKS)}", default_text="all but classic"
     )
     equal_rates: bool = option(False, "the same rate in all layers, the paper's ablation")

@@ -40,7 +40,8 @@ def show_once(view: View, stream: Any) -> None:
             best = "" if member["best_epoch"] is None else f", best {member['best_epoch']}"
             figures = ", ".join(f"{name} {spread([member[name]])}" for name in ("error", "loss", "size"))
             over = f", {member['over']}" if member["over"] else ""
-            text = f"{_name(member)}: epoch {member['epoch']}{best}, {figures}, {member['details']}{over}"
+            name = member["name"] or member["member"]
+            text = f"{name}: epoch {member['epoch']}{best}, {figures}, {member['details']}{over}"
             lines.append(f"  {text}  {layer_bars(member['layers']['sizes'][-1], largest)}")
             lines += [f"     {event_text(event)}" for event in member["events"][-2:]]
     print("\n".join(lines), file=stream, flush=True)
@@ -110,7 +111,7 @@ def _table(rich: Any, group: State, rows: int, width: int) -> Any:
     figures, last = (("error", "loss", "size"), ("layers", "")) if width >= WIDE else (("error", "size"), ("layers",))
     members, largest = group["members"][:rows], _largest_layer(group)
     cells = {
-        "network": [_name(member) for member in members],
+        "network": [member["name"] or str(member["member"]) for member in members],
         "epoch": [str(member["epoch"]) for member in members],
         "layers": [layer_bars(member["layers"]["sizes"][-1], largest) for member in members],
         "": [member["over"] or member["last_event"] or member["details"] for member in members],
@@ -166,11 +167,6 @@ def _status_line(state: State) -> str:
 
 def _group_line(group: State) -> str:
     return f"{clean(group['name'])}: {group['details']}"
-
-
-def _name(member: State) -> str:
-    """Return the name of a member, or its number."""
-    return member["name"] or str(member["member"])
 
 
 def _largest_layer(group: State) -> float:

@@ -87,15 +87,22 @@ class View:
             members.append(before[1])
         entry = log.run.get("groups", {}).get(name, {})
         all_stopped = all(member.is_stopped for member in log.groups[name].values())
-        group = {
+        is_over = bool(entry) or log.status == "finished" or all_stopped
+        seconds = entry["seconds"] if entry.get("seconds", math.inf) < LONGEST_TIME else None
+        now = {name: spread([member[name] for member in members]) for name in CURVES}
+        least, most = min(member["epoch"] for member in members), max(member["epoch"] for member in members)
+        details = [many(len(members), "network"), f"epoch {least}" if least == most else f"epoch {least} … {most}"]
+        details += [f"{name} {now[name]}" for name in ("error", "loss", "size")]
+        details += ["finished"] * is_over + ([] if seconds is None else [f"{seconds:.1f} s"])
+        return {
             "name": name,
-            "over": bool(entry) or log.status == "finished" or all_stopped,
-            "seconds": entry["seconds"] if entry.get("seconds", math.inf) < LONGEST_TIME else None,
+            "over": is_over,
+            "seconds": seconds,
             "members": members,
-            "spread": {name: spread([member[name] for member in members]) for name in CURVES},
+            "spread": now,
             "first": {name: spread([member["curve"][name][0] for member in members]) for name in CURVES},
+            "details": ", ".join(details),
         }
-        return group | {"details": group_details(group)}
 
 
 def progress(log: RunLog) -> float | None:
@@ -212,15 +219,6 @@ def run_details(run: State, groups: list[State]) -> str:
         parts += [] if run["share"] is None else [f"{100 * run['share']:.0f} %"]
         parts += [] if run["left"] is None else [describe_time_left(run["left"])]
     return ", ".join(parts + ([f"{many(run['damaged'], 'damaged line')} skipped"] if run["damaged"] else []))
-
-
-def group_details(group: State) -> str:
-    """Return the number of networks of a group, their epochs, and the median and range of error, loss and size."""
-    epochs = [member["epoch"] for member in group["members"]]
-    parts = [many(len(epochs), "network"), f"epoch {min(epochs)}" + (f" … {max(epochs)}" if max(epochs) > min(epochs) else "")]
-    parts += [f"{name} {group['spread'][name]}" for name in ("error", "loss", "size")]
-    parts += ["finished"] if group["over"] else []
-    return ", ".join(parts + ([] if group["seconds"] is None else [f"{group['seconds']:.1f} s"]))
 
 
 def event_text(event: list[Any]) -> str:
