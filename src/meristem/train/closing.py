@@ -153,8 +153,8 @@ def close_worthless(gates: Gates, penalty: Float[Array, ""]) -> Model:
         is_less = error + price < least
         return place + 1, jnp.where(is_less, counts[place], best), jnp.where(is_less, error + price, least), error
 
-    error, price = error_and_price(counts[0])
-    k = jax.lax.while_loop(may_improve, try_next, (1, counts[0], error + price, error))[1]
+    first = (0, counts[0], jnp.asarray(jnp.inf, gates.values.dtype), jnp.zeros((), gates.values.dtype))
+    k = jax.lax.while_loop(may_improve, try_next, first)[1]
     return gates.model(gates.closing(rank, k))
 
 

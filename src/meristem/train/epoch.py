@@ -190,7 +190,7 @@ def conclude(
         begins = plateau.is_last(stages) & ~before.plateau.is_last(stages)
         best, best_loss = jnp.where(begins, jnp.inf, best), jnp.where(begins, jnp.inf, best_loss)
     after = replace(state, plateau=plateau, best=(best, best_loss), epoch=before.epoch + 1)
-    after = select(was_stopped | ~healthy, before, after)
+    after = jax.lax.cond(was_stopped | ~healthy, lambda: before, lambda: after)
     after = replace(after, diverged=before.diverged | (~healthy & ~was_stopped))
     info = EpochInfo(
         epoch=before.epoch + ~was_stopped,
