@@ -28,6 +28,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from meristem.watch.view import State, View
 
@@ -52,6 +53,12 @@ POLICY = (
 )
 
 
+class Connection(H11Protocol):
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.made_at = time.monotonic()
+
+
 class Server(uvicorn.Server):
     """A server that closes connections on which no complete request arrives in time, which uvicorn itself keeps open."""
 
@@ -64,7 +71,7 @@ class Server(uvicorn.Server):
         now, connections = time.monotonic(), list[Any](self.server_state.connections)
         idle = {(each, each.cycle) for each in connections if each.cycle is None or each.cycle.response_complete}
         self._waiting = {key: since for key, since in self._waiting.items() if key in idle}
-        self._waiting |= dict.fromkeys(idle - self._waiting.keys(), now)
+        self._waiting |= dict.fromkeys(sorted(idle - self._waiting.keys(), key=lambda key: key[0].made_at), now)
         for n_before, ((connection, _), since) in enumerate(self._waiting.items()):
             if now - since > REQUEST_SECONDS or len(self._waiting) - n_before > MOST_WAITING:
                 connection.transport.abort()
@@ -169,7 +176,7 @@ def serving(out: Path, port: int = 0, on_problem: Callable[[ValueError], None] =
         raise ValueError(f"--port={port} cannot be used ({error.strerror}); leave it out to use any free port.") from error
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     quiet: dict[str, Any] = {"log_config": None, "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 1}
-    server = Server(uvicorn.Config(application(view, on_problem), http="h11", ws="none", **quiet))
+    server = Server(uvicorn.Config(application(view, on_problem), http=Connection, ws="none", **quiet))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="meristem-page", daemon=True)
     thread.start()
     try:
