@@ -42,7 +42,7 @@ from meristem.paths.halving import Stays, better_half, better_than, promising, t
 from meristem.paths.members import Members, grid, highest_penalty, penalties_below
 from meristem.paths.penalty_path import knobs_of, result_of
 from meristem.paths.result import Path
-from meristem.train.callbacks import RenumberedWatcher, WatcherGroup
+from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import replay_on_all_rows
 from meristem.train.metrics import tempered
@@ -140,7 +140,7 @@ class Search:
 
     def trained(self, members: Members, stays: Stays | None, first: int = 0) -> list[Run]:
         """Return the complete runs; `first`: the number of the first one for watchers, which may leave later ones out."""
-        watcher = WatcherGroup([RenumberedWatcher(self.watcher.part(self.part), {m: first + m for m in range(len(members))})])
+        watcher = WatcherGroup([self.watcher.part(self.part)], range(first, first + len(members)))
         watcher.begin(members.named)
         options: dict[str, Any] = {"stays": stays, "together": self.together, "all_begin": not first, "watcher": watcher}
         return trained(self.begun(members), self.prepared, members.settings, max_epochs=self.max_epochs, **options)
@@ -222,8 +222,8 @@ class Search:
             trial = larger.path(members, trial_runs)
             if self.watcher.over() or not is_clearly_better(trial.scores, path.scores[list(best.members)]):
                 break
-            if beside := _neighbors(best.penalty, lists["penalties"]):
-                more = larger.members(**same | {"penalties": beside})
+            if penalties := _neighbors(best.penalty, lists["penalties"]):
+                more = larger.members(**same | {"penalties": penalties})
                 stays = partial(_may_win, trial.best().loss)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
