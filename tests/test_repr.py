@@ -20,6 +20,10 @@ from meristem.show.network_structure import stages_of
 from meristem.show.structure_drawing import COLORS, draw, svg
 
 QUICK = {"width": 8, "settle": False, "random_state": 0, "max_epochs": 3}
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def drawings(shown: str) -> list[ElementTree.Element]:

@@ -74,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
             undo.enter_context(checkpoints.keeping("search"))
         with as_options(*settings), warnings.catch_warnings():
             warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
+            warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr, flush=True)
             plan.estimator.set_params(callbacks=folder.epochs.watcher("search"))
             model = fit_planned(plan, begun=begin)
         keep_folder()
