@@ -15,10 +15,10 @@ import numpy as np
 
 from meristem.check import many, short
 from meristem.inputs.schema import CATEGORY, DATE, NUMBER, TOO_MANY_TEXTS
-from meristem.tables.scalars import days_of, number_of
-from meristem.tables.table_columns import Column
+from meristem.tables.table_columns import IS_BLANK, IS_DAY, IS_NUMBER, Column, parse
 
 DROPPED = "dropped"  # beside the kinds of a field
+ROW_KINDS = {NUMBER: IS_NUMBER, DATE: IS_DAY}  # what the rows of such a column are
 STRAYS = 0.01  # the share of the values that may be something else than the rest
 MOST = 0.8  # the share of the rows that must look like numbers or dates
 SIGN, UNIT = r"[-+−(]?", r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)?"
@@ -45,18 +45,21 @@ class Kind(NamedTuple):
 
 def kind_of(column: Column) -> Kind:
     """Return what a column is (see the module's header)."""
-    n_missing, n_values = column.n_missing, column.n_values
+    n_missing, kinds = column.n_missing, column.row_kinds
     if n_missing == column.rows:
         return Kind(DROPPED, "missing in every row")
     if column.is_constant():
-        value = (column.as_days() if column.numbers is None else column.as_numbers())[0]
-        first = f"{value:g}" if column.codes is None else repr(column.texts[int(column.codes[0])])
+        first = f"{column.values[0]:g}" if column.codes is None else repr(column.texts[int(column.codes[0])])
         return Kind(DROPPED, f"the same in every row: {first}")
-    for kind, values, words in ((NUMBER, column.as_numbers(), "numbers"), (DATE, column.as_days(), "dates, as days")):
-        n = int((~np.isnan(values)).sum())
-        n_texts = n_values - n
-        if n and n_texts <= STRAYS * n_values:
-            strays = f"{_stray(column, values)!r} and {n_texts - 1} more texts are read as missing" if n_texts else ""
+    n_values = int((kinds != IS_BLANK).sum())
+    for kind, words in ((NUMBER, "numbers"), (DATE, "dates, as days")):
+        n = int((kinds == ROW_KINDS[kind]).sum())
+        n_strays = n_values - n
+        if n and n_strays <= STRAYS * n_values:
+            others = (
+                text for text in column.texts if parse(text, commas=column.has_commas)[0] not in (IS_BLANK, ROW_KINDS[kind])
+            )
+            strays = f"{next(others, column.example)!r} and {n_strays - 1} more texts are read as missing" if n_strays else ""
             gaps = f"{column.rows - n_values:,} missing" if n_values < column.rows else ""
             comma = ", " if kind == NUMBER and not strays else "; "
             return Kind(kind, comma.join(part for part in (words, strays, gaps) if part))
@@ -64,14 +67,6 @@ def kind_of(column: Column) -> Kind:
         return Kind(DROPPED, TOO_MANY_TEXTS)
     n = len(np.unique(column.codes[column.codes >= 0]))
     return Kind(CATEGORY, many(n, "category", "categories") + (f", {n_missing:,} missing" if n_missing else ""))
-
-
-def _stray(column: Column, values: np.ndarray) -> str | None:
-    """Return a text among values of another kind."""
-    if column.codes is None:
-        return column.example
-    codes = column.codes[np.isnan(values) & (column.codes >= 0)]
-    return next((column.texts[code] for code in dict.fromkeys(codes.tolist()) if column.texts[code].strip()), None)
 
 
 class Misread(NamedTuple):
@@ -94,8 +89,8 @@ def misread_as(column: Column) -> Misread | None:
     if len(column.texts) < 2 or kind_of(column).kind in (NUMBER, DATE):
         return None
     rows = np.arange(len(column.texts)) if column.codes is None else column.codes[column.codes >= 0]
-    for kind, parse, notation in ((NUMBER, number_of, NUMBER_NOTATION), (DATE, days_of, DATE_NOTATION)):
-        is_read = np.array([not np.isnan(parse(text)) for text in column.texts])
+    for kind, notation in ((NUMBER, NUMBER_NOTATION), (DATE, DATE_NOTATION)):
+        is_read = np.array([parse(text)[0] == ROW_KINDS[kind] for text in column.texts])
         is_like = is_read | [notation.fullmatch(text.strip()) is not None for text in column.texts]
         if is_like[rows].mean() >= MOST:
             example = short(column.example or column.texts[int(np.argmin(is_read))])

@@ -12,8 +12,8 @@ import numpy as np
 from meristem.check import many
 from meristem.inputs.schema import CATEGORY, MISSING, NUMBER, UNSEEN, Field, Schema
 from meristem.layers.ops.numpy import NUMPY
-from meristem.tables.column_kinds import DROPPED, kind_of
-from meristem.tables.table_columns import Column, Table
+from meristem.tables.column_kinds import DROPPED, ROW_KINDS, kind_of
+from meristem.tables.table_columns import IS_BLANK, Column, Table
 
 RARE = 0.001  # of the rows
 MOST_CHARACTERS = 50_000_000  # of all categories as JSON: the header of a model file has at most 100 MB
@@ -128,17 +128,10 @@ def _texts(field: Field, table: Table) -> np.ndarray:
 
 
 def _difference(field: Field, column: Column) -> str:
-    if field.kind == CATEGORY:
-        if column.codes is not None and all(text in field.codes for text in column.texts):
-            return ""
-        n = int((column.as_codes(field.texts) == UNSEEN).sum())
-        text = next((text for text in column.texts if text not in field.codes), None)
-        such = f", such as {text!r}" if text is not None else ""
-        return f"{many(n, 'row')} of unseen categories{such}" if n else ""
-    typed = column.numbers if field.kind == NUMBER else column.days
-    is_typed = column.codes is None and column.is_text is None and (column.numbers is None or column.days is None)
-    if is_typed and typed is not None:
-        return ""
-    values = column.as_numbers() if field.kind == NUMBER else column.as_days()
-    n = column.n_values - int((~np.isnan(values)).sum())
-    return f"{many(n, 'row')} with something else than a {field.kind}, read as missing" if n else ""
+    if field.kind != CATEGORY:
+        n = int((~np.isin(column.row_kinds, (IS_BLANK, ROW_KINDS[field.kind]))).sum())
+        return f"{many(n, 'row')} with something else than a {field.kind}, read as missing" if n else ""
+    n = int((column.as_codes(field.texts) == UNSEEN).sum())
+    text = next((text for text in column.texts if text not in field.codes), None)
+    such = f", such as {text!r}" if text is not None else ""
+    return f"{many(n, 'row')} of unseen categories{such}" if n else ""

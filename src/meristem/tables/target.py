@@ -15,8 +15,7 @@ import numpy as np
 from meristem.check import many, short, unknown
 from meristem.inputs.schema import DATE, MISSING, MOST_TEXTS, NUMBER
 from meristem.tables.column_kinds import kind_of, misread_as
-from meristem.tables.scalars import is_canonical
-from meristem.tables.table_columns import Column, Table
+from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]
@@ -57,23 +56,20 @@ class Target:
         if name not in table:
             raise _no_such_column(table, name)
         column, where = table[name], f"{table.source}: column {name!r}"
+        kind, numbers = kind_of(column).kind, column.as_numbers()
         if column.n_missing == column.rows:
             raise ValueError(f"{where} is missing in every row; choose another target.")
-        if kind_of(column).kind == DATE or (column.codes is None and column.numbers is None):  # constant ones, too
+        if kind == DATE or np.isin(column.kinds, (IS_BLANK, IS_DAY)).all():  # constant ones, too
             raise ValueError(f"{where} holds dates; {DAYS}.")
-        numbers, is_numeric = column.as_numbers(), _is_numeric(column)
+        is_numeric = kind == NUMBER or int((~np.isnan(numbers)).sum()) == column.rows - column.n_missing  # of constants, too
         if not is_numeric:
             _check_texts(column, where, task)
-        codes = column.codes if column.codes is not None else np.zeros(0)
-        rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(codes != MISSING)
-        values = numbers if is_numeric else codes
-        if is_numeric and column.codes is None and column.exact is not None:
-            values = column.exact  # beyond 2**53, too
-        different = np.unique(values[rows])
-        exact = column.exact if column.exact is not None else column.codes  # float64 merges integers beyond 2**53
-        n_different = len(different) if exact is None else max(len(different), len(np.unique(exact[rows])))
+        exact = next(values for values in (column.exact, column.codes, numbers) if values is not None)  # beyond 2**53, too
+        values = numbers if is_numeric and column.codes is not None else exact
+        rows = np.flatnonzero(~np.isnan(numbers) if is_numeric else column.codes != MISSING)
+        different, n_different = np.unique(values[rows]), len(np.unique(exact[rows]))
         if n_different < 2:
-            value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
+            value = repr(different[0].item()) if is_numeric else repr(column.texts[int(different[0])])
             raise ValueError(f"{where} is {value} in every row that has one; there is nothing to predict.")
         why = AS_REQUESTED
         if task is None:
@@ -132,12 +128,6 @@ def _task_of(different: np.ndarray, n_different: int, rows: int) -> tuple[str, s
     if is_few and (different == np.round(different)).all():
         return CLASS, f"it holds {len(different)} different whole numbers"
     return NUMBER, NUMBER
-
-
-def _is_numeric(column: Column) -> bool:
-    """Return whether a column holds numbers; one that is constant has no kind."""
-    n_numbers = int((~np.isnan(column.as_numbers())).sum())
-    return kind_of(column).kind == NUMBER or n_numbers == column.rows - column.n_missing
 
 
 def _labels(column: Column) -> np.ndarray:
