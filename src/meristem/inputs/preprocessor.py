@@ -204,11 +204,7 @@ def _are_indices(values: np.ndarray, n: float) -> bool:
 
 
 def n_numbers(x: Any, weight: np.ndarray | None = None) -> int:
-    """Return how many columns have more than two different values.
-
-    >>> n_numbers(np.array([[0, 1.5, 3], [1, 2.5, 3], [1, 0.5, 3]]))
-    1
-    """
+    """Return how many columns have more than two different values."""
     x = x if weight is None else x[np.flatnonzero(weight > 0)]
     x = x[:, occurring(x, np.ones(x.shape[0], bool))] if is_sparse(x) else x
     low, high, more = np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf), np.zeros(x.shape[1], bool)

@@ -5,7 +5,7 @@ and is a number only where Python's `float` says so, to the bit. Booleans, integ
 (as days) are not converted to text and back; integers are held as they are, beside a float64 that merges those beyond 2**53.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -61,22 +61,21 @@ class ColumnBuilder:
     def add(self, texts: Any) -> None:
         """Add rows: an Arrow array of strings, null where missing."""
         self.rows += len(texts)
-        encoded = texts.dictionary_encode()
-        places = encoded.indices.fill_null(-1).to_numpy()
+        if self._may_have_commas and not self._has_commas:
+            is_comma = load_pyarrow().compute.match_substring_regex(texts, rf"^\s*(?:{DECIMAL_COMMA.pattern})\s*$")
+            self._has_commas = is_comma.true_count > 0
         if self._codes is not None:
-            raws = encoded.dictionary[: None if self._is_bounded else TOO_MANY].to_pylist()
+            raws, places = _distinct(texts, None if self._is_bounded else TOO_MANY)
             codes = [*map(self._code, raws), MISSING]
             if self._is_bounded or len(self._code_of) < self._most:
                 self._codes.append(np.array(codes, np.int16)[places])
                 return
             before, self._codes = np.concatenate([NO_CODES, *self._codes]), None
             self._parse([*self._code_of], before)
-        for commas in [False, True] if self._may_have_commas else [False]:
-            if (numbers := floats_of(texts, commas=commas)) is not None:
-                self._has_commas |= commas
-                self._parsed.append((_kinds(numbers, IS_NUMBER), numbers))
-                return
-        self._parse(encoded.dictionary.to_pylist(), places)
+        if (numbers := floats_of(texts, commas=self._has_commas)) is None:
+            self._parse(*_distinct(texts))
+        else:
+            self._parsed.append((_kinds(numbers, IS_NUMBER), numbers))
 
     def _code(self, raw: str) -> int:
         """Return the code of a raw text; UNSEEN where it has none and there is no room for more texts."""
@@ -90,7 +89,6 @@ class ColumnBuilder:
     def _parse(self, raws: list[str], places: np.ndarray) -> None:
         """Add rows as numbers, days or texts; each of the different texts is parsed once."""
         kinds, values = zip(*(parse(raw, commas=self._may_have_commas) for raw in raws), (IS_BLANK, np.nan), strict=True)
-        self._has_commas |= self._may_have_commas and _have_commas(raws)
         if self._example is None and IS_TEXT in kinds:
             self._example = normalized(raws[kinds.index(IS_TEXT)])
         self._parsed.append((np.array(kinds, np.int8)[places], np.array(values)[places]))
@@ -101,13 +99,15 @@ class ColumnBuilder:
             return typed_column(self.name, *map(np.concatenate, parts))
         texts = tuple(self._code_of)
         if self._codes is not None:
-            return coded_column(self.name, np.concatenate([NO_CODES, *self._codes]), texts, commas=self._may_have_commas)
+            return coded_column(self.name, np.concatenate([NO_CODES, *self._codes]), texts, has_commas=self._has_commas)
         kinds, values = map(np.concatenate, zip(*self._parsed, strict=True))
         return Column(self.name, None, texts[:MOST_TEXTS], values, kinds, self._example, has_commas=self._has_commas)
 
 
-def _have_commas(texts: Iterable[str]) -> bool:
-    return any(DECIMAL_COMMA.fullmatch(text.strip()) for text in texts)
+def _distinct(texts: Any, most: int | None = None) -> tuple[list[str], np.ndarray]:
+    """Return the different texts of an array, or the first `most`, and the index of each row's text; −1 where null."""
+    encoded = texts.dictionary_encode()
+    return encoded.dictionary[:most].to_pylist(), encoded.indices.fill_null(-1).to_numpy()
 
 
 def _kinds(values: np.ndarray, kind: int) -> np.ndarray:
@@ -144,12 +144,11 @@ def _cast(array: Any) -> np.ndarray | None:
     return numbers if np.isfinite(numbers).sum() == len(array) - array.null_count else None
 
 
-def coded_column(name: str, codes: np.ndarray, texts: Sequence[str], *, commas: bool = False, exact: Any = None) -> Column:
+def coded_column(name: str, codes: np.ndarray, texts: Sequence[str], **more: Any) -> Column:
     """Return the column of int16 codes of texts; each text is parsed once."""
-    parsed = (parse(text, commas=commas) for text in texts)
+    parsed = (parse(text, commas=more.get("has_commas", False)) for text in texts)
     kinds, values = zip(*parsed, (IS_TEXT, np.nan), (IS_BLANK, np.nan), strict=True)  # the last are UNSEEN and MISSING
-    has_commas = commas and _have_commas(texts)
-    return Column(name, codes, tuple(texts), np.array(values), np.array(kinds, np.int8), exact=exact, has_commas=has_commas)
+    return Column(name, codes, tuple(texts), np.array(values), np.array(kinds, np.int8), **more)
 
 
 def typed_column(name: str, values: np.ndarray, missing: np.ndarray) -> Column:

@@ -1,16 +1,10 @@
 """CSV files: a header of different names, and as many fields in each row; parsed by pyarrow, a block of rows at a time.
 
 The file is UTF-8 (a byte-order mark is allowed) or in the encoding that is given; fields are separated by commas, semicolons or
-tabs, whichever the header has, or by `sep`. Errors are a ValueError of one line that names the file and the line. By hand,
-because pyarrow cannot do it:
-
-    the header                          its names and separator are needed before columns have types
-    where rows end (ByteStream.rows)    a block is whole rows, so that memory is bounded and lines are counted: pyarrow's own
-                                        stream fails on a row that is longer than its block, and names no line
-    rows that pyarrow refuses, or       by Python's csv module, strictly: it says what is wrong, and in which line. pyarrow
-    accepts though they are wrong       accepts an open quote at the end, a quote that is closed within a field, a carriage
-                                        return as a line's end, a field of any length
-    a separator beyond ASCII            by the csv module, too: pyarrow's is one byte
+tabs, whichever the header has, or by `sep`. Errors are a ValueError of one line that names the file and the line. By hand is
+where rows end (`ByteStream.rows`), so that memory is bounded and lines are counted: pyarrow's own stream fails on a row that is
+longer than its block, and names no line. The header, separators beyond ASCII, and rows that pyarrow refuses, or accepts though
+they are wrong (open quotes, carriage returns, fields of any length), are for Python's csv module, which says what is wrong.
 """
 
 import codecs
@@ -36,7 +30,7 @@ DELIMITERS = ",;\t"
 UNDEFINED_IN_CP1252 = set(b"\x81\x8d\x8f\x90\x9d")
 LONGEST_LINE = 16 * 2**20  # bytes, and characters of a row
 READ = 2**20  # bytes at a time
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
 QUOTE, NEWLINE = b'"\n'
 ADVICE = {  # what the csv module says → what is wrong, and what to do
     "unexpected end of data": "a quote is opened before here and never closed; close it.",
@@ -64,10 +58,7 @@ def read_csv(
 def _blocks(stream: "ByteStream", names: list[str], delimiter: str, is_null_missing: bool) -> Iterator[list[Any]]:
     """Yield blocks of rows, for each column a list of texts or an Arrow array of strings."""
     size = min(MOST_BYTES, max(LEAST_BYTES, BYTES_PER_COLUMN * len(names)))
-    while True:
-        data = stream.rows(size, delimiter.encode()) if delimiter.isascii() else None
-        if data == b"":
-            return
+    while (data := stream.rows(size, delimiter.encode()) if delimiter.isascii() else None) != b"":
         arrays = None if data is None else csv_arrays(data, len(names), delimiter, is_null_missing=is_null_missing)
         if arrays is None:
             stream.put_back(data or b"")
@@ -80,9 +71,9 @@ def _blocks(stream: "ByteStream", names: list[str], delimiter: str, is_null_miss
 
 
 def csv_arrays(data: bytes, n_columns: int, delimiter: str, *, is_null_missing: bool) -> list[Any] | None:
-    """Return an array of strings for each column of whole CSV rows; None where they are not `n_columns` fields.
+    """Return an array of strings for each column of whole CSV rows; None where they are not `n_columns` fields of legal length.
 
-    None also where a field is longer than Python's csv allows. With `is_null_missing` texts that mean "missing" are null.
+    With `is_null_missing` texts that mean "missing" are null.
 
     >>> [array.to_pylist() for array in csv_arrays(b'1,"a,b"\\n\\n2,NA\\n', 2, ",", is_null_missing=True)]
     [['1', '2'], ['a,b', None]]
@@ -90,15 +81,12 @@ def csv_arrays(data: bytes, n_columns: int, delimiter: str, *, is_null_missing: 
     pyarrow = load_pyarrow()
     names = [str(place) for place in range(n_columns)]
     try:
+        nulls = {"null_values": MISSING_SPELLINGS, "strings_can_be_null": is_null_missing}
         table = pyarrow.csv.read_csv(
             pyarrow.py_buffer(data),
             pyarrow.csv.ReadOptions(column_names=names, block_size=len(data) + 1),
             pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data),
-            pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pyarrow.string()),
-                null_values=MISSING_SPELLINGS,
-                strings_can_be_null=is_null_missing,
-            ),
+            pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string()), **nulls),
         )
     except pyarrow.ArrowInvalid:
         return None

@@ -119,12 +119,11 @@ def _values(field: Field, table: Table) -> np.ndarray:
 def _texts(field: Field, table: Table) -> np.ndarray:
     """Return the text of each row of a column of categories, which may be absent."""
     column, unseen = table.columns.get(field.name), "(none of them)"
-    if column is None:
-        return np.full(table.rows, "", object)
     while unseen in field.codes:
         unseen += "_"
-    texts, codes = (field.texts, column.as_codes(field.texts)) if column.codes is None else (column.texts, column.codes)
-    return np.array([*texts, unseen, ""], object)[codes]
+    if column is None or column.codes is None:
+        return np.array([*field.texts, unseen, ""], object)[_values(field, table).astype(int)]
+    return np.array([*column.texts, unseen, ""], object)[column.codes]
 
 
 def _difference(field: Field, column: Column) -> str:

@@ -60,8 +60,7 @@ def read_table(
     if encoding is not None:
         check_encoding(encoding)
     if is_stdin and sys.stdin is None:  # as Python has it where it was closed before it began
-        remedy = "give the path of a table in place of '-', or a table there: meristem … - < table.csv"
-        raise ValueError(f"{name} is closed; {remedy}")
+        raise ValueError(f"{name} is closed; give the path of a table in place of '-', or: meristem … - < table.csv")
     with ExitStack() as stack:
         try:
             if is_stdin:

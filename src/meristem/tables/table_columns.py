@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.inputs.schema import MISSING, UNSEEN, is_missing
+from meristem.inputs.schema import MISSING, MISSING_TEXTS, UNSEEN, normalized
 
 KnownTexts = Mapping[str, Sequence[str]]  # column → texts whose codes are fixed
 IS_BLANK, IS_NUMBER, IS_DAY, IS_TEXT = range(4)  # what a text or a row is
@@ -65,7 +65,7 @@ def parse(text: str, *, commas: bool = False) -> tuple[int, float]:
     for kind, value in ((IS_NUMBER, number_of(text, commas=commas)), (IS_DAY, days_of(text))):
         if value == value:
             return kind, value
-    return IS_BLANK if not text.strip() or is_missing(text) else IS_TEXT, np.nan
+    return IS_BLANK if not text.strip() or normalized(text) in MISSING_TEXTS else IS_TEXT, np.nan
 
 
 def is_canonical(text: str, kind: type) -> bool:

@@ -71,15 +71,20 @@ class Target:
         if n_different < 2:
             value = repr(different[0].item()) if is_numeric else repr(column.texts[int(different[0])])
             raise ValueError(f"{where} is {value} in every row that has one; there is nothing to predict.")
+        is_whole, n = bool(is_numeric and (different == np.round(different)).all()), len(different)
         why = AS_REQUESTED
-        if task is None:
-            task, why = _task_of(different, n_different, len(rows)) if is_numeric else (CLASS, "it holds texts")
-        if task == NUMBER:
+        if task is None and not is_numeric:
+            task, why = CLASS, "it holds texts"
+        elif task is None and n_different == 2:
+            task, why = CLASS, "it holds 2 different numbers"
+        elif task is None and is_whole and n <= min(MOST_WHOLE, len(rows) // ROWS_EACH):
+            task, why = CLASS, f"it holds {n} different whole numbers"
+        if task in (None, NUMBER):
             if abs(largest := max(different[[0, -1]].astype(float), key=abs)) > LARGEST:
                 raise ValueError(f"{where} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
-            return cls(name, task, "numbers" if why == NUMBER else f"numbers, {why}", numbers, rows)
-        if is_numeric and len(different) > MOST_TEXTS:
-            raise ValueError(f"{where} holds {len(different):,} different numbers; task='number' predicts them.")
+            return cls(name, NUMBER, "numbers" if task is None else f"numbers, {why}", numbers, rows)
+        if is_numeric and n > MOST_TEXTS:
+            raise ValueError(f"{where} holds {n:,} different numbers; task='number' predicts them.")
         labels = _labels(column)
         n = len(np.unique(labels[rows]))
         if n > max(MOST_WHOLE, MOST_SHARE * len(rows)):
@@ -91,20 +96,18 @@ class Target:
 
 def _check_texts(column: Column, where: str, task: str | None) -> None:
     """Raise ValueError where a column of texts is no target: a number is requested, or there are too many texts."""
+    if task == NUMBER and misread_as(column) is None:
+        texts = f"holds texts, such as {short(column.example or column.texts[0])}; leave task out for classes"
+        raise ValueError(f"task={task!r}, but column {column.name!r} {texts}.")
     if task == NUMBER:
-        such = short(column.example or column.texts[0])
-        texts = f"holds texts, such as {such}; leave task out for classes"
-        if (misread := misread_as(column)) is None:
-            raise ValueError(f"task={task!r}, but column {column.name!r} {texts}.")
-        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, misread.words)}.")
+        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, '')}.")
     if column.codes is None:
         raise ValueError(f"{where} {_remedy(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
 
 
 def _remedy(column: Column, why: str) -> str:
     """Return why a column of texts cannot be predicted, and what to do: it may hold numbers in another notation."""
-    misread = misread_as(column)
-    if misread is None:
+    if (misread := misread_as(column)) is None:
         return f"{why}; choose another target"
     return f"{misread.words}; {misread.remedy if misread.kind == NUMBER else DAYS}"
 
@@ -118,16 +121,6 @@ def _no_such_column(table: Table, name: str) -> ValueError:
             what = f"target={short(name)} is not known: {table.source} has one column, {short(only)}"
             return ValueError(f"{what}; if {sep!r} separates its columns, give --sep {sep!r}.")
     return unknown("target", name, list(table.columns), most=MOST_NAMED)
-
-
-def _task_of(different: np.ndarray, n_different: int, rows: int) -> tuple[str, str]:
-    """Return task and reason of a column of numbers."""
-    if n_different == 2:
-        return CLASS, "it holds 2 different numbers"
-    is_few = len(different) <= min(MOST_WHOLE, rows // ROWS_EACH)
-    if is_few and (different == np.round(different)).all():
-        return CLASS, f"it holds {len(different)} different whole numbers"
-    return NUMBER, NUMBER
 
 
 def _labels(column: Column) -> np.ndarray:
