@@ -179,6 +179,6 @@ def _days(name: str, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
         counts, unit, step = np.where(missing, 0, values.astype(f"{kind}8[D]").astype(np.int64)), "D", 1
     if unit not in PER_DAY:
         raise ValueError(f"Column {name!r} has the type {values.dtype}; give dates in days or seconds.")
-    whole, rest = np.divmod(counts, PER_DAY[unit])
+    days, rest = np.divmod(counts, PER_DAY[unit])
     is_exact = np.abs(counts.astype(float)) <= EXACT  # then a quotient is rounded once
-    return np.where(is_exact, counts / PER_DAY[unit], whole + rest / PER_DAY[unit]) * step
+    return np.where(is_exact, counts / PER_DAY[unit], days + rest / PER_DAY[unit]) * step

@@ -195,8 +195,8 @@ class ByteStream:
             byte = error.object[error.start] if error.start < len(error.object) else 0
             guess = "latin-1" if set(error.object) & UNDEFINED_IN_CP1252 else "cp1252"
             remedy = f"give --encoding {guess} (a guess), or save it as UTF-8"
-            wanted, remedy = ("UTF-8", remedy) if self._encoding is None else (short(self._encoding), "give another --encoding")
-            raise self._error(f"the byte 0x{byte:02x}", pending + before, f", which is not {wanted}; {remedy}.") from error
+            what, remedy = ("UTF-8", remedy) if self._encoding is None else (short(self._encoding), "give another --encoding")
+            raise self._error(f"the byte 0x{byte:02x}", pending + before, f", which is not {what}; {remedy}.") from error
         except UnicodeError as error:
             raise ValueError(f"{self.name} cannot be read as {short(self._encoding)}; give another --encoding.") from error
         data = pending + (data.removeprefix(BYTE_ORDER_MARK) if self._is_first else data)

@@ -62,11 +62,11 @@ def build_table(
     """
     names = [str(name).strip() for name in names]
     check_names(source, names)
-    kept = [part for entry in keep for part in ([entry] if entry in names else map(str.strip, entry.split(",")))]
-    for name in kept:
+    columns = [part for entry in keep for part in ([entry] if entry in names else map(str.strip, entry.split(",")))]
+    for name in columns:
         if name not in names:
             raise unknown("keep", name, names, most=300)
-    texts: dict[str, list[str]] = {name: [] for name in kept}
+    texts: dict[str, list[str]] = {name: [] for name in columns}
     builders = [ColumnBuilder(name, (known_texts or {}).get(name), **how) for name in names]
     for block in blocks:
         for builder, values in zip(builders, block, strict=True):
@@ -102,14 +102,14 @@ def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
     if _is_arrow(values):
         return _add_arrow(builder, values, source)
     is_numpy = dtype is None or isinstance(dtype, np.dtype) or type(dtype).__name__ == "SparseDtype"
-    held = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of categories: the type of their values
-    if not is_numpy and str(held) != "object":
+    value_type = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of categories: the type of their values
+    if not is_numpy and str(value_type) != "object":
         try:
             values = load_pyarrow().array(values, from_pandas=True)
         except (TypeError, ValueError, NotImplementedError):  # of texts that are not Unicode, say: objects are checked below
             pass
         else:
-            return _add_arrow(builder, values, source, held)
+            return _add_arrow(builder, values, source, value_type)
     missing: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else False
     array = np.array(values, object) if dtype is None else np.asarray(values)
     if array.ndim != 1:
