@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meristem.check import many, short
-from meristem.inputs.schema import CATEGORY, DATE, NUMBER, TOO_MANY_TEXTS
+from meristem.inputs.schema import CATEGORY, DATE, NUMBER, TOO_MANY_TEXTS, Field
 from meristem.tables.table_columns import IS_BLANK, IS_DAY, IS_NUMBER, Column, parse
 
 DROPPED = "dropped"  # beside the kinds of a field
@@ -36,21 +36,14 @@ REMEDIES = {
 }
 
 
-class Kind(NamedTuple):
-    """One of number, date, category and dropped; and why, in words."""
-
-    kind: str
-    why: str
-
-
-def kind_of(column: Column) -> Kind:
-    """Return what a column is (see the module's header)."""
+def kind_of(column: Column) -> Field:
+    """Return what a column is (see the module's header): number, date, category or dropped, and why in words."""
     n_missing, kinds = column.n_missing, column.row_kinds
     if n_missing == column.rows:
-        return Kind(DROPPED, "missing in every row")
+        return Field(column.name, DROPPED, "missing in every row")
     if column.is_constant():
         first = f"{column.values[0]:g}" if column.codes is None else repr(column.texts[int(column.codes[0])])
-        return Kind(DROPPED, f"the same in every row: {first}")
+        return Field(column.name, DROPPED, f"the same in every row: {first}")
     n_values = int((kinds != IS_BLANK).sum())
     for kind, words in ((NUMBER, "numbers"), (DATE, "dates, as days")):
         n = int((kinds == ROW_KINDS[kind]).sum())
@@ -62,11 +55,11 @@ def kind_of(column: Column) -> Kind:
             strays = f"{next(others, column.example)!r} and {n_strays - 1} more texts are read as missing" if n_strays else ""
             gaps = f"{column.rows - n_values:,} missing" if n_values < column.rows else ""
             comma = ", " if kind == NUMBER and not strays else "; "
-            return Kind(kind, comma.join(part for part in (words, strays, gaps) if part))
+            return Field(column.name, kind, comma.join(part for part in (words, strays, gaps) if part))
     if column.codes is None:
-        return Kind(DROPPED, TOO_MANY_TEXTS)
+        return Field(column.name, DROPPED, TOO_MANY_TEXTS)
     n = len(np.unique(column.codes[column.codes >= 0]))
-    return Kind(CATEGORY, many(n, "category", "categories") + (f", {n_missing:,} missing" if n_missing else ""))
+    return Field(column.name, CATEGORY, many(n, "category", "categories") + (f", {n_missing:,} missing" if n_missing else ""))
 
 
 class Misread(NamedTuple):
@@ -80,11 +73,10 @@ class Misread(NamedTuple):
 def misread_as(column: Column) -> Misread | None:
     """Return what a column of texts was likely meant to be; of one without codes, its first texts decide.
 
-    >>> from meristem.tables.frames import column_of
-    >>> misread_as(column_of("price", ["$8,622.04", "$12.50", "", "7"])).words
-    "looks like numbers, but '$8,622.04' cannot be read as one"
-    >>> misread_as(column_of("seat", ["12A", "3C", "7"])) is None
-    True
+    >>> from meristem.tables.frames import table_of
+    >>> table = table_of({"price": ["$8,622.04", "$12.50", "", "7"], "seat": ["12A", "3C", "7", ""]})
+    >>> misread_as(table["price"]).words, misread_as(table["seat"])
+    ("looks like numbers, but '$8,622.04' cannot be read as one", None)
     """
     if len(column.texts) < 2 or kind_of(column).kind in (NUMBER, DATE):
         return None

@@ -6,6 +6,7 @@ not have is missing in every row; one that the schema does not have is ignored.
 
 import json
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,10 +39,9 @@ def learn_schema(table: Table, rows: np.ndarray, *, without: Collection[str] = (
 
 
 def _learn_field(column: Column, rows: np.ndarray) -> Field:
-    kind = kind_of(column)
-    if kind.kind != CATEGORY:
-        return Field(column.name, kind.kind, kind.why)
-    assert column.codes is not None
+    field = kind_of(column)
+    if field.kind != CATEGORY or column.codes is None:
+        return field
     codes = column.codes[rows]
     counts = np.bincount(codes[codes >= 0], minlength=len(column.texts))
     count_of = {text: n for text, n in zip(column.texts, counts.tolist(), strict=True) if n}
@@ -52,11 +52,11 @@ def _learn_field(column: Column, rows: np.ndarray) -> Field:
     n_kinds = len(frequent) + bool(rare) + bool(n_missing)
     if n_kinds < 2:
         why = "every category occurs once" if rare else "the same in every row that is learned from"
-        return Field(column.name, DROPPED, why)
+        return replace(field, kind=DROPPED, why=why)
     silent = None
     if frequent and n_kinds == 2:
         silent, frequent = frequent[0], frequent[1:]
-    return Field(column.name, CATEGORY, kind.why, tuple(frequent), tuple(rare), n_missing > 0, silent)
+    return replace(field, categories=tuple(frequent), rare=tuple(rare), has_missing=n_missing > 0, silent=silent)
 
 
 def column_values(schema: Schema, table: Table, rows: Rows = ALL) -> list[np.ndarray]:

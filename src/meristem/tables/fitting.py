@@ -203,12 +203,11 @@ def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, u
     """Return the facts of a model but for its score and its time; made of JSON values."""
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
     names = ["penalty", "l2", "dropout", "loss", "error", "n_parameters"]
-    numbers = [column.name for column in split.schema.fields if column.kind == NUMBER]
-    commas = [name for name in numbers if table[name].has_commas]
-    source, test_source = ({"table": each.source.strip("'\""), "sha256": each.digest} for each in (table, split.test_table))
+    commas = [field.name for field in split.schema.fields if field.kind == NUMBER and table[field.name].has_commas]
+    test_source = {"table": split.test_table.source.strip("'\""), "sha256": split.test_table.digest}
     return {
-        "table": source["table"],
-        "table_sha256": source["sha256"],
+        "table": table.source.strip("'\""),
+        "table_sha256": table.digest,
         "reading": {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas},
         "test": test_source if split.has_test_table else None,
         "target": target.name,

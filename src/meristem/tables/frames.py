@@ -18,9 +18,8 @@ import numpy as np
 
 from meristem.check import short, unknown
 from meristem.tables.column_builder import ALLOWED, ColumnBuilder, load_pyarrow
-from meristem.tables.table_columns import DAY, Column, KnownTexts, Table
+from meristem.tables.table_columns import DAY, KnownTexts, Table
 
-Blocks = Iterable[Sequence[Any]]  # of rows, each with a list, an array or a series for each column
 SOURCE = "the frame"
 BLOCK, BATCH = 8192, 65_536  # rows of objects, and of an Arrow array, that are added at a time
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -44,7 +43,7 @@ def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
         reader = _arrow_reader(frame)
         return build_table(SOURCE, reader.schema.names, (batch.columns for batch in reader), known_texts)
     if hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
-        names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+        names = list(frame if isinstance(frame, Mapping) else frame.columns)
         return build_table(SOURCE, names, [[frame[name] for name in names]], known_texts)
     raise _no_table(frame)
 
@@ -54,11 +53,11 @@ def _no_table(frame: Any) -> ValueError:
 
 
 def build_table(
-    source: str, names: Sequence[Any], blocks: Blocks, known_texts: KnownTexts | None, keep: Sequence[str] = (), **how: Any
+    source: str, names: Iterable[Any], blocks: Any, known_texts: KnownTexts | None, keep: Sequence[str] = (), **how: Any
 ) -> Table:
-    """Return the table of blocks of rows; errors call it `source`, `how` are further options of `ColumnBuilder`.
+    """Return the table of blocks of rows, each with a list, an array or a series for each column; errors call it `source`.
 
-    Entries of `keep` are a name, or several with commas, of columns whose raw texts are held.
+    Entries of `keep` are a name, or several with commas, of columns whose raw texts are held. `how`: see `ColumnBuilder`.
     """
     names = [str(name).strip() for name in names]
     check_names(source, names)
@@ -81,17 +80,6 @@ def build_table(
     if not rows:
         raise ValueError(f"{source} has columns and no rows; give some.")
     return Table({builder.name: builder.column() for builder in builders}, rows, source, texts=texts)
-
-
-def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) -> Column:
-    """Return the column of an array, a list or a series; raise ValueError where its type cannot be learned from.
-
-    >>> column_of("size", np.array([1.5, np.nan])).n_missing, column_of("is_red", [True, False]).texts
-    (1, ('False', 'True'))
-    """
-    builder = ColumnBuilder(name, known_texts)
-    _add(builder, values, SOURCE)
-    return builder.column()
 
 
 def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
