@@ -13,13 +13,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_number
-from meristem.compact.model import check_samples, compact, outputs
+from meristem.compact.report import check_samples, outputs
 from meristem.gate import is_confined
 from meristem.layers.compact_network import CompactNetwork
 from meristem.nn import Body, Network
 from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import open_mask
-from meristem.nn.compaction import check_concrete
+from meristem.nn.compaction import check_concrete, compact
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_size
-from meristem.compact.model import check_samples, compact, outputs
 from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.layers.layer import Affine, Perceptron
 from meristem.nn import Network
-from meristem.nn.compaction import check_concrete
+from meristem.nn.compaction import check_concrete, compact
 
 BATCH = 1000
 REPEATS = 30
@@ -97,6 +96,21 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in ..."] | None = N
     largest = max(np.abs(before).max(), np.finfo(before.dtype).tiny)
     difference, device = float(np.abs(after - before).max() / largest), jax.devices()[0].device_kind
     return Report(costs["full"], costs["compact"], costs.get("plain"), small.units, len(samples), difference, device)
+
+
+def check_samples(x: Any, network: Network) -> Float[Array, "n in ..."]:
+    """Return the samples x as the network takes them; ValueError where their shape is another."""
+    sample, shape = network.input_shape, np.shape(x)
+    if shape[1:] != sample or not len(shape) or shape[0] == 0:
+        features = ", ".join(map(str, sample))
+        raise ValueError(f"x has shape {shape}; it must be [samples, {features}] with at least one sample.")
+    return jnp.asarray(x, network.dtype)
+
+
+def outputs(network: Any, x: Float[Array, "n in ..."]) -> np.ndarray:
+    """Return the outputs of all samples in full precision: by default a GPU rounds factors to 10 bits."""
+    with jax.default_matmul_precision("highest"):
+        return np.asarray(jax.jit(jax.vmap(network))(x))
 
 
 def plain_of(network: Network) -> CompactNetwork:

@@ -28,15 +28,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from meristem.check import check_size, unknown
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
-from meristem.layers.layer import Layer
+from meristem.layers.layer import INPUT, Layer, Leaf, Perceptron, Tree
 from meristem.memory import check_memory
 from meristem.nn import tree_growth
 from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
 from meristem.nn.body import Body, Dormant
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
-from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of, living, n_leaves, seedling, spans
-from meristem.nn.tree_layers import living_leaves, unchained
+from meristem.nn.tree import in_order, is_tree, leaf_depth, leaf_openness, leaves_of, living, mixing, node_openness, seedling
 from meristem.nn.trunk import read, with_price
 
 PROBES = ["bud", "zero"]
@@ -99,25 +98,11 @@ class Budding(Body):
         self.probe = probe
         self.trunk = Confined(jnp.ones(width)) if learn_width else None
 
-    @property
-    def width(self) -> int:
-        return self.weight.shape[-1]
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None
-
-    @property
-    def capacity(self) -> int:
-        return self.bias.shape[-2]
-
-    @property
-    def root(self) -> str:
-        return "layer" if self.identity is None else "identity"
-
-    @property
-    def n_leaves(self) -> Int[Array, ""]:
-        return n_leaves(self.depth)
+    width = property(lambda self: self.weight.shape[-1])
+    capacity = property(lambda self: self.bias.shape[-2])
+    root = property(lambda self: "layer" if self.identity is None else "identity")
+    learn_width = property(lambda self: self.trunk is not None)
+    n_leaves = property(lambda self: living(self.depth).sum(dtype=jnp.int32))
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         y, alive = self._tree(x), living(self.depth)
@@ -144,7 +129,7 @@ class Budding(Body):
             x = sum(others, start=first)
             outputs.append(p)
             hidden.append(x)
-        last = jnp.arange(self.capacity) == n_leaves(self.depth) - 1
+        last = jnp.arange(self.capacity) == self.n_leaves - 1
         return jnp.where(last[:, None], jnp.stack(hidden), 0).sum(0)
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
@@ -191,9 +176,8 @@ class Budding(Body):
 
     def _in_use(self) -> Int[Array | np.ndarray, "*members"]:
         # The host asks after every epoch: with NumPy, for JAX would compile a program for each little operation.
-        if isinstance(self.depth, jax.core.Tracer):
-            return 1 + (self.depth[..., 1:] >= 0).sum(-1, dtype=jnp.int32)
-        return np.asarray(1 + (np.asarray(self.depth)[..., 1:] >= 0).sum(-1), np.int32)
+        xp: Any = jnp if isinstance(self.depth, jax.core.Tracer) else np
+        return xp.asarray(1 + (xp.asarray(self.depth)[..., 1:] >= 0).sum(-1), np.int32)
 
     def _n_shares(self) -> Float[Array, ""]:
         """The numbers that mix its leaves; a single leaf has none."""
@@ -205,12 +189,50 @@ class Budding(Body):
         return Nodes(np.asarray(self.depth), np.asarray(self.leafness.value), identity)
 
     def compact_layers(self) -> list[Layer]:
-        """The leaves that the output depends on; a tree that copies its input is nothing at all."""
+        """The leaves that the output depends on; a tree that copies its input is nothing at all.
+
+        Leaves at the front that only the next one reads, whole, are plain layers; the rest is a tree.
+        """
+        leaves, layers = self._live_leaves(), list[Layer]()
+        if not leaves or any(INPUT in leaf.reads for leaf in leaves):
+            return [Tree(tuple(leaves), self.activation)] if leaves else []
+        while leaves and leaves[0].shares.tolist() == [1] and not any(0 in leaf.reads for leaf in leaves[1:]):
+            layers.append(Perceptron(leaves[0].weight, leaves[0].bias, self.activation))
+            leaves = [Leaf(leaf.weight, leaf.bias, leaf.shares, tuple(k - 1 for k in leaf.reads)) for leaf in leaves[1:]]
+        return [*layers, Tree(tuple(leaves), self.activation)] if leaves else layers
+
+    def _live_leaves(self) -> list[Leaf]:
+        """The leaves that the output depends on, in their order; one below γ = 1 is yet to open: its bud follows it."""
         nodes = self._picture()
         if nodes.identity == 1:
             return []
-        mix = np.asarray(jax.jit(mixing)(self.leafness.value, self.depth), np.float64)
-        return unchained(living_leaves(self, nodes, mix), self.activation)
+        stacks = self.weight, self.bias, self.bud.weight, self.bud.bias, jax.jit(mixing)(self.leafness.value, self.depth)
+        weight, bias, bud_weight, bud_bias, mix = (np.asarray(array, np.float64) for array in stacks)
+        layers: list[tuple[np.ndarray, np.ndarray]] = []
+        inputs: list[dict[int, float]] = []  # what the layer after each one reads: {layer: share}
+        place: list[int] = []  # of each leaf among the layers
+        for j, gamma in enumerate(np.asarray(nodes.leafness, np.float64)[0 : 2 * nodes.n_leaves : 2]):
+            place.append(len(layers))
+            layers.append((weight[j], bias[j]))
+            row = {place[k]: mix[j, k] for k in range(j + 1)}
+            if gamma != 1:
+                row[place[j]] *= gamma
+                if self.probe == "bud":
+                    inputs.append({place[j]: 1.0})
+                    row[len(layers)] = mix[j, j] * (1 - gamma)
+                    layers.append((bud_weight[j], bud_bias[j]))
+            inputs.append({k: share for k, share in row.items() if share != 0} or {place[j]: 0.0})
+        if copied := nodes.identity:  # neither None nor 0
+            inputs[-1] = {INPUT: copied} | {k: (1 - copied) * share for k, share in inputs[-1].items()}
+        needed = set(inputs[-1])
+        for j in range(len(layers) - 1, 0, -1):
+            needed |= set(inputs[j - 1]) if j in needed else set()
+        # What follows a needed layer reads what the next needed one takes, or the output.
+        order = sorted(needed - {INPUT})
+        new = {old: i for i, old in enumerate(order)} | {INPUT: INPUT}
+        feeds = [inputs[k - 1] for k in order[1:]] + [inputs[-1]]
+        reads = [(np.array(list(row.values())), tuple(new[i] for i in row)) for row in feeds]
+        return [Leaf(*layers[k], *read) for k, read in zip(order, reads, strict=True)]
 
     after_update, with_capacity = tree_growth.close_and_open, tree_growth.with_capacity
 
@@ -223,46 +245,3 @@ class Budding(Body):
 def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:
     """A layer's arrays as the first of `capacity` rows; the free ones hold zeros."""
     return [jnp.zeros((capacity, *part.shape), part.dtype).at[0].set(part) for part in layer]
-
-
-def node_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " nodes"]:
-    """How open each node is, in the tree's order: Π (1 − γ_a) over its ancestors a. The sum is equation 8, unrolled."""
-    alive, inner = living(depth), depth >= 0
-    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
-    first, last = spans(depth)
-    factor = (1 - inner_of(leafness, 0.0))[:, None]  # [ancestor, node]
-    above_leaf = (first[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])
-    above_inner = above_leaf & (first[:, None] < index[None, :]) & (index[:, None] != index[None, :])
-    leaves = jnp.where(above_leaf, factor, 1).prod(0)
-    inners = jnp.where(above_inner, factor, 1).prod(0)
-    return in_order(jnp.where(alive, leaves, 0), jnp.where(inner, inners, 0))
-
-
-def leaf_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " capacity"]:
-    """How open each leaf's layer is: as far as every node is open in whose right part it stands."""
-    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
-    last = spans(depth)[1]
-    on_the_right = (index[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])  # [node, leaf]
-    gamma = inner_of(leafness, 0.0)[:, None]
-    return jnp.where(living(depth), jnp.where(on_the_right, 1 - gamma, 1).prod(0), 0)
-
-
-def mixing(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, "capacity capacity"]:
-    """The matrix A: the output after leaf j is Σ_k A_jk p_k. Rows are convex; a free place j has h_j = p_j.
-
-    >>> import jax.numpy as jnp
-    >>> mixing(jnp.array([1.0, 0.25, 1.0]), jnp.array([-1, 0])).tolist()    # h_1 = γ p_0 + (1 − γ) p_1
-    [[1.0, 0.0], [0.25, 0.75]]
-    """
-    capacity = depth.shape[0]
-    index = jnp.arange(capacity, dtype=depth.dtype)
-    first, last = spans(depth)
-    gamma = inner_of(leafness, 0.0)
-    ends = jnp.where(last[:, None] == index[None, :], gamma[:, None], 0)  # [node, j]: γ where the node's span ends at j
-    starts = (first[:, None] == index[None, :]).astype(leafness.dtype)  # [node, k]: 1 where it starts
-    rows = jnp.eye(capacity, dtype=leafness.dtype)
-    # Of two nodes that end at the same leaf the inner one stands further right, so right to left is innermost first.
-    for node in range(capacity - 1, 0, -1):
-        share = ends[node][:, None]
-        rows = (1 - share) * rows + share * starts[node][None, :]
-    return rows

@@ -11,11 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from meristem.nn.axes import take
-from meristem.nn.compaction import INPUT
+from meristem.nn.axes import INPUT, OUTPUT, take
+from meristem.nn.body import Part, described
 from meristem.nn.linear import Linear
-from meristem.nn.network import OUTPUT, Network
-from meristem.nn.part import Part, described
+from meristem.nn.network import Network
 
 
 def described_ends(network: Network) -> dict[str, Any]:

@@ -105,5 +105,4 @@ class Highway(Stacked):
         return [HighwayLayer(w, b, gate_w, gate_b, self.activation) for w, b, gate_w, gate_b in layers]
 
     def options(self) -> dict[str, Any]:
-        names = ("width", "depth", "activation", "learn_width")  # the gates' biases are arrays
-        return {name: getattr(self, name) for name in names}
+        return {name: value for name, value in super().options().items() if name != "gate_bias"}  # the gates' biases are arrays

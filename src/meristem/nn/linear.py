@@ -21,7 +21,7 @@ from meristem.check import check_size
 from meristem.layers.layer import Affine, Convolution, Layer, Mean
 from meristem.memory import check_memory
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare
-from meristem.nn.part import Part
+from meristem.nn.body import Part
 
 
 def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:

@@ -2,7 +2,7 @@
 
 y = head(body(embed(f ⊙ x)))     f ∈ [0, 1]^n_in, a gate for each input, where inputs may close; at first 1, its price Σ f
 
-Embedding and head are parts (part.py), such as `Linear`; a body of several stages is `Stages`. Shapes are asked for, not read
+Embedding and head are parts (body.py), such as `Linear`; a body of several stages is `Stages`. Shapes are asked for, not read
 off arrays: `input_shape`, `n_out`, `width`, `members`, `dtype`. They hold for one network, for a population with leading axes,
 and for shapes in place of arrays. Nobody outside of nn reads `embed` and `head` (ends.py).
 """
@@ -20,20 +20,17 @@ from jaxtyping import Array, Float, Int
 from meristem.check import as_key, check_size, unknown
 from meristem.gate import Confined, fully_open, is_confined
 from meristem.layers.compact_network import CompactNetwork
-from meristem.nn.axes import ArrayAxes, Axes, Axis, members_of, n_places
+from meristem.nn.axes import INPUT, OUTPUT, ArrayAxes, Axes, Axis, members_of, n_places
 from meristem.nn.axis_counts import half_norm, hard_size, soft_parameters, used
-from meristem.nn.body import Body
+from meristem.nn.body import Body, Part
 from meristem.nn.budding import Budding
-from meristem.nn.compaction import INPUT, compact_network
 from meristem.nn.highway import Highway
 from meristem.nn.linear import Linear
-from meristem.nn.part import Part
 from meristem.nn.stack import Plain, Residual
 from meristem.nn.stages import renamed
 from meristem.nn.tunnel import Tunnel
 
 MAX_WIDTH = 64  # of a trunk that learns its width
-OUTPUT = "output"
 BODIES = {"tunnel": Tunnel, "budding": Budding, "highway": Highway, "plain": Plain, "residual": Residual}
 
 
@@ -206,6 +203,8 @@ class Network(eqx.Module):
         >>> [type(layer).__name__ for layer in network.compact().layers]
         ['Affine']
         """
+        from meristem.nn.compaction import compact_network  # which imports this file
+
         return compact_network(self)
 
 

@@ -68,19 +68,14 @@ def put(tree: Any, small: Any, network: Any, live: Live) -> Any:
     return jax.tree.map(scattered, declared.arrays, tree, small, is_leaf=is_entry)
 
 
-def layered(arrays: Any, unit: Axis, trunk: Confined | None, depth: int, rows: Rows | None = None, **options: Any) -> Axes:
-    """Return the axes of a stack of layers on a trunk, whose size is its units."""
-    layer = Axis(depth=lambda: jnp.arange(depth))
-    if rows is not None:
-        places = jnp.asarray(rows.layer)
-        layer = Axis(depth=lambda: places, part_of=(places, rows.depth))
-    return Axes(arrays, {"layer": layer, "unit": unit, TRUNK: gate_axis(trunk)}, size="unit", **options)
-
-
 def gated_layers(arrays: Any, gate: Confined, trunk: Confined | None, rows: Rows | None, *, on: str | None = TRUNK) -> Axes:
     """Return the axes of layers of units with gates [layer, unit]; `on`: the axis that the units stand on, None: nothing."""
     unit = gate_axis(gate, per="layer", on=on, at=None if rows is None else rows.at)
-    return layered(arrays, unit, trunk, gate.value.shape[-2], rows)
+    layer = Axis(depth=lambda: jnp.arange(gate.value.shape[-2]))
+    if rows is not None:
+        places = jnp.asarray(rows.layer)
+        layer = Axis(depth=lambda: places, part_of=(places, rows.depth))
+    return Axes(arrays, {"layer": layer, "unit": unit, TRUNK: gate_axis(trunk)}, size="unit")
 
 
 def stood(rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, "width ..."]) -> Float[Array, "units ..."]:

@@ -22,11 +22,10 @@ from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.layer import Layer, Perceptron, Residual as ResidualLayer
-from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Axis, declare
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Axis, declare, gate_axis
 from meristem.nn.axis_counts import size_openness
 from meristem.nn.body import Body
 from meristem.nn.linear import he_layer
-from meristem.nn.rows import layered
 from meristem.nn.structure import Gates
 from meristem.nn.trunk import read, with_price
 
@@ -48,17 +47,9 @@ class Stacked(Body):
         self.activation = check_activation(activation)
         self.trunk = Confined(jnp.ones(width)) if learn_width else None
 
-    @property
-    def width(self) -> int:
-        return self.weight.shape[-1]
-
-    @property
-    def depth(self) -> int:
-        return self.bias.shape[-2]
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None
+    width = property(lambda self: self.weight.shape[-1])
+    depth = property(lambda self: self.bias.shape[-2])
+    learn_width = property(lambda self: self.trunk is not None)
 
     def ungated_axes(
         self, openness: Callable[[], Array], picture: Callable[[], Gates], *, is_fused: bool = False, **entries: ArrayAxes
@@ -66,7 +57,8 @@ class Stacked(Body):
         """The axes of a stack whose units are all there; `entries`: of the arrays that other stacks do not have."""
         arrays = declare(self, weight=LAYERS, bias=UNITS, trunk=ArrayAxes((TRUNK,)), **entries)
         unit = Axis(openness, lambda: jnp.ones_like(openness(), bool), per="layer", on=TRUNK, picture=picture)
-        return layered(arrays, unit, self.trunk, self.depth, is_fused=is_fused)
+        axes = {"layer": Axis(depth=lambda: jnp.arange(self.depth)), "unit": unit, TRUNK: gate_axis(self.trunk)}
+        return Axes(arrays, axes, size="unit", is_fused=is_fused)
 
 
 def through(

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, Ops, padding
+from meristem.layers.ops.base import InputOps, padding
 
 Input = str | np.ndarray | np.generic
 
 
-class Graph(Ops[str], InputOps[str]):
+class Graph(InputOps[str]):
     """Nodes and constants, as they come; a value is its name."""
 
     def __init__(self, onnx: ModuleType):
