@@ -56,13 +56,9 @@ def approximate(network: Network, x: Float[Array | np.ndarray, "n in ..."], *, g
     body, count = _close(network.body, gates_below)
     small = compact(eqx.tree_at(lambda n: n.body, network, body))
     before, after = outputs(network, samples), outputs(small, samples)
-    return Approximation(
-        network=small,
-        closed=count,
-        moved=float(np.abs(after - before).max()),
-        largest=float(np.abs(before).max()),
-        changed=float((_decisions(after) != _decisions(before)).mean()),
-    )
+    old, new = (values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(1) for values in (before, after))
+    moved, largest = float(np.abs(after - before).max()), float(np.abs(before).max())
+    return Approximation(small, count, moved, largest, changed=float((old != new).mean()))
 
 
 def _close(body: Body, gates_below: float) -> tuple[Body, int]:
@@ -81,7 +77,3 @@ def _close(body: Body, gates_below: float) -> tuple[Body, int]:
     if not counts:
         raise ValueError(f"A {type(body).__name__} has no gates that could be closed for all inputs; use compact(network).")
     return closed, sum(counts)
-
-
-def _decisions(outputs: np.ndarray) -> np.ndarray:
-    return outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(1)

@@ -116,10 +116,9 @@ def is_entry(node: Any) -> bool:
 
 def with_axes(module: Any, declared: Axes) -> list[tuple[ArrayAxes, Any]]:
     """Every array of a module with its entry."""
-    structure: Any
-    entries, structure = jax.tree.flatten(declared.arrays, is_leaf=is_entry)
-    pairs = zip(entries, structure.flatten_up_to(module), strict=True)
-    return [(entry, leaf) for entry, leaf in pairs if entry.role != ROWS]
+    pairs: list[tuple[ArrayAxes, Any]] = []
+    tree_map(lambda *pair: pairs.append(pair), declared, module)
+    return pairs
 
 
 def tree_map(function: Callable[..., Any], declared: Axes, *trees: Any) -> Any:
@@ -178,10 +177,5 @@ def indices_of(declared: Axes, entry: ArrayAxes, leaf: Any, places: Mapping[str,
 
 
 def take(tree: T, declared: Axes, places: Mapping[str, np.ndarray]) -> T:
-    """The tree on these places of some axes, of NumPy's arrays. A host function.
-
-    >>> declared = Axes({"bias": ArrayAxes(("trunk",))}, {})
-    >>> take({"bias": np.arange(3)}, declared, {"trunk": np.array([0, 2])})["bias"].tolist()
-    [0, 2]
-    """
+    """The tree on these places of some axes, of NumPy's arrays. A host function."""
     return tree_map(lambda entry, leaf: np.asarray(leaf)[indices_of(declared, entry, leaf, places)], declared, tree)

@@ -1,11 +1,8 @@
 """What a declaration of axes amounts to: how many numbers there are, as far as they are open.
 
-    soft counts    Σ over arrays Π over axes Σ openness, × positions         parameters and multiply-adds; exact where gates
-                                                                             are 0 or 1, differentiable between
-    half_norm      ½ Σ W² over the places of maps that are open
-    layer_sizes    Σ openness of the axes that are the size, layer by layer; hard_size: how many of their places are open
-
-For one module; `vmap` for many.
+soft counts    Σ over arrays Π over axes Σ openness, × positions: exact where gates are 0 or 1, differentiable between
+half_norm      ½ Σ W² over the places of maps that are open
+layer_sizes    Σ openness of the axes that are the size, layer by layer; hard_size: how many of their places are open
 """
 
 from collections.abc import Callable

@@ -92,8 +92,7 @@ class GrowthInfo(NamedTuple):
     @classmethod
     def total(cls, infos: Sequence["GrowthInfo"] = ()) -> "GrowthInfo":
         """The sums over several bodies; of none, zeros."""
-        first, *others = infos or [cls(*[jnp.zeros((), jnp.int32)] * 3)]
-        return jax.tree.map(lambda *counts: sum(counts[1:], start=counts[0]), first, *others)
+        return jax.tree.map(lambda *counts: sum(counts), cls(*[jnp.zeros((), jnp.int32)] * 3), *infos)
 
 
 class Body(Part):
@@ -117,12 +116,9 @@ class Body(Part):
             role = STORED if is_confined(node) else MAP
             return jax.tree.map(lambda leaf: ArrayAxes(tuple(f"axis {k}" for k in range(leaf.ndim)), role), node)
 
-        def joined(values: list[Array]) -> Array:
-            return jnp.concatenate([value.reshape(-1) for value in values]) if values else jnp.ones(1)
-
         openness = Axis(
-            lambda: joined([jnp.abs(gate.value - gate.closed) for gate in gates]),
-            lambda: joined([gate.is_open for gate in gates]) != 0,
+            lambda: jnp.concatenate([jnp.abs(gate.value - gate.closed).reshape(-1) for gate in gates] or [jnp.ones(1)]),
+            lambda: jnp.concatenate([gate.is_open.reshape(-1) for gate in gates] or [jnp.ones(1, bool)]),
         )
         return Axes(jax.tree.map(entries, self, is_leaf=is_confined), {"gate": openness}, size="gate")
 

@@ -10,13 +10,14 @@ first, does h ← (1 − γ_m) h + γ_m p_first(m). So h is linear in the p's, w
     h_j = Σ_{k ≤ j} A_jk p_k,        y = h_{n−1}
 
 Each leaf keeps a bud, a dormant layer. At γ = 1 it does not change the output; as the right child that is not there yet
-it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. How the structure changes is in tree_growth.py; here it is only read.
+it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. tree_growth.py changes the structure; here it is only read.
 
 With root="identity" (the paper's footnote) the tree may be nothing at all: one more γ₀ ∈ [0, 1], at first 1, stands above it,
 
     y(x) = γ₀ · x + (1 − γ₀) · y_root(x)        its price 1 − γ₀, the size (1 − γ₀) · s_root
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -55,7 +56,6 @@ class Budding(Body):
     Rows 0 … n−1 of `weight`, `bias` and `bud` are the live leaves in the order in which they are applied; `leafness`
     holds every node's γ in the tree's order (leaf, inner, leaf, …); `depth` is the tree itself, see tree.py.
 
-    >>> import jax, jax.numpy as jnp
     >>> budding = Budding(width=3, key=jax.random.key(0))
     >>> budding(jnp.ones(3)).shape, budding.capacity, int(budding.n_leaves)
     ((3,), 4, 1)
@@ -83,10 +83,9 @@ class Budding(Body):
         key: PRNGKeyArray,
     ):
         width, capacity = check_size("width", width), check_size("capacity", capacity)
-        if probe not in PROBES:
-            raise unknown("probe", probe, PROBES)
-        if root not in ROOTS:
-            raise unknown("root", root, ROOTS)
+        for option, value, known in (("probe", probe, PROBES), ("root", root, ROOTS)):
+            if value not in known:
+                raise unknown(option, value, known)
         check_memory((2 * capacity, width, width))  # leaves and their buds
         layer_key, bud_key = jax.random.split(key)
         self.weight, self.bias = _first_row(he_layer(layer_key, (width, width)), capacity)
@@ -94,8 +93,7 @@ class Budding(Body):
         self.leafness = Confined(jnp.ones(2 * capacity - 1), closed=1.0)
         self.depth = seedling(capacity)
         self.identity = Confined(jnp.ones(()), closed=1.0) if root == "identity" else None
-        self.activation = check_activation(activation)
-        self.probe = probe
+        self.activation, self.probe = check_activation(activation), probe
         self.trunk = Confined(jnp.ones(width)) if learn_width else None
 
     width = property(lambda self: self.weight.shape[-1])
@@ -106,11 +104,11 @@ class Budding(Body):
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         y, alive = self._tree(x), living(self.depth)
-        nodes = jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
+        price = jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
         if self.identity is not None:
             copied = self.identity.value
-            y, nodes = copied * x + (1 - copied) * y, nodes + (1 - copied)
-        return read(self.trunk, y), with_price(self.trunk, nodes)
+            y, price = copied * x + (1 - copied) * y, price + (1 - copied)
+        return read(self.trunk, y), with_price(self.trunk, price)
 
     def _tree(self, x: Float[Array, " width"]) -> Float[Array, " width"]:
         sigma = ACTIVATIONS[self.activation]
@@ -137,11 +135,11 @@ class Budding(Body):
         depth = seedling(self.capacity) if self.depth is None else self.depth
         identity = None if self.identity is None or self.identity.value is None else self.identity
 
-        def copied(openness: Array) -> Array:
-            return openness if identity is None else (1 - identity.value) * openness
-
-        def behind(is_there: Array) -> Array:
-            return is_there if identity is None else is_there & (identity.value < 1)
+        def axis(openness: Callable[[], Array], is_open: Callable[[], Array], **options: Any) -> Axis:
+            if identity is None:
+                return Axis(openness, is_open, **options)
+            gamma = identity  # a root that copies hides the tree
+            return Axis(lambda: (1 - gamma.value) * openness(), lambda: is_open() & (gamma.value < 1), **options)
 
         arrays = declare(
             self,
@@ -151,28 +149,17 @@ class Budding(Body):
             leafness=ArrayAxes(("node",)),
             trunk=ArrayAxes((TRUNK,)),
         )
-        leaf = Axis(
-            lambda: copied(leaf_openness(self.leafness.value, depth)),
-            lambda: behind(living(depth)),
-            depth=lambda: depth + 1,
-        )
-        node = Axis(
-            lambda: copied(node_openness(self.leafness.value, depth)),
-            lambda: behind(in_order(living(depth), depth >= 0)),
+        leaf = axis(lambda: leaf_openness(self.leafness.value, depth), lambda: living(depth), depth=lambda: depth + 1)
+        node = axis(
+            lambda: node_openness(self.leafness.value, depth),
+            lambda: in_order(living(depth), depth >= 0),
             depth=lambda: in_order(leaf_depth(depth), jnp.maximum(depth, 0)),
             picture=self._picture,
         )
         bud = Axis(depth=lambda: leaf_depth(depth) + 1)
         axes = {"leaf": leaf, "bud": bud, "node": node, "row": Axis(on=TRUNK), TRUNK: gate_axis(self.trunk)}
-        return Axes(
-            arrays,
-            axes,
-            size="node",
-            capacity=self.capacity,
-            in_use=self._in_use,
-            is_fused=self.identity is None,
-            n_shares=self._n_shares,
-        )
+        options = {"capacity": self.capacity, "in_use": self._in_use, "n_shares": self._n_shares}
+        return Axes(arrays, axes, size="node", is_fused=self.identity is None, **options)
 
     def _in_use(self) -> Int[Array | np.ndarray, "*members"]:
         # The host asks after every epoch: with NumPy, for JAX would compile a program for each little operation.

@@ -1,17 +1,10 @@
 """A network on what is open of it: its arrays without closed dimensions, units and layers, and back.
 
-    taken(tree, network, live) → small           what `live` names of a network, or of what an optimizer keeps for one
-    put(tree, small, network, live) → tree       the tree with what has become of it
-
-`live` has indices for some axes. index == size is padding: it is read as 0, a closed gate, and written nowhere. So many
-structures share the few shapes that `live` may have. The small network computes the same, its sums in another order.
-Units that stand on dimensions of the trunk must know on which ones, once some of either are left out (`Rows`):
-
-    stood(rows, l, h)           [units, …], the values of the trunk that the units of layer l stand on
-    placed(rows, l, h, new)     [width, …], the trunk with `new` in their places
-
-Rows of None: there is a unit on every dimension, in its order; both are then the identity. Each dimension has at most one unit
-of a layer and each unit one dimension, so that the gradient of either function is the other, a gather, where JAX would scatter.
+`Live` has indices for some axes. index == size is padding: it is read as 0, a closed gate, and written nowhere. So many
+structures share the few shapes that it may have. The small network computes the same, its sums in another order. Units that
+stand on dimensions of the trunk must know on which ones, once some of either are left out (`Rows`); where rows are None, there
+is a unit on every dimension, in its order. Each dimension has at most one unit of a layer and each unit one dimension, so that
+the gradient of `stood` is `placed`, a gather, where JAX would scatter.
 """
 
 from collections.abc import Mapping

@@ -56,7 +56,8 @@ class Stages(Body):
         """
         declared: list[Axes] = []
         axes: dict[str, Axis] = {}
-        trunks, depth = [], lambda: 0
+        trunks: list[str] = []
+        depth: Callable[[], Any] = lambda: 0  # noqa: E731
         for number, part in enumerate(self.parts, start=1):
             own = part.axes(inputs, weight) if isinstance(part, Body) else part.axes()
             inputs = None if inputs is None else jax.vmap(part)(inputs)

@@ -22,11 +22,7 @@ def seedling(capacity: int) -> Int[Array, " capacity"]:
 
 
 def is_tree(depth: Sequence[int]) -> bool:
-    """Whether these numbers are a tree, as the module's header says; a host function.
-
-    >>> is_tree([-1, 1, 0, -1]), is_tree([-1, 0, 0]), is_tree([-1, -1, 0]), is_tree([-1, 2, 0])
-    (True, False, False, False)
-    """
+    """Whether these numbers are a tree, as the module's header says; a host function."""
     n = next((j for j, own in enumerate(depth) if j and own < 0), len(depth))
     if not len(depth) or any(own != -1 for own in (depth[0], *depth[n:])):
         return False
@@ -90,15 +86,13 @@ def inner_of(node: Array) -> Array:
 
 def node_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " nodes"]:
     """How open each node is, in the tree's order: Π (1 − γ_a) over its ancestors a. The sum is equation 8, unrolled."""
-    alive, inner = living(depth), depth >= 0
     index = jnp.arange(depth.shape[0], dtype=depth.dtype)
     first, last = spans(depth)
     factor = (1 - inner_of(leafness))[:, None]  # [ancestor, node]
     above_leaf = (first[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])
     above_inner = above_leaf & (first[:, None] < index[None, :]) & (index[:, None] != index[None, :])
-    leaves = jnp.where(above_leaf, factor, 1).prod(0)
-    inners = jnp.where(above_inner, factor, 1).prod(0)
-    return in_order(jnp.where(alive, leaves, 0), jnp.where(inner, inners, 0))
+    leaves, inner = (jnp.where(above, factor, 1).prod(0) for above in (above_leaf, above_inner))
+    return in_order(jnp.where(living(depth), leaves, 0), jnp.where(depth >= 0, inner, 0))
 
 
 def leaf_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " capacity"]:

@@ -3,16 +3,13 @@
 After an optimizer step (clipped by `gate.project`)
     close   an inner node that reached γ = 1 becomes a leaf: its subtree goes, its right child's layer stays as its bud
     open    a leaf below γ = 1 becomes an inner node: its bud becomes the next layer; both children get fresh buds, γ = 1
-Each is a `Move`: for every row of the next structure, the row it comes from. Parameters and anything an optimizer keeps
-per parameter (moments, ages) move by the same `Move`; what is born starts with zeros there. A leaf that finds no free
-place has its γ set back to 1 and is counted as waiting; left-most leaves win the free places.
-
-`close_and_open` is pure and compiles into a training step; `with_capacity` is for the host, between dispatches. Both take a
-budding body and its mirrors: whatever an optimizer keeps for it, shaped as the body itself. `Budding` is made of these.
+Each is a `Move`: for every row of the next structure, the row it comes from. Mirrors, which are what an optimizer keeps for a
+body in its shape (moments, ages), move by the same `Move`; what is born starts with zeros there. A leaf that finds no place has
+its γ set back to 1 and is counted as waiting; left-most leaves win the free places.
 """
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -144,45 +141,40 @@ def with_capacity(body: Budding, capacity: int, mirrors: Mirrors) -> tuple[Buddi
         raise ValueError(f"capacity={capacity} is too small: the network has {needed} live leaves.")
     axis = body.depth.ndim - 1  # a population has its members in front
 
-    def resized(leaf: Array, n: int, fill: float) -> Array:
+    def resized(gamma: float, rows_of: str, leaf: Array) -> Array:
+        n, fill = (2 * capacity - 1 if rows_of == "node" else capacity), {"node": gamma, "depth": -1}.get(rows_of, 0)
         old = np.asarray(leaf)[(slice(None),) * axis + (slice(n),)]
         free = [(0, n - old.shape[axis] if k == axis else 0) for k in range(old.ndim)]
         return jax.device_put(np.pad(old, free, constant_values=fill))
 
-    def with_room(tree: Budding, gamma: float) -> Budding:
-        rows = {"layer": (capacity, 0), "bud": (capacity, 0), "node": (2 * capacity - 1, gamma), "depth": (capacity, -1)}
-        return _by_row(tree, lambda rows_of, leaf: resized(leaf, *rows[rows_of]))
-
-    return with_room(body, 1), [with_room(mirror, 0) for mirror in mirrors]
+    return _by_row(body, partial(resized, 1)), [_by_row(mirror, partial(resized, 0)) for mirror in mirrors]
 
 
 def _by_row(tree: Budding, change: Callable[[str, Array], Array]) -> Budding:
     """change("layer", "bud", "node" or "depth", array) for all arrays of a body, or of what mirrors it, that have such rows."""
     parts = {"weight": "layer", "bias": "layer", "bud": "bud", "leafness": "node", "depth": "depth"}
-    changed = [jax.tree.map(functools.partial(change, rows), getattr(tree, name)) for name, rows in parts.items()]
+    changed = [jax.tree.map(partial(change, rows), getattr(tree, name)) for name, rows in parts.items()]
     return eqx.tree_at(lambda b: [getattr(b, name) for name in parts], tree, changed, is_leaf=lambda node: node is None)
 
 
 def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
-    layer, bud = (body.weight, body.bias), (body.bud.weight, body.bud.bias)
-    pairs = list(zip(layer, bud, strict=True))
-    weight, bias = (_rows(jnp.concatenate([own, other]), move.layer, 0) for own, other in pairs)
-    bud_weight, bud_bias = (_rows(jnp.concatenate([own, other]), move.bud, 0) for other, own in pairs)
+    def parts(body: Budding) -> Any:
+        return (body.weight, body.bias), (body.bud.weight, body.bud.bias), body.leafness.value, body.depth
+
+    layer, bud, gamma, _ = parts(body)
+    layers = [_rows(jnp.concatenate(pair), move.layer, 0) for pair in zip(layer, bud, strict=True)]
+    buds = [_rows(jnp.concatenate(pair), move.bud, 0) for pair in zip(bud, layer, strict=True)]
     if key is not None:
         fresh = living(move.depth) & (move.bud >= 2 * body.capacity)
         keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(jnp.arange(fresh.shape[0]))
-        weight_draw, bias_draw = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
-        bud_weight = jnp.where(fresh[:, None, None], weight_draw.astype(weight.dtype), bud_weight)
-        bud_bias = jnp.where(fresh[:, None], bias_draw.astype(bias.dtype), bud_bias)
-    return eqx.tree_at(
-        lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness.value, b.depth),
-        body,
-        (weight, bias, bud_weight, bud_bias, _rows(body.leafness.value, move.node, 1), move.depth),
-    )
+        drawn = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
+        is_fresh = fresh[:, None, None], fresh[:, None]
+        buds = [jnp.where(new, own.astype(old.dtype), old) for new, own, old in zip(is_fresh, drawn, buds, strict=True)]
+    return eqx.tree_at(parts, body, (tuple(layers), tuple(buds), _rows(gamma, move.node, 1), move.depth))
 
 
 def _move_mirror(mirror: Budding, move: Move) -> Budding:
-    """What an optimizer keeps for a body: rows follow their parameter, the newborn start at zero."""
+    """Rows follow their parameter, the newborn start at zero."""
     return _by_row(mirror, lambda rows_of, leaf: leaf if rows_of == "depth" else _rows(leaf, getattr(move, rows_of), 0))
 
 

@@ -86,10 +86,5 @@ class InputOps(Ops[V], Protocol[V]):
 
 
 def padding(weight: Any) -> list[tuple[int, int]]:
-    """The zeros before and behind, for each dimension of a kernel, with which as many positions come out as go in.
-
-    >>> import numpy as np
-    >>> padding(np.zeros((1, 1, 3, 2)))
-    [(1, 1), (1, 0)]
-    """
+    """The zeros before and behind, for each dimension of a kernel, with which as many positions come out as go in."""
     return [(n // 2, (n - 1) // 2) for n in weight.shape[2:]]
