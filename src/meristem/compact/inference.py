@@ -36,18 +36,15 @@ def as_numpy(network: CompactNetwork) -> CompactNetwork:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """All units of a gated layer. No `Layer` of a network: made for inference alone."""
+    """All units of a gated layer, the gates in its weights. No `Layer` of a network: made for inference alone."""
 
     weight: np.ndarray  # [width, width]
     bias: np.ndarray  # [width]
-    gate: np.ndarray | None  # [width]; None: it is in the weights
     copied: np.ndarray  # [width], 1 − gate
     activation: str
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         new = ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
-        if self.gate is not None:
-            new = ops.scale(self.gate, new, name="gate")
         return ops.add(new, ops.scale(self.copied, h, name="copied"))
 
 
@@ -59,8 +56,8 @@ def spread(layer: Layer) -> Layer | Spread:
     weight, bias, gate = np.zeros((width, width), dtype), np.zeros(width, dtype), np.zeros(width, dtype)
     weight[rows], bias[rows], gate[rows] = layer.weight, layer.bias, layer.gate
     if ACTIVATIONS[layer.activation].is_homogeneous:
-        return Spread(gate[:, None] * weight, gate * bias, None, 1 - gate, layer.activation)
-    return Spread(weight, bias, gate, 1 - gate, layer.activation)
+        return Spread(gate[:, None] * weight, gate * bias, 1 - gate, layer.activation)
+    return Gated(weight, bias, gate, tuple(range(width)), layer.activation)
 
 
 class Predictor:

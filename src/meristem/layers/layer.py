@@ -35,17 +35,13 @@ INPUT = -1  # among the reads of a leaf: the tree's own input
 
 
 class Layer(eqx.Module):
-    """A map of the values of `n_in` units to those of others; see the module's header."""
+    """A map of the values of `n_in` units, by default the columns of its first array [out, in], to those of others.
 
-    @property
-    def n_in(self) -> int:
-        """How many units it reads; by default the columns of its first array [out, in]."""
-        return jax.tree.leaves(self)[0].shape[1]
+    `units` are how many units with a nonlinearity it has: one number for each stage that waits for the one before.
+    """
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        """How many units with a nonlinearity it has: one number for each that waits for the one before; by default none."""
-        return ()
+    n_in = property(lambda self: jax.tree.leaves(self)[0].shape[1])
+    units = property(lambda self: ())
 
     @abc.abstractmethod
     def __call__(self, ops: Ops[V], h: V) -> V:
@@ -58,9 +54,7 @@ class Pick(Layer):
     rows: tuple[int, ...] = eqx.field(static=True)  # ascending
     of: int = eqx.field(static=True)
 
-    @property
-    def n_in(self) -> int:
-        return self.of
+    n_in = property(lambda self: self.of)
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.pick(self.rows, h)
@@ -102,9 +96,7 @@ class Mean(Layer):
     n: int = eqx.field(static=True)
     positions: tuple[int, ...] = eqx.field(static=True)
 
-    @property
-    def n_in(self) -> int:
-        return self.n
+    n_in = property(lambda self: self.n)
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.mean(len(self.positions), h)
@@ -113,9 +105,7 @@ class Mean(Layer):
 class Units(eqx.Module):
     """Units with a nonlinearity, σ(W h + b), of a `weight` [units, in], a `bias` [units] and an `activation`."""
 
-    @property
-    def units(self: Any) -> tuple[int, ...]:
-        return (self.bias.shape[0],)
+    units = property(lambda self: (self.bias.shape[0],))
 
     def __call__(self: Any, ops: Ops[V], h: V) -> V:
         return ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
@@ -176,9 +166,7 @@ class Cascade(Layer):
     couplings: tuple[Float[Constants, "_ _"], ...]  # [stage, all before]: of the second stage, the third, …, the output
     activation: str = eqx.field(static=True)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return (self.couplings[0].shape[1], *(coupling.shape[0] for coupling in self.couplings[:-1]))
+    units = property(lambda self: (self.couplings[0].shape[1], *(coupling.shape[0] for coupling in self.couplings[:-1])))
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         *inner, last = self.couplings
@@ -226,14 +214,8 @@ class Tree(Layer):
     leaves: tuple[Leaf, ...]
     activation: str = eqx.field(static=True)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return tuple(leaf.bias.shape[0] for leaf in self.leaves)
-
-    @property
-    def reads_input(self) -> bool:
-        """Whether anything but the first leaf reads what the tree is given."""
-        return any(INPUT in leaf.reads for leaf in self.leaves)
+    units = property(lambda self: tuple(leaf.bias.shape[0] for leaf in self.leaves))
+    reads_input = property(lambda self: any(INPUT in leaf.reads for leaf in self.leaves))  # besides the first leaf
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         values = {INPUT: h}
@@ -254,9 +236,7 @@ class Bag(Layer):
 
     members: tuple[tuple[Layer, ...], ...]
 
-    @property
-    def n_in(self) -> int:
-        return self.members[0][0].n_in
+    n_in = property(lambda self: self.members[0][0].n_in)
 
     @property
     def units(self) -> tuple[int, ...]:

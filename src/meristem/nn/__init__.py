@@ -1,4 +1,4 @@
-"""The models: one equation per file."""
+"""The models, their parts and what is done to them."""
 
 from meristem.nn.body import Body as Body, Dormant as Dormant, GrowthInfo as GrowthInfo, Part as Part
 from meristem.nn.budding import Bud as Bud, Budding as Budding

@@ -6,6 +6,7 @@ layer_sizes    Σ openness of the axes that are the size, layer by layer; hard_s
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
@@ -90,7 +91,7 @@ def used(module: Any, declared: Axes, name: str) -> Float[Array, " places"]:
         if entry.role == MAP and name in entry.names:
             place = entry.names.index(name)
             flags.append((leaf != 0).any(tuple(k for k in range(leaf.ndim) if k != place)).astype(leaf.dtype))
-    return flags[0] if len(flags) == 1 else jnp.stack(flags).max(0)
+    return reduce(jnp.maximum, flags)
 
 
 def size_openness(declared: Axes, name: str) -> Float[Array, "..."]:
@@ -117,5 +118,4 @@ def layer_sizes(declared: Axes) -> Float[Array, " layers"]:
 def hard_size(declared: Axes) -> Int[Array, ""]:
     """How many places of the axes that are its size are open."""
     is_open = [reach(declared, name, hard=True) for name in declared.sizes]
-    counts = [flags.sum(dtype=jnp.int32) for flags in is_open if flags is not None]
-    return counts[0] if len(counts) == 1 else jnp.stack(counts).sum(dtype=jnp.int32)
+    return reduce(jnp.add, [flags.sum(dtype=jnp.int32) for flags in is_open if flags is not None])

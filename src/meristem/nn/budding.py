@@ -83,9 +83,9 @@ class Budding(Body):
         key: PRNGKeyArray,
     ):
         width, capacity = check_size("width", width), check_size("capacity", capacity)
-        for option, value, known in (("probe", probe, PROBES), ("root", root, ROOTS)):
-            if value not in known:
-                raise unknown(option, value, known)
+        for option, value, choices in (("probe", probe, PROBES), ("root", root, ROOTS)):
+            if value not in choices:
+                raise unknown(option, value, choices)
         check_memory((2 * capacity, width, width))  # leaves and their buds
         layer_key, bud_key = jax.random.split(key)
         self.weight, self.bias = _first_row(he_layer(layer_key, (width, width)), capacity)

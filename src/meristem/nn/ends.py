@@ -16,6 +16,8 @@ from meristem.nn.body import described
 from meristem.nn.linear import Linear
 from meristem.nn.network import Network
 
+Count = Int[Array, ""] | int
+
 
 def described_ends(network: Network) -> dict[str, Any]:
     """Return what files say of embedding and head; nothing of plain linear maps around one trunk, as `Network.create` has."""
@@ -35,9 +37,7 @@ def linear_ends(network: Network) -> tuple[Linear, Linear]:
     return embed, head
 
 
-def mask_ends(
-    network: Network, n_in: Int[Array, ""] | int, n_out: Int[Array, ""] | int, unused_output: Float[Array, ""] | float
-) -> Network:
+def mask_ends(network: Network, n_in: Count, n_out: Count, unused_output: Float[Array, ""] | float) -> Network:
     """Return a fresh network that uses its first inputs and outputs; other inputs do nothing, other outputs never change.
 
     Its weights are as large as if there were no others: uniform on ±√(6 / (fan_in + fan_out)).

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from meristem.gate import Confined
-from meristem.nn.axes import ROWS, TRUNK, ArrayAxes, Axes, Axis, gate_axis, indices_of, is_entry
+from meristem.nn.axes import ROWS, TRUNK, ArrayAxes, Axes, Axis, gate_axis, indices_of, is_entry, tree_map
 
 
 class Rows(eqx.Module):
@@ -54,11 +54,9 @@ def put(tree: Any, small: Any, network: Any, live: Live) -> Any:
     declared = network.axes()
 
     def scattered(entry: ArrayAxes, leaf: Any, new: Any) -> Any:
-        if entry.role == ROWS or leaf is None:
-            return leaf
-        return leaf.at[indices_of(declared, entry, leaf, live.indices)].set(new, mode="drop")
+        return None if leaf is None else leaf.at[indices_of(declared, entry, leaf, live.indices)].set(new, mode="drop")
 
-    return jax.tree.map(scattered, declared.arrays, tree, small, is_leaf=is_entry)
+    return tree_map(scattered, declared, tree, small)
 
 
 def gated_layers(arrays: Any, gate: Confined, trunk: Confined | None, rows: Rows | None, *, on: str | None = TRUNK) -> Axes:
@@ -71,8 +69,8 @@ def gated_layers(arrays: Any, gate: Confined, trunk: Confined | None, rows: Rows
     return Axes(arrays, {"layer": layer, "unit": unit, TRUNK: gate_axis(trunk)}, size="unit")
 
 
-def stood(rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, "width ..."]) -> Float[Array, "units ..."]:
-    """What the units of a layer stand on.
+def stood(rows: Rows | None, layer: Any, h: Float[Array, "width ..."]) -> Float[Array, "units ..."]:
+    """What the units of a layer stand on, [units, …].
 
     >>> rows = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)
     >>> stood(rows, 0, jnp.array([5.0, 6.0, 7.0])).tolist()
@@ -83,10 +81,8 @@ def stood(rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, "width
     return _moved(h, rows.at[layer], rows.unit[layer])
 
 
-def placed(
-    rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, "width ..."], new: Float[Array, "units ..."]
-) -> Float[Array, "width ..."]:
-    """The trunk after the units of a layer.
+def placed(rows: Rows | None, layer: Any, h: Float[Array, "width ..."], new: Float[Array, "units ..."]) -> Array:
+    """The trunk after the units of a layer, [width, …].
 
     >>> rows = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)
     >>> placed(rows, 0, jnp.array([5.0, 6.0, 7.0]), jnp.array([1.0, 2.0, 9.0])).tolist()

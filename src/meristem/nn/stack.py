@@ -63,9 +63,7 @@ class Stacked(Body):
         return Axes(arrays, axes, size="unit", is_fused=is_fused)
 
 
-def through(
-    step: Callable[[Any, Any, tuple[Any, ...]], tuple[Any, Any]], x: Float[Array, " width"], stacks: tuple[Any, ...]
-) -> tuple[Float[Array, " width"], Any]:
+def through(step: Callable[..., tuple[Array, Any]], x: Float[Array, " width"], stacks: tuple[Any, ...]) -> tuple[Array, Any]:
     """Return the last x and the results of all layers, stacked; step(x, layer, (a [...], …)) → x, result."""
     depth, results = stacks[0].shape[0], []
     if depth >= DEEP:

@@ -159,9 +159,9 @@ def _by_row(tree: Budding, change: Callable[[str, Array], Array]) -> Budding:
 
 def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
     def parts(body: Budding) -> Any:
-        return (body.weight, body.bias), (body.bud.weight, body.bud.bias), body.leafness.value, body.depth
+        return body.weight, body.bias, body.bud.weight, body.bud.bias, body.leafness.value, body.depth
 
-    layer, bud, gamma, _ = parts(body)
+    layer, bud = parts(body)[:2], parts(body)[2:4]
     layers = [_rows(jnp.concatenate(pair), move.layer, 0) for pair in zip(layer, bud, strict=True)]
     buds = [_rows(jnp.concatenate(pair), move.bud, 0) for pair in zip(bud, layer, strict=True)]
     if key is not None:
@@ -170,7 +170,7 @@ def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
         drawn = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
         is_fresh = fresh[:, None, None], fresh[:, None]
         buds = [jnp.where(new, own.astype(old.dtype), old) for new, own, old in zip(is_fresh, drawn, buds, strict=True)]
-    return eqx.tree_at(parts, body, (tuple(layers), tuple(buds), _rows(gamma, move.node, 1), move.depth))
+    return eqx.tree_at(parts, body, (*layers, *buds, _rows(body.leafness.value, move.node, 1), move.depth))
 
 
 def _move_mirror(mirror: Budding, move: Move) -> Budding:
