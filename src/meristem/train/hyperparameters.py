@@ -20,7 +20,7 @@ from meristem.train.objectives import Objective, objective
 from meristem.train.optimizer import adam, for_models
 from meristem.train.training_data import Data
 
-MEASURES = ["loss", "error", "macro_f1", "cost"]
+MEASURES = ["loss", "error", "macro_f1"]
 L2 = 1e-5
 Number = Float[Array | np.ndarray, "*members"] | float
 RowWeights = Float[Array | np.ndarray, "*members rows"] | None
@@ -76,16 +76,14 @@ class Recipe:
     def __post_init__(self) -> None:
         task = objective(self.objective)
         object.__setattr__(self, "objective", task)
-        for name, choices in (("watch", MEASURES), ("select", MEASURES), ("price", PRICES)):
+        for name, choices in (("watch", MEASURES), ("select", [*MEASURES, "cost"]), ("price", PRICES)):
             value = getattr(self, name)
             if value not in choices:
                 raise unknown(name, value, choices)
             if value == "macro_f1" and not task.outputs_are_labels:
                 raise ValueError(f"{name}='macro_f1' needs objective='multilabel'; for {task.name!r} choose loss or error.")
-        if self.watch == "cost":
-            raise ValueError("watch='cost' is no measure of the schedule; choose loss, error or macro_f1.")
-        for name in ("batch_size", "patience"):
-            check_size(name, getattr(self, name))
+        check_size("batch_size", self.batch_size)
+        check_size("patience", self.patience)
         check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
         check_number("linger", self.linger, "above 0", lambda v: 0 < v < math.inf)
         check_number("b2", self.b2, "above 0 and below 1", lambda v: 0 < v < 1)
