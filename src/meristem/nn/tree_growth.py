@@ -180,7 +180,7 @@ def _move_mirror(mirror: Budding, move: Move) -> Budding:
 
 def _rows(values: Array, source: Int[Array, " rows"], fill: float) -> Array:
     """values[source], and `fill` where there is no such row."""
-    return values.at[source].get(mode="fill", fill_value=fill)
+    return values.at[source].get(mode="fill", fill_value=fill, wrap_negative_indices=False)
 
 
 def _inverse(moves: Bool[Array, " capacity"], place: Int[Array, " capacity"]) -> Int[Array, " capacity"]:
