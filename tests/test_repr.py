@@ -17,8 +17,7 @@ from estimating import iris
 from meristem.nn import Budding, Linear, Network
 from meristem.show.card import card, table
 from meristem.show.network_structure import stages_of
-from meristem.show.shape_drawing import COLORS, svg
-from meristem.show.structure_layout import draw
+from meristem.show.structure_drawing import COLORS, draw, svg
 
 QUICK = {"width": 8, "settle": False, "random_state": 0, "max_epochs": 3}
 

@@ -222,8 +222,8 @@ class Search:
             trial = larger.path(members, trial_runs)
             if self.watcher.over() or not is_clearly_better(trial.scores, path.scores[list(best.members)]):
                 break
-            if beside := _neighbors(best.penalty, lists["penalties"]):
-                more = larger.members(**same | {"penalties": beside})
+            if penalties := _neighbors(best.penalty, lists["penalties"]):
+                more = larger.members(**same | {"penalties": penalties})
                 stays = partial(_may_win, trial.best().loss)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
