@@ -12,11 +12,6 @@ if TYPE_CHECKING:  # the core
     from meristem.nn import grow as grow, resize as resize
     from meristem.paths import Path as Path, path as path
     from meristem.train.callbacks import Watcher as Watcher
-    from meristem.train.closing import (
-        close_to_budget as close_to_budget,
-        model_cost as model_cost,
-        settle as settle,
-    )
     from meristem.train.hyperparameters import Knobs as Knobs, Recipe as Recipe
     from meristem.train.loop import DivergedError as DivergedError, fit as fit
     from meristem.train.optimizer import (
@@ -26,6 +21,11 @@ if TYPE_CHECKING:  # the core
         trainable as trainable,
     )
     from meristem.train.run import Run as Run, advance as advance, begin as begin
+    from meristem.train.settle import (
+        close_to_budget as close_to_budget,
+        model_cost as model_cost,
+        settle as settle,
+    )
     from meristem.train.step import step as step
     from meristem.train.training_data import Data as Data
 
@@ -65,7 +65,7 @@ NAMES = {  # by module
     "train.loop": ["fit", "DivergedError"],
     "train.run": ["begin", "advance", "Run"],
     "train.step": ["step"],
-    "train.closing": ["settle", "close_to_budget", "model_cost"],
+    "train.settle": ["settle", "close_to_budget", "model_cost"],
     "train.hyperparameters": ["Recipe", "Knobs"],
     "train.training_data": ["Data"],
     "train.callbacks": ["Watcher"],
