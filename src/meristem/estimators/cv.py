@@ -64,7 +64,7 @@ class CrossValidated(Estimator):
         plain = self._plain(**{field.name: getattr(self, field.name) for field in fields(self._plain) if field.name in own})
         table = plain._encoded(X, y, sample_weight)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
-        networks = len(folds) if self._makes_bag else 1
+        networks = len(folds) if self.makes_bag else 1
         budget = None if self.budget is None else float(int(self.budget) // networks)
         search = Search(plain, table, folds, budget=budget, scoring=self.scoring)
         if self.budget is not None and budget is not None:
@@ -77,7 +77,7 @@ class CrossValidated(Estimator):
         return search
 
     @property
-    def _makes_bag(self) -> bool:
+    def makes_bag(self) -> bool:
         """Whether the final model has a network of each fold; by default not if they would have to share a budget."""
         return self.budget is None if self.refit == "auto" else self.refit == "bag"
 
@@ -106,14 +106,14 @@ class CrossValidated(Estimator):
                 f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
                 f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters per network"
             )
-            members = path.replace_failed_folds(chosen) if self._makes_bag else chosen.members
+            members = path.replace_failed_folds(chosen) if self.makes_bag else chosen.members
             finite = [runs[m] for m in members if runs[m].best_epoch]  # others diverged in their first epoch
             final = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
             warning = None if search.watcher.over() else self._warning(final, search)
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
-            if not self._makes_bag:
+            if not self.makes_bag:
                 run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
         search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
