@@ -15,9 +15,8 @@ from pyarrow import parquet
 
 from meristem.inputs.schema import MISSING, UNSEEN
 from meristem.tables import csv_reader, frames
-from meristem.tables.column_kinds import kind_of
 from meristem.tables.reading import as_table, read_table
-from meristem.tables.table_columns import IS_TEXT, number_of
+from meristem.tables.table_columns import IS_TEXT, kind_of, number_of
 from one_column import column_of
 
 

@@ -13,10 +13,9 @@ import pytest
 
 from meristem.inputs.schema import MISSING, MOST_TEXTS, UNSEEN
 from meristem.tables.column_builder import ColumnBuilder
-from meristem.tables.column_kinds import kind_of
 from meristem.tables.csv_reader import LONGEST_LINE
 from meristem.tables.reading import read_table, table_of
-from meristem.tables.table_columns import IS_TEXT
+from meristem.tables.table_columns import IS_TEXT, kind_of
 from one_column import column_of
 
 PEOPLE = 'name,age,joined,height\nAda,36,2020-01-02,1.7\nGrace, NA,2021-03-04T12:00,\n\n"Hopper, G.",47,,1.6\n'

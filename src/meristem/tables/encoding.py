@@ -13,8 +13,7 @@ import numpy as np
 from meristem.check import many
 from meristem.inputs.schema import CATEGORY, MISSING, NUMBER, UNSEEN, Field, Schema
 from meristem.layers.ops.numpy import NUMPY
-from meristem.tables.column_kinds import DROPPED, ROW_KINDS, kind_of
-from meristem.tables.table_columns import IS_BLANK, Column, Table
+from meristem.tables.table_columns import DROPPED, IS_BLANK, ROW_KINDS, Column, Table, kind_of
 
 RARE = 0.001  # of the rows
 MOST_CHARACTERS = 50_000_000  # of all categories as JSON: the header of a model file has at most 100 MB

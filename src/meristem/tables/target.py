@@ -14,8 +14,7 @@ import numpy as np
 
 from meristem.check import many, short, unknown
 from meristem.inputs.schema import DATE, MISSING, MOST_TEXTS, NUMBER
-from meristem.tables.column_kinds import kind_of, misread_as
-from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical
+from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical, kind_of, misread_as
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]
