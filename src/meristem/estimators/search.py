@@ -280,6 +280,14 @@ class _PreparedBlocks(Sequence[Prepared]):
         return len(self.blocks)
 
     def __getitem__(self, number: Any) -> Any:
+        return self._first if number == 0 else self._prepared(number)
+
+    @cached_property
+    def _first(self) -> Prepared:
+        """The first block, which is asked for several times, and by which a checkpoint is found."""
+        return self._prepared(0)
+
+    def _prepared(self, number: int) -> Prepared:
         (X, y), table = self.blocks[number], self.search.table
         encoded = replace(table, x=X, y=table.targets.encode(y), weight=np.ones(len(y)), raw_y=y)
         return self.search.prepared_rows(encoded)
