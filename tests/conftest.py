@@ -60,8 +60,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # The file about numbers that an earlier version wrote: it runs the programs that users run, optimized.
 TO_THE_BIT = {"test_io"}
 
-# The files with reports and tables that are about more than scikit-learn's MLP, to which each model is compared: it ends sooner,
-# in a soak not. test_tables_fit.py is about it, too.
+# Files with reports and tables in which scikit-learn's MLP, to which each model is compared, ends sooner; not so in a soak,
+# nor in test_tables_fit.py, which is about it.
 COMPARING = {"docs", "inputs_contract", "inputs_found", "report", "report_words", "tables_commands", "tables_mistakes"}
 COMPARING |= {"full_disk", "hostile_folders", "streams", "tables_onnx", "tables_resume", "tables_time", "work_once"}
 
