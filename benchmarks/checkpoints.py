@@ -15,8 +15,7 @@ from pathlib import Path
 
 from meristem.cache import keep_programs
 from meristem.cpu import fuse_small_loops
-from meristem.experiments.study_checkpoints import StudyCheckpoints, study_config
-from meristem.experiments.study_training import run, train_directly
+from meristem.experiments.study_training import Trainer, run, study_config
 from meristem.experiments.two_spirals import STUDY, SpiralsOptions
 from meristem.folders.run_folder import RunFolder
 from meristem.show.progress import Progress
@@ -28,9 +27,9 @@ def measured(options: SpiralsOptions, every: float | None) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as place, RunFolder.take(Path(place)) as folder:
         folder.begin(study_config(options, plan.tasks), "benchmark", resume=False)
         checkpoints = folder.checkpoints(seconds=every or 0.0)
-        keep = train_directly if every is None else StudyCheckpoints(folder, checkpoints).train
+        trainer = Trainer() if every is None else Trainer(folder, checkpoints)
         begin = time.perf_counter()
-        run(STUDY, options, plan, Progress(live=False), keep)
+        run(STUDY, options, plan, Progress(live=False), trainer)
         return {"seconds": time.perf_counter() - begin, "spent": checkpoints.spent}
 
 

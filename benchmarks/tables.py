@@ -33,7 +33,7 @@ def without(names: set[str], columns: list[str], rows: list[list[str]]) -> tuple
 
 
 def _table(study: Any, runs: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    return table(study.columns, runs, study.paper)
+    return table(study.columns, runs, study.paper, study.average)
 
 
 def spirals() -> str:

@@ -15,7 +15,7 @@ from estimating import CLASSIFIERS, REGRESSORS, iris, split, tunnel, tunnel_regr
 from meristem import hard_size, soft_size
 from meristem.layers.compact_network import n_floats
 from meristem.nn import Network
-from meristem.train.objectives.base import NEVER
+from meristem.train.objectives import NEVER
 from soak import FACTOR
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # most end early, to save time

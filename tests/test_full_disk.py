@@ -28,6 +28,10 @@ sys.exit(main())
 """
 FIT = ["--max-epochs", "2", "--budget", "900", "--target", "rich"]
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "1", "--width", "3", "--depth", "1"]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 @pytest.fixture

@@ -275,7 +275,7 @@ def test_a_file_is_opened_once(file, monkeypatch):
     opened, really = [], os.open
     monkeypatch.setattr(os, "open", lambda path, *args, **options: opened.append(path) or really(path, *args, **options))
     load(file)
-    assert opened == [file]
+    assert opened == [os.fspath(file)]
 
 
 def test_a_long_name_is_shortened(tmp_path):

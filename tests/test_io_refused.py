@@ -215,13 +215,17 @@ def test_content_that_does_not_hold_together_is_one_line(body, file):
 
 
 def test_states_that_do_not_hold_together(file):
+    def unpack(*args):
+        with document.naming_file(file):
+            run_file.unpack_state(*args)
+
     structure, arrays = pack_state(start(create("tunnel")))
     for odd in ODD:
-        complaint(run_file.unpack_state, {**structure, "key": odd}, arrays)
-        complaint(run_file.unpack_state, {**structure, "network": odd}, arrays)
-        complaint(run_file.unpack_state, {**structure, "network": {**structure["network"], "depth": odd}}, arrays)
-    complaint(run_file.unpack_state, {}, arrays)
-    complaint(run_file.unpack_state, {**structure, "key": "rbg"}, arrays)
+        complaint(unpack, {**structure, "key": odd}, arrays)
+        complaint(unpack, {**structure, "network": odd}, arrays)
+        complaint(unpack, {**structure, "network": {**structure["network"], "depth": odd}}, arrays)
+    complaint(unpack, {}, arrays)
+    complaint(unpack, {**structure, "key": "rbg"}, arrays)
     for name in arrays:
-        assert name in complaint(run_file.unpack_state, structure, {key: value for key, value in arrays.items() if key != name})
-    assert "arrays" in complaint(run_file.unpack_state, structure, arrays, Recipe(optimizer=optax.sgd(0.1)))
+        assert name in complaint(unpack, structure, {key: value for key, value in arrays.items() if key != name})
+    assert "arrays" in complaint(unpack, structure, arrays, Recipe(optimizer=optax.sgd(0.1)))

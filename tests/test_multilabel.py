@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import miniature
-from meristem.data.multilabel import KEYS, label_names, multilabel
+from meristem.data.multilabel import KEYS, multilabel
 
 REAL = Path(os.environ.get("MERISTEM_DATA") or Path(__file__).parents[2] / "shared" / "data") / "multilabel"
 
@@ -43,10 +43,6 @@ def test_a_fifth_of_the_training_part_is_for_development(file):
     np.testing.assert_array_equal(y[np.argsort(x[:, 0])], labels)
 
 
-def test_the_labels_names(file):
-    assert label_names(file) == ["label 0", "label 1", "label 2", "label 3"]
-
-
 @pytest.mark.skipif(not (REAL / "scene.npz").is_file(), reason="Mulan's sets are not on this machine (set MERISTEM_DATA)")
 @pytest.mark.parametrize(
     ("name", "rows", "columns", "labels"),
@@ -56,7 +52,6 @@ def test_real_sets(name, rows, columns, labels):
     parts = multilabel(REAL / f"{name}.npz")
     assert tuple(len(part.x) for part in parts) == rows
     assert parts.test.x.shape[1] == columns and parts.test.y.shape[1] == labels
-    assert len(label_names(REAL / f"{name}.npz")) == labels
     # corel5k's features are zeros and ones.
     assert parts.train.x.dtype == (np.uint8 if name == "corel5k" else np.float32)
     assert np.isfinite(parts.test.x).all()
@@ -117,13 +112,6 @@ def test_what_is_no_npz_is_named(file, tmp_path):
 )
 def test_wrong_arrays_are_named(file, arrays, says):
     assert says in complaint(changed(file, **arrays))
-
-
-def test_names_are_checked_where_they_are_asked_for(file):
-    with pytest.raises(ValueError, match="labels must be a row of names, not int64"):
-        label_names(changed(file, labels=np.arange(4)))
-    with pytest.raises(ValueError, match=r"lacks labels \(it holds 'X_train'"):
-        label_names(changed(file, labels=None))
 
 
 def test_the_seed_is_checked(file):

@@ -8,6 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
+from meristem.train.epoch import _to_minimize
+from meristem.train.metrics import Measures
 from meristem.train.objectives import OBJECTIVES, Huber, Objective, Quantile, objective
 
 OURS = [name for name, kind in OBJECTIVES.items() if kind.__module__.startswith("meristem.")]  # other tests register their own
@@ -48,8 +50,9 @@ def targets(name: str, random: np.random.Generator) -> np.ndarray:
 
 
 def test_more_is_better_of_macro_f1_alone():
-    maximized = {name: objective(name).maximized for name in OURS}
-    assert maximized == dict.fromkeys(OURS, ()) | {"multilabel": ("macro_f1",)}
+    measures = Measures(*map(jnp.asarray, (1.0, 2.0, 0.5)))
+    assert [float(_to_minimize(measures, name)) for name in ("loss", "cost", "error", "macro_f1")] == [1.0, 1.0, 2.0, -0.5]
+    assert [name for name in OURS if objective(name).outputs_are_labels] == ["multilabel"], "their macro-F1 is measured"
 
 
 @pytest.mark.parametrize("name", OURS)

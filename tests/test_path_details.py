@@ -189,6 +189,10 @@ def test_a_member_failed_if_it_is_behind_by_more_than_half():
     path = table([[2.0, 2.0, 1.0, np.inf], [3.0, 3.1, 1.9, np.inf], [9.0, 2.5, np.inf, np.inf]], [1e-3, 1e-2, 1e-1])
     assert path.replace_failed_folds(path.at(1e-2)) == [4, 1, 2, 7], "1 is less than half of 7, 1.1 and 0.9 more than 1 and 0.5"
     assert path.replace_failed_folds(path.at(1e-1)) == [0, 9, 2, 11]
+    tiny = table([[0.001], [0.004]], [1e-3, 1e-2], constant_loss=np.array([0.7, 0.7]))
+    assert tiny.replace_failed_folds(tiny.at(1e-2)) == [1], "both have learned nearly all there is to learn"
+    poor = table([[0.1], [0.45]], [1e-3, 1e-2], constant_loss=np.array([0.7, 0.7]))
+    assert poor.replace_failed_folds(poor.at(1e-2)) == [0], "0.25 is less than half of 0.6"
     early = table([[1.0], [3.0]], [1e-3, 1e-2], finished=np.array([False, True]))
     assert early.replace_failed_folds(early.at(1e-2)) == [1], "nobody is replaced by one that stopped early"
 

@@ -28,8 +28,7 @@ from meristem.pictures import plot_decision_boundary, plot_frontier, plot_growth
 from meristem.pictures.growth_plot import draw_growth
 from meristem.pictures.image_files import page_svg
 from meristem.show.network_structure import nodes_of, stages_of, tree_size
-from meristem.show.shape_drawing import Circle, Line, Rect, Text
-from meristem.show.structure_layout import draw, gamma_text
+from meristem.show.structure_drawing import Circle, Line, Rect, Text, draw, gamma_text
 from own_body import own_network
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'meristem-nn[cli]')")

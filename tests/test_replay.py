@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 import meristem
 from meristem import Data, Recipe
@@ -32,11 +33,14 @@ def test_its_own_schedule_again_is_the_same_training(body, options):
     begun = begin(network, recipe, knobs, jax.random.key(1), max_capacity=2)
     run = train_until(begun, data, 200, WatcherGroup([]))
     assert run.stopped
-    again = replay(begun, data, stage_ends([run]))
+    again = replay(begun, [data], stage_ends([run]))
     assert int(again.epochs) == int(again.best_epoch) == int(run.best_epoch)
     if options:  # what was best is an epoch of the last stage; without settling it may be of an earlier one
         for one, other in zip(jax.tree.leaves(run.best), jax.tree.leaves(again.best), strict=True):
             np.testing.assert_array_equal(one, other)
+    in_turn = replay(begun, [data, data], stage_ends([run]))
+    for one, other in zip(jax.tree.leaves(again.best), jax.tree.leaves(in_turn.best), strict=True):
+        np.testing.assert_array_equal(one, other, err_msg="an epoch of each of two equal blocks")
     kept = slice(int(run.best_epoch))
     np.testing.assert_array_equal(run.history["loss"][kept], again.history["loss"])
     np.testing.assert_array_equal(run.history["rate"][kept], again.history["rate"])
@@ -58,11 +62,13 @@ def test_one_network_for_all_rows_is_trained_as_long_as_the_folds_were():
     X, y = load_iris(return_X_y=True)
     small = {"max_width": 8, "depth": 2, "learning_rate": 0.03, "max_epochs": 40, "random_state": 0}
     search = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 3}
-    bag = meristem.TunnelClassifierCV(**small, **search).fit(X, y)
-    one = meristem.TunnelClassifierCV(**small, **search, refit="one").fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="raise max_epochs"):  # a search says what a plain fit would say
+        bag = meristem.TunnelClassifierCV(**small, **search).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="raise max_epochs"):
+        one = meristem.TunnelClassifierCV(**small, **search, refit="one").fit(X, y)
     assert len(one.estimators_) == 1 and one.n_parameters_ < bag.n_parameters_
     assert one.n_iter_ == int(np.ceil(np.median([fold.best_epoch_ for fold in bag.estimators_])))
     assert one.score(X, y) > 0.95
-    bound = meristem.TunnelClassifierCV(**small, **search, refit="one", price="parameters", budget=40).fit(X, y)
-    assert bound.n_parameters_ <= 40
+    bound = meristem.TunnelClassifierCV(**small, **search, price="parameters", budget=40).fit(X, y)
+    assert bound.n_parameters_ <= 40 and len(bound.estimators_) == 1, "five networks would have to share a budget"
     assert jnp.isfinite(jnp.asarray(bound.predict_proba(X))).all()

@@ -13,14 +13,12 @@ import pytest
 
 import meristem
 from meristem.inputs.schema import inputs_in_words
-from meristem.report import charts
+from meristem.report import charts, render_page
 from meristem.report.baselines import cross_predict
 from meristem.report.formatting import significant
-from meristem.report.importance import Importance, permutation_importance
-from meristem.report.page import render_page
 from meristem.report.report_data import Comparison, compare, from_estimator, from_table
 from meristem.report.report_text import caveats, summary, verdict
-from meristem.report.scoring import Scorer
+from meristem.report.scoring import Importance, Scorer, permutation_importance
 from meristem.report.sections import sections
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
@@ -177,7 +175,7 @@ def test_shuffling_tells_what_matters():
 def test_of_a_single_shuffling_no_spread_is_told(models, tmp_path, monkeypatch):
     model = models[name := "TunnelClassifier"]
     assert "standard deviation" in page_of(model, tmp_path, *judged(name)).said
-    monkeypatch.setattr("meristem.report.importance.REPEATS", 1)
+    monkeypatch.setattr("meristem.report.scoring.REPEATS", 1)
     page = page_of(model, tmp_path, *judged(name))
     assert "shuffled once among 40 rows" in page.said and "standard deviation is unknown" in page.said
     assert page.said.count("standard deviation") == 1 and "±" not in page.said and "importance" in page.figures

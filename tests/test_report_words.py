@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from meristem.report import render_page
 from meristem.report.formatting import decimal
-from meristem.report.page import render_page
 from meristem.report.report_data import Comparison, from_estimator
 from meristem.report.report_text import caveats
 from meristem.report.scoring import Scorer, in_words
-from meristem.report.sections import GLOSSARY, sections
+from meristem.report.sections import sections
+from meristem.report.sections_model import GLOSSARY
 from reporting import Page, fitted, judged
 
 pytestmark = [

@@ -17,10 +17,13 @@ from estimating import iris
 from meristem.nn import Budding, Linear, Network
 from meristem.show.card import card, table
 from meristem.show.network_structure import stages_of
-from meristem.show.shape_drawing import COLORS, svg
-from meristem.show.structure_layout import draw
+from meristem.show.structure_drawing import COLORS, draw, svg
 
 QUICK = {"width": 8, "settle": False, "random_state": 0, "max_epochs": 3}
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def drawings(shown: str) -> list[ElementTree.Element]:

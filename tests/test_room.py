@@ -65,7 +65,7 @@ def test_a_search_continues_in_a_larger_room():
     parts = Parts()
     lists = {"penalties": [0.0], "l2s": [1e-6], "input_dropouts": [0.0]}
     model = meristem.TunnelClassifierCV(cv=2, callbacks=parts, **lists, **ROOMY).fit(X, y)
-    assert parts.names in (["search", "room-1"], ["search", "room-1", "search-room-1"])
+    assert parts.names == ["search", "room-1"]
     depths = {member.network_.body.depth for member in model.estimators_}
     assert len(depths) == 1 and model.path_.layer_sizes.shape == (2, depths.pop())
     assert model.score(X, y) > 0.8

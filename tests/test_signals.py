@@ -68,7 +68,7 @@ def test_at_any_moment(tmp_path, number, moment):
 def test_a_second_signal_ends_at_once():
     code = """
 import os, signal, time
-from meristem.commands.shutdown import listen, on_shutdown
+from meristem.commands.entry import listen, on_shutdown
 listen()
 def never():
     print("now", flush=True)
@@ -88,7 +88,7 @@ def test_a_signal_that_is_ignored_stays_so():
     code = """
 import os, signal
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from meristem.commands.shutdown import listen
+from meristem.commands.entry import listen
 listen()
 os.kill(os.getpid(), signal.SIGHUP)
 print("still here")

@@ -11,6 +11,10 @@ from commanding import meristem_here
 from meristem.files.atomic_write import write_whole
 
 LONG = "a" * 300
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def run(*args, variables=None, **streams):

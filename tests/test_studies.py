@@ -14,7 +14,7 @@ from meristem.commands.main import parser
 from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
 from meristem.experiments.options import Options
-from meristem.experiments.study import Column, Plan, Study, Task, parameter_columns, table
+from meristem.experiments.study import PARAMETERS, Column, Plan, Study, Task, table
 from meristem.experiments.study_training import run as run_study, train
 from meristem.pictures.studies import LearningPictures, have_matplotlib
 from meristem.show.progress import Progress
@@ -146,10 +146,12 @@ def test_every_study_has_help_with_an_example(answers):
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_every_option_is_explained_and_columns_know_the_papers_values(study):
-    given = study.options.described()
+    given = study.options.arguments()
     assert {"models", "seeds", "max_epochs", "rate", "penalty", "choose"} <= set(given)
-    assert all(option.help for option in given.values())
-    assert all(option.default_text for option in given.values() if option.read is not None and not option.takes_many)
+    assert all(argument["help"] for argument in given.values())
+    assert all(
+        "(default: " in argument["help"] for argument in given.values() if "type" in argument and "nargs" not in argument
+    )
     if study.paper:
         assert {column.paper for column in study.columns if column.paper} <= {
             name for values in study.paper.values() for name in values
@@ -189,7 +191,7 @@ OWN = Study(
     example="--width 3",
     options=OwnOptions,
     plan=own_plan,
-    columns=(Column("test error", "test_error", 2, line="test error {}"), *parameter_columns()),
+    columns=(Column("test error", "test_error", 2, line="test error {}"), *PARAMETERS),
     averages="mean ± sd",
     pictures=LearningPictures("arcs", {"arcs": "two arcs"}),
 )

@@ -4,12 +4,18 @@ import re
 import shutil
 import signal
 
+import pytest
+
 from commanding import meristem_here
 from killing import lines, start, wait_for
 from meristem.files.document import read
 from test_tables_commands import people
 
 HOW = ["--max-epochs", "9", "--budget", "900", "--target", "rich"]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def arrays(out):
@@ -57,4 +63,4 @@ def test_a_kill_before_anything_is_saved_is_said_and_it_begins_anew(tmp_path):
     assert resumed.returncode == 0
     assert resumed.stderr.startswith(f"{out} holds this run, interrupted: nothing was saved yet; it starts again.\n")
     page = (out / "report.html").read_text()
-    assert "1 epoch, a line for each network; " in page and re.search(r"\b1 epochs", page) is None
+    assert re.search(r"\b1 epoch\b", page) and re.search(r"\b1 epochs", page) is None

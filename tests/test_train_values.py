@@ -11,7 +11,7 @@ import pytest
 from meristem import Data, Knobs, Recipe
 from meristem.nn import Network
 from meristem.train import saving
-from meristem.train.epoch import product, steps_per_epoch
+from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import check_knobs, check_rows
 from meristem.train.live_size import _first, _is_time, _position, adapt_capacity
 from meristem.train.loop import UNLIMITED, DivergedError
@@ -20,7 +20,7 @@ from meristem.train.run import Run, at_stage, begin, settling, stacked
 from meristem.train.saving import Saver
 from meristem.train.settle import n_rows, next_penalty
 from meristem.train.train_state import FIELDS, Average, EpochInfo, Plateau, fit_to_recipe, select
-from meristem.train.training_data import check_data, to_float
+from meristem.train.training_data import check_data, product, to_float
 
 KEY = jax.random.key(0)
 KNOBS = Knobs(1e-2, 1e-3)
@@ -151,16 +151,17 @@ def test_bytes_are_shares_of_255():
 
 def test_numbers_of_steps_parts_and_rows():
     assert [steps_per_epoch(10, size) for size in (1, 3, 5, 10, 99)] == [10, 4, 2, 1, 1]
-    assert [parts_of(steps) for steps in (640, 641, 1280, 1281)] == [1, 2, 2, 3]
+    assert [parts_of(steps) for steps in (640, 641, 1280, 1281, 1301, 1563)] == [1, 2, 2, 3, 3, 3]
     assert [n_rows(n) for n in (255, 512, 514, 2048, 2050)] == [255, 256, 257, 1024, 1024]
     assert product(None, None) is None and product(2, None) == product(None, 2) == 2 and product(2, 3) == 6
 
 
 def test_blocks_are_the_rows_that_count_and_padding_has_no_weight():
     x, weight = np.arange(5.0), np.array([1.0, 0.0, 2.0, 3.0, 4.0])
-    blocks = [(block.x.tolist(), block.weight.tolist(), rows.tolist()) for block, rows in _blocks(x, x, weight, 3)]
+    rows = np.arange(5)
+    blocks = [(block.x.tolist(), block.weight.tolist(), own.tolist()) for block, own in _blocks(x, x, weight, rows, 3)]
     assert blocks == [([0, 2, 3], [1, 2, 3], [0, 2, 3]), ([4, 0, 0], [4, 0, 0], [4, 0, 0])]
-    assert [block.weight.tolist() for block, _ in _blocks(x[:2], x[:2], None, 2)] == [[1, 1]]
+    assert [block.weight.tolist() for block, _ in _blocks(x[:2], x[:2], None, None, 2)] == [[1, 1]]
 
 
 # ---- the schedule
@@ -294,6 +295,7 @@ def test_indices_of_what_is_open_and_where_they_are_in_a_list():
     assert _first(flags).tolist() == [[1, 5, 6, 7, 11], [3, 12, 12, 12, 12]]
     assert _first(flags[1:]).tolist() == [[3, 12, 12, 12]] and _first(flags[1:], least=1).tolist() == [[3]]
     assert _first(np.ones(3, bool)).tolist() == [0, 1, 2] and _first(np.zeros(3, bool)).tolist() == [3, 3, 3]
+    assert [_first(np.arange(100) < n).size for n in (3, 5, 33, 65, 98)] == [4, 5, 40, 80, 100]
     assert _position(np.array([4, 9, 0]), np.array([0, 9, 4, 9]), 9).tolist() == [2, 4, 0], "9 is padding"
 
 

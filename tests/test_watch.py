@@ -26,12 +26,10 @@ from killing import SECONDS, start, wait_for
 from meristem import TunnelClassifier, TunnelClassifierCV
 from meristem.estimators import fit_context
 from meristem.watch import server
-from meristem.watch.json_diff import changes
 from meristem.watch.log_reader import OPEN
-from meristem.watch.server import server_event, serving
+from meristem.watch.server import changes, server_event, serving
 from meristem.watch.terminal import follow, renderable
-from meristem.watch.view import View
-from meristem.watch.view_text import clean
+from meristem.watch.view import View, clean
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "2", "--width", "3", "--depth", "2"]
 
@@ -279,14 +277,13 @@ def patched(before, change):
     """The value after a change, as page.html computes it."""
     if change is None:
         return before
-    if "is" in change:
-        return change["is"]
-    if "from" in change:
-        return [*before[: change["from"]], *change["with"]]
-    if "each" in change:
-        old = [*before, *[None] * change["length"]][: change["length"]]
-        return [patched(value, change["each"].get(str(index))) for index, value in enumerate(old)]
-    remaining = {name: value for name, value in before.items() if name not in change["without"]}
+    if isinstance(change, list):
+        return change[0]
+    if isinstance(before, list):
+        remaining = before[: len(before) - len(change.get("without", []))]
+        after = patched(dict(zip(map(str, range(len(remaining))), remaining, strict=True)), {"at": change["at"]})
+        return [after[str(index)] for index in range(len(after))]
+    remaining = {name: value for name, value in before.items() if name not in change.get("without", [])}
     return remaining | {name: patched(remaining.get(name), each) for name, each in change["at"].items()}
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     )
     from meristem.tables import TableModel as TableModel, fit_table as fit_table
     from meristem.train.callbacks import Watcher as Watcher
-    from meristem.train.closing import close_to_budget as close_to_budget, model_cost as model_cost, settle as settle
     from meristem.train.hyperparameters import Knobs as Knobs, Recipe as Recipe
     from meristem.train.loop import DivergedError as DivergedError, fit as fit
     from meristem.train.optimizer import (
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
         trainable as trainable,
     )
     from meristem.train.run import Run as Run, advance as advance, begin as begin
+    from meristem.train.settle import close_to_budget as close_to_budget, model_cost as model_cost, settle as settle
     from meristem.train.step import step as step
     from meristem.train.training_data import Data as Data
 
@@ -58,7 +58,7 @@ NAMES = {  # by module
     "train.loop": "fit DivergedError",
     "train.run": "begin advance Run",
     "train.step": "step",
-    "train.closing": "settle close_to_budget model_cost",
+    "train.settle": "settle close_to_budget model_cost",
     "train.hyperparameters": "Recipe Knobs",
     "train.training_data": "Data",
     "train.callbacks": "Watcher",

@@ -10,7 +10,7 @@ may crash. A subfolder holds at most 1 GiB: the least recently used files are de
 needs another package, and a lock for each read). The folder may be deleted at any time.
 
 In memory, a program on a CPU takes hundreds of memory maps, a tree's a thousand, and Linux allows a process 65,530
-(vm.max_map_count), beyond which the compiler aborts the process. Searches over seven tables of different shapes got there.
+(vm.max_map_count), beyond which the compiler aborts the process.
 """
 
 import gc
@@ -44,7 +44,9 @@ def keep_programs() -> Path | None:
     if own is None or (current and current != str(own)):
         return None
     if not current:
-        if not _is_writable(own):
+        with suppress(OSError):
+            own.mkdir(parents=True, exist_ok=True, mode=0o700)  # for its owner only, since programs from it are executed
+        if not os.path.isdir(own) or not os.access(own, os.R_OK | os.W_OK | os.X_OK):
             return None
         drop_oldest(own, MOST_BYTES)
         jax.config.update("jax_compilation_cache_dir", str(own))
@@ -95,15 +97,6 @@ def drop_oldest(path: Path, most_bytes: int) -> None:
         total -= size
         with suppress(OSError):
             file.unlink()
-
-
-def _is_writable(path: Path) -> bool:
-    """Create a folder for its owner only, since programs from it are executed; return whether it can be used."""
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError:
-        return False
-    return os.access(path, os.R_OK | os.W_OK | os.X_OK)
 
 
 def clear_full_caches() -> bool:

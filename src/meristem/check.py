@@ -75,20 +75,12 @@ def short(value: Any) -> str:
 
 
 def many(n: int, singular: str, plural: str | None = None) -> str:
-    """Return a count with its noun.
-
-    >>> many(1, "row"), many(2000, "row"), many(2, "class", "classes")
-    ('1 row', '2,000 rows', '2 classes')
-    """
+    """Return a count with its noun, as in "2,000 rows"."""
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
 def cut(text: str, longest: int) -> str:
-    """Return a text of at most `longest` characters.
-
-    >>> cut("a long story", 8)
-    'a long …'
-    """
+    """Return a text of at most `longest` characters, as in "a long …"."""
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()[: longest - 2]} …"
 
 

@@ -15,13 +15,8 @@ _is_refused = False  # of this process
 
 def _after_fork() -> None:
     global _is_refused
-    _is_refused = _is_refused or has_started()
-
-
-def has_started() -> bool:
-    """Return whether JAX has a backend, and with it threads."""
     bridge = sys.modules.get("jax._src.xla_bridge")
-    return bool(getattr(bridge, "_backends", None))
+    _is_refused = _is_refused or bool(getattr(bridge, "_backends", None))  # with a backend, JAX has threads
 
 
 def check_fork() -> None:

@@ -1,7 +1,6 @@
-"""An XLA setting that makes results on a GPU reproducible to the bit.
+"""An XLA setting that makes results on a GPU reproducible to the bit: changed by a call, never on import.
 
-By default XLA may choose kernels by timing them, and sum in the order in which threads arrive. The setting is the process's, so
-the library never changes it on import: the command line does, and users may.
+By default XLA may choose kernels by timing them, and sum in the order in which threads arrive.
 """
 
 import os
@@ -10,9 +9,7 @@ OPTION = "--xla_gpu_deterministic_ops"
 
 
 def be_repeatable() -> bool:
-    """Use deterministic kernels only. Call it before JAX computes anything.
-
-    Returns False, and changes nothing, where XLA_FLAGS already sets the option.
+    """Use deterministic kernels only, if called before JAX computes anything; return False if XLA_FLAGS has the option already.
 
     >>> import os
     >>> before = os.environ.pop("XLA_FLAGS", None)

@@ -15,7 +15,6 @@ from typing import Any
 from meristem.check import cut, short
 
 LONGEST_NAME = 40  # characters of a name in a message
-SHA256_TEXT = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +48,9 @@ FLAG = Rule("true or false", lambda value: isinstance(value, bool))
 NUMBER = Rule("a finite number", _is_number)
 COUNT, POSITIVE = integer(0), integer(1)
 SIZE = integer(1, bits=31)
-SHA256 = Rule("a SHA-256 digest", lambda value: isinstance(value, str) and SHA256_TEXT.fullmatch(value) is not None)
+SHA256 = Rule("a SHA-256 digest", lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None)
 OBJECT: dict[Any, Any] = {TEXT: ANY}
-CONTAINERS: dict[type, Rule] = {
-    list: Rule("a list", lambda value: isinstance(value, list)),
-    dict: Rule("an object", lambda value: isinstance(value, dict)),
-}
+CONTAINERS: dict[type, str] = {list: "a list", dict: "an object"}
 
 
 def check_json(value: Any, schema: Any, problem: str = "", place: str = "") -> None:
@@ -66,9 +62,10 @@ def check_json(value: Any, schema: Any, problem: str = "", place: str = "") -> N
     """
     if isinstance(schema, tuple):
         schema = ANY if value is None else schema[1]
-    rule = schema if isinstance(schema, Rule) else CONTAINERS[type(schema)]
-    if not rule.fits(value):
-        raise ValueError(f"{problem}{place or 'all of it'} is {short(value)}, not {rule.words}.")
+    fits = schema.fits(value) if isinstance(schema, Rule) else isinstance(value, type(schema))
+    if not fits:
+        words = schema.words if isinstance(schema, Rule) else CONTAINERS[type(schema)]
+        raise ValueError(f"{problem}{place or 'all of it'} is {short(value)}, not {words}.")
     if isinstance(schema, list):
         for entry in value:
             check_json(entry, schema[0], problem, f"an entry of {place}")
@@ -92,11 +89,7 @@ def _check_entries(value: dict[str, Any], schema: dict[Any, Any], problem: str, 
 
 
 def first_difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:
-    """Return the place and both values of the first entry in which two JSON values differ, None where they are equal.
-
-    >>> first_difference({"settings": {"seeds": 3}}, {"settings": {"seeds": 2}})
-    ('settings.seeds', 3, 2)
-    """
+    """Return the place ("settings.seeds") and both values of the first entry in which two JSON values differ, or None."""
     if isinstance(old, dict) and isinstance(new, dict):
         places = ((name, f"{place}.{name}" if place else name) for name in old | new)
         differences = (first_difference(old.get(name), new.get(name), inner) for name, inner in places)

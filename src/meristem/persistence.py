@@ -7,8 +7,7 @@ They are imported here when a file holds one.
 from typing import Any
 
 from meristem.files.atomic_write import PATHS
-from meristem.files.byte_layout import short_name
-from meristem.files.document import read
+from meristem.files.document import read, short_name
 from meristem.files.file_kinds import KINDS, restore
 
 

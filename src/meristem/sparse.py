@@ -36,12 +36,7 @@ def occurring(x: Any, counts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Scattered(Lazy):
-    """Rows that differ from `base` in a few places.
-
-    >>> rows = Scattered(np.zeros(3, np.float32), np.array([0, 1, 2]), np.array([2, 0]), np.array([5.0, 7.0], np.float32))
-    >>> rows[np.array([1, 0])].tolist(), rows.filled(4).shape
-    ([[7.0, 0.0, 0.0], [0.0, 0.0, 5.0]], (2, 4))
-    """
+    """Rows that differ from `base` in a few places."""
 
     base: np.ndarray  # [in], float32
     indptr: np.ndarray  # [n + 1]: where the entries of each row begin

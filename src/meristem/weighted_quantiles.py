@@ -7,11 +7,7 @@ import numpy as np
 
 
 def weighted_quantile(y: np.ndarray, weight: np.ndarray, level: Any) -> np.ndarray:
-    """Return the `level` quantile of each column of y, [n, k]; weight: [n] or [n, k], 0 where y is NaN.
-
-    >>> weighted_quantile(np.array([[1.0], [2.0], [9.0]]), np.ones(3), 0.5).tolist()
-    [2.0]
-    """
+    """Return the `level` quantile of each column of y, [n, k]; weight: [n] or [n, k], 0 where y is NaN."""
     return weighted_quantiles(y, weight, [level])[0]
 
 

@@ -1,8 +1,6 @@
 """`meristem fit TABLE --target COLUMN`: train a model on a table, evaluate it on held-out rows, and write its files.
 
---out is the folder of a run (folders/): model.safetensors (with its columns), model.onnx (compared with onnxruntime),
-report.html and, last, summary.json. Problems of the table or the options are reported before the folder is made. Training is
-checkpointed; --resume continues it with identical results.
+Problems of the table or the options are reported before the folder of the run, --out, is made; summary.json is written last.
 """
 
 import argparse
@@ -15,15 +13,12 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from meristem.commands.entry import started_at
-from meristem.commands.parsing import as_options
-from meristem.commands.shutdown import on_shutdown
-from meristem.experiments import summary
-from meristem.experiments.summary import check_out
+from meristem.commands.entry import on_shutdown
+from meristem.commands.parsing import as_options, check_out, command_line
 from meristem.files.atomic_write import OutputError, check_disk_space
 from meristem.files.file_kinds import packed_file
 from meristem.folders.checkpoints import Checkpoints
@@ -37,13 +32,14 @@ from meristem.tables.fitting import check_options, fit_planned, plan_fit
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 
+CLASS_WARNINGS = "The (number of unique classes|least populated class)"  # scikit-learn's; tables/split.py says the same
 FILES = ["model.safetensors", "model.onnx", "report.html"]
 IMPORTANCE_SECONDS, LEAST_IMPORTANCE_SECONDS = 3.0, 0.2  # for the importance of each column in the report
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the table, plan the search, make the folder, search, and write the files; return the exit status."""
-    begin = started_at()
+    begin = args.started_at
     if args.test is not None and args.test_file is not None:
         raise ValueError(f"--test={args.test} and --test-file={args.test_file!r} exclude each other; give one.")
     if args.resume and args.seconds is not None:
@@ -54,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     settings |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
     test = args.test_file or (0.2 if args.test is None else args.test)
     reading = {"sep": args.sep, "encoding": args.encoding}
-    with as_options("sep", "encoding", "target", "task", "test", *settings, random_state="seed"), _quiet():
+    with as_options("sep", "encoding", "target", "task", "test", *settings, random_state="seed"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
         check_options(test=test, **settings)
         table = read_table(args.table, **reading)
         split = TableSplit.of(table, target=args.target, task=args.task, test=test, seed=args.seed, reading=reading)
@@ -67,12 +64,17 @@ def run(args: argparse.Namespace) -> int:
         record: dict[str, Any] = {"settings": settings | options}
         record["data"] = {"table": table.digest, "test": split.test_table.digest}
         resumes = {"resume": args.resume, "how": "--resume" if args.seconds is None else None, "replaces": True}
-        for line in folder.begin(record, summary.command(), may_write=[*FILES, SUMMARY], **resumes):
+        for line in folder.begin(record, command_line(), may_write=[*FILES, SUMMARY], **resumes):
             _print_error(line)
         if args.resume and folder.is_finished:
             return 0
-        checkpoints = undo.enter_context(_checkpointing(folder, is_saved=args.seconds is None))
-        with as_options(*settings), _quiet():
+        checkpoints = folder.checkpoints(say=_print_error)
+        undo.enter_context(on_shutdown(lambda: _last_call(folder, checkpoints if args.seconds is None else None)))
+        if args.seconds is None:
+            undo.enter_context(checkpoints.keeping("search"))
+        with as_options(*settings), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
+            warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr, flush=True)
             plan.estimator.set_params(callbacks=folder.epochs.watcher("search"))
             model = fit_planned(plan, begun=begin)
         keep_folder()
@@ -90,28 +92,12 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-@contextmanager
-def _checkpointing(folder: RunFolder, *, is_saved: bool) -> Iterator[Checkpoints]:
-    """Inside, training is checkpointed if `is_saved`, and a shutdown prints how to continue."""
-    checkpoints = folder.checkpoints(say=_print_error)
-
-    def last_call() -> str:
-        if not is_saved:
-            return "no model was written; a run with --seconds saves no checkpoints"
-        checkpoints.now()
-        return f"no model was written yet; continue with: {folder.command.removesuffix(' --resume')} --resume"
-
-    with on_shutdown(last_call), checkpoints.keeping("search") if is_saved else nullcontext():
-        yield checkpoints
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Inside, scikit-learn does not warn about classes: tables/split.py does."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        yield
+def _last_call(folder: RunFolder, checkpoints: Checkpoints | None) -> str:
+    """Write a last checkpoint and return how to continue."""
+    if checkpoints is None:
+        return "no model was written; a run with --seconds saves no checkpoints"
+    checkpoints.now()
+    return f"no model was written yet; continue with: {folder.command.removesuffix(' --resume')} --resume"
 
 
 def _print_error(line: str) -> None:
@@ -138,14 +124,14 @@ def _removing_new_folder(out: Path) -> Iterator[Callable[[], None]]:
 
 def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
     """Return the ONNX file and the report, and a line for each that failed: the trained model is saved in any case."""
-    files: dict[str, Any] = {}
     model_path, onnx_path, report_path = (str(out / name) for name in FILES)
-    export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
-    report, failures = f"in Python: meristem.load({model_path!r}).report({report_path!r})", []
-    for name, content, remedy in (
-        (FILES[1], lambda: _onnx_file(model, split), export),
-        (FILES[2], lambda: table_page(model, seconds=seconds), report),
-    ):
+    contents: list[Callable[[], Any]] = [lambda: _onnx_file(model, split), lambda: table_page(model, seconds=seconds)]
+    remedies = [
+        f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}",
+        f"in Python: meristem.load({model_path!r}).report({report_path!r})",
+    ]
+    files, failures = {}, []
+    for name, content, remedy in zip(FILES[1:], contents, remedies, strict=True):
         try:
             files[name] = content()
         except Exception as error:
@@ -186,11 +172,9 @@ def _onnx_file(model: Any, split: Any) -> bytes | None:
 
 
 def _show(facts: dict[str, Any], baseline_sizes: dict[str, int]) -> None:
-    scores = {"found": facts["score"], **facts["baselines"]}
-    sizes = {"found": facts["n_parameters"], **baseline_sizes}
-    rows = [
-        [name, f"{score['value']:z.3f}", f"{score['low']:z.3f} to {score['high']:z.3f}", f"{sizes[name]:,}"]
-        for name, score in scores.items()
-    ]
-    measure = facts["score"]["measure"]
-    print_table(["model", measure, "95 %", "parameters"], rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")
+    sizes, rows = {"found": facts["n_parameters"], **baseline_sizes}, []
+    for name, score in {"found": facts["score"], **facts["baselines"]}.items():
+        interval = f"{score['low']:z.3f} to {score['high']:z.3f}"
+        rows.append([name, f"{score['value']:z.3f}", interval, f"{sizes[name]:,}"])
+    columns = ["model", facts["score"]["measure"], "95 %", "parameters"]
+    print_table(columns, rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")

@@ -1,25 +1,27 @@
 """The commands and their arguments, as data; errors in one line, options by their full names, an example below every help."""
 
 import argparse
-import importlib
+import pkgutil
+import shlex
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import meristem
 from meristem.experiments import STUDIES
-from meristem.experiments.options import Option, flag
+from meristem.experiments.options import flag
+from meristem.files.atomic_write import not_written
 from meristem.train.saving import SECONDS
 
 
 class Parser(argparse.ArgumentParser):
     """A parser with errors in one line, and options by their full names only (--seed is not --seeds)."""
 
-    def __init__(self, *args: Any, **options: Any):
-        super().__init__(*args, **{"allow_abbrev": False, **options})
+    def __init__(self, **options: Any):
+        super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
@@ -27,52 +29,53 @@ class Parser(argparse.ArgumentParser):
 
 COMMANDS = {  # name → function, help, description, example
     "fit": (
-        "fit.run",
+        "fit:run",
         "train a model on a table: CSV, gzipped CSV or Parquet",
         "Train a small network that predicts a column of a table from the others. Its penalty on size is chosen by "
         "cross-validation, and its score is measured on held-out rows.",
         "meristem fit people.csv --target income --out out/people",
     ),
     "predict": (
-        "predict.run",
+        "predict:run",
         "predict the rows of a table",
         "Write the predictions of a model of `meristem fit` for each row of a table, as CSV: the class with "
         "probabilities, or a number. Unused columns are ignored; missing columns and unseen categories are reported.",
         "meristem predict out/people/model.safetensors new.csv --out predictions.csv",
     ),
     "reproduce": (
-        "reproduce.run",
+        "reproduce:run",
         "run a study of the paper",
         "Run a study of the paper, and compare its results with the paper's.",
         "meristem reproduce two-spirals --seeds 3",
     ),
     "figures": (
-        "reproduce.run_figures",
+        "reproduce:run_figures",
         "redraw the figures of a study",
         "Redraw the figures of a study from its files, and print their paths.",
         "meristem figures out/two-spirals",
     ),
     "watch": (
-        "watch.run",
+        "watch:run",
         "watch a run in the terminal or in a browser",
         "Show the progress of a run: learning curves, layers that open and close, networks of a population. Only "
         "the run's files are read: it may run in another process, and may have ended.",
         "meristem watch out/two-spirals --serve",
     ),
     "show": (
-        "show_export.run_show",
+        "show_export:run_show",
         "show what a model file holds: layers, open units, sizes, parameters",
         "Print the structure of a model, or of the best network of a training run, and draw it with --png.",
         "meristem show digits.safetensors --png digits.png",
     ),
     "export": (
-        "show_export.run_export",
+        "show_export:run_export",
         "export a model to ONNX",
         "Write the compact form of a model as an ONNX file: an estimator with its preprocessing and probabilities, "
         "a table's model with its columns, a training run as its best network.",
         "meristem export digits.safetensors --onnx digits.onnx",
     ),
 }
+OLD_SPELLINGS = {"task": "--tasks", "standardize": "--standardise"}  # of options of studies: accepted, not shown
 AFTERWARDS = {
     "fit": """
 writes model.safetensors (for `meristem predict`), model.onnx, report.html and summary.json into --out.
@@ -128,60 +131,58 @@ def parser() -> argparse.ArgumentParser:
     main = Parser(prog="meristem", description="Neural networks that find their own size.")
     main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    parsers = {name: _add_command(commands, name, *texts) for name, texts in COMMANDS.items()}
-    for name, command in parsers.items():
-        _add_arguments(command, name)
+    parsers = {name: _add_command(commands, name, name, *texts) for name, texts in COMMANDS.items()}
     studies = parsers["reproduce"].add_subparsers(dest="study", required=True, metavar="STUDY", parser_class=Parser)
     for name, study in STUDIES.items():
-        example = f"meristem reproduce {name} {study.example}"
-        command = _add_command(studies, name, "reproduce.run", study.help, study.description, example, "study")
-        defaults = {field.name: field.default for field in fields(study.options)}
-        for field, option in study.options.described().items():
-            _add_option(command, field, defaults[field], option)
-        _add_arguments(command, "study", name)
+        texts = study.help, study.description, f"meristem reproduce {name} {study.example}"
+        _add_command(studies, name, "study", "reproduce:run", *texts, study.options)
     return main
 
 
 def _add_command(
-    commands: Any, name: str, run: str, help: str, description: str, example: str, kind: str | None = None
+    commands: Any, name: str, kind: str, run: str, help: str, description: str, example: str, options: Any = None
 ) -> argparse.ArgumentParser:
-    epilog, plain = f"example:\n  {example}\n{AFTERWARDS.get(kind or name, '')}", argparse.RawDescriptionHelpFormatter
+    """Add a parser with the arguments of this kind of command, after the options of a study."""
+    epilog, plain = f"example:\n  {example}\n{AFTERWARDS.get(kind, '')}", argparse.RawDescriptionHelpFormatter
     command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=plain)
-    command.set_defaults(run=partial(_run, run))
+    command.set_defaults(run=lambda args: pkgutil.resolve_name(f"meristem.commands.{run}")(args))
+    for field, argument in options.arguments().items() if options else ():
+        command.add_argument(flag(field), **argument)
+        if field in OLD_SPELLINGS:
+            command.add_argument(OLD_SPELLINGS[field], **argument | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
+    for kinds, spelling, read, default, metavar, text in ARGUMENTS:
+        settings: dict[str, Any] = {"type": read, "metavar": metavar}
+        if read is bool:
+            settings = {"action": "store_true"}
+        elif read is list:
+            settings = {"action": "append", "metavar": metavar, "default": default}
+        elif default is not ...:
+            settings["default"] = default.format(study=name) if isinstance(default, str) else default
+        elif spelling.startswith("-"):
+            settings["required"] = True
+        if kind in kinds.split():
+            command.add_argument(spelling, help=text, **settings)
     return command
 
 
-def _run(path: str, args: argparse.Namespace) -> int | None:
-    module, name = path.split(".")
-    status: int | None = getattr(importlib.import_module(f"meristem.commands.{module}"), name)(args)
-    return status
+def command_line() -> str:
+    """Return the command line of this process."""
+    return shlex.join(["meristem", *sys.argv[1:]])
 
 
-def _add_arguments(command: argparse.ArgumentParser, name: str, study: str = "") -> None:
-    for commands, argument, kind, default, metavar, text in ARGUMENTS:
-        settings: dict[str, Any] = {"type": kind, "metavar": metavar}
-        if kind is bool:
-            settings = {"action": "store_true"}
-        elif kind is list:
-            settings = {"action": "append", "metavar": metavar, "default": default}
-        elif default is not ...:
-            settings["default"] = default.format(study=study) if isinstance(default, str) else default
-        elif argument.startswith("-"):
-            settings["required"] = True
-        if name in commands.split():
-            command.add_argument(argument, help=text, **settings)
-
-
-def _add_option(command: argparse.ArgumentParser, name: str, default: Any, option: Option) -> None:
-    """Add an option of a study, and its old spellings, which help does not show."""
-    text = f"{option.help} (default: {option.default_text})" if option.default_text else option.help
-    settings: dict[str, Any] = {"dest": name, "help": text.replace("%", "%%"), "action": "store_true"}
-    if option.read is not None:
-        settings |= {"action": "store", "type": option.read, "metavar": option.metavar}
-        settings |= {"nargs": "+"} if option.takes_many else {}
-    command.add_argument(flag(name), **settings, **({"required": True} if default is MISSING else {"default": default}))
-    for spelling in option.old_spellings:
-        command.add_argument(spelling, **settings | {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
+def check_out(out: Path) -> Path:
+    """Return a folder that can be written to, created if needed; raise ValueError for any other."""
+    if str(out) in ("", "."):
+        raise ValueError("--out names no folder of its own; give one, such as out/two-spirals.")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out={str(out)!r} is a file, not a folder; choose another folder.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            return out
+    except OSError as error:
+        text = f"--out={str(out)!r} cannot be written to ({error.strerror}); choose another folder."
+        raise not_written(text, error) from error
 
 
 @contextmanager
@@ -197,7 +198,7 @@ def as_options(*names: str, **others: str) -> Iterator[None]:
         yield
     except ValueError as error:
         name, equals, rest = str(error).partition("=")
-        options = dict(zip(names, names, strict=True)) | others
+        options = {name: name for name in names} | others
         if not equals or name not in options:
             raise
         raise ValueError(f"--{options[name].replace('_', '-')}={rest}") from error

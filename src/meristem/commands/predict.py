@@ -4,8 +4,7 @@
     patient_id,rich,rich=no,rich=yes        with --keep patient_id: columns of the table come first, unchanged
     rich,rich (predicted),rich=no,rich=yes  with --keep rich, the target itself
 
-Everything is computed before anything is written. Differences between the table and the model's columns are reported on
-standard error; where more than half of the columns are missing, nothing is predicted.
+Everything is computed before anything is written.
 """
 
 import argparse
@@ -38,10 +37,8 @@ def run(args: argparse.Namespace) -> None:
         table = read_table(args.table, model.schema.texts, args.sep, args.keep, encoding=args.encoding)
     lines, missing, n_columns = differences(model.schema, table), absent(model.schema, table), len(model.schema.fields)
     if 2 * len(missing) > n_columns:
-        names = cut(", ".join(map(repr, missing)), 200)
-        raise ValueError(
-            f"{table.source} lacks {len(missing)} of the model's {n_columns} columns: {names}; give a table that has them."
-        )
+        lacks = f"{len(missing)} of the model's {n_columns} columns: {cut(', '.join(map(repr, missing)), 200)}"
+        raise ValueError(f"{table.source} lacks {lacks}; give a table that has them.")
     for line in lines:
         print(f"meristem: {line}", file=sys.stderr)
     with warnings.catch_warnings():
@@ -52,8 +49,8 @@ def run(args: argparse.Namespace) -> None:
     if args.out is None:
         for part in parts:
             sys.stdout.write(part)
-        return
-    write_whole(args.out, "".join(parts).encode())
+    else:
+        write_whole(args.out, "".join(parts).encode())
 
 
 def _csv(model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probabilities: np.ndarray | None) -> Iterator[str]:

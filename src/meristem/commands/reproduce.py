@@ -4,18 +4,20 @@ The options of a study are the fields of its options class, which validates them
 """
 
 import argparse
+import io
 import json
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
-from meristem.check import many
-from meristem.commands.shutdown import on_shutdown
-from meristem.experiments import STUDIES, summary
+import jax
+import numpy as np
+
+from meristem.check import is_installed, many
+from meristem.commands.entry import on_shutdown
+from meristem.commands.parsing import check_out, command_line
+from meristem.experiments import STUDIES
 from meristem.experiments.study import table
-from meristem.experiments.study_checkpoints import StudyCheckpoints, group_name, study_config
-from meristem.experiments.study_training import expected_epochs, run as run_study, summarize, train_directly
+from meristem.experiments.study_training import Trainer, expected_epochs, group_name, run as run_study, study_config
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.studies import draw, draw_study, have_matplotlib
 from meristem.pictures.studies.study_figures import FIGURES, validate_study
@@ -28,81 +30,51 @@ DIVERGED = 3  # exit status where a run had no finite epoch
 def run(args: argparse.Namespace) -> int:
     """Run or resume a study, write its files and figures, print its table, and return the exit status."""
     study = STUDIES[args.study]
-    values = {name: getattr(args, name) for name in study.options.described()}
+    values = {name: getattr(args, name) for name in study.options.arguments()}
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
     if not 0 <= args.checkpoint_every < float("inf"):
         raise ValueError(f"--checkpoint-every={args.checkpoint_every:g} must be a finite number of seconds of at least 0.")
     study.setup()
-    out = summary.check_out(args.out)
-    seeds = many(options.seeds, "seed")
-    begin = time.perf_counter()
+    out, seeds, begin = check_out(args.out), many(options.seeds, "seed"), time.perf_counter()
     with Progress() as progress, on_shutdown(progress.close), RunFolder.take(out) as folder:
-        progress.say(f"{args.study} on {summary.device()}, {seeds}")
+        progress.say(f"{args.study} on {jax.devices()[0].device_kind}, {seeds}")
         plan = study.plan(options)
         tasks = [task.resized(options) for task in plan.tasks]
-        record = study_config(options, tasks)
         may_write = ["summary.json", "history.npz", *(f"{name}.png" for name in (*options.models, *FIGURES))]
-        for line in folder.begin(record, summary.command(), resume=args.resume, may_write=may_write):
+        for line in folder.begin(study_config(options, tasks), command_line(), resume=args.resume, may_write=may_write):
             progress.say(line)
         if args.resume and folder.is_finished:
             return 0
         folder.plan({group_name(*which): epochs for which, epochs in expected_epochs(options, tasks).items()})
-        checkpoints = _checkpoints(folder, args.checkpoint_every, progress)
-        with on_shutdown(lambda: _last_call(folder, checkpoints)):
-            result = run_study(study, options, plan, progress, train_directly if checkpoints is None else checkpoints.train)
-            head = summarize(study, plan, result, time.perf_counter() - begin, folder.command)
-            files = {"history.npz": summary.history_bytes(result.history)}
-            if any(record["best_epoch"] for record in result.runs):
-                files |= _figures(head, result.history, out)
-            written = folder.publish(files, head)
-    paper = head["paper"]
-    comparison = ", beside the paper" if paper else ""
-    print_table(*table(study.columns, result.runs, paper), f"{plan.title}, {seeds}: {study.averages}{comparison}")
+        trainer = Trainer()
+        if is_installed("safetensors"):
+            trainer = Trainer(folder, folder.checkpoints(seconds=args.checkpoint_every, say=progress.say))
+        else:
+            progress.say("No checkpoints: safetensors is not installed (pip install 'meristem-nn[cli]').")
+        with on_shutdown(trainer.last_call):
+            result = run_study(study, options, plan, progress, trainer)
+            summary = result.summary(study, plan, time.perf_counter() - begin, folder.command)
+            history = io.BytesIO()
+            np.savez_compressed(history, **result.history)  # type: ignore[arg-type]
+            files, failed = {"history.npz": history.getvalue()}, [record for record in result.runs if not record["best_epoch"]]
+            if len(failed) < len(result.runs) and have_matplotlib():
+                files |= draw_study(validate_study(json.loads(json.dumps(summary)), result.history, out))
+            elif len(failed) < len(result.runs):
+                install = "pip install 'meristem-nn[cli]', then: meristem figures DIR"
+                print(f"Figures skipped: matplotlib is not installed ({install}).", file=sys.stderr)
+            written = folder.publish(files, summary)
+    comparison = ", beside the paper" if summary["paper"] else ""
+    columns, rows = table(study.columns, result.runs, summary["paper"], study.average)
+    print_table(columns, rows, f"{plan.title}, {seeds}: {study.averages}{comparison}")
     print(f"\nIn {out}: {', '.join(path.name for path in sorted(written))}")
-    return _failures(result.runs)
+    if not failed:
+        return 0
+    model, task, seed, rate = (failed[0][name] for name in ("model", "task", "seed", "learning_rate"))
+    example = f"such as {model} on {task} with seed {seed}; lower --rate={rate:g}"
+    print(f"meristem: {len(failed)} of {len(result.runs)} runs diverged in their first epoch, {example}.", file=sys.stderr)
+    return DIVERGED
 
 
 def run_figures(args: argparse.Namespace) -> None:
     """Draw the figures and print their paths."""
     print("\n".join(str(path) for path in draw(args.out)))
-
-
-def _failures(runs: list[summary.Record]) -> int:
-    """Report how many runs had no finite epoch, and return the exit status."""
-    failed = [record for record in runs if not record["best_epoch"]]
-    if not failed:
-        return 0
-    first = failed[0]
-    print(
-        f"meristem: {len(failed)} of {len(runs)} runs diverged in their first epoch, such as {first['model']} on "
-        f"{first['task']} with seed {first['seed']}; lower --rate={first['learning_rate']:g}.",
-        file=sys.stderr,
-    )
-    return DIVERGED
-
-
-def _checkpoints(folder: RunFolder, seconds: float, progress: Progress) -> StudyCheckpoints | None:
-    """Return what checkpoints the trainings; None, which is reported, without safetensors."""
-    try:
-        import safetensors  # noqa: F401
-    except ImportError:
-        progress.say("No checkpoints: safetensors is not installed (pip install 'meristem-nn[cli]').")
-        return None
-    return StudyCheckpoints(folder, folder.checkpoints(seconds=seconds, say=progress.say))
-
-
-def _last_call(folder: RunFolder, checkpoints: StudyCheckpoints | None) -> str:
-    """Save a last checkpoint and return how to continue."""
-    if checkpoints is None:
-        return "no results were written"
-    checkpoints.save_now()
-    return f"continue with: {folder.command.removesuffix(' --resume')} --resume"
-
-
-def _figures(head: dict[str, Any], history: dict[str, Any], out: Path) -> dict[str, bytes]:
-    """Return the figures of the results; {}, which is reported, without matplotlib."""
-    if have_matplotlib():
-        return draw_study(validate_study(json.loads(json.dumps(head)), history, out))
-    install = "pip install 'meristem-nn[cli]', then: meristem figures DIR"
-    print(f"Figures skipped: matplotlib is not installed ({install}).", file=sys.stderr)
-    return {}

@@ -29,7 +29,11 @@ PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with
 
 def run_show(args: argparse.Namespace) -> None:
     """Print the structure of a model, and draw it with --png; print a table of members for a population."""
-    path = None if args.png is None else _png_path(args.model, args.png)
+    path = args.png
+    if path is not None:
+        require_matplotlib()
+        name = args.model.name if args.model.suffix == ".png" else args.model.stem
+        path = check_png_path("--png", path / f"{name}.png" if path.is_dir() else path)
     loaded, model, members = _load(args.model, args.member)
     if hasattr(loaded, "schema"):
         inputs = inputs_in_words(len(loaded.schema.features), len(loaded.inputs.gaps))
@@ -38,7 +42,11 @@ def run_show(args: argparse.Namespace) -> None:
         which = f"--member 0 … {len(members) - 1}"
         if path is not None:
             raise ValueError(f"--png draws one network and {args.model} holds {len(members)}; add {which}.")
-        print(f"{_members_line(model, len(members))}; {which} shows one of them.")
+        line = f"A population of {len(members)}"
+        if hasattr(model, "estimators_"):
+            size = f"penalty {model.penalty_:g}, {model.n_parameters_:,} parameters"
+            line = f"{type(model).__name__}: an ensemble of {len(members)} networks, {size}"
+        print(f"{line}; {which} shows one of them.")
         print_table(*_members_table(members), title="")
         return
     network = _network(model)
@@ -71,9 +79,8 @@ def run_export(args: argparse.Namespace) -> None:
         with args.onnx.open("rb") as file:
             is_export = PRODUCER in file.read(64)
         if not is_export:  # such as the model itself
-            raise ValueError(
-                f"--onnx={str(args.onnx)!r} exists and is no ONNX file of meristem's; move it, or give another name."
-            )
+            problem = "exists and is no ONNX file of meristem's; move it, or give another name"
+            raise ValueError(f"--onnx={str(args.onnx)!r} {problem}.")
     if hasattr(loaded, "schema"):
         path = replace(loaded, estimator=model).to_onnx(args.onnx)
     elif hasattr(model, "network_") or is_ensemble:
@@ -87,9 +94,13 @@ def _load(path: Path, member: int | None) -> tuple[Any, Any, list[Any]]:
     """Return what a file holds, its model or the selected member, and the members of that model; [] of a single network."""
     loaded = load(path)
     model = loaded.estimator if hasattr(loaded, "schema") else loaded
-    members = _members(model)
-    if hasattr(model, "estimators_") and len(members) == 1:
-        model, members = members[0], []
+    if hasattr(model, "estimators_"):
+        members = list(model.estimators_)
+        if len(members) == 1:
+            model, members = members[0], []
+    else:
+        take = model.member if isinstance(model, Run) else lambda place: jax.tree.map(lambda leaf: leaf[place], model)
+        members = [take(place) for place in range(sum(_network(model).members))]
     if member is None:
         return loaded, model, members
     if not members:
@@ -99,26 +110,9 @@ def _load(path: Path, member: int | None) -> tuple[Any, Any, list[Any]]:
     return loaded, members[member], []
 
 
-def _members(model: Any) -> list[Any]:
-    """Return the estimators of a cross-validated one, the members of a population; [] of a single network."""
-    if hasattr(model, "estimators_"):
-        return list(model.estimators_)
-    places = range(sum(_network(model).members))
-    if isinstance(model, Run):
-        return [model.member(place) for place in places]
-    return [jax.tree.map(lambda leaf, place=place: leaf[place], model) for place in places]
-
-
 def _network(model: Any) -> Network:
     """Return the network of an estimator, or the best one of a run."""
     return model.best if isinstance(model, Run) else getattr(model, "network_", model)
-
-
-def _members_line(model: Any, n_members: int) -> str:
-    if not hasattr(model, "estimators_"):
-        return f"A population of {n_members}"
-    size = f"{model.n_parameters_:,} parameters"
-    return f"{type(model).__name__}: an ensemble of {n_members} networks, penalty {model.penalty_:g}, {size}"
 
 
 def _members_table(members: list[Any]) -> tuple[list[str], list[list[str]]]:
@@ -147,10 +141,3 @@ def _training_line(model: Any) -> str:
 
 def _run_state(run: Run) -> str:
     return "diverged" if run.diverged else "stopped" if run.stopped else "unfinished"
-
-
-def _png_path(model: Path, png: Path) -> Path:
-    """Return the file to draw into; in a folder, it is named as the model."""
-    require_matplotlib()
-    name = f"{model.stem if model.suffix != '.png' else model.name}.png"
-    return check_png_path("--png", png / name if png.is_dir() else png)

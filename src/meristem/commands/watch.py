@@ -4,7 +4,7 @@ import argparse
 import sys
 from queue import SimpleQueue
 
-from meristem.commands.shutdown import on_shutdown
+from meristem.commands.entry import on_shutdown
 from meristem.watch.terminal import follow, show_once
 from meristem.watch.view import View
 

@@ -5,36 +5,29 @@ checked before memory is allocated.
 """
 
 import math
-import zipfile
 import zlib
 from collections.abc import Sequence
 from io import BufferedIOBase
 from pathlib import Path
 from tokenize import TokenError
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from jaxtyping import Num, Shaped, UInt8
 
 from meristem.check import cut
+from meristem.files.named_arrays import is_between
 
-ROWS = 1024
+LARGEST = float(np.finfo(np.float32).max)
 BLOCK = 2**20  # bytes read at a time
 UNPACKED = 1032  # bytes that a compressed byte becomes at most: zlib's limit
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # What numpy and zipfile raise for damaged bytes; MemoryError: for an absurd shape.
-UNREADABLE = (
-    *(ValueError, EOFError, OSError, OverflowError, RuntimeError, MemoryError),
-    *(TokenError, zipfile.BadZipFile, zlib.error),
-)
+UNREADABLE = (ValueError, EOFError, OSError, OverflowError, RuntimeError, MemoryError, TokenError, BadZipFile, zlib.error)
 
 
 def read_block(stream: BufferedIOBase, size: int) -> bytes:
-    """Return the next `size` bytes of a stream, or as many as there are, without allocating more than that.
-
-    >>> import io
-    >>> read_block(io.BytesIO(b"abc"), 10**12)
-    b'abc'
-    """
+    """Return the next `size` bytes of a stream, or as many as there are, without allocating more than that."""
     data = bytearray()
     while len(data) < size and (more := stream.read(min(BLOCK, size - len(data)))):
         data += more
@@ -65,21 +58,19 @@ def read_npz(path: Path, keys: Sequence[str]) -> list[Shaped[np.ndarray, "..."]]
         if missing:
             content = cut(", ".join(map(repr, file.files)) or "nothing", 80)
             raise ValueError(f"{path} lacks {', '.join(missing)} (it holds {content}); name {expected}")
-        return [_read_member(path, file, key) for key in keys]
+        arrays, archive = [], file.zip
+        assert archive is not None  # it is open
+        for key in keys:
+            try:
+                _check_size(archive, key if key in archive.namelist() else f"{key}.npy")
+                arrays.append(file[key])
+            except UNREADABLE as error:
+                advice = "save it again as a plain array of numbers or names"
+                raise ValueError(f"{path}: {key} cannot be read ({_reason(error)}); {advice}") from error
+        return arrays
 
 
-def _read_member(path: Path, file: np.lib.npyio.NpzFile, key: str) -> Shaped[np.ndarray, "..."]:
-    advice = "save it again as a plain array of numbers or names"
-    archive = file.zip
-    assert archive is not None  # it is open
-    try:
-        _check_size(archive, key if key in archive.namelist() else f"{key}.npy")
-        return file[key]
-    except UNREADABLE as error:
-        raise ValueError(f"{path}: {key} cannot be read ({_reason(error)}); {advice}") from error
-
-
-def _check_size(archive: zipfile.ZipFile, name: str) -> None:
+def _check_size(archive: ZipFile, name: str) -> None:
     """Raise ValueError if a member is no array, or if its header claims another size than it has."""
     entry = archive.getinfo(name)
     with archive.open(entry) as stream:
@@ -98,12 +89,9 @@ def _check_size(archive: zipfile.ZipFile, name: str) -> None:
 def as_features(source: str, x: Shaped[np.ndarray, "..."]) -> Num[np.ndarray, "n in"]:
     """Return a matrix if it holds finite numbers; `source` names it in errors. A memory map stays one."""
     _check_matrix(source, x, "numbers, samples × features")
-    if x.dtype.kind == "f":
-        for start in range(0, len(x), ROWS):
-            with np.errstate(over="ignore"):
-                finite = np.isfinite(x[start : start + ROWS].astype(np.float32, copy=False)).all(1)
-            if not finite.all():
-                raise ValueError(f"{source} holds nan, inf or a number beyond float32 in row {start + finite.argmin()}.")
+    if x.dtype.kind == "f" and not is_between(x, -LARGEST, LARGEST):
+        row = (np.abs(x) <= LARGEST).all(1).argmin()
+        raise ValueError(f"{source} holds nan, inf or a number beyond float32 in row {row}.")
     return x.view(np.uint8) if x.dtype == bool else x
 
 

@@ -1,9 +1,5 @@
 """Where a data set's files are: in a folder that is named, in MERISTEM_DATA, in the user's cache, or else on the network.
 
-    find("mnist", {"train-images-idx3-ubyte.gz": md5, …}, url, folder) → the folder that holds them
-    find_local("mirflickr", ["labels.npy", …], …)                     → the same without a download
-    file_in(folder, "train-images-idx3-ubyte.gz")                     → the file, or its unpacked version
-
 A download must have its checksum before it is moved into the cache, and whenever it is found there. Several processes may
 download the same files at once; what a killed one left is deleted by the next. A folder that is named may hold other files of
 the same names. Only this module imports pooch, and only to download.
@@ -11,12 +7,12 @@ the same names. Only this module imports pooch, and only to download.
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from meristem.check import cut
-from meristem.files.atomic_write import clean_leftovers, temporary_path
+from meristem.files.atomic_write import clean_leftovers, replacing
 
 
 def cache_folder() -> Path:
@@ -25,10 +21,7 @@ def cache_folder() -> Path:
 
 
 def places(name: str, folder: Path | None = None) -> tuple[str | None, list[Path]]:
-    """Return the option that names the data's folder, or None for the cache, and the folders to search.
-
-    A folder that is named, and its subfolder `name`, are searched alone.
-    """
+    """Return the option that names the data's folder, and that folder and its subfolder `name`; else None and the cache."""
     for source, place in (("--data", folder), ("MERISTEM_DATA", os.environ.get("MERISTEM_DATA"))):
         if place:
             return f"{source}={str(place)!r}", [Path(place), Path(place) / name]
@@ -89,20 +82,13 @@ def _download(name: str, files: Mapping[str, str], url: str, cached: Path) -> Pa
         try:
             cached.mkdir(parents=True, exist_ok=True)
             clean_leftovers(cached)
-            if not (cached / file).is_file() or _md5(cached / file) != md5:
-                _fetch(fetch, f"{url}{file}", cached / file, md5)
+            if (cached / file).is_file() and _md5(cached / file) == md5:
+                continue
+            with replacing(cached / file) as temporary:
+                fetch(f"{url}{file}", str(temporary), None)
+                if (actual := _md5(temporary)) != md5:
+                    raise ValueError(f"what came has the checksum {actual}, not {md5}")
         except (OSError, ValueError) as error:
             reason = cut((str(error).splitlines() or [type(error).__name__])[0], 120)
             raise ValueError(f"{file} could not be downloaded ({reason}): {by_hand}") from error
     return cached
-
-
-def _fetch(fetch: Callable[..., object], url: str, place: Path, md5: str) -> None:
-    temporary = temporary_path(place.parent)
-    try:
-        fetch(url, str(temporary), None)
-        if (actual := _md5(temporary)) != md5:
-            raise ValueError(f"what came has the checksum {actual}, not {md5}")
-        os.replace(temporary, place)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -24,15 +24,6 @@ TAGS = "tags1386_labels24_20015.npz"
 FEATURES = ["images", "tags"]
 AGAIN = "unpack flickr_data.tar.gz again."
 
-# fmt: off
-LABELS38 = [
-    "animals", "baby", "baby_r1", "bird", "bird_r1", "car", "car_r1", "clouds", "clouds_r1", "dog", "dog_r1", "female",
-    "female_r1", "flower", "flower_r1", "food", "indoor", "lake", "male", "male_r1", "night", "night_r1", "people",
-    "people_r1", "plant_life", "portrait", "portrait_r1", "river", "river_r1", "sea", "sea_r1", "sky", "structures",
-    "sunset", "transport", "tree", "tree_r1", "water",
-]
-# fmt: on
-LABELS24 = [name for name in LABELS38 if not name.endswith("_r1")]
 # The paper gives people; sunset under sky is a guess that makes ten. A name's `_r1` goes where the name goes.
 COLLAPSE = {
     "animals": ["animals", "bird", "dog"],
@@ -46,7 +37,10 @@ COLLAPSE = {
     "transport": ["transport", "car"],
     "water": ["water", "lake", "river", "sea"],
 }
-LABELS = {"38": LABELS38, "24": LABELS24, "10": list(COLLAPSE)}
+LABELS24 = sorted(name for members in COLLAPSE.values() for name in members)
+WIDE = {"animals", "food", "indoor", "lake", "plant_life", "sky", "structures", "sunset", "transport", "water"}  # have no `_r1`
+LABELS38 = sorted([*LABELS24, *(f"{name}_r1" for name in LABELS24 if name not in WIDE)])  # `_r1`: where it is salient
+LABELS = {"38": LABELS38, "24": LABELS24, "10": list(COLLAPSE)}  # by task, in the order of y's columns
 TASKS = list(LABELS)
 
 
@@ -54,37 +48,22 @@ def mirflickr(
     task: str = "38", features: str = "images", folder: Path | None = None, *, split: int = 1, columns: str = "numbers"
 ) -> Parts:
     """Return 10,000 / 5,000 / 10,000 photographs, `standardized`; `split`: 1 to 5 of the archive, or the seed for tags."""
-    names = label_names(task)
+    if task not in LABELS:
+        raise unknown("task", task, TASKS)
     if features not in FEATURES:
         raise unknown("features", features, FEATURES)
     check_size("split", split, 0)
     if features == "tags":
         if task == "38":
-            advice = "choose 24 or 10, or features='images'"
-            raise ValueError(f"task='38' is not there for tags, which come with 24 labels: {advice}.")
-        return standardized(_tags(names, folder, split), columns)
+            raise ValueError("task='38' is not for tags, which come with 24 labels: choose 24 or 10, or features='images'.")
+        return standardized(_tags(LABELS[task], folder, split), columns)
     if split not in SPLITS:
         raise ValueError(f"split={split}: MIRFLICKR's archive has the splits 1 to 5; choose one of them.")
-    return standardized(_images(names, folder, split), columns)
-
-
-def label_names(task: str) -> list[str]:
-    """Return the labels of a task, in the order of y's columns.
-
-    >>> label_names("10")[:4]
-    ['animals', 'food', 'indoor', 'night']
-    """
-    if task not in LABELS:
-        raise unknown("task", task, TASKS)
-    return LABELS[task]
+    return standardized(_images(LABELS[task], folder, split), columns)
 
 
 def picked(y: UInt8[np.ndarray, "n labels"], labels: list[str], targets: list[str]) -> UInt8[np.ndarray, "n targets"]:
-    """Return the columns `targets` of y, whose columns are `labels`; one of the ten is 1 where any of its members is.
-
-    >>> picked(np.array([[0, 1, 0]], np.uint8), ["animals", "bird_r1", "food"], LABELS["10"])[0, :2].tolist()
-    [1, 0]
-    """
+    """Return the columns `targets` of y, whose columns are `labels`; one of the ten is 1 where any of its members is."""
     if targets != LABELS["10"]:
         return y[:, [labels.index(name) for name in targets]]
     parents = [name.removesuffix("_r1") for name in labels]
@@ -100,8 +79,7 @@ def _tags(names: list[str], folder: Path | None, split: int) -> Parts:
     x, y = as_labels(f"{path}: X", x), as_labels(f"{path}: Y", y)
     if len(x) != len(y) or y.shape[1] != 24:
         raise ValueError(f"{path} must hold {layout}, not X {x.shape} and Y {y.shape}.")
-    n = len(y)
-    if n < 5:
+    if (n := len(y)) < 5:
         raise ValueError(f"{path} holds {n} photographs; at least 5 are needed for the parts, 2:1:2.")
     data = Part(x, picked(y, LABELS24, names))
     return Parts(*map(data.rows, np.split(np.random.default_rng(split).permutation(n), [n * 2 // 5, n * 3 // 5])))
@@ -110,32 +88,22 @@ def _tags(names: list[str], folder: Path | None, split: int) -> Parts:
 def _images(names: list[str], folder: Path | None, split: int) -> Parts:
     split_files = [f"splits/{part}_indices_{split}.npy" for part in ("train", "valid", "test")]
     download = f"download flickr_data.tar.gz (about 5 GB) from {URL}, unpack it"
-    place = find_local(
-        "mirflickr",
-        ["labels.npy", *split_files, *SHARDS],
-        "labels.npy, splits/*.npy, image/labelled/combined-*.npy",
-        f"{download} into {cache_folder() / 'mirflickr'}, or name its folder with --data.",
-        folder,
-    )
+    advice = f"{download} into {cache_folder() / 'mirflickr'}, or name its folder with --data."
+    layout = "labels.npy, splits/*.npy, image/labelled/combined-*.npy"
+    place = find_local("mirflickr", ["labels.npy", *split_files, *SHARDS], layout, advice, folder)
     labels = as_labels(str(place / "labels.npy"), read_npy(place / "labels.npy", AGAIN))
     if labels.shape[1] != len(LABELS38):
         raise ValueError(f"{place / 'labels.npy'} has {labels.shape[1]} columns, not the {len(LABELS38)} labels; {AGAIN}")
-    y = picked(labels, LABELS38, names)
-    shards = _shards([place / file for file in SHARDS], len(y))
-    splits = _splits([place / file for file in split_files], len(y))
-    return Parts(*(Part(_rows(shards, rows), y[rows]) for rows in splits))
-
-
-def _shards(paths: list[Path], n: int) -> list[Num[np.ndarray, "rows in"]]:
-    """Return the memory-mapped features, which together have a row for each of the `n` photographs."""
+    y, n, paths = picked(labels, LABELS38, names), len(labels), [place / file for file in SHARDS]
     sizes = [n * 2 // 5, n * 2 // 5, n - 2 * (n * 2 // 5)]
-    shards = [as_features(str(path), read_npy(path, AGAIN)) for path in paths]
+    shards = [as_features(str(path), read_npy(path, AGAIN)) for path in paths]  # memory-mapped
     for path, shard, size in zip(paths, shards, sizes, strict=True):
         if len(shard) != size:
             raise ValueError(f"{path} has {len(shard)} rows, not its {size} of the {n} in labels.npy; {AGAIN}")
         if shard.shape[1] != shards[0].shape[1]:
             raise ValueError(f"{path} has {shard.shape[1]} features, but {paths[0].name} has {shards[0].shape[1]}; {AGAIN}")
-    return shards
+    splits = _splits([place / file for file in split_files], n)
+    return Parts(*(Part(_rows(shards, rows), y[rows]) for rows in splits))
 
 
 def _splits(paths: list[Path], n: int) -> list[Integer[np.ndarray, " part"]]:
@@ -158,8 +126,7 @@ def _splits(paths: list[Path], n: int) -> list[Integer[np.ndarray, " part"]]:
 
 def _rows(shards: list[Num[np.ndarray, "_ in"]], rows: Integer[np.ndarray, " part"]) -> Float32[np.ndarray, "part in"]:
     """Return rows of the stacked shards, without stacking them."""
-    x = np.empty((len(rows), shards[0].shape[1]), np.float32)
-    start = 0
+    x, start = np.empty((len(rows), shards[0].shape[1]), np.float32), 0
     for shard in shards:
         in_shard = (rows >= start) & (rows < start + len(shard))
         x[in_shard] = shard[rows[in_shard] - start]

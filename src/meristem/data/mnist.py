@@ -9,9 +9,7 @@ must be MNIST itself; whether files in a user's folder are MNIST is decided by t
 import gzip
 import hashlib
 import math
-import os
 import zlib
-from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,15 +45,8 @@ class Images(NamedTuple):
     test: Part
     folder: str  # as the user knows it
     md5: tuple[str, ...]  # of the four contents
-
-    @property
-    def is_mnist(self) -> bool:
-        return self.md5 == CONTENTS
-
-    @property
-    def n_classes(self) -> int:
-        """Labels are 0 … n_classes − 1."""
-        return 1 + int(max(self.train.y.max(), self.test.y.max()))
+    is_mnist: bool
+    n_classes: int  # labels are 0 … n_classes − 1
 
 
 def mnist(task: str = "ten", folder: Path | None = None, *, split: int = 0) -> Parts:
@@ -69,8 +60,7 @@ def read_images(folder: Path | None = None) -> Images:
     """Return the four files of a folder, of MERISTEM_DATA or of the cache; ValueError of one line if they do not fit."""
     place = find("mnist", FILES, URL, folder)
     paths = [file_in(place, file) for file in FILES]
-    contents = [read_idx(path) for path in paths]
-    arrays = [array for array, _ in contents]
+    arrays, md5s = zip(*map(read_idx, paths), strict=True)
     train, test = (_part(paths[k], arrays[k], paths[k + 1], arrays[k + 1]) for k in (0, 2))
     if len(train.y) < LEAST:
         raise ValueError(f"{paths[0]} holds {len(train.y)} images; at least {LEAST} are needed, for a sixth is set aside.")
@@ -79,33 +69,29 @@ def read_images(folder: Path | None = None) -> Images:
     if arrays[0].shape[1:] != arrays[2].shape[1:]:
         sizes = " and ".join(f"{height} × {width}" for _, height, width in (arrays[0].shape, arrays[2].shape))
         raise ValueError(f"{place}: images for training and for testing must have one size, not {sizes}.")
-    _, (first, *_) = places("mnist", folder)
-    known_as = place.resolve().name if place.resolve() == first.resolve() else f"{first.resolve().name}/{place.resolve().name}"
-    return Images(train, test, known_as, tuple(md5 for _, md5 in contents))
+    top, place = places("mnist", folder)[1][0].resolve(), place.resolve()
+    name = place.name if place == top else f"{top.name}/{place.name}"
+    return Images(train, test, name, md5s, md5s == CONTENTS, 1 + int(max(train.y.max(), test.y.max())))
 
 
 def split_images(images: Images, task: str = "ten", *, split: int = 0) -> Parts:
-    """Return five sixths for training and one for development, at random by the seed `split`, and the files' test part.
-
-    "ten" has all classes, "two" the zeros and ones of each part.
-    """
+    """Return five sixths for training and one for development, by the seed `split`, and the test part; "two": 0 and 1 alone."""
     n = len(images.train.y)
     train, dev = np.split(np.random.default_rng(split).permutation(n), [n * 5 // 6])
     parts = Parts(images.train.rows(train), images.train.rows(dev), images.test)
-    if task == "ten":
-        if images.n_classes < 2:
-            raise ValueError(f"The images in {images.folder} are all of class 0; there is nothing to tell apart.")
-        return parts
-    parts = Parts(*(part.rows(part.y <= 1) for part in parts))
-    for name, part in parts._asdict().items():
-        if not len(part.y):
-            raise ValueError(f"The images in {images.folder} have no 0 and no 1 in the {name} part; choose --task ten.")
+    if task == "two":
+        parts = Parts(*(part.rows(part.y <= 1) for part in parts))
+        for name, part in parts._asdict().items():
+            if not len(part.y):
+                raise ValueError(f"The images in {images.folder} have no 0 and no 1 in the {name} part; choose --task ten.")
+    elif images.n_classes < 2:
+        raise ValueError(f"The images in {images.folder} are all of class 0; there is nothing to tell apart.")
     return parts
 
 
 def _part(x_path: Path, x: UInt8[np.ndarray, "..."], y_path: Path, y: UInt8[np.ndarray, "..."]) -> Part:
-    for path, array, expected in ((x_path, x, "images [n, height, width]"), (y_path, y, "labels [n]")):
-        if array.ndim != (3 if array is x else 1):
+    for path, array, axes, expected in ((x_path, x, 3, "images [n, height, width]"), (y_path, y, 1, "labels [n]")):
+        if array.ndim != axes:
             raise ValueError(f"{path} must hold {expected}, not an array of shape {array.shape}.")
     if len(x) != len(y):
         raise ValueError(f"{x_path} holds {len(x)} images, but {y_path.name} holds {len(y)} labels.")
@@ -115,18 +101,14 @@ def _part(x_path: Path, x: UInt8[np.ndarray, "..."], y_path: Path, y: UInt8[np.n
 
 
 def read_idx(path: Path) -> tuple[UInt8[np.ndarray, "..."], str]:
-    """Return the array of an IDX file, gzipped or not, and the md5 of the unpacked file; ValueError that names the file.
-
-    No more is read than its header says, if that can fit in the file.
-    """
+    """Return the array of an IDX file, gzipped or not, and the md5 of its content; no more is read than its header says."""
     is_packed = path.suffix == ".gz"
     try:
-        with path.open("rb") as file, gzip.GzipFile(fileobj=file) if is_packed else nullcontext(file) as stream:
-            most = os.fstat(file.fileno()).st_size * (UNPACKED if is_packed else 1)
+        with gzip.open(path) if is_packed else path.open("rb") as stream:
+            most = path.stat().st_size * (UNPACKED if is_packed else 1)
             magic = read_block(stream, 4)
             if magic not in (b"\0\0\x08\x01", b"\0\0\x08\x03"):
-                start = f"it starts with {magic.hex()}, not 00000801 or 00000803"
-                raise ValueError(f"{path} is not an IDX file of bytes: {start}.")
+                raise ValueError(f"{path} is not an IDX file of bytes: it starts with {magic.hex()}, not 00000801 or 00000803.")
             sizes = read_block(stream, 4 * magic[3])
             if len(sizes) < 4 * magic[3]:
                 raise ValueError(f"{path} ends within its header; get it again.")

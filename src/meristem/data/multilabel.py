@@ -20,7 +20,8 @@ def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts
     """Return four fifths of the training part, the other fifth by the seed `split`, and the test part; `standardized`."""
     check_size("split", split, 0)
     x_train, y_train, x_test, y_test, names = arrays = read_npz(file, KEYS)
-    _check_names(file, names)
+    if names.ndim != 1 or names.dtype.kind != "U":
+        raise ValueError(f"{file}: labels must be a row of names, not {names.dtype} of shape {names.shape}.")
     train = Part(as_features(f"{file}: X_train", x_train), as_labels(f"{file}: Y_train", y_train))
     test = Part(as_features(f"{file}: X_test", x_test), as_labels(f"{file}: Y_test", y_test))
     shapes = ", ".join(f"{key} {array.shape}" for key, array in zip(KEYS[:4], arrays, strict=False))
@@ -31,19 +32,6 @@ def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts
         raise ValueError(f"{file}: {expected}, not {shapes}.")
     n = len(train.y)
     if n < 5:
-        reason = "at least 5 are needed, for a fifth of them is the development part"
-        raise ValueError(f"{file} has {n} training samples; {reason}.")
+        raise ValueError(f"{file} has {n} training samples; at least 5 are needed, for a fifth is the development part.")
     first, second = np.split(np.random.default_rng(split).permutation(n), [n * 4 // 5])
     return standardized(Parts(train.rows(first), train.rows(second), test), columns)
-
-
-def label_names(file: Path) -> list[str]:
-    """Return the labels, in the order of Y's columns."""
-    (names,) = read_npz(file, ["labels"])
-    _check_names(file, names)
-    return names.tolist()
-
-
-def _check_names(file: Path, names: np.ndarray) -> None:
-    if names.ndim != 1 or names.dtype.kind != "U":
-        raise ValueError(f"{file}: labels must be a row of names, not {names.dtype} of shape {names.shape}.")

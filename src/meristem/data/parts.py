@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Integer, Num
+from jaxtyping import Bool, Integer, Num
 
 from meristem.check import unknown
 
@@ -60,9 +60,12 @@ def standardized(parts: Parts, columns: str = "numbers") -> Parts:
     mean = train.mean(0, dtype=np.float64)
     sd = np.sqrt(sum(((rows - mean) ** 2).sum(0) for rows in _blocks(train)) / len(train))
     binary = _binary(train) & (columns == "numbers")
-    shift = np.where(binary, 0, mean)
-    scale = np.where(binary, 1, sd)
-    return Parts(*(Part(_scaled(part.x, shift, scale, varies & (scale > 0)), part.y) for part in parts))
+    shift, scale = np.where(binary, 0, mean), np.where(binary, 1, sd)
+    scaled = Parts(*(Part(np.zeros(part.x.shape, np.float32), part.y) for part in parts))
+    for part, out in zip(parts, scaled, strict=True):
+        for rows, scaled_rows in zip(_blocks(part.x), _blocks(out.x), strict=True):
+            np.divide(rows - shift, scale, out=scaled_rows, where=varies & (scale > 0), casting="same_kind")
+    return scaled
 
 
 def _blocks(x: Num[np.ndarray, "n in"]) -> Iterator[Num[np.ndarray, "rows in"]]:
@@ -75,15 +78,3 @@ def _binary(x: Num[np.ndarray, "n in"]) -> Bool[np.ndarray, " in"]:
     for rows in _blocks(x):
         is_binary &= ((rows == 0) | (rows == 1)).all(0)
     return is_binary
-
-
-def _scaled(
-    x: Num[np.ndarray, "n in"],
-    shift: Float64[np.ndarray, " in"],
-    scale: Float64[np.ndarray, " in"],
-    varies: Bool[np.ndarray, " in"],
-) -> Float32[np.ndarray, "n in"]:
-    scaled = np.zeros(x.shape, np.float32)
-    for rows, out in zip(_blocks(x), _blocks(scaled), strict=True):
-        np.divide(rows - shift, scale, out=out, where=varies, casting="same_kind")
-    return scaled

@@ -3,12 +3,13 @@
     TunnelClassifierCV().fit(X, y)       penalty_, penalty_min_, penalty_1se_, l2_, input_dropout_, cv_results_, path_
 
 The final model is a *bag*: the networks of the folds at the chosen setting, whose outputs (logits, or standardized numbers) are
-averaged; or with refit="one" a single network, trained on all rows as long as those of the folds (train/loop.py), or the best
-of the folds if a watcher ended the search. Either is one model: one `predict`, one file, one ONNX graph, one torch module,
-and `n_parameters_` counts all of it. Each network of a bag is an estimator, too (`estimators_`).
+averaged; or with refit="one", or a budget, a single network, trained on all rows as long as those of the folds (train/loop.py),
+or the best of the folds if a watcher ended the search. Either is one model: one `predict`, one file, one ONNX graph, one torch
+module, and `n_parameters_` counts all of it. Each network of a bag is an estimator, too (`estimators_`).
 """
 
 import math
+import warnings
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -21,16 +22,17 @@ from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
+from meristem.estimators.fit_warnings import fit_warning
 from meristem.estimators.growing import Growing
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.regressors import BuddingRegressor, RegressorBase, TunnelRegressor
-from meristem.estimators.search import Search
+from meristem.estimators.search import Blocks, Search
 from meristem.layers.layer import Bag
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
 from meristem.show.measures import error_measure
 from meristem.train.callbacks import WatcherGroup
-from meristem.train.run import within_budget
+from meristem.train.run import Run, within_budget
 from meristem.train.settle import check_budget, smallest
 
 AUTO_VALUES = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # how many values "auto" tries
@@ -45,7 +47,7 @@ class CrossValidated(Estimator):
     input_dropouts: Any = "auto"
     cv: Any = 5
     rule: str = "min"
-    refit: str = "bag"
+    refit: str = "auto"
     halving: bool = True
     scoring: Any = None
 
@@ -62,7 +64,7 @@ class CrossValidated(Estimator):
         plain = self._plain(**{field.name: getattr(self, field.name) for field in fields(self._plain) if field.name in own})
         table = plain._encoded(X, y, sample_weight)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
-        networks = len(folds) if self.refit == "bag" else 1
+        networks = len(folds) if self._makes_bag else 1
         budget = None if self.budget is None else float(int(self.budget) // networks)
         search = Search(plain, table, folds, budget=budget, scoring=self.scoring)
         if self.budget is not None and budget is not None:
@@ -74,8 +76,13 @@ class CrossValidated(Estimator):
                     raise ValueError(f"budget={self.budget} {shared}; give at least that.")
         return search
 
-    def fit_search(self, search: Search) -> Self:
-        """Fit by a planned search."""
+    @property
+    def _makes_bag(self) -> bool:
+        """Whether the final model has a network of each fold; by default not if they would have to share a budget."""
+        return self.budget is None if self.refit == "auto" else self.refit == "bag"
+
+    def fit_search(self, search: Search, blocks: Blocks = ()) -> Self:
+        """Fit by a planned search; a single final network learns from these blocks, of which the search has a sample."""
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
         watched = watchers(name, self._expected_epochs(search), objective, callbacks=self.callbacks, verbose=self.verbose)
@@ -99,18 +106,28 @@ class CrossValidated(Estimator):
                 f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
                 f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters per network"
             )
-            members = path.replace_failed_folds(chosen) if self.refit == "bag" else chosen.members
+            members = path.replace_failed_folds(chosen) if self._makes_bag else chosen.members
             finite = [runs[m] for m in members if runs[m].best_epoch]  # others diverged in their first epoch
             final = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
+            warning = None if search.watcher.over() else self._warning(final, search)
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
-            if self.refit == "one":
-                run = None if search.watcher.over() else search.on_all_rows(final)
+            if not self._makes_bag:
+                run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
         search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
         self._store(path, chosen, [search.fitted(run, temperature) for run in final])
+        if warning is not None:
+            warnings.warn(warning, stacklevel=3)
         return self
+
+    def _warning(self, runs: list[Run], search: Search) -> Warning | None:
+        """Return the warning of most networks at the chosen setting, if most have one."""
+        constant = search.table.targets.objective.constant_error(search.table.y, search.table.weight)
+        each = [fit_warning(run, run.best, search.max_epochs, constant) for run in runs]
+        raised = [warning for warning in each if warning is not None]
+        return raised[0] if 2 * len(raised) > len(runs) else None
 
     def _expected_epochs(self, search: Search) -> int:
         """Return how many epochs the search takes, for the progress display: some members stop early."""

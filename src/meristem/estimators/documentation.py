@@ -77,7 +77,8 @@ PARAMETERS = {
     "held-out rows) for each.",
     "rule": "Which penalty is chosen: that of the least held-out loss, or the largest within one standard error of it, for a "
     "smaller network.",
-    "refit": "The final model: the networks of all folds with their outputs averaged, or one network, trained on all rows.",
+    "refit": "The final model: 'bag', the networks of all folds with their outputs averaged; or 'one' network, trained on all "
+    "rows. 'auto' is 'bag', and 'one' with a budget, which a bag would have to share.",
     "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … "
     "epochs), then dropout; with these every other penalty is tried, and those that are clearly behind stop early. False "
     "trains every combination to its end.",

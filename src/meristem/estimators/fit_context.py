@@ -74,7 +74,7 @@ def first_interrupt() -> Iterator[Interrupt]:
     """Let the first SIGINT end the training.
 
     Does nothing outside the main thread, which alone may handle signals, or where SIGINT has another handler: the command
-    line ends in its own order (commands/shutdown.py).
+    line ends in its own order (commands/entry.py).
     """
     interrupt, is_main = Interrupt(), threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

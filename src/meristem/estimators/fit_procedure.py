@@ -97,7 +97,7 @@ class FitProcedure:
         if self.fold is None or not run.best_epoch or not self._is_complete(run):
             return run, run
         watch = self.watch.part("replay")
-        replayed = replay_on_all_rows([run], self._new_state(room), self.prepared, self._n, run.knobs.budget, watch)
+        replayed = replay_on_all_rows([run], self._new_state(room), [self.prepared], self._n, run.knobs.budget, watch)
         return run if replayed.diverged else replayed, run
 
     @property

@@ -210,7 +210,7 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "price": (choice(lambda: PRICES),),
     "loss": (choice(losses),),
     "rule": (choice(lambda: ["min", "1se"]),),
-    "refit": (choice(lambda: ["bag", "one"]),),
+    "refit": (choice(lambda: ["auto", "bag", "one"]),),
     "activation": (Constraint("str", "a name, such as 'relu'", _check_activation),),
     "device": (Constraint("str", "a device", lambda name, value: find_device(value)), NONE),
     "scoring": (Constraint("str, function", "a scorer", _check_scoring), NONE),

@@ -42,7 +42,7 @@ from meristem.paths.halving import Stays, better_half, better_than, promising, t
 from meristem.paths.members import Members, grid, highest_penalty, penalties_below
 from meristem.paths.penalty_path import knobs_of, result_of
 from meristem.paths.result import Path
-from meristem.train.callbacks import RenumberedWatcher, WatcherGroup
+from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import replay_on_all_rows
 from meristem.train.metrics import tempered
@@ -52,6 +52,7 @@ from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared, prepare
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
+Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -116,7 +117,7 @@ class Search:
     @cached_property
     def prepared(self) -> Prepared:
         """The padded rows of all members."""
-        return prepare(padded_data(self.table, self.begun_network, self.recipe.task), self.begun_network, self.recipe.task)
+        return self.prepared_rows(self.table)
 
     def _new_state(self, number: int = 0) -> TrainState:
         """Return an untrained state, that of the seed or another one."""
@@ -140,15 +141,19 @@ class Search:
 
     def trained(self, members: Members, stays: Stays | None, first: int = 0) -> list[Run]:
         """Return the complete runs; `first`: the number of the first one for watchers, which may leave later ones out."""
-        watcher = WatcherGroup([RenumberedWatcher(self.watcher.part(self.part), {m: first + m for m in range(len(members))})])
+        watcher = WatcherGroup([self.watcher.part(self.part)], range(first, first + len(members)))
         watcher.begin(members.named)
         options: dict[str, Any] = {"stays": stays, "together": self.together, "all_begin": not first, "watcher": watcher}
         return trained(self.begun(members), self.prepared, members.settings, max_epochs=self.max_epochs, **options)
 
-    def on_all_rows(self, runs: list[Run]) -> Run:
-        """Return a run on all rows with the schedule of these runs."""
-        watcher = self.watcher.part("replay")
-        return replay_on_all_rows(runs, self._new_state(), self.prepared, len(self.table.y), self.budget, watcher)
+    def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
+        """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
+        watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
+        return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
+
+    def prepared_rows(self, table: EncodedTable) -> Prepared:
+        """Return the padded rows of a table."""
+        return prepare(padded_data(table, self.begun_network, self.recipe.task), self.begun_network, self.recipe.task)
 
     # Results ----------------------------------------------------------------------------------------------------------------
 
@@ -157,7 +162,8 @@ class Search:
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
         networks = [trim_ends(run.best, n_in, n_out) for run in runs]
         scores = None if self.scoring is None else list(map(self._score, runs, members.fold.tolist()))
-        return result_of(members, runs, networks, self.max_epochs, seconds, scores)
+        constant = self._constant_losses[members.fold]
+        return result_of(members, runs, networks, self.max_epochs, seconds, score=scores, constant_loss=constant)
 
     def _score(self, run: Run, fold: int) -> float:
         """Return the score of a member on its held-out rows."""
@@ -179,9 +185,14 @@ class Search:
 
     def _has_learned(self, path: Path) -> bool:
         """Return whether the best setting has a lower loss than a constant prediction."""
-        best, (y, objective) = list(path.best().members), self._shared_targets
-        constant = constant_losses(y, self.table.weight, self.folds, objective, self.table.targets.n_out)
-        return has_learned(path.table["loss"][best], constant[path.table["fold"][best]])
+        best = list(path.best().members)
+        return has_learned(path.table["loss"][best], path.table["constant_loss"][best])
+
+    @cached_property
+    def _constant_losses(self) -> np.ndarray:
+        """The held-out loss of the best constant prediction in each fold."""
+        y, objective = self._shared_targets
+        return constant_losses(y, self.table.weight, self.folds, objective, self.table.targets.n_out)
 
     @property
     def _shared_targets(self) -> tuple[np.ndarray, Objective]:
@@ -200,7 +211,7 @@ class Search:
     def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
         """Search one by one in the smallest room; where the best networks are crowded, try their setting in a larger one.
 
-        Where that is clearly better, search again there, with the l2 and dropout that were chosen. Returns the last search.
+        Where that is clearly better, the next lower and the next higher penalty are tried there, too. Returns the last search.
         """
         sizes, begun = self.estimator._rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
@@ -209,13 +220,18 @@ class Search:
             best = path.best()
             if self.watcher.over() or not all(is_crowded(path.networks[m], small) for m in best.members):
                 break
-            lists |= {"l2s": [best.l2], "dropouts": [best.dropout], "rates": [best.learning_rate]}
             larger = replace(search, room=room, part=f"room-{number}")
-            trial, _ = larger.every_combination(**lists | {"penalties": [best.penalty]})
+            same = {name: [getattr(best, knob)] for name, knob in LISTS.items()}
+            members = larger.members(**same)
+            trial_runs = larger.trained(members, None)
+            trial = larger.path(members, trial_runs)
             if self.watcher.over() or not is_clearly_better(trial.scores, path.scores[list(best.members)]):
                 break
-            search = replace(larger, part=f"search-room-{number}")
-            path, runs = search.one_by_one(**lists)
+            if penalties := _neighbors(best.penalty, lists["penalties"]):
+                more = larger.members(**same | {"penalties": penalties})
+                stays = partial(_may_win, trial.best().loss)
+                members, trial_runs = larger._with_more(members, trial_runs, more, stays)
+            search, path, runs = larger, larger.path(members, trial_runs), trial_runs
         return search, replace(path, seconds=time.perf_counter() - begun), runs
 
     def one_by_one(self, **lists: Any) -> tuple[Path, list[Run]]:
@@ -254,6 +270,21 @@ class Search:
         return members.at(order), [runs[m] for m in order]
 
 
+class _PreparedBlocks(Sequence[Prepared]):
+    """Blocks of rows as a search trains on them, each made when it is asked for: a large table need not be there as numbers."""
+
+    def __init__(self, search: Search, blocks: Blocks):
+        self.search, self.blocks = search, blocks
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, number: Any) -> Any:
+        (X, y), table = self.blocks[number], self.search.table
+        encoded = replace(table, x=X, y=table.targets.encode(y), weight=np.ones(len(y)), raw_y=y)
+        return self.search.prepared_rows(encoded)
+
+
 def is_clearly_better(scores: np.ndarray, others: np.ndarray) -> bool:
     """Return whether scores of the same folds are higher by more than a standard error of the difference.
 
@@ -263,6 +294,17 @@ def is_clearly_better(scores: np.ndarray, others: np.ndarray) -> bool:
     gain = scores - others
     error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
     return bool(np.isfinite(scores).all() and gain.mean() > error)
+
+
+def _neighbors(value: float, values: Sequence[float]) -> list[float]:
+    """Return the next lower and the next higher of the values, as far as there are any.
+
+    >>> _neighbors(2.0, [1.0, 4.0, 2.0, 8.0]), _neighbors(8.0, [1.0, 8.0])
+    ([1.0, 4.0], [1.0])
+    """
+    values = sorted({value, *values})
+    place = values.index(value)
+    return values[max(0, place - 1) : place] + values[place + 1 : place + 2]
 
 
 def _may_win(best: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from meristem.paths.result import Path, Point
 CHOSEN = {name: NUMBER for name in KNOBS if name != "learning_rate"}
 SEARCH = estimator_file.HEAD | {"chosen": CHOSEN, "seconds": NUMBER, "members": [OBJECT]}
 TABLE = {*COLUMNS, "loss", "error", "n_parameters", "soft_size", "hard_size", "epochs", "finished"}
+OPTIONAL = {"score", "constant_loss"}
 
 
 def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
@@ -75,7 +76,7 @@ def _signature(head: dict[str, Any]) -> tuple[Any, ...]:
 
 def _path(table: Arrays, layers: Any, seconds: float) -> Path:
     lengths = {column.shape for column in table.values()}
-    is_complete = TABLE <= set(table) <= TABLE | {"score"} and len(lengths) == 1 and len(next(iter(lengths))) == 1
+    is_complete = TABLE <= set(table) <= TABLE | OPTIONAL and len(lengths) == 1 and len(next(iter(lengths))) == 1
     if not is_complete or not len(table["loss"]):
         raise ValueError("its table of the search has other columns, or columns of several lengths.")
     for name, column in table.items():

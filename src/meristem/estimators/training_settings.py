@@ -83,6 +83,7 @@ class TrainingSettings(Estimator):
             follow=bool(self.settle) and work >= FOLLOW_FROM,
             calibrate=has_dev and targets.objective.outputs_are_logits,
             linger=HELD_OUT_LINGER if is_patient else 1.0 if has_dev else LINGER,
+            compile_fast=True,
         )
 
     def _knobs(self, facts: dict[str, Any], table: EncodedTable) -> Knobs:

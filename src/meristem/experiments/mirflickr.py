@@ -10,7 +10,7 @@ from pathlib import Path
 
 from meristem.data.mirflickr import FEATURES, SPLITS, TASKS, mirflickr
 from meristem.experiments import tagging
-from meristem.experiments.options import choice_option, folder_option, names_option
+from meristem.experiments.options import choice_option, folder_option
 from meristem.experiments.study import PaperValues, Plan, Study
 from meristem.pictures.studies.study_figures import CATALOG
 
@@ -27,15 +27,9 @@ DEFAULT_TASKS = {"images": ("10", "38"), "tags": ("10", "24")}
 
 @dataclass(frozen=True, kw_only=True)
 class MirflickrOptions(tagging.LabelOptions):
-    """Options of this study."""
-
     features: str = choice_option("images", FEATURES, "images, the paper's, or tags")
-    task: tuple[str, ...] | None = names_option(
-        None,
-        TASKS,
-        "how many labels, with commas, of 38, 24 and 10",
-        default_text="10,38 for images, 10,24 for tags",
-        old_spellings=("--tasks",),
+    task: tuple[str, ...] | None = choice_option(
+        None, TASKS, "how many labels, with commas, of 38, 24 and 10", default_text="10,38 for images, 10,24 for tags"
     )
     split: int = choice_option(1, SPLITS, "which split", metavar="1…5")
     data: Path | None = folder_option("the unpacked archive, or the tags' file")  # noqa: RUF009

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from meristem.data.mnist import FILES, TASKS, Images, read_images, split_images
-from meristem.experiments.options import Options, folder_option, names_option
-from meristem.experiments.study import Column, PaperValues, Plan, Study, Task, parameter_columns
-from meristem.experiments.summary import Record
+from meristem.experiments.options import Options, choice_option, folder_option
+from meristem.experiments.study import PARAMETERS, Column, PaperValues, Plan, Record, Study, Task
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
 from meristem.train.training_data import Data
@@ -35,13 +34,11 @@ EXPECTED_EPOCHS = {"ten": 180, "two": 90}  # to estimate the time left
 
 @dataclass(frozen=True, kw_only=True)
 class MnistOptions(Options):
-    """Options of this study."""
-
     default_rate: ClassVar[float] = LEARNING_RATE
     from_paper: ClassVar[tuple[str, ...]] = ("rate", "penalty")
 
-    task: tuple[str, ...] = names_option(
-        ("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma", old_spellings=("--tasks",)
+    task: tuple[str, ...] = choice_option(
+        ("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma"
     )
     data: Path | None = folder_option("the four IDX files, of MNIST or of other images, gzipped or not")  # noqa: RUF009
     penalty: tuple[float, ...] = (PENALTY,)
@@ -76,10 +73,6 @@ def task_of(images: Images, name: str) -> Task:
     return Task(name, data, n_out, recipe, WIDTH, DEPTH, EXPECTED_EPOCHS[name], test)
 
 
-def _first_layer_peak(run: Record) -> float | None:
-    return run["peak_layer_sizes"][0] if run["peak_layer_sizes"] else None
-
-
 def _size_digits(run: Record) -> int:
     return 1 if run["layer_sizes"] else 2  # a tree has few nodes
 
@@ -98,11 +91,11 @@ STUDY = Study(
         Column("validation", "dev_error", 2, percent=True),
         Column("training", "train_error", 2, percent=True),
         Column("epochs", "epochs", paper="epochs"),
-        Column("first layer's peak", _first_layer_peak, 1, paper="peak_first_layer"),
+        Column("first layer's peak", lambda run: (run["peak_layer_sizes"] or [None])[0], 1, paper="peak_first_layer"),
         Column("final soft size", "soft_size", _size_digits, paper="soft_size", line="soft size {}"),
         Column("peak", "peak_soft_size", _size_digits),
         Column("hard size", "hard_size", 1),
-        *parameter_columns(),
+        *PARAMETERS,
     ),
     averages="mean ± sd",
     pictures=CATALOG["mnist"],

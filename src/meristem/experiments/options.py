@@ -1,4 +1,4 @@
-"""The options of a study: fields of a dataclass, each with an Option that says how it is read, checked and explained.
+"""The options of a study: fields of a dataclass, each with its argument on the command line and a check of its values.
 
     @dataclass(frozen=True, kw_only=True)
     class MyOptions(Options):
@@ -6,13 +6,13 @@
         split: int = integer_option(1, "which split")           an option of its own: --split
 
 The command line is built from them (`commands/parsing.py`), and `MyOptions(split=2)` is checked in the same way; a ValueError
-names the option as it is written there. A field without an Option is a constant of the study.
+names the option as it is written there. Any other field is a constant of the study.
 """
 
 import argparse
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -24,66 +24,38 @@ from meristem.train.loop import MAX_EPOCHS
 
 MAX_MEMBERS = 10_000  # of a population
 PATH_RANGE = (0.1, 100.0)  # the ends of a penalty path, relative to --penalty
+# Name → body; all but the plain highway network are penalized.
+MODELS = {"tunnel": "tunnel", "budding": "budding", "highway": "highway", "highway-penalized": "highway"}
+UNPENALIZED = "highway"
+Check = Callable[[str, Any], object]  # of an option's name and a value; raises ValueError
 
 
-class Model(NamedTuple):
-    """A kind of network."""
-
-    body: str
-    is_penalized: bool
+def option(default: Any, help: str, check: Check = lambda name, value: None, default_text: str = "", **argument: Any) -> Any:
+    """Return a field that is an option: `default_text` is shown in place of the default, `argument` is for argparse."""
+    return field(default=default, metadata={"check": check, "default_text": default_text, "help": help, **argument})
 
 
-MODELS = {
-    "tunnel": Model("tunnel", is_penalized=True),
-    "budding": Model("budding", is_penalized=True),
-    "highway": Model("highway", is_penalized=False),
-    "highway-penalized": Model("highway", is_penalized=True),
-}
+def choice_option(default: Any, choices: Iterable[str | int], help: str, default_text: str = "", **argument: Any) -> Any:
+    """Return a field of one of the choices; of several, separated by commas, if the default is a tuple or None."""
+    read = type(default) if isinstance(default, str | int) else _split
+    return option(default, help, partial(_check_choice, list(choices)), default_text, type=read, **argument)
 
 
-@dataclass(frozen=True)
-class Option:
-    """How a field is read, checked and explained."""
-
-    help: str
-    read: Callable[[str], Any] | None = None  # parses a value; None: a flag
-    check: Callable[[str, Any], object] = lambda name, value: None  # of the option's name and each value; raises ValueError
-    default_text: str = ""  # in place of the default
-    metavar: str | None = None
-    takes_many: bool = False  # several values, separated by spaces
-    old_spellings: tuple[str, ...] = ()  # accepted, not shown
-
-
-def option(default: Any, help: str, *args: Any, **details: Any) -> Any:
-    """Return a dataclass field with an Option; a default of MISSING makes it required."""
-    return field(default=default, metadata={"option": Option(help, *args, **details)})
-
-
-def names_option(default: Sequence[str] | None, choices: Iterable[str], help: str, **details: Any) -> Any:
-    """Return a field of several of the choices, separated by commas."""
-    return option(default, help, _split, partial(_check_choice, list(choices)), **details)
-
-
-def choice_option(default: str | int, choices: Iterable[str | int], help: str, **details: Any) -> Any:
-    """Return a field of one of the choices, which are of one type."""
-    return option(default, help, type(default), partial(_check_choice, list(choices)), **details)
-
-
-def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[[float], bool], **details: Any) -> Any:
+def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[[float], bool], **argument: Any) -> Any:
     """Return a field of one number or several, separated by commas."""
     check = partial(check_number, range_text=range_text, is_valid=lambda v: np.isfinite(v) and is_valid(v))
-    return option(default, help, _split_numbers, check, **details)
+    return option(default, help, check, type=_split_numbers, **argument)
 
 
 def integer_option(default: int | None, help: str, *, least: int = 1, most: int = MOST, **details: Any) -> Any:
     """Return a field of an integer."""
-    return option(default, help, int, partial(check_size, least=least, most=most), **{"metavar": "N"} | details)
+    return option(default, help, partial(check_size, least=least, most=most), type=int, **{"metavar": "N"} | details)
 
 
 def folder_option(content: str) -> Any:
     """Return a field of a folder of data; None is where data are searched by default."""
     where = "$MERISTEM_DATA, else the user's cache"
-    return option(None, f"the folder with {content}", Path, default_text=where, metavar="DIR")
+    return option(None, f"the folder with {content}", default_text=where, type=Path, metavar="DIR")
 
 
 def flag(name: str) -> str:
@@ -148,7 +120,7 @@ class Options:
         "network within one standard error of it",
         metavar="HOW",
     )
-    models: tuple[str, ...] = names_option(("tunnel", "budding", "highway"), MODELS, f"with commas, of {', '.join(MODELS)}")
+    models: tuple[str, ...] = choice_option(("tunnel", "budding", "highway"), MODELS, f"with commas, of {', '.join(MODELS)}")
     seeds: int = integer_option(1, "seeds 0 … N−1", most=MAX_MEMBERS)
     max_epochs: int = integer_option(MAX_EPOCHS, "stop there at the latest")
     width: int | None = integer_option(None, "units of a layer", default_text="the paper's")
@@ -162,16 +134,15 @@ class Options:
 
     def __post_init__(self) -> None:
         """Remove repeated values from lists and check every option."""
-        for name, option in self.described().items():
+        for name, metadata in self._metadata().items():
             value = getattr(self, name)
-            values: Any = (value,) if value is not None else ()
             if isinstance(value, tuple | list):
-                values = tuple(dict.fromkeys(value))
-                object.__setattr__(self, name, values)
-                if not values:
+                value = tuple(dict.fromkeys(value))
+                object.__setattr__(self, name, value)
+                if not value:
                     raise ValueError(f"{flag(name)} is empty; give one value, or several with commas.")
-            for entry in values:
-                option.check(flag(name), entry)
+            for entry in value if isinstance(value, tuple) else [] if value is None else [value]:
+                metadata["check"](flag(name), entry)
         if self.penalties is not None and len(self.penalty) > 1:
             raise ValueError(f"--penalties={self.penalties} makes a path of one price; give a single --penalty with it.")
         if self.penalties is not None and self.budget is not None:
@@ -180,24 +151,34 @@ class Options:
             )
 
     @classmethod
-    def described(cls) -> dict[str, Option]:
-        """Return the option of each field that has one, with the text of its default; the study's own come first."""
-        options: dict[str, Option] = {}
-        for ancestor in reversed(cls.__mro__[:-1]):  # a field that changes a default inherits the option
-            options |= {field.name: field.metadata["option"] for field in fields(ancestor) if field.metadata}
-        own_first = sorted(fields(cls), key=lambda field: field.name in Options.__dataclass_fields__)
-        pairs = [(field, options[field.name]) for field in own_first if field.name in options]
-        return {field.name: replace(of, default_text=of.default_text or cls._default_text(field)) for field, of in pairs}
+    def _metadata(cls) -> dict[str, dict[str, Any]]:
+        """Return what `option` recorded of each field, the study's own first; one that changes a default inherits the rest."""
+        ancestors = cls.__mro__[:-1][::-1]
+        options = {field.name: dict(field.metadata) for parent in ancestors for field in fields(parent) if field.metadata}
+        return {name: options[name] for name in sorted(options, key=Options.__dataclass_fields__.__contains__)}
 
     @classmethod
-    def _default_text(cls, field: Any) -> str:
-        if field.default is MISSING or field.default is False:
-            return ""
-        values = field.default if isinstance(field.default, tuple) else (field.default,)
+    def arguments(cls) -> dict[str, dict[str, Any]]:
+        """Return the keyword arguments of argparse's `add_argument` for each option."""
+        arguments = cls._metadata()
+        for name, argument in arguments.items():
+            default, text = cls.__dataclass_fields__[name].default, argument.pop("default_text")
+            del argument["check"]
+            argument |= {"dest": name} | ({"required": True} if default is MISSING else {"default": default})
+            if default is False:
+                argument["action"] = "store_true"
+            elif default is not MISSING:
+                argument["help"] += f" (default: {text or cls._default_text(name, default)})"
+            argument["help"] = argument["help"].replace("%", "%%")
+        return arguments
+
+    @classmethod
+    def _default_text(cls, name: str, default: Any) -> str:
+        values = default if isinstance(default, tuple) else (default,)
         text = ",".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
-        if field.name == "rate":
+        if name == "rate":
             text = ", ".join([f"{cls.default_rate:g}", *(f"of {model} {rate:g}" for model, rate in cls.other_rates.items())])
-        return f"{text}, the paper's" if field.name in cls.from_paper else text
+        return f"{text}, the paper's" if name in cls.from_paper else text
 
     def rates_of(self, model: str) -> tuple[float, ...]:
         """Return the learning rates that are tried."""
@@ -205,11 +186,9 @@ class Options:
 
     def members(self, model: str) -> list[Member]:
         """Return the settings of each network: every rate with every penalty and input dropout, for every seed."""
-        penalties: Sequence[float] = self.penalty
-        if self.penalties is not None:
+        penalties: Sequence[float] = (0.0,) if model == UNPENALIZED else self.penalty
+        if self.penalties is not None and model != UNPENALIZED:
             low, high = (end * self.penalty[0] for end in PATH_RANGE)
             penalties = np.geomspace(low, high, self.penalties).tolist()
-        if not MODELS[model].is_penalized:
-            penalties = (0.0,)
         grid = itertools.product(self.input_dropout, self.rates_of(model), penalties, range(self.seeds))
         return [Member(*settings) for settings in grid]

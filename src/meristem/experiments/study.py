@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from meristem.experiments.options import Options
-from meristem.experiments.summary import Record
 from meristem.nn import Network
 from meristem.pictures.studies.study_pictures import StudyPictures
 from meristem.show.measures import LOSS, MACRO_F1, Measure, error_measure
@@ -24,7 +23,9 @@ from meristem.show.text_table import without_empty
 from meristem.train.hyperparameters import Recipe
 from meristem.train.training_data import Data
 
+Record = dict[str, Any]
 Arrays = Mapping[str, np.ndarray]
+Average = Callable[[Sequence[float], int], str]  # of values, with so many digits
 PaperValues = Mapping[str, Mapping[str, float]]  # "model/task" → what the paper reports
 
 
@@ -50,19 +51,13 @@ class Task:
         error = error_measure(self.recipe.task.error_name, is_share=self.recipe.task.error_is_share)
         return {"error": error, "macro_f1": MACRO_F1, "loss": LOSS}[self.recipe.select]
 
-    @property
-    def selection_part(self) -> str:
-        return "training" if self.data.dev_x is None else "validation"
-
     def resized(self, options: Options) -> "Task":
         """Return the task with networks of the requested size, which settle if that is requested."""
-        recipe, learns_width = self.recipe, self.learns_width
-        if options.budget is not None:
-            recipe, learns_width = replace(recipe, settle=True, price="parameters"), True
-        elif options.settle or options.penalties is not None:
-            recipe = replace(recipe, settle=True)
+        recipe, has_budget = self.recipe, options.budget is not None
+        if has_budget or options.settle or options.penalties is not None:
+            recipe = replace(recipe, settle=True, price="parameters" if has_budget else recipe.price)
         width, depth = options.width or self.width, options.depth or self.depth
-        return replace(self, recipe=recipe, width=width, depth=depth, learns_width=learns_width)
+        return replace(self, recipe=recipe, width=width, depth=depth, learns_width=self.learns_width or has_budget)
 
 
 def mean_and_sd(values: Sequence[float], digits: int) -> str:
@@ -99,20 +94,20 @@ class Column:
     percent: bool = False  # of fractions
     paper: str | None = None  # the name of the paper's value
     line: str | None = None  # how a line of progress shows it, such as "test error {} %"
-    average: Callable[[Sequence[float], int], str] = mean_and_sd  # of the seeds that have a value
+    average: Average | None = None  # in place of the study's
 
-    def show(self, runs: Sequence[Record]) -> str:
-        """Return the average over the runs of one model on one task, or a dash."""
+    def show(self, runs: Sequence[Record], average: Average) -> str:
+        """Return the average over the runs of one model on one task that have a value, or a dash."""
         values = [self.value(run) if callable(self.value) else run.get(self.value) for run in runs]
         numbers = [100 * value if self.percent else value for value in values if value is not None]
         digits = self.digits(runs[0]) if callable(self.digits) else self.digits
-        return self.average(numbers, digits) if numbers else "–"
+        return (self.average or average)(numbers, digits) if numbers else "–"
 
-    def show_paper(self, value: float | None) -> str:
-        """Return a value of the paper, or a dash."""
-        if value is None:
-            return "–"
-        return f"{100 * value:.{self.digits}f}" if self.percent else f"{value:g}"
+
+PARAMETERS = (  # of the compact network; live ones for old records that lack these
+    Column("parameters", "n_parameters"),
+    Column("live parameters", lambda run: None if "n_parameters" in run else run["live_parameters"]),
+)
 
 
 @dataclass(frozen=True)
@@ -128,8 +123,6 @@ class Plan:
 
 @dataclass(frozen=True)
 class Study:
-    """A study."""
-
     name: str
     help: str
     description: str
@@ -137,18 +130,17 @@ class Study:
     options: type[Any]  # a subclass of Options
     plan: Callable[[Any], Plan]  # of the options; loads the data
     columns: tuple[Column, ...]
-    averages: str  # what the table's numbers are
+    averages: str  # what the table's numbers are, in words
     pictures: StudyPictures
+    average: Average = mean_and_sd  # of the seeds
     paper: PaperValues = field(default_factory=dict)
     arrays: Callable[[Network], Arrays] | None = None  # further arrays of a run's best network in history.npz
     setup: Callable[[], Any] = lambda: None  # called before JAX computes anything
 
-    def summary_line(self, runs: Sequence[Record]) -> str:
-        """Return what the runs of one model on one task reached."""
-        return ", ".join(column.line.format(column.show(runs)) for column in self.columns if column.line)
 
-
-def table(columns: Sequence[Column], runs: Sequence[Record], paper: PaperValues) -> tuple[list[str], list[list[str]]]:
+def table(
+    columns: Sequence[Column], runs: Sequence[Record], paper: PaperValues, average: Average = mean_and_sd
+) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns and the rows, a row for each model on each task in the order of training.
 
     >>> runs = [{"model": "tunnel", "task": "ten", "epochs": epochs} for epochs in (3, 5)]
@@ -162,17 +154,10 @@ def table(columns: Sequence[Column], runs: Sequence[Record], paper: PaperValues)
         group = [run for run in runs if (run["model"], run["task"]) == (model, task)]
         paper_values, row = paper.get(f"{model}/{task}", {}), [model, task]
         for column in columns:
-            row.append(column.show(group))
+            row.append(column.show(group, average))
             if column.paper:
-                row.append(column.show_paper(paper_values.get(column.paper)))
+                value = paper_values.get(column.paper)
+                text = "–" if value is None else f"{100 * value:.{column.digits}f}" if column.percent else f"{value:g}"
+                row.append(text)
         rows.append(row)
     return without_empty(names, rows)
-
-
-def parameter_columns(column: Callable[..., Column] = Column) -> tuple[Column, Column]:
-    """Return columns of the compact network's parameters, and of live parameters for records that lack these."""
-
-    def live(run: Record) -> float | None:
-        return None if "n_parameters" in run else run["live_parameters"]
-
-    return column("parameters", "n_parameters"), column("live parameters", live)

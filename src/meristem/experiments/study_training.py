@@ -2,7 +2,7 @@
 
     train("tunnel", task, options, progress) → [(record, run), …], one per setting and seed
     train_model("tunnel", tasks, options, progress) → a Result with the setting that it keeps on each task
-    run(study, options, plan, progress) → the Result of all models; summarize(…) makes summary.json of it
+    run(study, options, plan, progress) → the Result of all models
 
 All members of a task train as one population. The network of the best validation epoch is tested; nothing else sees the test
 part. Of several settings a model keeps one by its validation measure averaged over seeds:
@@ -10,27 +10,33 @@ part. Of several settings a model keeps one by its validation measure averaged o
     best        the setting with the best average, the first of ties
     smallest    of those within one standard error of the best, the one whose networks end smallest
 
-A `Trainer` runs the training of a population, with checkpoints (study_checkpoints.py) or without.
+A population is a group in the folder of a run, called `tunnel-easy`; further ones of the same model and task (other rates,
+other preprocessing) are numbered: `tunnel-easy-2`. The options alone determine the order of training, so a resumed study gives
+each group the same name.
 """
 
 import itertools
 import math
+import re
 import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-import meristem
 from meristem.experiments.options import MODELS, Options
-from meristem.experiments.study import Arrays, Plan, Study, Task
-from meristem.experiments.summary import HISTORY_FIELDS, Record, device, record
+from meristem.experiments.study import Plan, Record, Study, Task
+from meristem.experiments.summary import Result, record
+from meristem.files.run_file import pack_recipe
+from meristem.folders.checkpoints import Checkpoints, digest_of
+from meristem.folders.run_folder import RunFolder
 from meristem.nn import Network
 from meristem.nn.network import BODIES
 from meristem.show.describe import SETTINGS, describe_settings
@@ -39,7 +45,7 @@ from meristem.show.progress import Progress
 from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.epoch import steps_per_epoch
 from meristem.train.loop import fit, seed_keys
-from meristem.train.metrics import Measures, evaluate
+from meristem.train.metrics import evaluate
 from meristem.train.run import Run
 from meristem.train.training_data import prepare
 
@@ -47,58 +53,85 @@ PATH_FIELDS = [
     *("model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"),
     *("train_error", "dev_error", "test_error", "best_soft_size", "n_parameters"),
 ]
-Train = Callable[[list[Watcher]], Run]
 Trained = Sequence[tuple[Record, Any]]  # records and their runs
-Trainer = Callable[[str, str, Train], tuple[Run, float]]  # of a model on a task: the run, and its seconds
 
 
-@dataclass
-class Result:
-    """Records and further lists of records for summary.json, and arrays for history.npz."""
+class Trainer:
+    """Trains populations: directly, or with checkpoints in a folder, where finished ones are loaded and others continue."""
 
-    runs: list[Record] = field(default_factory=list)
-    history: dict[str, np.ndarray] = field(default_factory=dict)
-    extra: dict[str, list[Record]] = field(default_factory=dict)
+    def __init__(self, folder: RunFolder | None = None, checkpoints: Checkpoints | None = None):
+        self.folder, self.checkpoints, self._counts = folder, checkpoints, Counter[str]()
+        self._current: tuple[str, float] | None = None  # the group being trained, and its start less the time trained before
 
-    def add(self, trained: Sequence[tuple[Record, Run]], arrays: Callable[[Network], Arrays] | None = None) -> None:
-        """Add runs with their histories; `arrays` returns further arrays of a run's best network."""
-        for row, run in trained:
-            self.runs.append(row)
-            values = {part: run.history[part] for part in HISTORY_FIELDS if part in run.history}
-            values |= {} if arrays is None else arrays(run.best)
-            self.history |= {f"{row['model']}/{row['task']}/{row['seed']}/{part}": array for part, array in values.items()}
+    def train(self, model: str, task: str, train: Callable[[list[Watcher]], Run]) -> tuple[Run, float]:
+        """Return the run of a population and its training time in seconds, loaded or trained."""
+        start = time.perf_counter()
+        if self.folder is None or self.checkpoints is None:
+            return train([]), time.perf_counter() - start
+        name = group_name(model, task)
+        self._counts[name] += 1
+        if self._counts[name] > 1:
+            name = f"{name}-{self._counts[name]}"
+        seconds, finished = self.folder.seconds(name), self.folder.finished(name)
+        if finished is not None:
+            return finished, seconds
+        self._current = name, start - seconds
+        with self.checkpoints.keeping(name):
+            run = train([self.folder.epochs.watcher(name)])
+        seconds, self._current = seconds + time.perf_counter() - start, None
+        self.folder.finish(name, run, seconds)
+        self.checkpoints.drop(name)
+        return run, seconds
 
-    def join(self, other: "Result") -> None:
-        """Append another result."""
-        self.runs += other.runs
-        self.history |= other.history
-        for name, records in other.extra.items():
-            self.extra.setdefault(name, []).extend(records)
+    def last_call(self) -> str:
+        """Write a checkpoint, as the process is about to end, and return how to continue."""
+        if self.folder is None or self.checkpoints is None:
+            return "no results were written"
+        self.checkpoints.now()
+        if self._current is not None:
+            name, start = self._current
+            self.folder.note(name, time.perf_counter() - start)
+        return f"continue with: {self.folder.command.removesuffix(' --resume')} --resume"
 
 
-def train_directly(model: str, task: str, train: Train) -> tuple[Run, float]:
-    """Train a population without checkpoints; a Trainer."""
-    start = time.perf_counter()
-    return train([]), time.perf_counter() - start
+def group_name(model: str, task: str) -> str:
+    """Return the name of the first group of a model on a task.
+
+    >>> group_name("tunnel", "two: easy")
+    'tunnel-two__easy'
+    """
+    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{model}-{task}")[:80]
+
+
+def study_config(options: Options, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Return what must be equal for a study to be resumed: settings, data and models, but no paths."""
+    values = {name: value if isinstance(value, tuple) else (value,) for name, value in vars(options).items()}
+    settings = {name: getattr(options, name) for name, entries in values.items() if not isinstance(entries[0], Path)}
+    config: dict[str, Any] = {"settings": settings, "data": {}, "model": {}}
+    for n, task in enumerate(tasks):
+        name = f"{n}: {task.name}"
+        config["data"][name] = {"training": digest_of(task.data).hex()[:16], "test": digest_of(task.test or ()).hex()[:16]}
+        size = {"outputs": task.n_out, "width": task.width, "depth": task.depth, "learns_width": task.learns_width}
+        config["model"][name] = size | {"recipe": pack_recipe(task.recipe)}
+    return config
 
 
 def train(
-    model: str, task: Task, options: Options, progress: Progress, trainer: Trainer = train_directly
+    model: str, task: Task, options: Options, progress: Progress, trainer: Trainer | None = None
 ) -> list[tuple[Record, Run]]:
     """Train a model on a task at every setting with every seed."""
     members = options.members(model)
     dropout, rate, penalty, seeds = (np.asarray(values) for values in zip(*members, strict=True))
-    body, n_in = MODELS[model].body, task.data.x.shape[1]
     size: dict[str, Any] = {"width": "auto", "max_width": task.width} if task.learns_width else {"width": task.width}
-    if "depth" in signature(BODIES[body]).parameters:
+    if "depth" in signature(BODIES[MODELS[model]]).parameters:
         size["depth"] = task.depth
-    create = partial(Network.create, body, n_in, task.n_out, **size)
+    create = partial(Network.create, MODELS[model], task.data.x.shape[1], task.n_out, **size)
     networks = jax.vmap(lambda key: create(key=key))(seed_keys(seeds.tolist(), 0))
-    settings = [{"dropout": m.input_dropout, "learning_rate": m.learning_rate, "seed": m.seed} for m in members]
-    if options.budget is None:  # otherwise the penalty is learned
-        settings = [setting | {"penalty": m.penalty} for setting, m in zip(settings, members, strict=True)]
 
     def train_population(watchers: list[Watcher]) -> Run:
+        settings = [{"dropout": m.input_dropout, "learning_rate": m.learning_rate, "seed": m.seed} for m in members]
+        if options.budget is None:  # otherwise the penalty is learned
+            settings = [setting | {"penalty": m.penalty} for setting, m in zip(settings, members, strict=True)]
         WatcherGroup(watchers).begin(dict(enumerate(settings)))
         with progress.group(model, task.name, len(members) * task.expected_epochs, task.measure) as display:
             return fit(
@@ -114,18 +147,21 @@ def train(
                 watch=[display, *watchers],
             )
 
-    population, seconds = trainer(model, task.name, train_population)
-    runs = population.each()
+    population, seconds = (trainer or Trainer()).train(model, task.name, train_population)
+    runs, trained = population.each(), []
     steps = sum(int(run.epochs) for run in runs) * steps_per_epoch(task.data.x.shape[0], task.recipe.batch_size)
     timing = {"seconds": round(seconds / len(members), 2), "steps_per_second": round(steps / max(seconds, 0.01))}
-    trained = []
     for member, run in zip(members, runs, strict=True):
         fields = {"model": model, "task": task.name, **task.record_fields, **member._asdict()}
         fields |= {} if options.budget is None else {"budget": options.budget}
         fields |= {"paper_penalty": member.penalty * task.recipe.batch_size, **timing}
-        trained.append((record(run, _test(run, task), **fields), run))
+        measures = None
+        if task.test is not None and run.best_epoch:
+            test = prepare(task.test, run.best, task.recipe.task).data
+            measures = evaluate(run.best, test.x, test.y, task.recipe.task)
+        trained.append((record(run, measures, **fields), run))
         if run.diverged:
-            epoch = trained[-1][0]["best_epoch"]
+            epoch = int(run.best_epoch)
             outcome = f"the model of epoch {epoch} is kept" if epoch else "no epoch was good, none is kept"
             progress.say(
                 f"{model}, {task.name}, seed {member.seed}: the loss turned non-finite in epoch {int(run.epochs)}, "
@@ -139,40 +175,21 @@ def select_setting(trained: Trained, measure: Measure, rule: str) -> tuple[Train
     name, groups = f"dev_{measure.name}", dict[tuple[Any, ...], list[tuple[Record, Any]]]()
     for row, run in trained:
         groups.setdefault(tuple(row.get(key) for key in SETTINGS), []).append((row, run))
-    tried = [_average([row for row, _ in group], name) for group in groups.values()]
+    tried = []
+    for group in groups.values():
+        first, *_ = rows = [row for row, _ in group]
+        values, sizes = ([row[key] for row in rows if row[key] is not None] for key in (name, "soft_size"))
+        average = {key: first[key] for key in ("model", "task", *SETTINGS) if key in first} | {"seeds": len(rows)}
+        average |= {name: statistics.mean(values) if values else None}
+        average |= {"sd": statistics.stdev(values) if len(values) > 1 else None}
+        tried.append(average | {"soft_size": statistics.mean(sizes) if sizes else None})
     selected = min(tried, key=lambda record: measure.cost(record[name]))
     if rule == "smallest":
         limit = measure.cost(selected[name]) + (selected["sd"] or 0.0) / math.sqrt(selected["seeds"])
         as_good = [record for record in tried if measure.cost(record[name]) <= limit]
         selected = min(as_good, key=lambda record: math.inf if record["soft_size"] is None else record["soft_size"])
-    runs = list(groups.values())[next(place for place, record in enumerate(tried) if record is selected)]
+    runs = next(group for group, record in zip(groups.values(), tried, strict=True) if record is selected)
     return runs, [{**record, "chosen": record is selected} for record in tried]
-
-
-def describe_selection(tried: Sequence[Record], measure: Measure, part: str = "validation") -> str:
-    """Return a line with the settings that were tried, their measure, and the selected one.
-
-    >>> from meristem.show.measures import ERROR
-    >>> tunnel = {"model": "tunnel", "task": "ten", "learning_rate": 0.001, "penalty": 0.0, "dev_error": 0.025, "chosen": True}
-    >>> describe_selection([tunnel, {**tunnel, "learning_rate": 0.003, "dev_error": 0.03, "chosen": False}], ERROR)
-    'tunnel, ten: tried rate 0.001 → validation error 2.50 % (kept); rate 0.003 → validation error 3.00 %'
-    """
-    settings = [
-        f"{words} → {part} {measure.label} {measure.show(record[f'dev_{measure.name}'])}{' (kept)' * record['chosen']}"
-        for words, record in zip(describe_settings(tried), tried, strict=True)
-    ]
-    return f"{tried[0]['model']}, {tried[0]['task']}: tried {'; '.join(settings)}"
-
-
-def _average(group: list[Record], name: str) -> Record:
-    values, sizes = ([record[key] for record in group if record[key] is not None] for key in (name, "soft_size"))
-    return {
-        **{key: group[0][key] for key in ("model", "task", *SETTINGS) if key in group[0]},
-        "seeds": len(group),
-        name: statistics.mean(values) if values else None,
-        "sd": statistics.stdev(values) if len(values) > 1 else None,
-        "soft_size": statistics.mean(sizes) if sizes else None,
-    }
 
 
 def train_model(
@@ -180,7 +197,7 @@ def train_model(
     tasks: Sequence[Task],
     options: Options,
     progress: Progress,
-    trainer: Trainer = train_directly,
+    trainer: Trainer | None = None,
     study: Study | None = None,
 ) -> Result:
     """Train a model on every task and return the runs of the setting that it keeps there.
@@ -190,7 +207,7 @@ def train_model(
     result = Result()
     for name in dict.fromkeys(task.name for task in tasks):
         variants = [task for task in tasks if task.name == name]
-        measure, part = variants[0].measure, variants[0].selection_part
+        measure, part = variants[0].measure, "training" if variants[0].data.dev_x is None else "validation"
         trained = [pair for task in variants for pair in train(model, task, options, progress, trainer)]
         selected, tried = select_setting(trained, measure, options.choose)
         result.add(selected, study.arrays if study else None)
@@ -198,15 +215,20 @@ def train_model(
             result.extra.setdefault("path", []).extend({key: row[key] for key in PATH_FIELDS} for row, _ in trained)
         if len(tried) > 1:
             result.extra.setdefault("tried", []).extend(tried)
-            progress.say(describe_selection(tried, measure, part))
+            words = [
+                f"{words} → {part} {measure.label} {measure.show(record[f'dev_{measure.name}'])}{' (kept)' * record['chosen']}"
+                for words, record in zip(describe_settings(tried), tried, strict=True)
+            ]
+            progress.say(f"{model}, {name}: tried {'; '.join(words)}")
         if study is not None:
             rows = [row for row, _ in selected]
+            reached = [column.line.format(column.show(rows, study.average)) for column in study.columns if column.line]
             seconds, speed = sum(row["seconds"] for row in rows), rows[0]["steps_per_second"]
-            progress.say(f"{model}, {name}: {study.summary_line(rows)}, {seconds:.1f} s, {speed:,} steps/s")
+            progress.say(f"{model}, {name}: {', '.join(reached)}, {seconds:.1f} s, {speed:,} steps/s")
     return result
 
 
-def run(study: Study, options: Options, plan: Plan, progress: Progress, trainer: Trainer = train_directly) -> Result:
+def run(study: Study, options: Options, plan: Plan, progress: Progress, trainer: Trainer | None = None) -> Result:
     """Train every model on every task, each at the setting that it keeps."""
     data = {f"data/{task.name}/{name}": values for task in plan.tasks for name, values in task.arrays.items()}
     result, tasks = Result(history=data), [task.resized(options) for task in plan.tasks]
@@ -242,30 +264,3 @@ def expected_epochs(options: Options, tasks: Sequence[Task]) -> Mapping[tuple[st
     for model, task in itertools.product(options.models, tasks):
         epochs[model, task.name] += len(options.members(model)) * task.expected_epochs
     return epochs
-
-
-def summarize(study: Study, plan: Plan, result: Result, wall_seconds: float, command: str) -> Record:
-    """Return the content of summary.json."""
-    return {
-        "experiment": study.name,
-        "title": plan.title,
-        "meristem": meristem.__version__,
-        "jax": jax.__version__,
-        "device": jax.default_backend(),
-        "device_name": device(),
-        "command": command,
-        "wall_seconds": round(wall_seconds, 1),
-        "runs": result.runs,
-        "paper": dict(study.paper if plan.is_papers_data else {}),
-        **plan.summary_fields,
-        "pictures": (plan.pictures or study.pictures).as_json(),
-        **result.extra,
-    }
-
-
-def _test(run: Run, task: Task) -> Measures | None:
-    """Return the test measures of the best network."""
-    if task.test is None or not run.best_epoch:
-        return None
-    test = prepare(task.test, run.best, task.recipe.task).data
-    return evaluate(run.best, test.x, test.y, task.recipe.task)

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from meristem.data.multilabel import multilabel
 from meristem.data.parts import COLUMNS as STANDARDIZED, Parts
-from meristem.experiments.options import Options, integer_option, names_option, numbers_option, option
-from meristem.experiments.study import Column, Plan, Study, Task, parameter_columns
+from meristem.experiments.options import Options, choice_option, integer_option, numbers_option, option
+from meristem.experiments.study import PARAMETERS, Column, Plan, Study, Task
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
 from meristem.train.training_data import Data
@@ -41,11 +41,10 @@ class LabelOptions(Options):
         lambda v: 0 <= v < 1,
         metavar="SHARE",
     )
-    standardize: tuple[str, ...] = names_option(
+    standardize: tuple[str, ...] = choice_option(
         ("numbers",),
         STANDARDIZED,
         "which features get mean 0 and sd 1: numbers, those that hold more than 0 and 1, or all; or both with a comma",
-        old_spellings=("--standardise",),
     )
     penalty: tuple[float, ...] = (PENALTY,)
 
@@ -64,7 +63,7 @@ class LabelOptions(Options):
 class TaggingOptions(LabelOptions):
     """Options of this study: every model is trained on every file."""
 
-    data: tuple[Path, ...] = option(MISSING, "one or more .npz files", Path, metavar="FILE", takes_many=True)
+    data: tuple[Path, ...] = option(MISSING, "one or more .npz files", type=Path, metavar="FILE", nargs="+")
     split: int = integer_option(0, "which fifth of the training part is for validation", least=0, metavar="SEED")
     seeds: int = 3
 
@@ -94,7 +93,7 @@ COLUMNS = (
     Column("final soft size", "soft_size", 1, line="soft size {}"),
     Column("peak", "peak_soft_size", 1),
     Column("hard size", "hard_size", 1),
-    *parameter_columns(),
+    *PARAMETERS,
 )
 STUDY = Study(
     name="tagging",

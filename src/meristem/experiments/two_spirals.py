@@ -7,7 +7,6 @@ the training cross-entropy.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import jax
@@ -16,9 +15,8 @@ import numpy as np
 
 from meristem.cpu import fuse_small_loops
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
-from meristem.experiments.options import Options, names_option, option
-from meristem.experiments.study import Arrays, Column, PaperValues, Plan, Study, Task, median_and_range, parameter_columns
-from meristem.experiments.summary import Record
+from meristem.experiments.options import Options, choice_option, option
+from meristem.experiments.study import PARAMETERS, Arrays, Column, PaperValues, Plan, Study, Task, median_and_range
 from meristem.nn import Network
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
@@ -28,6 +26,7 @@ WIDTH, DEPTH = 10, 10
 PENALTY = 0.001
 RATES = (0.0001, 0.0003, 0.001, 0.003)  # the paper takes the smallest that reaches zero error
 GRID, LIMIT = 80, 1.15 * RADIUS  # of the discriminant: points along each axis, and the largest coordinate
+ZERO = "zero_error_epoch"  # None where a run never had no error
 PAPER: PaperValues = {
     "tunnel/easy": {"zero_error_epoch": 2, "soft_size": 2},
     "tunnel/medium": {"zero_error_epoch": 23, "soft_size": 10},
@@ -41,18 +40,12 @@ EXPECTED_EPOCHS = {"easy": 160, "medium": 250, "difficult": 400, "classic": 900}
 
 @dataclass(frozen=True, kw_only=True)
 class SpiralsOptions(Options):
-    """Options of this study."""
-
     default_rate: ClassVar[float] = 0.003
     other_rates: ClassVar[Mapping[str, float]] = {"budding": 0.001}
     from_paper: ClassVar[tuple[str, ...]] = ("penalty",)
 
-    task: tuple[str, ...] = names_option(
-        ("easy", "medium", "difficult"),
-        TASKS,
-        f"with commas, of {', '.join(TASKS)}",
-        default_text="all but classic",
-        old_spellings=("--tasks",),
+    task: tuple[str, ...] = choice_option(
+        ("easy", "medium", "difficult"), TASKS, f"with commas, of {', '.join(TASKS)}", default_text="all but classic"
     )
     equal_rates: bool = option(False, "the same rate in all layers, the paper's ablation")
     select_rate: bool = option(
@@ -76,14 +69,6 @@ def plan(options: SpiralsOptions) -> Plan:
     return Plan(tasks, "Two spirals")
 
 
-def _is_solved(run: Record) -> bool:
-    return run["zero_error_epoch"] is not None
-
-
-def _zero_error_epoch(run: Record) -> float:
-    return run["zero_error_epoch"] if _is_solved(run) else math.inf
-
-
 def discriminant(network: Network) -> Arrays:
     """Return the probability of the second class on a grid [y, x] that spans ± LIMIT."""
     return {"discriminant": np.asarray(_probability(network), np.float16), "discriminant_limit": np.asarray(LIMIT)}
@@ -96,7 +81,6 @@ def _probability(network: Network) -> jax.Array:
     return jax.nn.sigmoid(jax.vmap(jax.vmap(network))(grid)[..., 0])
 
 
-MedianColumn = partial(Column, average=median_and_range)
 STUDY = Study(
     name="two-spirals",
     help="two spirals, easy to difficult, with one set of hyper-parameters",
@@ -105,14 +89,15 @@ STUDY = Study(
     options=SpiralsOptions,
     plan=plan,
     columns=(
-        Column("solved", _is_solved, average=lambda solved, digits: f"{sum(solved)}/{len(solved)}"),
-        MedianColumn("zero error at epoch", _zero_error_epoch, paper="zero_error_epoch", line="zero error at epoch {}"),
-        MedianColumn("final soft size", "soft_size", 1, paper="soft_size", line="soft size {}"),
-        MedianColumn("peak", "peak_soft_size", 1),
-        MedianColumn("hard size", "hard_size"),
-        *parameter_columns(MedianColumn),
+        Column("solved", lambda run: bool(run[ZERO]), average=lambda solved, digits: f"{sum(solved)}/{len(solved)}"),
+        Column("zero error at epoch", lambda run: run[ZERO] or math.inf, paper=ZERO, line="zero error at epoch {}"),
+        Column("final soft size", "soft_size", 1, paper="soft_size", line="soft size {}"),
+        Column("peak", "peak_soft_size", 1),
+        Column("hard size", "hard_size"),
+        *PARAMETERS,
     ),
     averages="median (range)",
+    average=median_and_range,
     pictures=CATALOG["two-spirals"],
     paper=PAPER,
     arrays=discriminant,

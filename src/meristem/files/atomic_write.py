@@ -60,52 +60,54 @@ def write_whole(path: PATHS, data: bytes, check: Callable[[Path], None] | None =
         what = "a folder" if place.is_dir() else "no plain file"
         wrong = f"{os.fspath(path)!r} is {what}" if is_other else f"{str(place.parent)!r} is no folder"
         raise ValueError(f"{wrong}; give the path of a file in a folder that exists.")
-    temporary = temporary_path(place.parent)
-    with naming_path(path, advice="choose another place"):
-        try:
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            if check is not None:
-                check(temporary)
-            os.replace(temporary, place)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+    with naming_path(path, advice="choose another place"), replacing(place) as temporary:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if check is not None:
+            check(temporary)
 
 
-def temporary_path(folder: Path) -> Path:
-    """Return an unused name in a folder, one that `clean_leftovers` recognizes."""
-    return folder / f".meristem-{os.getpid()}-{secrets.token_hex(8)}"
+@contextmanager
+def replacing(place: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file in the same folder, which is then moved to `place`, or deleted after an exception."""
+    temporary = place.parent / f".meristem-{os.getpid()}-{secrets.token_hex(8)}"
+    try:
+        yield temporary
+        os.replace(temporary, place)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
-def clean_leftovers(folder: Path) -> list[Path]:
-    """Delete and return the temporary files in a folder whose writers have ended.
+def clean_leftovers(folder: Path) -> None:
+    """Delete the temporary files in a folder whose writers have ended.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     for name in (f".meristem-{2**22 + 1}-0123456789abcdef", f".meristem-{os.getpid()}-0123456789abcdef", "mine"):
+    ...     for name in (f".meristem-{2**22 + 1}-0123456789abcdef", f".meristem-{os.getpid()}-0123456789abcdef"):
     ...         _ = (Path(place) / name).write_bytes(b"a part")
-    ...     [path.name[:17] for path in clean_leftovers(Path(place))], len(os.listdir(place))
-    (['.meristem-4194305'], 2)
+    ...     clean_leftovers(Path(place))
+    ...     len(os.listdir(place))
+    1
     """
-    deleted = []
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+    for path in folder.iterdir() if folder.is_dir() else []:
         match = LEFTOVER.fullmatch(path.name)
-        if match and path.is_file() and not _is_writing(int(match[1]), path):
-            path.unlink(missing_ok=True)
-            deleted.append(path)
-    return deleted
+        if match and path.is_file():
+            has_writer = is_alive(int(match[1]))
+            if not (has_writer or (has_writer is None and time.time() - path.stat().st_mtime < OLD)):
+                path.unlink(missing_ok=True)
 
 
-def _is_writing(process: int, path: Path) -> bool:
-    if os.name == "nt":  # there, os.kill(process, 0) ends the process
-        return time.time() - path.stat().st_mtime < OLD
+def is_alive(process: int) -> bool | None:
+    """Return whether a process exists; None on Windows, where asking would end it."""
+    if os.name == "nt":
+        return None
     try:
         os.kill(process, 0)
+    except PermissionError:  # another user's process
+        return True
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # alive, of another user
-        pass
     return True

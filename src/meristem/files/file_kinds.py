@@ -1,9 +1,5 @@
 """`save` and `load`, for every kind of object that is registered.
 
-    save(path, network)
-    load(path, *, kinds=(), like=None, optimizer=None) → an equal object, to the bit
-    register(FileKind("estimator", …))                     one more kind, from the package that defines its objects
-
 A FileKind turns an object into a header and arrays, and back; document.py makes these one file. Estimators and tables register
 their kinds when they are imported; `meristem.load` (persistence.py) imports them where a file needs them.
 
@@ -44,6 +40,7 @@ class FileKind(NamedTuple):
 
 
 KINDS: dict[str, FileKind] = {}
+PackedFile = tuple[bytes, Callable[[Path], None]]  # the bytes of a file, and the check of it before it replaces the old one
 
 
 def register(kind: FileKind) -> None:
@@ -79,13 +76,6 @@ def save(path: PATHS, thing: Any) -> None:
     write_whole(path, *packed_file(path, thing))
 
 
-class PackedFile(NamedTuple):
-    """The bytes of a file, and the check of what was written before it replaces the old file."""
-
-    data: bytes
-    check: Callable[[Path], None] | None
-
-
 def packed_file(path: PATHS, value: Any) -> PackedFile:
     """Return what `save` writes to `path`; ValueError if the object cannot be saved."""
     kind = kind_of(value)
@@ -98,7 +88,7 @@ def packed_file(path: PATHS, value: Any) -> PackedFile:
             document = read(written, (data, arrays))
             kind.check(document.header, document.arrays, **{name: option(value) for name, option in kind.options.items()})
 
-    return PackedFile(data, check)
+    return data, check
 
 
 def kind_of(value: Any) -> FileKind:
@@ -118,20 +108,16 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
 def restore(path: PATHS, document: Document, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
     """Return the object in a document that was read from `path`; the options are those of `load`."""
     check_fork()
-    options = {"kinds": _classes(kinds), "like": like, "optimizer": optimizer}
-    with naming_file(path):
-        if document.kind not in KINDS:
-            raise ValueError(f"it holds a {document.kind[:40]!r}, which is none of {', '.join(KINDS)}; give another file.")
-        kind = KINDS[document.kind]
-        for name in ("like", "optimizer"):
-            if options[name] is not None and name not in kind.options:
-                raise ValueError(f"it holds a {kind.name}, which needs no {name}=…; leave it out.")
-        return kind.unpack(document.header, document.arrays, **{name: options[name] for name in kind.options})
-
-
-def _classes(kinds: Any) -> list[type]:
     classes = list(kinds) if isinstance(kinds, list | tuple) else [kinds]
     for kind in classes:
         if not isinstance(kind, type) or not issubclass(kind, Body | Objective):
             raise ValueError(f"kinds holds {kind!r}; give classes of bodies (meristem.nn.Body) or objectives: kinds=[MyBody].")
-    return classes
+    options = {"kinds": classes, "like": like, "optimizer": optimizer}
+    with naming_file(path):
+        if document.kind not in KINDS:
+            raise ValueError(f"it holds a {document.kind[:40]!r}, which is none of {', '.join(KINDS)}; give another file.")
+        file_kind = KINDS[document.kind]
+        for name in ("like", "optimizer"):
+            if options[name] is not None and name not in file_kind.options:
+                raise ValueError(f"it holds a {file_kind.name}, which needs no {name}=…; leave it out.")
+        return file_kind.unpack(document.header, document.arrays, **{name: options[name] for name in file_kind.options})

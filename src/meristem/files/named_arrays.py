@@ -4,8 +4,7 @@ The structure never comes from a file: `fill` takes it from a template (arrays o
 and types against it. Random keys are stored as their data. `check_network`, `check_state` and `check_model` check values when
 a file is loaded and before one is kept: parameters are finite, gates are in [0, 1], bodies are consistent (`Body.fault`). What
 training leaves behind passes: the best measure is +∞ before the first good epoch, Adam's second moment where the square of a
-gradient overflowed; the state of another optimizer is anything but NaN. Of an Equinox model only gates and bodies are checked:
-its other arrays may hold infinities for good reason.
+gradient overflowed; the state of another optimizer is anything but NaN. Of an Equinox model only gates and bodies are checked.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,12 +44,7 @@ def path_name(path: Any) -> str:
 
 
 def by_path(tree: PyTree) -> Arrays:
-    """Return copies of a tree's arrays on the host, by path.
-
-    >>> from meristem.nn import Linear
-    >>> list(by_path({"first": Linear(2, 3, key=jax.random.key(0))}))
-    ['first.weight', 'first.bias']
-    """
+    """Return copies of a tree's arrays on the host, by path."""
     arrays: Arrays = {}
     for name, leaf in named_leaves(tree):
         if name in arrays:
@@ -62,8 +56,7 @@ def by_path(tree: PyTree) -> Arrays:
 def fill(template: T, arrays: Mapping[str, np.ndarray], problem: str = "") -> T:
     """Return the template with the arrays in it, on the host but for random keys.
 
-    ValueError, which starts with `problem`, unless they are those of the template: no more, no fewer, with its shapes and
-    kinds of numbers.
+    ValueError, which starts with `problem`, unless they have the template's names, shapes and kinds of numbers.
     """
     expected = {name: jax.eval_shape(jax.random.key_data, x) if _is_key(x) else x for name, x in named_leaves(template)}
     for what, names in (("lacks", set(expected) - set(arrays)), ("has unknown", set(arrays) - set(expected))):
@@ -73,25 +66,25 @@ def fill(template: T, arrays: Mapping[str, np.ndarray], problem: str = "") -> T:
         shape, dtype = arrays[name].shape, arrays[name].dtype
         if shape != leaf.shape:
             raise ValueError(f"{problem}array {name!r} has shape {shape} where the structure has {leaf.shape}.")
-        if not _are_compatible(dtype, leaf.dtype):
+        # Both are floats, integers of 32 or 64 bits of one sign, or the same.
+        are_floats = jnp.issubdtype(dtype, jnp.floating) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        are_integers = dtype.kind == leaf.dtype.kind in "iu" and min(dtype.itemsize, leaf.dtype.itemsize) >= 4
+        if not (are_floats or are_integers or dtype == leaf.dtype):
             raise ValueError(f"{problem}array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
     leaves = [_as_key(name, leaf, arrays[name]) if _is_key(leaf) else arrays[name] for name, leaf in named_leaves(template)]
     return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
-def _are_compatible(dtype: np.dtype, other: np.dtype) -> bool:
-    """Whether both are floats, integers of 32 or 64 bits of one sign, or the same."""
-    if jnp.issubdtype(dtype, jnp.floating):
-        return bool(jnp.issubdtype(other, jnp.floating))
-    is_integer = dtype.kind == other.kind and dtype.kind in "iu"
-    return dtype == other or (is_integer and min(dtype.itemsize, other.itemsize) >= 4)
+def _is_key(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _as_key(name: str, key: Any, data: np.ndarray) -> jax.Array:
+    return jax.random.wrap_key_data(_put(name, data), impl=jax.random.key_impl(jnp.zeros((), key.dtype)))
 
 
 def on_device(tree: T, like: PyTree = None) -> T:
-    """Return the tree with JAX arrays in place of NumPy's, except where `like` has one of NumPy's, too.
-
-    Floats keep their precision, and aligned memory is not copied.
-    """
+    """Return the tree with JAX arrays of the same precision for NumPy's, except where `like` has one of NumPy's, too."""
     leaves = named_leaves(tree)
     stays = [isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(like)] or [False] * len(leaves)
     put = [leaf if stay else _put(name, leaf) for (name, leaf), stay in zip(leaves, stays, strict=True)]
@@ -107,16 +100,8 @@ def _put(name: str, leaf: Any) -> Any:
     return jax.device_put(leaf)
 
 
-def _as_key(name: str, key: Any, data: np.ndarray) -> jax.Array:
-    return jax.random.wrap_key_data(_put(name, data), impl=jax.random.key_impl(jnp.zeros((), key.dtype)))
-
-
 def joined(parts: Mapping[str, Mapping[str, np.ndarray]]) -> Arrays:
-    """Return the arrays of several parts of a document, each named "part.name".
-
-    >>> list(joined({"best": {"head.bias": np.zeros(1)}}))
-    ['best.head.bias']
-    """
+    """Return the arrays of several parts of a document, each named "part.name"."""
     return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
 
 
@@ -131,18 +116,8 @@ def separated(arrays: Mapping[str, np.ndarray], parts: Iterable[str]) -> dict[st
     return separate
 
 
-def _is_key(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
 def check_network(network: Network, prefix: str = "") -> None:
-    """Raise ValueError of one line unless the network can be computed.
-
-    >>> network = jax.tree.map(np.asarray, Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0)))
-    >>> check_network(eqx.tree_at(lambda n: n.body.gate.value, network, np.full((2, 3), 1.5)))
-    Traceback (most recent call last):
-    ValueError: 'body.gate.value' holds 1.5; it must be in [0, 1].
-    """
+    """Raise ValueError of one line unless the network can be computed."""
     check_model(network, prefix)
     for part in ("embed", "head"):
         _check_range(f"{prefix}{part}", getattr(network, part), *FINITE)
@@ -154,17 +129,14 @@ def check_model(model: PyTree, prefix: str = "") -> None:
         if is_confined(node):
             _check_range(f"{prefix}{name}.value", node.value, 0, 1, "in [0, 1]")
     for name, body in named_leaves(model, is_body):
-        fault = body.fault() if is_body(body) else None
-        if fault is not None:
-            place = prefix + name
-            raise ValueError(f"its body {place!r} cannot be: {fault}" if place else f"it cannot be: {fault}")
+        if is_body(body) and (fault := body.fault()) is not None:
+            raise ValueError(f"its body {prefix + name!r} cannot be: {fault}" if prefix + name else f"it cannot be: {fault}")
 
 
 def check_state(state: TrainState, recipe: Recipe) -> None:
     """Raise ValueError of one line unless training can continue from the state."""
     check_network(state.network, "network.")
-    n_stages = len(recipe.scales)
-    best = -LARGEST, np.inf, "a number, or +∞ before the first good epoch"
+    n_stages, best = len(recipe.scales), (-LARGEST, np.inf, "a number, or +∞ before the first good epoch")
     ranges: list[tuple[str, PyTree, float, float, str]] = [
         ("plateau.best", state.plateau.best, *best),
         ("best", state.best, *best),
@@ -175,31 +147,23 @@ def check_state(state: TrainState, recipe: Recipe) -> None:
     if state.average is not None:
         check_network(state.average.network, "average.network.")
         ranges.append(("average.epochs", state.average.epochs, *EPOCHS))
-    for path, node in named_leaves(state.opt_state, _is_adam):
+    moments = []
+    for path, node in named_leaves(state.opt_state, lambda node: isinstance(node, AdamState)):
         name = f"opt_state.{path}"
-        if _is_adam(node):
+        if isinstance(node, AdamState):
+            moments.append(node)
             ranges += [(f"{name}.age", node.age, 0, MOST, "an age"), (f"{name}.mu", node.mu, *FINITE)]
             ranges.append((f"{name}.nu", node.nu, 0, np.inf, "a mean of squares"))
         elif eqx.is_inexact_array(node):
             ranges.append((name, node, -np.inf, np.inf, "a number"))
     for row in ranges:
         _check_range(*row)
-    _check_types(state)
-
-
-def _check_types(state: TrainState) -> None:
-    """Raise ValueError unless floats have one precision: a compiled epoch returns the types that it got."""
-    moments = [node for node in jax.tree.leaves(state.opt_state, is_leaf=_is_adam) if _is_adam(node)]
-    average = None if state.average is None else state.average.network
-    floats = [leaf.dtype for leaf in jax.tree.leaves((state.network, average, moments)) if eqx.is_inexact_array(leaf)]
+    # A compiled epoch returns the types that it got, so floats must have one precision.
+    floats = [leaf.dtype for leaf in jax.tree.leaves((state.network, state.average, moments)) if eqx.is_inexact_array(leaf)]
     measures = [np.asarray(value).dtype for value in (state.plateau.best, *state.best)]
     if len(set(floats)) > 1 or len(set(measures)) > 1 or measures[0].itemsize < 4:
         types = ", ".join(sorted({str(dtype) for dtype in floats + measures}))
         raise ValueError(f"its numbers are of several types: {types}; what is trained is of one.")
-
-
-def _is_adam(node: Any) -> bool:
-    return isinstance(node, AdamState)
 
 
 def _check_range(name: str, tree: PyTree, least: float, most: float, expected: str) -> None:
@@ -212,11 +176,5 @@ def _check_range(name: str, tree: PyTree, least: float, most: float, expected: s
 
 
 def is_between(values: np.ndarray, least: float = -LARGEST, most: float = LARGEST) -> bool:
-    """Return whether no number is NaN or outside of a range, by default that of finite numbers.
-
-    It needs the minimum and the maximum, and no mask of the same length.
-
-    >>> is_between(np.ones(3)), is_between(np.array([1.0, np.nan])), is_between(np.zeros(0))
-    (True, False, True)
-    """
+    """Return whether no number is NaN or outside of a range, by default that of finite numbers; without a mask in memory."""
     return not values.size or (float(values.min()) >= least and float(values.max()) <= most)

@@ -3,7 +3,7 @@
     {"body": "budding", "n_in": 2, "n_out": 1, "embed_bias": false, "head_bias": true, "members": [], "feature_gates": false,
      "width": 10, "capacity": 8, "activation": "relu", "probe": "bud", "root": "layer", "learn_width": false}
 
-The second line is `body.options()`; "body" is the lower-case name of the class, under which it registered itself (nn/part.py).
+The second line is `body.options()`; "body" is the lower-case name of the class, under which it registered itself (nn/body.py).
 Where embedding or head are not plain linear maps, "embed" and "head" describe them: {"part": "linear", …}. A tree of leaves is
 an array, so a grown network is written like a new one. To load a network, the classes' constructors are traced for its shapes,
 without computing anything, and the arrays filled in. An option that an older file lacks has the constructor's default.
@@ -21,16 +21,14 @@ import numpy as np
 
 from meristem.check import short
 from meristem.complexity import layer_sizes
-from meristem.files.document import in_one_line
 from meristem.files.named_arrays import Arrays, by_path, check_network, fill
 from meristem.gate import Confined
 from meristem.json_schema import ANY, FLAG, OBJECT, SIZE, TEXT, check_json
 from meristem.memory import shapes_alone
-from meristem.nn.body import Body
+from meristem.nn.body import PART, REGISTRY, Body, Part, described, part_name
 from meristem.nn.ends import described_ends
 from meristem.nn.linear import Linear
 from meristem.nn.network import Network
-from meristem.nn.part import PART, REGISTRY, Part, described, part_name
 
 STRUCTURE: dict[str, Any] = {  # and the options of the body; not all files have the entries with "?"
     **{"body": TEXT, "n_in": SIZE, "n_out": SIZE, "width": SIZE, "embed_bias": FLAG, "head_bias": FLAG, "members": [SIZE]},
@@ -40,18 +38,11 @@ RESERVED = {name.removesuffix("?") for name in STRUCTURE} - {"width"}  # options
 SIZES = ["n_in", "n_out", "width", "depth", "capacity"]
 Structure = dict[str, Any]
 Kinds = Sequence[type]
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def pack_network(network: Network) -> tuple[Structure, Arrays]:
-    """Return a network's or a population's structure, made of JSON's values, and its arrays by path, on the host.
-
-    >>> from meristem.nn import Network
-    >>> network = Network.create("budding", n_in=2, n_out=1, capacity=8, key=jax.random.key(0))
-    >>> structure, arrays = pack_network(network)
-    >>> structure["body"], unpack_network(structure, arrays).body.capacity
-    ('budding', 8)
-    """
+    """Return a network's or a population's structure, made of JSON's values, and its arrays by path, on the host."""
     return structure_of(network), by_path(network)
 
 
@@ -76,16 +67,13 @@ def structure_of(network: Network) -> Structure:
     """Return everything of a network except its arrays."""
     if type(network) is not Network:
         raise ValueError(f"network is a {type(network).__name__}; give one that Network.create(…) made.")
-    # Options of a body are those of a single network.
     n_axes = len(network.members)
     single = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[n_axes:], leaf.dtype), network)
-    options = described(single.body)
+    options = described(single.body)  # those of a body in a single network
     name = options.pop(PART)
     if taken := [option for option in options if option in RESERVED]:
-        raise ValueError(
-            f"A {type(network.body).__name__} cannot be saved: its option {taken[0]!r} is what files call something else; "
-            "give the constructor's argument another name."
-        )
+        what = f"A {type(network.body).__name__} cannot be saved: files use {taken[0]!r} for something else"
+        raise ValueError(f"{what}; give the constructor's argument another name.")
     return {
         "body": name,
         "n_in": network.input_shape[0],
@@ -100,12 +88,12 @@ def structure_of(network: Network) -> Structure:
     }
 
 
-def cached_by_structure(function: F) -> F:
+def cached_by_structure(function: Callable[..., T]) -> Callable[..., T]:
     """Cache `function(structure, …)` by the structure's JSON text: computing shapes takes longer than reading a small file."""
     from_key = lru_cache(maxsize=64)(lambda text, arguments, *setting: function(json.loads(text), *arguments))
 
     @wraps(function)
-    def call(structure: Any, *arguments: Any) -> Any:
+    def call(structure: Any, *arguments: Any) -> T:
         arguments = tuple(tuple(value) if isinstance(value, list) else value for value in arguments)
         setting = tuple(REGISTRY.values()), jax.config.read("jax_enable_x64")
         try:
@@ -115,19 +103,13 @@ def cached_by_structure(function: F) -> F:
             return function(structure, *arguments)
         return from_key(*key)
 
-    return cast(F, call)
+    return call
 
 
 @cached_by_structure
 @shapes_alone()
 def shapes(structure: Structure, kinds: Kinds = ()) -> Network:
-    """Return the network of a structure with shapes and types in place of arrays; nothing is computed, however large it is.
-
-    >>> from meristem.nn import Network
-    >>> structure = structure_of(Network.create("highway", n_in=2, n_out=1, width=4, depth=3, key=jax.random.key(0)))
-    >>> shapes({**structure, "depth": 10**9}).body.bias.shape
-    (1000000000, 4)
-    """
+    """Return the network of a structure with shapes and types in place of arrays; nothing is computed, however large it is."""
     body = part_class("body", structure.get("body"), kinds)
     if not issubclass(body, Body):
         raise ValueError(f"body={structure['body']!r} is no body, but a part of a network.")
@@ -135,16 +117,17 @@ def shapes(structure: Structure, kinds: Kinds = ()) -> Network:
     options = {name if value.default is value.empty else f"{name}?": ANY for name, value in constructor.items()}
     check_json(structure, options | STRUCTURE)
     n_in, n_out, width = (structure[name] for name in ("n_in", "n_out", "width"))
+    body_entries = {PART: structure["body"]} | {name: structure[name] for name in constructor if name in structure}
 
     def end(name: str, *sizes: int) -> Part:
         if name in structure:
-            return _described_part(structure[name], kinds)
+            return make_part(structure[name], kinds)
         return Linear(*sizes, use_bias=structure[f"{name}_bias"], key=jax.random.key(0))
 
     network = jax.eval_shape(
         lambda: Network(
             end("embed", n_in, width),
-            cast(Body, make_part(body, {key: structure[key] for key in constructor if key in structure}, kinds)),
+            cast(Body, make_part(body_entries, kinds)),
             end("head", width, n_out),
             features=Confined(jnp.ones(n_in)) if structure.get("feature_gates") else None,
         )
@@ -171,24 +154,18 @@ def part_class(entry: str, name: Any, kinds: Kinds) -> type[Part]:
     return classes[name]
 
 
-def _described_part(description: Mapping[str, Any], kinds: Kinds) -> Part:
-    options = {name: value for name, value in description.items() if name != PART}
-    return make_part(part_class(PART, description.get(PART), kinds), options, kinds)
-
-
 @shapes_alone()
-def make_part(part: type[Part], options: Mapping[str, Any], kinds: Kinds = ()) -> Part:
+def make_part(description: Mapping[str, Any], kinds: Kinds = ()) -> Part:
     """Call a part's constructor with a file's options, in a trace; ValueError unless the part reports the same options."""
+    part = part_class(PART, description.get(PART), kinds)
+    options = {name: value for name, value in description.items() if name != PART}
     for name, value in options.items():
         if isinstance(value, int) and abs(value) >= 2**31:
             raise ValueError(f"{name}={short(value)} must be below 2**31.")
     key = {"key": jax.random.key(0)} if "key" in inspect.signature(part).parameters else {}
-    parts = {name: [_described_part(x, kinds) for x in value] for name, value in options.items() if _are_parts(value)}
-    try:
-        made = part(**{**options, **parts}, **key)
-        actual = made.options()
-    except Exception as error:  # a user's constructor may raise anything for forged options
-        raise ValueError(in_one_line(error)) from error
+    parts = {name: [make_part(entry, kinds) for entry in value] for name, value in options.items() if _are_parts(value)}
+    made = part(**{**options, **parts}, **key)
+    actual = made.options()
     for name, value in options.items():
         if name not in actual or actual[name] != value:
             raise ValueError(f"a {part.__name__} of {name}={short(value)} says otherwise of itself.")

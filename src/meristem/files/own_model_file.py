@@ -18,25 +18,13 @@ from jaxtyping import PyTree
 from meristem.files.named_arrays import Arrays, by_path, check_model, fill, named_leaves, on_device, path_name
 from meristem.files.network_file import make_part
 from meristem.json_schema import OBJECT, TEXT, check_json, first_difference
-from meristem.nn.body import is_body
-from meristem.nn.part import PART, described
+from meristem.nn.body import PART, described, is_body
 
 MODEL = {"model": TEXT, "values": OBJECT, "bodies": {TEXT: OBJECT}}
 
 
 def pack_model(model: eqx.Module) -> tuple[dict[str, Any], Arrays]:
-    """Return a model's header and arrays.
-
-    >>> import jax
-    >>> from meristem.nn import Linear, Tunnel
-    >>> class Own(eqx.Module):
-    ...     trunk: Tunnel
-    ...     head: Linear
-    >>> own = Own(Tunnel(3, 2, key=jax.random.key(0)), Linear(3, 1, key=jax.random.key(1)))
-    >>> header, arrays = pack_model(own)
-    >>> list(header["bodies"]), arrays["trunk.gate.value"].shape
-    (['trunk'], (2, 3))
-    """
+    """Return a model's header and arrays."""
     header = {"model": type(model).__name__, "values": _values(model), "bodies": _bodies(model)}
     return header, by_path(eqx.filter(model, _is_array))
 
@@ -87,11 +75,11 @@ def _with_capacities(model: PyTree, bodies: Mapping[str, Any]) -> PyTree:
     def resized(path: Any, body: Any) -> Any:
         before = body.axes().capacity if is_body(body) else 0
         capacity = bodies.get(path_name(path), {}).get("capacity")
-        options = body.options() if before and type(capacity) is int and capacity != before else {}
+        options = described(body) if before and type(capacity) is int and capacity != before else {}
         if "capacity" not in options:
             return body
         sizes = before, capacity
-        made = [jax.eval_shape(lambda n=n: make_part(type(body), options | {"capacity": n})) for n in sizes]
+        made = [jax.eval_shape(lambda n=n: make_part(options | {"capacity": n}, [type(body)])) for n in sizes]
         return jax.tree.map(with_new_shape, body, *made)
 
     def with_new_shape(leaf: Any, before: Any, now: Any) -> jax.ShapeDtypeStruct:

@@ -16,7 +16,7 @@ given it. An entry that an older file lacks has its default.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -48,21 +48,11 @@ RUN = {
 }
 PARTS = ["state", "best", "knobs", "history", "best_epoch", "begun_at"]
 MEASURED = {*FIELDS, "soft_size"} - {"epoch"}  # what a history may hold
-SOMETIMES: dict[str, Callable[[Recipe], bool]] = {  # what not every history holds
-    "macro_f1": lambda recipe: recipe.task.outputs_are_labels,
-    "dev_macro_f1": lambda recipe: recipe.task.outputs_are_labels,
-    "hard_cost": lambda recipe: recipe.price != "units",
-    "temperature": lambda recipe: recipe.calibrate,  # and only where there is a development set
-}
 FLAGS = {"improved", "stopped", "diverged"}
 
 
 def pack_recipe(recipe: Recipe) -> dict[str, Any]:
-    """Return the entries of a recipe as JSON's values.
-
-    >>> unpack_recipe(pack_recipe(Recipe(batch_size=8))) == Recipe(batch_size=8)
-    True
-    """
+    """Return the entries of a recipe as JSON's values."""
     task = recipe.task
     if OBJECTIVES.get(task.name, type(task)) is not type(task):
         raise ValueError(f"{task.name!r} is an objective of meristem's; give your class {type(task).__name__} another name.")
@@ -77,9 +67,7 @@ def unpack_recipe(entries: Any, kinds: Kinds = (), optimizer: Any = None) -> Rec
     """Return the recipe, with `optimizer` where the file says that it was a user's own."""
     check_json(entries, RECIPE)
     if entries["optimizer"] == OWN and optimizer is None:
-        raise ValueError(
-            "it was trained with an optimizer of one's own, which no file holds; give the same: load(path, optimizer=chain)."
-        )
+        raise ValueError("it was trained with your own optimizer, which no file holds; give it: load(path, optimizer=chain).")
     if entries["optimizer"] is None and optimizer is not None:
         raise ValueError("it was trained with meristem's Adam; leave optimizer=… out.")
     name, parameters = entries["objective"]["name"], entries["objective"]["parameters"]
@@ -204,8 +192,10 @@ def _knobs(arrays: Arrays, members: tuple[int, ...]) -> Knobs:
 
 def _history(arrays: Arrays, members: tuple[int, ...], recipe: Recipe) -> History:
     """Return the history if its entries fit the recipe; measures may be NaN, as in an epoch that diverged."""
-    possible = (MEASURED - set(SOMETIMES)) | {name for name, is_measured in SOMETIMES.items() if is_measured(recipe)}
-    needed = possible - {"temperature"}
+    sometimes = dict.fromkeys(("macro_f1", "dev_macro_f1"), recipe.task.outputs_are_labels)
+    sometimes |= {"hard_cost": recipe.price != "units", "temperature": recipe.calibrate}
+    possible = {name for name in MEASURED if sometimes.get(name, True)}
+    needed = possible - {"temperature"}  # only where there is a development set
     if arrays and not needed <= set(arrays) <= possible:
         raise ValueError(f"its history has other entries: {', '.join(sorted(set(arrays) ^ needed)[:3])}.")
     lengths = {values.shape[:1] for values in arrays.values()}

@@ -15,8 +15,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -34,59 +34,28 @@ N_SAVED = 3
 FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.safetensors")
 
 
-class Checkpoints:
+class Checkpoints(Saver):
     """A checkpoint store (train/saving.py) in a folder, which is made; `say` gets a line for what fails.
 
-    >>> import jax, tempfile
-    >>> from meristem import fit
-    >>> from meristem.data.spirals import two_spirals
-    >>> from meristem.nn import Network
-    >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
-    >>> options = {"learning_rate": 3e-3, "penalty": 1e-3, "key": jax.random.key(1), "max_epochs": 3}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoints = Checkpoints(Path(folder), seconds=0)
-    ...     with checkpoints.keeping():
-    ...         run = fit(network, two_spirals("easy"), **options)
-    ...     checkpoints.now()
-    ...     checkpoints.stands()
-    {'run': [3]}
+    For a call that runs see docs/training.md.
     """
 
     def __init__(self, folder: Path, *, seconds: float = SECONDS, say: Callable[[str], None] = lambda line: None):
         with naming_path(folder, "cannot be written to"):
             folder.mkdir(parents=True, exist_ok=True)
             clean_leftovers(folder)
-        self.folder, self._label = folder, "run"
+        super().__init__(self._write, seconds)
+        self.folder = folder
         self._report = functools.cache(say)  # the same line once
-        self._saver = Saver(self._write, seconds)
         self._digests: dict[int, tuple[Any, bytes]] = {}  # of data, by id; the data are held, so that no other gets their id
 
-    @property
-    def spent(self) -> float:
-        """Seconds that saving has taken."""
-        return self._saver.spent
-
-    @contextmanager
-    def keeping(self, label: str = "run") -> Iterator[None]:
+    def keeping(self, label: str = "run") -> AbstractContextManager[None]:
         """Save the trainings inside under this label, and resume them."""
-        before, self._label = self._label, label
-        try:
-            with checkpoint_store(self.restore):
-                yield
-        finally:
-            self._label = before
-
-    def now(self) -> None:
-        """Save everything that is not on the disk yet."""
-        self._saver.now()
-
-    def close(self) -> None:
-        """Wait for what is being written."""
-        self._saver.close()
+        return checkpoint_store(functools.partial(self._restore, label))
 
     def drop(self, label: str | None = None) -> None:
         """Delete the checkpoints of this label, or all."""
-        self._saver.forget()
+        self.forget()
         for _, path in self._files(label):
             path.unlink(missing_ok=True)
 
@@ -96,33 +65,28 @@ class Checkpoints:
         labels = dict.fromkeys(label for label, _ in sorted(last))
         return {name: sorted(epoch for (label, _), epoch in last.items() if label == name) for name in labels}
 
-    def restore(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
-        """See train/saving.py."""
+    def _restore(self, label: str, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
+        """Return the newest checkpoint that can be read, or the run itself, and what records its epochs."""
         begin = time.monotonic()
-        label, key = self._label, self._key(run, prepared, goal)
-        self._saver.spend(time.monotonic() - begin)
-        return self._newest(label, key) or run, lambda later: self._saver.offer((label, key), lambda: later)
+        key = self._key(run, prepared.data, goal)
+        self.spend(time.monotonic() - begin)
+        for _, path in reversed(self._files(label, key)):
+            try:
+                run = load(path)
+                break
+            except ValueError as error:
+                self._report(f"{error} The one before it is used.")
+        return run, lambda later: self.offer((label, key), lambda: later)
 
-    def _key(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> str:
+    def _key(self, run: Run, data: Any, goal: tuple[Any, ...]) -> str:
         arrays = arrays_of(run)
         settings = [pack_recipe(run.recipe), structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
         text = json.dumps([settings, sorted(arrays), repr(goal)], sort_keys=True)
-        digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digest(prepared.data)]
-        return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
-
-    def _digest(self, data: Any) -> bytes:
         if id(data) not in self._digests:
             parts = [array for part in data for array in (part.arrays if isinstance(part, Lazy) else [part])]
             self._digests[id(data)] = data, digest_of(parts)
-        return self._digests[id(data)][1]
-
-    def _newest(self, label: str, key: str) -> Run | None:
-        for _, path in reversed(self._files(label, key)):
-            try:
-                return load(path)
-            except ValueError as error:
-                self._report(f"{error} The one before it is used.")
-        return None
+        digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digests[id(data)][1]]
+        return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
 
     def _write(self, name: tuple[str, str], run: Run) -> None:
         label, key = name
@@ -143,15 +107,10 @@ class Checkpoints:
 
 
 def digest_of(data: Iterable[Any]) -> bytes:
-    """Return a digest of arrays (or None), their types and shapes.
-
-    >>> digest_of([np.zeros(3), None]) == digest_of([np.zeros(3), None]) != digest_of([np.zeros((3, 1)), None])
-    True
-    """
+    """Return a digest of arrays (or None), their types and shapes."""
     digest = hashlib.sha256()
     for part in data:
-        array = None if part is None else np.ascontiguousarray(part)
-        digest.update(repr(None if array is None else (array.dtype.str, np.shape(part))).encode())
-        if array is not None:
-            digest.update(array.view(np.uint8).data if array.size else b"")
+        array = np.empty(0) if part is None else np.ascontiguousarray(part)
+        digest.update(repr(None if part is None else (array.dtype.str, np.shape(part))).encode())
+        digest.update(array.view(np.uint8).data if array.size else b"")
     return digest.digest()

@@ -14,7 +14,6 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, Self
 
@@ -52,11 +51,7 @@ class EpochLineWatcher(Watcher):
 
 
 def line_of(group: str, member: int, epoch: int, values: dict[str, Any]) -> str:
-    """Return the line of an epoch.
-
-    >>> line_of("tunnel-easy", 0, 1, {"loss": np.float32(0.5), "layer_sizes": np.array([1.0, np.inf])})
-    '{"group": "tunnel-easy", "member": 0, "epoch": 1, "layer_sizes": [1.0, null], "loss": 0.5}'
-    """
+    """Return the line of an epoch."""
     plain = {name: _finite(np.asarray(values[name]).tolist()) for name in sorted(values)}
     return json.dumps({"group": group, "member": member, "epoch": epoch, **plain})
 
@@ -104,19 +99,18 @@ class EpochLines(EpochLineWatcher):
 
     def tidy(self) -> None:
         """Keep the last line of each epoch, sorted by group, in order of appearance, member and epoch."""
-        last: dict[tuple[str, int, int], str] = {}
+        groups: dict[str, dict[tuple[int, int], str]] = {}
         for line in self._lines():
             with suppress(ValueError, LookupError, TypeError, RecursionError):
                 values = parse(line.encode())
-                last[str(values["group"]), int(values["member"]), int(values["epoch"])] = line
-        order = {group: place for place, group in enumerate(dict.fromkeys(group for group, _, _ in last))}
-        places = sorted(last, key=lambda place: (order[place[0]], *place[1:]))
-        if places:
-            self._write([last[place] for place in places])
+                place = int(values["member"]), int(values["epoch"])
+                groups.setdefault(str(values["group"]), {})[place] = line
+        if groups:
+            self._write([lines[place] for lines in groups.values() for place in sorted(lines)])
 
     def _lines(self) -> Iterator[str]:
         """Yield complete lines that are not too long."""
-        with suppress(OSError, ValueError), open_plain(self.path) as raw, BufferedReader(raw) as file:
+        with suppress(OSError, ValueError), open_plain(self.path) as file:
             is_part = False
             while line := file.readline(LONGEST_LINE):
                 is_end = line.endswith(b"\n")

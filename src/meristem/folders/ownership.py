@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from meristem.files.atomic_write import naming_path, write_whole
-from meristem.folders.plain_files import check_length, open_plain, read_limited
+from meristem.folders.plain_files import check_kind, open_plain, read_limited
 from meristem.folders.run_record import is_inside, parse
 
 SUMMARY, OWN, RUN = "summary.json", ".meristem-run", "run.json"
@@ -25,7 +24,7 @@ Digests = dict[str, list[str]]  # by file name: the digests of contents that it 
 def sha256(path: Path) -> str:
     """Return the digest of a file; ValueError if it cannot be read or is longer than any that a run writes."""
     place = Path(os.path.realpath(path))
-    check_length(place, LARGEST)
+    check_kind(place, most=LARGEST)
     try:
         with open_plain(place) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -42,15 +41,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def own_digests(out: Path) -> Digests:
-    """Return the digests that the folder's summary and run.json name; {} if there are none."""
-    summary, run = read_json(out / SUMMARY) or {}, read_json(out / OWN / RUN) or {}
-    named = {name: [digest] for name, digest in _as_dict(summary.get("files")).items()}
-    if "digest" in summary and summary["digest"] == self_digest(summary):
+def own_digests(out: Path, wrote: Digests) -> Digests:
+    """Return the digests that the folder's summary names, and run.json ("wrote")."""
+    summary = read_json(out / SUMMARY) or {}
+    named = {name: [digest] for name, digest in _files(summary).items() if is_inside(name)}
+    if summary.get("digest") == self_digest(summary):
         named[SUMMARY] = [sha256(out / SUMMARY)]
-    for name, digests in _as_dict(run.get("wrote")).items():
-        named[name] = [*named.get(name, []), *(digests if isinstance(digests, list) else [])]
-    return {name: digests for name, digests in named.items() if is_inside(name)}
+    return {name: [*named.get(name, []), *wrote.get(name, [])] for name in named | wrote}
 
 
 def is_own(out: Path, name: str, digests: Digests) -> bool:
@@ -68,21 +65,10 @@ def check_own(out: Path, names: Iterable[str], digests: Digests) -> None:
             raise ValueError(f"{str(path)!r} is not a file that a run of meristem's left there so; {advice}.")
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder if it does not exist; ValueError of one line where that fails."""
-    with naming_path(folder, "cannot be made"):
-        folder.mkdir(exist_ok=True)
-
-
 def self_digest(summary: Mapping[str, Any]) -> str:
     """Return the digest of a summary without its digest."""
     rest = {name: value for name, value in summary.items() if name != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
-
-
-def write_summary(out: Path, summary: Mapping[str, Any], run: str, files: Mapping[str, str]) -> None:
-    """Write summary.json, with the digests of the other files."""
-    write_whole(out / SUMMARY, summary_bytes(summary, run, files))
 
 
 def summary_bytes(summary: Mapping[str, Any], run: str, files: Mapping[str, str]) -> bytes:
@@ -97,9 +83,9 @@ def is_finished(out: Path, run: str) -> bool:
     summary = read_json(out / SUMMARY) or {}
     if summary.get("run") != run or summary.get("digest") != self_digest(summary):
         return False
-    files = _as_dict(summary.get("files")).items()
+    files = _files(summary).items()
     return all(is_inside(name) and (out / name).is_file() and sha256(out / name) == digest for name, digest in files)
 
 
-def _as_dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _files(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return summary["files"] if isinstance(summary.get("files"), dict) else {}

@@ -1,58 +1,48 @@
 """Open and lock plain files only: links, pipes and devices are refused, nothing blocks, and nothing is read without a limit.
 
 The lock is the operating system's, so a process that dies, however it dies, releases it. The file names the process that holds
-it and is never deleted, because another process may be about to lock it. The library filelock is not used: on Windows it locks
-the first byte, and then nobody can read there which process holds the lock; elsewhere it would replace the call of `flock`.
+it and is never deleted, because another process may be about to lock it. Why not filelock: docs/map.md.
 """
 
 import errno
 import json
+import math
 import os
 import stat
 import sys
 import time
-from io import BufferedReader, FileIO
+from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
 from meristem.files.atomic_write import naming_path, not_written
 
 FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-KINDS = {"l": "a link", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device", "d": "a folder", "-": "a file"}
+FILE, FOLDER = "-", "d"  # as `ls -l` shows them
+KINDS = {"l": "a link", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device", "d": "a folder", "-": "a plain file"}
 CONTENDED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 LONGEST_LOCK = 4096  # bytes of the file
 LOCKED_BYTE = 2**30  # on Windows, where a locked byte cannot be read
 
 
-def check_plain(path: Path) -> None:
-    """Raise ValueError of one line if the path exists and is not a plain file.
-
-    >>> check_plain(Path("/"))
-    Traceback (most recent call last):
-    ValueError: '/' is a folder, not a plain file; delete it, or choose another folder.
-    """
-    _check(path, "-", "a plain file")
-
-
-def check_folder(path: Path) -> None:
-    """Raise ValueError of one line if the path exists and is not a folder, such as a link to one."""
-    _check(path, "d", "a folder")
-
-
-def _check(path: Path, expected: str, words: str) -> None:
+def check_kind(path: Path, expected: str = FILE, most: float = math.inf) -> None:
+    """Raise ValueError of one line if the path exists and is not a plain file, or a FOLDER, or longer than `most` bytes."""
     try:
-        kind = stat.filemode(os.lstat(path).st_mode)[0]
+        status = os.lstat(path)
     except OSError:  # it does not exist, or opening it says why it cannot be read
         return
+    kind, advice = stat.filemode(status.st_mode)[0], "delete it, or choose another folder"
     if kind != expected:
-        name = KINDS.get(kind, "something else")
-        raise ValueError(f"{str(path)!r} is {name}, not {words}; delete it, or choose another folder.")
+        raise ValueError(f"{str(path)!r} is {KINDS.get(kind, 'something else')}, not {KINDS[expected]}; {advice}.")
+    if status.st_size > most:
+        raise ValueError(f"{str(path)!r} has {status.st_size:,} bytes, and at most {most:,} are read; {advice}.")
 
 
-def open_plain(path: Path) -> FileIO:
+def open_plain(path: Path) -> BufferedReader:
     """Open a plain file for reading; ValueError if it is not one, OSError if it cannot be read."""
-    check_plain(path)
-    file = FileIO(path, opener=plain_opener)
+    check_kind(path)
+    file = open(path, "rb", opener=plain_opener)  # noqa: SIM115  (the caller closes it)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just been replaced
         file.close()
         raise ValueError(f"{str(path)!r} is not a plain file; delete it, or choose another folder.")
@@ -64,20 +54,9 @@ def plain_opener(path: str | Path, flags: int) -> int:
     return os.open(path, flags | FLAGS, 0o666)
 
 
-def check_length(path: Path, most: int) -> None:
-    """Raise ValueError of one line if a file exists and is longer than `most` bytes."""
-    try:
-        length = os.lstat(path).st_size
-    except OSError:
-        return
-    if length > most:
-        advice = "delete it, or choose another folder"
-        raise ValueError(f"{str(path)!r} has {length:,} bytes, and at most {most:,} are read; {advice}.")
-
-
 def read_limited(path: Path, most: int) -> bytes:
     """Return the content of a plain file of at most `most` bytes."""
-    with open_plain(path) as raw, BufferedReader(raw) as file:
+    with open_plain(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"{str(path)!r} has more than {most:,} bytes, which are read at most; delete it.")
@@ -85,47 +64,30 @@ def read_limited(path: Path, most: int) -> bytes:
 
 
 def take_lock(path: Path) -> IO[bytes]:
-    """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, take_lock(Path(folder) / "lock"):
-    ...     try:
-    ...         take_lock(Path(folder) / "lock")
-    ...     except ValueError as error:
-    ...         print(f"process {os.getpid()}" in str(error))
-    True
-    """
-    check_plain(path)
+    """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already."""
+    check_kind(path)
     with naming_path(path):
         file = open(path, "ab+", buffering=0, opener=plain_opener)  # noqa: SIM115  (the lock lives while it is open)
     try:
-        _lock(file)
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(LOCKED_BYTE)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}).encode())
     except OSError as error:
         file.close()
         if error.errno in CONTENDED:
-            raise ValueError(f"{_holder(path)} is writing to this folder; wait for it, or choose another folder.") from None
+            holder = ""
+            with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):  # it has not written its name yet
+                entries = json.loads(read_limited(path, LONGEST_LOCK))
+                holder = f" (process {int(entries['pid'])}, since {str(entries['since'])[:40]})"
+            raise ValueError(f"Another run{holder} is writing to this folder; wait for it, or choose another folder.") from None
         problem = f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk."
         raise not_written(problem, error) from error
     return file
-
-
-def _lock(file: IO[bytes]) -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        file.seek(LOCKED_BYTE)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _holder(path: Path) -> str:
-    try:
-        holder = json.loads(read_limited(path, LONGEST_LOCK))
-        return f"Another run (process {int(holder['pid'])}, since {str(holder['since'])[:40]})"
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # it has not written its name yet
-        return "Another run"

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import jax
 
@@ -30,9 +30,9 @@ from meristem.files.file_kinds import PackedFile
 from meristem.folders import ownership
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
-from meristem.folders.ownership import OWN, RUN, SUMMARY, make_folder, sha256
-from meristem.folders.plain_files import check_folder, check_length, check_plain, take_lock
-from meristem.folders.run_record import MOST_NETWORKS, check_record, read_record, storable
+from meristem.folders.ownership import OWN, RUN, SUMMARY, sha256
+from meristem.folders.plain_files import FOLDER, check_kind, take_lock
+from meristem.folders.run_record import MOST_NETWORKS, RECORD, read_record, storable
 from meristem.json_schema import first_difference
 from meristem.train.callbacks import Settings
 from meristem.train.run import Run
@@ -44,43 +44,32 @@ LONGEST_WORDS = 2000  # characters of what is said of the groups of a run
 class RunFolder:
     """A folder that this process has locked."""
 
-    def __init__(self, out: Path, lock: IO[bytes]):
-        self.out, self.own, self._lock = out, out / OWN, lock
-        record = read_record(self.own / RUN)
-        if record is not None:
-            check_record(self.own / RUN, record)
-        self._record: dict[str, Any] = record or {}
+    def __init__(self, out: Path):
+        self.out, self.own = out, out / OWN
+        self._record: dict[str, Any] = read_record(self.own / RUN, RECORD) or {}
         self._mutex = threading.RLock()
         self.epochs = EpochLines(self.own / "epochs.jsonl", self.describe)
 
     @staticmethod
-    def take(out: Path) -> "RunFolder":
+    @contextmanager
+    def take(out: Path) -> Iterator["RunFolder"]:
         """Lock the folder, which exists, and delete what killed writers left in it.
 
         ValueError if another process has it, or if a part of it is not a run's: a link, a pipe, a file that is too long.
         """
         own = out / OWN
-        for folder in (own, own / "groups", own / "checkpoints"):
-            check_folder(folder)
+        folders = own, own / "groups", own / "checkpoints"
+        for folder in folders:
+            check_kind(folder, FOLDER)
         for name in ("lock", RUN, "epochs.jsonl"):
-            check_plain(own / name)
-        check_length(own / "epochs.jsonl", LONGEST_EPOCHS)
+            check_kind(own / name, most=LONGEST_EPOCHS)
         with naming_path(own, "cannot be written to"):
             own.mkdir(exist_ok=True)
-            lock = take_lock(own / "lock")
-            try:
-                for folder in (out, out / NETWORKS, own, own / "groups", own / "checkpoints"):
+        with take_lock(own / "lock"):
+            with naming_path(own, "cannot be written to"):
+                for folder in (out, out / NETWORKS, *folders):
                     clean_leftovers(folder)
-                return RunFolder(out, lock)
-            except BaseException:
-                lock.close()
-                raise
-
-    def __enter__(self) -> "RunFolder":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.close()
+            yield RunFolder(out)
 
     @property
     def id(self) -> str:
@@ -123,12 +112,12 @@ class RunFolder:
             place, *values = difference
             before, now = ("not there" if value is None else cut(json.dumps(value), 60) for value in values)
             raise ValueError(f"{self.out} holds another run: {place} was {before} and is {now}; {fresh}.")
-        is_finished, digests = self.is_finished, ownership.own_digests(self.out)
+        is_finished, digests = self.is_finished, ownership.own_digests(self.out, self._record.get("wrote", {}))
         if not (resume and is_finished):
             ownership.check_own(self.out, may_write, digests)
         progress = "" if is_finished or not self._record else self._progress()
         if resume and self._record:
-            return [self._resumed_line(is_finished, progress), *self._changed_versions()]
+            return self._resumed(is_finished, progress)
         if progress and not replaces:
             raise ValueError(f"{self.out} holds an interrupted run ({progress}); resume it with {how}, or {fresh}.")
         lines = [f"{self.out} holds no run yet: this one starts."] if resume else []
@@ -158,15 +147,11 @@ class RunFolder:
         ]
         return cut(", ".join(finished + started), LONGEST_WORDS)
 
-    def _resumed_line(self, is_finished: bool, progress: str) -> str:
-        if is_finished:
-            return f"{self.out} holds this run, and it is finished: nothing is left to do."
-        words = f"{progress}. It resumes from there." if progress else "nothing was saved yet; it starts again."
-        return f"{self.out} holds this run, interrupted: {words}"
-
-    def _changed_versions(self) -> list[str]:
+    def _resumed(self, is_finished: bool, progress: str) -> list[str]:
+        saved = f"{progress}. It resumes from there." if progress else "nothing was saved yet; it starts again."
+        words = "and it is finished: nothing is left to do." if is_finished else f"interrupted: {saved}"
         before = self._record.get("versions", {})
-        return [
+        return [f"{self.out} holds this run, {words}"] + [
             f"It was started with {name} {before.get(name)}, this is {version}: results may differ in the last bits."
             for name, version in _versions().items()
             if before.get(name) != version
@@ -206,7 +191,8 @@ class RunFolder:
         """Save the run of a finished group."""
         self.epochs.complete(group, run)
         place = self._group(group)
-        make_folder(place.parent)
+        with naming_path(place.parent, "cannot be made"):
+            place.parent.mkdir(exist_ok=True)
         save(place, run)
         with self._changing() as record:
             record["groups"][group] = {"sha256": sha256(place), "seconds": round(seconds, 2)}
@@ -224,11 +210,11 @@ class RunFolder:
 
         The record names the digest of every file before it is written, so that what a killed run left is recognized.
         """
-        packed = {name: file if isinstance(file, PackedFile) else PackedFile(file, None) for name, file in files.items()}
-        digests = {name: hashlib.sha256(file.data).hexdigest() for name, file in packed.items()}
+        packed = {name: (file, None) if isinstance(file, bytes) else file for name, file in files.items()}
+        digests = {name: hashlib.sha256(data).hexdigest() for name, (data, _) in packed.items()}
         networks = {f"{NETWORKS}/{name}.safetensors": name for name in self._record["groups"]}
         digests |= {name: self._record["groups"][group]["sha256"] for name, group in networks.items()}
-        before = ownership.own_digests(self.out)
+        before = ownership.own_digests(self.out, self._record.get("wrote", {}))
         ownership.check_own(self.out, [SUMMARY, *digests], before)
         if self.epochs.path.is_file():
             digests[f"{OWN}/{self.epochs.path.name}"] = sha256(self.epochs.path)
@@ -240,12 +226,12 @@ class RunFolder:
         for name in before:
             if name not in digests and ownership.is_own(self.out, name, before):
                 (self.out / name).unlink(missing_ok=True)
-        for name, file in packed.items():
-            write_whole(self.out / name, *file)
+        for name, (data, check) in packed.items():
+            write_whole(self.out / name, data, check)
         for name, group in networks.items():
-            make_folder(self.out / NETWORKS)
-            if self._group(group).is_file():
-                with naming_path(self.out / name, advice="choose another place"):
+            with naming_path(self.out / name, advice="choose another place"):
+                (self.out / NETWORKS).mkdir(exist_ok=True)
+                if self._group(group).is_file():
                     os.replace(self._group(group), self.out / name)
         write_whole(self.out / SUMMARY, text)
         with self._changing() as record:

@@ -23,12 +23,13 @@ from meristem.json_schema import ANY, FLAG, NUMBER, OBJECT, SHA256, TEXT, Rule, 
 
 LONGEST = 8 << 20  # bytes
 DEEPEST = 32
+NESTED = f"it is nested more than {DEEPEST} deep"
 MOST_NETWORKS = 5000  # that are named or followed, all groups together; and groups
 LARGEST = 2**63
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """Return the record of a run, None if there is none; ValueError of one line if it is damaged."""
+def read_record(path: Path, schema: Any = OBJECT) -> dict[str, Any] | None:
+    """Return the record of a run, None if there is none; ValueError of one line if it is damaged or misfits the schema."""
     try:
         data = read_limited(path, LONGEST)
     except FileNotFoundError:
@@ -38,43 +39,20 @@ def read_record(path: Path) -> dict[str, Any] | None:
     try:
         record = parse(data)
         check_json(record, OBJECT)
-    except RecursionError as error:
-        raise _damaged(path, f"it is nested more than {DEEPEST} deep") from error
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
-    for name in ("groups", "members", "began", "plan"):
-        entries = record.get(name)
-        if not isinstance(entries, dict):
-            continue
-        n_networks = sum(len(entry) for entry in entries.values() if isinstance(entry, dict)) if name == "members" else 0
-        if max(len(entries), n_networks) > MOST_NETWORKS:
-            raise _damaged(path, f"its {name!r} has more than {MOST_NETWORKS:,} entries")
+        for name in ("groups", "members", "began", "plan"):
+            entries = record[name] if isinstance(record.get(name), dict) else {}
+            n_networks = sum(len(entry) for entry in entries.values() if isinstance(entry, dict)) if name == "members" else 0
+            if max(len(entries), n_networks) > MOST_NETWORKS:
+                raise ValueError(f"its {name!r} has more than {MOST_NETWORKS:,} entries")
+        check_json(record, schema)
+    except (ValueError, RecursionError) as error:
+        problem = NESTED if isinstance(error, RecursionError) else cut(str(error).splitlines()[0].removesuffix("."), 100)
+        raise ValueError(f"{str(path)!r} holds no run: {problem}; delete its folder and start again.") from error
     return record
 
 
-def check_record(path: Path, record: dict[str, Any]) -> None:
-    """Raise ValueError of one line unless a run can resume from this record.
-
-    >>> record = {"id": "a1", "command": "meristem", "described": {}, "groups": {}, "began": {}}
-    >>> check_record(Path("run.json"), record | {"wrote": {"mine": "text"}})
-    Traceback (most recent call last):
-    ValueError: 'run.json' holds no run: wrote.mine is 'text', not a list; delete its folder and start again.
-    """
-    try:
-        check_json(record, RECORD)
-    except ValueError as error:
-        raise _damaged(path, str(error)) from None
-
-
 def parse(data: bytes) -> Any:
-    """Return the value of a JSON text; ValueError or RecursionError if it is none, or holds what a run never writes.
-
-    >>> parse(b'{"loss": [0.5, 3]}')
-    {'loss': [0.5, 3]}
-    >>> parse(b'[NaN]')
-    Traceback (most recent call last):
-    ValueError: it holds NaN
-    """
+    """Return the value of a JSON text; ValueError or RecursionError if it is none, or holds what a run never writes."""
     value = json.loads(data)
     level = [value]
     for _ in range(DEEPEST + 1):
@@ -83,16 +61,12 @@ def parse(data: bytes) -> Any:
         containers = [node for node in level if isinstance(node, dict | list)]
         level = [entry for node in containers for entry in (node.values() if isinstance(node, dict) else node)]
     if level:
-        raise ValueError(f"it is nested more than {DEEPEST} deep")
+        raise ValueError(NESTED)
     return value
 
 
 def storable(value: Any) -> Any:
-    """Return a value with the numbers that `parse` refuses as texts.
-
-    >>> storable({"rates": (0.1, float("inf")), "seed": 10**30})
-    {'rates': [0.1, 'inf'], 'seed': '1000000000000000000000000000000'}
-    """
+    """Return a value with the numbers that `parse` refuses as texts."""
     if isinstance(value, dict):
         return {str(name): storable(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -105,11 +79,7 @@ def _is_beyond(value: Any) -> bool:
 
 
 def is_inside(name: Any) -> bool:
-    """Return whether a name is that of a file inside a folder.
-
-    >>> is_inside("networks/tunnel.safetensors"), is_inside("../mine"), is_inside("/etc/passwd")
-    (True, False, False)
-    """
+    """Return whether a name is that of a file inside a folder."""
     if not isinstance(name, str) or not 0 < len(name) <= 500 or "\0" in name or "\\" in name:
         return False
     return not PurePosixPath(name).is_absolute() and not PureWindowsPath(name).drive and ".." not in PurePosixPath(name).parts
@@ -125,8 +95,3 @@ RECORD: dict[Any, Any] = {
     **{"began": {FILE_NAME: SECONDS}, "plan?": {TEXT: SECONDS}, "wrote?": {INSIDE: [TEXT]}, "members?": {TEXT: OBJECT}},
     TEXT: ANY,
 }
-
-
-def _damaged(path: Path, what: str) -> ValueError:
-    what = cut(what.splitlines()[0].removesuffix("."), 100)
-    return ValueError(f"{str(path)!r} holds no run: {what}; delete its folder and start again.")

@@ -120,7 +120,7 @@ def path(
     scores = None
     if scoring is not None:
         scores = [float(scoring(network, *held_out(fold))) for network, fold in zip(best, members.fold, strict=True)]
-    return result_of(members, runs, best, max_epochs, seconds, scores)
+    return result_of(members, runs, best, max_epochs, seconds, score=scores)
 
 
 @contextmanager
@@ -153,13 +153,15 @@ def result_of(
     networks: Sequence[Network],
     max_epochs: int,
     seconds: float,
-    scores: Sequence[float] | None = None,
+    **more: Sequence[float] | np.ndarray | None,
 ) -> Path:
-    """Return the path of these runs, of at most so many epochs; `networks` are their best, as they are shipped."""
+    """Return the path of these runs, of at most so many epochs; `networks` are their best, as they are shipped.
+
+    `more` are further columns of the table, such as `score`; those that are None are left out.
+    """
     rows = [_row(run, network, max_epochs) for run, network in zip(runs, networks, strict=True)]
     measured = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    if scores is not None:
-        measured["score"] = np.asarray(scores, float)
+    measured |= {name: np.asarray(column, float) for name, column in more.items() if column is not None}
     sizes = [np.asarray(run.history["layer_sizes"]) for run in runs]
     best = [own[run.best_epoch - 1] if run.best_epoch else np.zeros_like(own[0]) for run, own in zip(runs, sizes, strict=True)]
     return Path(members.columns | measured, tuple(networks), np.stack(best), seconds)

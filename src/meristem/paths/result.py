@@ -44,7 +44,8 @@ class Point:
 class Path:
     """What was trained along a path of penalties.
 
-    table           name → [members]: penalty, l2, dropout, learning_rate, fold, seed, loss, error, n_parameters, …
+    table           name → [members]: penalty, l2, dropout, learning_rate, fold, seed, loss, error, n_parameters, …; with a
+                    `scoring` also score, and of an estimator constant_loss, that of the best constant prediction
     networks        the members' best networks
     layer_sizes     their soft sizes, [members, layers]
     """
@@ -102,10 +103,12 @@ class Path:
     def replace_failed_folds(self, point: Point) -> list[int]:
         """Return the members of a point, each one that failed replaced by the best member of its fold and seed.
 
-        A member failed if its loss exceeds the best one's by more than half of that, and by more than half of the spread: some
-        trainings never leave their initial loss, and would spoil a mean.
+        A member failed if it has learned less than half of what the best one has, relative to a constant prediction: some
+        trainings never leave their initial loss, and would spoil a mean. Where the loss of the constant is not in the table, it
+        is taken to be the highest of the fold, and at least twice the least.
         """
         fold, seed, loss = (self.table[name] for name in ("fold", "seed", "loss"))
+        constant = self.table.get("constant_loss")
 
         def replacement(member: int) -> int:
             is_same = (fold == fold[member]) & (seed == seed[member])
@@ -114,8 +117,9 @@ class Path:
             least = loss[best]
             if not np.isfinite(least):  # all diverged
                 return member
-            spread = loss[is_same & np.isfinite(loss)].max(initial=least) - least
-            return best if loss[member] - least > max(spread, abs(least)) / 2 else member
+            highest = loss[is_same & np.isfinite(loss)].max() if constant is None else constant[member]
+            learned = max(highest - least, 0.0 if constant is not None else abs(least))
+            return best if loss[member] - least > learned / 2 else member
 
         return [replacement(member) for member in point.members]
 

@@ -1,7 +1,4 @@
-"""Curves against the epoch (from 1) with their marks, and the scales of axes, which are set once everything is painted.
-
-Every axis gets at least three tick labels, or it could not be read.
-"""
+"""Curves against the epoch (from 1) with their marks, and the scales of axes, which are set once everything is painted."""
 
 from typing import Any
 
@@ -13,7 +10,7 @@ from meristem.show.measures import Measure
 # The prefix of the measures' names → label of the part, color, light color.
 PARTS = {"": ("training", "#CC3311", "#F2C9C0"), "dev_": ("validation", "#0072B2", "#BAD6E8")}
 CUT_LINE: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 0.9}
-MIN_LABELS = 3  # of an axis
+MIN_LABELS = 3  # of an axis, or it could not be read
 
 
 def plot_curve(ax: Axes, values: np.ndarray, **options: Any) -> None:
@@ -22,15 +19,12 @@ def plot_curve(ax: Axes, values: np.ndarray, **options: Any) -> None:
 
 
 def ring(color: Any) -> dict[str, Any]:
-    return {"marker": "o", "markersize": 6.5, "markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 1.6}
+    style = {"color": color, "linestyle": "", "marker": "o", "markersize": 6.5}
+    return style | {"markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 1.6}
 
 
 def change_points(values: np.ndarray) -> np.ndarray:
-    """Return where values by epoch change, half-way between the two epochs.
-
-    >>> change_points(np.array([0, 0, 1, 1, 2])).tolist()
-    [2.5, 4.5]
-    """
+    """Return where values by epoch change, half-way between the two epochs."""
     return np.flatnonzero(np.diff(values)) + 1.5
 
 
@@ -54,9 +48,6 @@ def layer_colorbar(figure: Figure, layers: int, **place: Any) -> None:
     bar.outline.set_visible(False)
 
 
-# Scales of axes -------------------------------------------------------------------------------------------------------------
-
-
 def from_zero(ax: Axes, min_span: float = 0.5, zero: float = 0) -> None:
     """Start the y axis a little below `zero` and let it span `min_span` at least, so that noise does not look large."""
     span = max(min_span, ax.get_ylim()[1] - zero)
@@ -69,13 +60,11 @@ def integers_from_zero(ax: Axes) -> None:
 
 
 def scale_measure(measure: Measure, ax: Axes, min_span: float = 0) -> None:
-    """Scale the y axis for a measure."""
     from_zero(ax, max(min_span, measure.least_span))
     format_measure(measure, ax.yaxis)
 
 
 def format_measure(measure: Measure, axis: Any) -> None:
-    """Format the ticks of a matplotlib axis (`ax.xaxis`, `ax.yaxis`) for a measure."""
     if measure.percent:
         axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
 

@@ -12,7 +12,8 @@ WHITE = 0.55  # share of white in the shading
 MARGIN = 0.07  # around the samples, relative to their span
 MANY_POINTS = 1000  # above it markers are smaller
 MORE_CLASSES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")  # Okabe and Ito's
-Plane = tuple[np.ndarray, np.ndarray, np.ndarray]  # the two features along their axes [GRID], and all pairs [GRID², 2]
+SMOOTH: dict[str, Any] = {"interpolation": "bilinear", "vmin": 0, "vmax": 1}
+Grid = tuple[np.ndarray, np.ndarray]  # the two features along their axes
 
 
 def plot_decision_boundary(estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Axes:
@@ -32,21 +33,28 @@ def plot_decision_boundary(estimator: Any, X: Any, y: Any, *, ax: Any = None) ->
     points, names = _points_and_names(estimator, X)
     low, high = points.min(0), points.max(0)
     margin = np.where(high > low, MARGIN * (high - low), 1.0)
-    across, up = np.linspace(low - margin, high + margin, GRID).T
-    plane = across, up, np.stack(np.meshgrid(across, up), -1).reshape(-1, 2)
+    across, up = grid = tuple(np.linspace(low - margin, high + margin, GRID).T)
     predicted, y = (
         values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-        for values in (_on_plane(estimator, "predict", plane), np.asarray(y))
+        for values in (_on_grid(estimator, "predict", grid), np.asarray(y))
     )
     if predicted.ndim != 1:
         raise ValueError(f"plot_decision_boundary() draws one value per sample; this estimator predicts {predicted.shape[1]}.")
     if y.shape != (len(points),):
         raise ValueError(f"y has shape {y.shape}; it must hold one value for each of the {len(points)} samples of X.")
+    size, edge = (22, 0.5) if len(points) <= MANY_POINTS else (8, 0.2)
+    marker: dict[str, Any] = {"s": size, "edgecolors": "white", "linewidths": edge, "zorder": 3}
     with canvas("ax", ax, size=(6.4, 4.8)) as (ax,):
         if hasattr(estimator, "classes_"):
-            _draw_classes(ax, estimator, plane, predicted, points, y)
+            _draw_classes(ax, estimator, grid, predicted, points, y, marker)
         else:
-            _draw_values(ax, plane, predicted, points, y)
+            # The scale is that of y; predictions beyond it have the color of its end.
+            low_y, high_y = float(y.min()), float(y.max())
+            scale = {"vmin": low_y, "vmax": high_y if high_y > low_y else low_y + 1, "cmap": "viridis"}
+            shading = shade(ax, grid, predicted, **(SMOOTH | scale))
+            ax.scatter(*points.T, c=y.astype(float), **scale, **marker)
+            extend = ("neither", "min", "max", "both")[(predicted.min() < low_y) + 2 * (predicted.max() > high_y)]
+            _colorbar(ax, shading, "predicted value; points: y", extend=extend)
         ax.set(xlim=across[[0, -1]], ylim=up[[0, -1]], xlabel=names[0], ylabel=names[1])
     return ax
 
@@ -67,71 +75,54 @@ def _points_and_names(estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
     return points.astype(float), [str(name) for name in fitted_names]
 
 
-def _on_plane(estimator: Any, method: str, plane: Plane) -> np.ndarray:
-    """Return the estimator's predictions on the plane, which has no column names."""
+def _on_grid(estimator: Any, method: str, grid: Grid) -> np.ndarray:
+    """Return the estimator's predictions for all pairs, which have no column names."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return np.asarray(getattr(estimator, method)(plane[2]))
+        return np.asarray(getattr(estimator, method)(np.stack(np.meshgrid(*grid), -1).reshape(-1, 2)))
 
 
-def _draw_classes(ax: Axes, estimator: Any, plane: Plane, predicted: np.ndarray, points: np.ndarray, y: np.ndarray) -> None:
+def _draw_classes(
+    ax: Axes, estimator: Any, grid: Grid, predicted: np.ndarray, points: np.ndarray, y: np.ndarray, marker: dict[str, Any]
+) -> None:
     from matplotlib.colors import ListedColormap
 
     classes = np.asarray(estimator.classes_)
     unseen = np.setdiff1d(y, classes)
     if unseen.size:
         raise ValueError(f"y holds {unseen[0]!r}, which is not among the estimator's classes {classes.tolist()}.")
+    labels = [f"class {value:g}" if isinstance(value, int | float | np.number) else str(value) for value in classes]
     colors = distinct_colors([*CLASSES, *MORE_CLASSES], len(classes))
-    probability = _on_plane(estimator, "predict_proba", plane) if hasattr(estimator, "predict_proba") else None
+    probability = _on_grid(estimator, "predict_proba", grid) if hasattr(estimator, "predict_proba") else None
     if len(classes) == 2 and probability is not None:
-        scale = {"cmap": class_colormap(colors, WHITE), "vmin": 0, "vmax": 1}
-        shading = _shade(ax, plane, probability[:, 1], interpolation="bilinear", **scale)
-        _draw_border(ax, plane, probability[:, 1] - 0.5)
-        _colorbar(ax, shading, f"probability of {_class_label(classes[1])}", ticks=[0, 0.25, 0.5, 0.75, 1])
+        shading = shade(ax, grid, probability[:, 1], cmap=class_colormap(colors, WHITE), **SMOOTH)
+        draw_border(ax, grid, probability[:, 1] - 0.5)
+        _colorbar(ax, shading, f"probability of {labels[1]}", ticks=[0, 0.25, 0.5, 0.75, 1])
     else:
         regions = ListedColormap([lighten(color, WHITE) for color in colors])
-        _shade(ax, plane, np.searchsorted(classes, predicted), cmap=regions, vmin=-0.5, vmax=len(classes) - 0.5)
+        shade(ax, grid, np.searchsorted(classes, predicted), cmap=regions, vmin=-0.5, vmax=len(classes) - 0.5)
         if probability is not None and len(classes) > 1:
             for k in range(len(classes)):
-                _draw_border(ax, plane, probability[:, k] - np.delete(probability, k, 1).max(1))
-    for label, color in zip(classes, colors, strict=True):
-        ax.scatter(*points[y == label].T, color=color, label=_class_label(label), **_marker(points))
+                draw_border(ax, grid, probability[:, k] - np.delete(probability, k, 1).max(1))
+    for value, label, color in zip(classes, labels, colors, strict=True):
+        ax.scatter(*points[y == value].T, color=color, label=label, **marker)
     frame = {"frameon": True, "facecolor": "white", "framealpha": 0.85, "edgecolor": "none", "handletextpad": 0.2}
     marker_scale = 1.0 if len(points) <= MANY_POINTS else 1.7
     ax.legend(loc="best", ncols=1 if len(classes) <= 8 else 2, markerscale=marker_scale, borderpad=0.3, **frame)
 
 
-def _draw_values(ax: Axes, plane: Plane, predicted: np.ndarray, points: np.ndarray, y: np.ndarray) -> None:
-    """Shade a regressor's predictions; the scale is that of y, and predictions beyond it have the color of its end."""
-    y = y.astype(float)
-    low, high = float(y.min()), float(y.max())
-    scale = {"vmin": low, "vmax": high if high > low else low + 1, "cmap": "viridis"}
-    shading = _shade(ax, plane, predicted, interpolation="bilinear", **scale)
-    ax.scatter(*points.T, c=y, **scale, **_marker(points))
-    extend = ("neither", "min", "max", "both")[(predicted.min() < low) + 2 * (predicted.max() > high)]
-    _colorbar(ax, shading, "predicted value; points: y", extend=extend)
+def shade(ax: Axes, grid: Grid, values: np.ndarray, **style: Any) -> Any:
+    """Draw the values of all pairs as an image, at the centers of its pixels."""
+    halves = [(line[-1] - line[0]) / (2 * max(1, len(line) - 1)) for line in grid]
+    extent = [end for line, half in zip(grid, halves, strict=True) for end in (line[0] - half, line[-1] + half)]
+    return ax.imshow(values.reshape(len(grid[1]), -1), origin="lower", extent=extent, aspect="auto", **style)
 
 
-def _shade(ax: Axes, plane: Plane, values: np.ndarray, **style: Any) -> Any:
-    across, up, _ = plane
-    dx, dy = (across[1] - across[0]) / 2, (up[1] - up[0]) / 2
-    extent = (across[0] - dx, across[-1] + dx, up[0] - dy, up[-1] + dy)  # the values are at the centers of the pixels
-    return ax.imshow(values.reshape(GRID, GRID), origin="lower", extent=extent, aspect="auto", **style)
-
-
-def _draw_border(ax: Axes, plane: Plane, difference: np.ndarray) -> None:
+def draw_border(ax: Axes, grid: Grid, difference: np.ndarray) -> None:
+    """Draw where the difference is 0."""
     if difference.min() < 0 < difference.max():
-        ax.contour(*plane[:2], difference.reshape(GRID, GRID), levels=[0], colors="black", linewidths=1.1)
+        ax.contour(*grid, difference.reshape(len(grid[1]), -1), levels=[0], colors="black", linewidths=1.1)
 
 
 def _colorbar(ax: Axes, shading: Any, label: str, **options: Any) -> None:
     ax.figure.colorbar(shading, ax=ax, label=label, aspect=30, pad=0.02, **options).outline.set_visible(False)
-
-
-def _class_label(value: Any) -> str:
-    return f"class {value:g}" if isinstance(value, int | float | np.number) else str(value)
-
-
-def _marker(points: np.ndarray) -> dict[str, Any]:
-    size, edge = (22, 0.5) if len(points) <= MANY_POINTS else (8, 0.2)
-    return {"s": size, "edgecolors": "white", "linewidths": edge, "zorder": 3}

@@ -1,7 +1,4 @@
-"""What all figures share: the style, names and colors of models, a grid of axes, a legend, and the axes that users pass in.
-
-matplotlib is imported inside functions, so that importing this package does not need it. Only `canvas` uses pyplot.
-"""
+"""What all figures share: the style, names and colors of models, a grid of axes, a legend, and the axes that users pass in."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +9,7 @@ import numpy as np
 
 from meristem.check import is_installed
 
-Axes = Any  # matplotlib's types, which are not imported
+Axes = Any  # matplotlib's types; it is imported inside functions, since importing this package must not need it
 Figure = Any
 
 # The paper's models; any other model is called by its own name and gets the next free color.
@@ -23,10 +20,6 @@ TREE = COLORS["budding"]  # the soft size of a tree
 CLASSES = ("#0072B2", "#D55E00")
 SERIES = ("#0072B2", "#CC3311", "#009E73", "#AA4499", "#B3235A", "#756400", "#777777")  # the last one is grey
 INK, GREY, GRID, OTHER = "#333333", "#666666", "#E6E6E6", "#BDBDBD"
-SEED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
-UNSOLVED_MARKER: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4.5, "markeredgewidth": 1.2}
-HOLLOW = {"markerfacecolor": "none", "markeredgecolor": "black"}
-PAPER_MARKER: dict[str, Any] = {"linestyle": "", "marker": "D", "markersize": 6, **HOLLOW}
 HANDLE_INCHES, LETTER_INCHES = 0.48, 0.078  # approximate widths in a legend: a handle with its padding, and a letter
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -51,12 +44,10 @@ STYLE: dict[Any, Any] = {
 
 
 def have_matplotlib() -> bool:
-    """Return whether figures can be drawn."""
     return is_installed("matplotlib")
 
 
 def require_matplotlib() -> None:
-    """Raise ImportError if figures cannot be drawn."""
     if not have_matplotlib():
         raise ImportError("Pictures need matplotlib; install it with `pip install 'meristem-nn[cli]'`.")
 
@@ -67,11 +58,7 @@ def model_label(model: str) -> str:
 
 
 def model_colors(models: Sequence[str]) -> dict[str, Any]:
-    """Return a distinct color for each model.
-
-    >>> model_colors(["tunnel", "conv", "recurrent"])
-    {'tunnel': '#0072B2', 'conv': '#D55E00', 'recurrent': '#56B4E9'}
-    """
+    """Return a distinct color for each model."""
     others = [model for model in models if model not in COLORS]
     assigned = COLORS | dict(zip(others, distinct_colors(FREE_COLORS, len(others)), strict=False))
     return {model: assigned[model] for model in models}
@@ -92,8 +79,7 @@ def figure_grid(
     """Return a figure and its axes [rows, columns], of `cell` inches each, with `frame` inches for title and legend."""
     from matplotlib.figure import Figure
 
-    size = max(4.6, 0.9 + cell[0] * columns), frame + cell[1] * rows
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=(max(4.6, 0.9 + cell[0] * columns), frame + cell[1] * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
@@ -127,9 +113,6 @@ def layer_colors(layers: int) -> Any:
     from matplotlib import colormaps
 
     return colormaps["viridis"](np.linspace(0, 0.92, layers))
-
-
-# Figures of an estimator ----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -181,11 +164,7 @@ def first_estimator(model: Any) -> tuple[Any, str]:
 
 
 def not_drawable(function: str, drawable: str, model: Any) -> ValueError:
-    """Return the error of a plot function that cannot draw `model`, with what to do instead.
-
-    >>> not_drawable("plot_growth()", "a fitted estimator of meristem", "model")
-    ValueError('plot_growth() draws a fitted estimator of meristem, got a str.')
-    """
+    """Return the error of a plot function that cannot draw `model`, with what to do instead."""
     remedy = "."
     if hasattr(model, "best_estimator_"):
         remedy = "; give it the estimator that it chose: search.best_estimator_."

@@ -1,7 +1,4 @@
-"""Error against size: a dot for each network, with the Pareto frontier as joined rings.
-
-A network is on the frontier if no other is as small and better, or as good and smaller.
-"""
+"""Error against size: a dot for each network, with the Pareto frontier as joined rings."""
 
 from typing import Any
 
@@ -11,11 +8,7 @@ from meristem.pictures.figure_style import GREY, INK, Axes, canvas
 
 
 def non_dominated(sizes: Any, errors: Any) -> np.ndarray:
-    """Return the indices of the points on the frontier, by size.
-
-    >>> non_dominated([10, 20, 30, 40], [0.3, 0.1, 0.2, 0.05]).tolist()
-    [0, 1, 3]
-    """
+    """Return the indices, by size, of the points of which no other is as small and better, or as good and smaller."""
     sizes, errors = np.asarray(sizes, float), np.asarray(errors, float)
     order = np.lexsort((errors, sizes))
     least = np.minimum.accumulate(np.concatenate([[np.inf], errors[order]]))[:-1]
@@ -62,7 +55,6 @@ def draw_frontier(
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         ax.xaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}")
         ax.xaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
-        ax.set_xlabel("parameters")
-        ax.set_ylabel(ylabel)
+        ax.set(xlabel="parameters", ylabel=ylabel)
         ax.legend(frameon=False, loc="best")
     return ax

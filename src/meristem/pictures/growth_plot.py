@@ -1,29 +1,12 @@
-"""Training by epoch: losses above, sizes below, changes of the learning rate, and the epoch whose model was kept.
-
-plot_growth(estimator)                 matplotlib's Axes, for users
-draw_growth(axes, estimators)          the same picture on given Axes; of several networks a curve each, as in reports
-"""
+"""Training by epoch: losses above, sizes below, changes of the learning rate, and the epoch whose model was kept."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from meristem.pictures import curves
-from meristem.pictures.curves import from_zero, plot_curve
-from meristem.pictures.figure_style import (
-    GREY,
-    GRID,
-    INK,
-    SERIES,
-    TREE,
-    Axes,
-    axes_inches,
-    canvas,
-    first_estimator,
-    not_drawable,
-    set_title,
-)
+from meristem.pictures import curves, figure_style
+from meristem.pictures.figure_style import GREY, GRID, INK, SERIES, TREE, Axes
 
 LAST_LABELS = ("kept model", "rate changes")  # of the legend
 LOG_DECADES = 1.5  # losses that span more are drawn on a log scale
@@ -45,40 +28,42 @@ def plot_growth(estimator: Any, *, axes: Any = None) -> np.ndarray:
     ['loss', 'soft size']
     """
     name = type(estimator).__name__
-    estimator, position = first_estimator(estimator)
+    estimator, position = figure_style.first_estimator(estimator)
     if not (hasattr(estimator, "history_") and hasattr(estimator, "network_")):
-        raise not_drawable("plot_growth()", "a fitted estimator of meristem", estimator)
+        raise figure_style.not_drawable("plot_growth()", "a fitted estimator of meristem", estimator)
     best_epoch, epochs = int(estimator.best_epoch_), len(estimator.history_["loss"])
-    with canvas("axes", axes, size=(7.0, 5.4), rows=2) as both:
+    with figure_style.canvas("axes", axes, size=(7.0, 5.4), rows=2) as both:
         draw_growth(both, [estimator])
         text = f"epoch {best_epoch} of {epochs} is kept" if best_epoch else "no epoch was finite"
-        set_title(both[0], f"{name}, network {position}" if position else name, text, pad=22)
+        figure_style.set_title(both[0], f"{name}, network {position}" if position else name, text, pad=22)
     return both
 
 
 def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
     """Draw losses and sizes on two Axes: one network in full; of several the validation loss and the soft size of each."""
     losses, sizes = axes
+    single = estimators[0] if len(estimators) == 1 else None
+    is_tree = single is not None and bool(single.network_.capacity)
+    sizes.set(xlabel="epoch", ylabel="size of the tree" if is_tree else "soft size")
     for number, estimator in enumerate(estimators):
         history, best_epoch, color = estimator.history_, int(estimator.best_epoch_), SERIES[number % (len(SERIES) - 1)]
-        styles: dict[str, dict[str, Any]] = {"dev_loss": {"color": color}, "soft_size": {"color": color}}
-        if len(estimators) == 1:
-            styles = _styles_in_full(estimator)
+        styles = {"dev_loss": {"color": color}, "soft_size": {"color": color}} if single is None else _styles_in_full(single)
         for name, style in styles.items():
             ax = losses if "loss" in name else sizes
-            plot_curve(ax, history[name], **style)
+            curves.plot_curve(ax, history[name], **style)
             if best_epoch and not (name == "loss" and "dev_loss" in styles):
-                mark = curves.ring(style["color"]) | {"linestyle": "", "label": "kept model" if ax is losses else "_"}
+                mark = curves.ring(style["color"]) | {"label": "kept model" if ax is losses else "_"}
                 ax.plot(best_epoch, history[name][best_epoch - 1], zorder=4, clip_on=False, **mark)
-    sizes.set_ylabel("soft size")
-    sizes.set_xlabel("epoch")
-    if len(estimators) == 1:
-        _finish_sizes(sizes, estimators[0])
-    else:
-        from_zero(sizes)
-    _scale_losses(losses, estimators)
+    if single is not None and not is_tree and (layers := single.history_["layer_sizes"].shape[1]) > 1:
+        curves.plot_layer_sizes(sizes, single.history_["layer_sizes"])
+        # A narrow inset beside the axes, which keep their width, so that the epochs of both axes are aligned.
+        curves.layer_colorbar(sizes.figure, layers, cax=sizes.inset_axes((1.015, 0, 0.02, 1)))
+    sizes.yaxis.get_major_locator().set_params(integer=is_tree)
+    curves.from_zero(sizes, min_span=3.2 if is_tree else 0.5)
+    names = ("dev_loss",) if single is None else ("loss", "dev_loss")
+    _scale_losses(losses, [estimator.history_[name] for estimator in estimators for name in names])
     epochs = max(len(estimator.history_["loss"]) for estimator in estimators)
-    rate = estimators[0].history_["rate"] if len(estimators) == 1 else np.zeros(0)
+    rate = np.zeros(0) if single is None else single.history_["rate"]
     for ax in axes:
         margin = max(0.5, 0.02 * epochs)
         ax.set_xlim(1 - margin, epochs + margin)
@@ -93,9 +78,8 @@ def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
 
 def _styles_in_full(estimator: Any) -> dict[str, dict[str, Any]]:
     """Return the style of each curve by its name in the history; without a validation set, dev_loss is the training loss."""
-    is_validated = not np.array_equal(estimator.history_["loss"], estimator.history_["dev_loss"], equal_nan=True)
     losses = {f"{prefix}loss": {"label": label, "color": color} for prefix, (label, color, _) in curves.PARTS.items()}
-    if not is_validated:
+    if np.array_equal(estimator.history_["loss"], estimator.history_["dev_loss"], equal_nan=True):
         del losses["dev_loss"]
     if not estimator.network_.capacity:
         return losses | {"soft_size": {"label": "all layers", "color": INK, "linewidth": 2.0}}
@@ -103,33 +87,17 @@ def _styles_in_full(estimator: Any) -> dict[str, dict[str, Any]]:
     return losses | {"hard_size": steps, "soft_size": {"label": "soft size", "color": TREE}}
 
 
-def _finish_sizes(ax: Axes, estimator: Any) -> None:
-    """Add the sizes of layers, and scale the axis."""
-    layers = estimator.history_["layer_sizes"].shape[1]
-    if estimator.network_.capacity:
-        ax.set_ylabel("size of the tree")
-        ax.yaxis.get_major_locator().set_params(integer=True)
-    elif layers > 1:
-        curves.plot_layer_sizes(ax, estimator.history_["layer_sizes"])
-        # A narrow inset beside the axes, which keep their width, so that the epochs of both axes are aligned.
-        curves.layer_colorbar(ax.figure, layers, cax=ax.inset_axes((1.015, 0, 0.02, 1)))
-    from_zero(ax, min_span=3.2 if estimator.network_.capacity else 0.5)
-
-
-def _scale_losses(ax: Axes, estimators: Sequence[Any]) -> None:
+def _scale_losses(ax: Axes, losses: Sequence[np.ndarray]) -> None:
     """Scale from 0 on; the much larger first epochs may leave through the top. Logarithmic where magnitudes differ."""
     ax.set_ylabel("loss")
-    names = ("loss", "dev_loss") if len(estimators) == 1 else ("dev_loss",)
-    losses = [estimator.history_[name] for estimator in estimators for name in names]
     later = np.concatenate([values[len(values) // 20 :] for values in losses])
     later = later[np.isfinite(later)]
     if later.size and later.min() > 0 and np.log10(later.max() / later.min()) > LOG_DECADES:
-        ax.set_yscale("log")
-        ax.set_ylabel("loss (log scale)")
+        ax.set(yscale="log", ylabel="loss (log scale)")
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter("")
         return
-    from_zero(ax, min_span=1e-6)
+    curves.from_zero(ax, min_span=1e-6)
     top = 1.1 * later.max(initial=0)
     if 0 < top < 0.7 * ax.get_ylim()[1]:
         ax.set_ylim(-0.025 * top, top)
@@ -151,7 +119,7 @@ def _add_legend(losses: Axes, sizes: Axes) -> None:
     """Add a legend above both axes, where it hides no curve: one row, or two where the axes are narrow."""
     handles = {label: handle for ax in (losses, sizes) for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     labels = sorted(handles, key=lambda label: label in LAST_LABELS)
-    columns = len(labels) if axes_inches(losses)[0] > 5 else 3
+    columns = len(labels) if figure_style.axes_inches(losses)[0] > 5 else 3
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2, "frameon": False, "fontsize": "small"}
     spaces = {"columnspacing": 1.1, "handlelength": 1.4, "handletextpad": 0.5}
     losses.legend([handles[label] for label in labels], labels, ncols=columns, **place, **spaces)

@@ -1,10 +1,7 @@
 """Figures as PNG files, never written over a file that meristem did not draw, and as SVG for a page.
 
-    write_png(path, figure)
-    page_svg("errors", "Predicted and true values", "40 rows. …", lambda ax: ax.plot(…)) → <svg …>
-
-In SVG, colors are roles: CSS variables that the page defines for light, dark and print (as in show/shape_drawing.py). A color
-without a role, as those of layers are, is mixed with the color of the text, so that it is visible in light and in dark.
+In SVG, colors are roles: CSS variables that the page defines for light, dark and print (as in show/structure_drawing.py). A
+color without a role, as those of layers are, is mixed with that of the text, so that it is visible in light and in dark.
 """
 
 import io
@@ -64,12 +61,7 @@ def check_png_path(name: str, path: Path) -> Path:
 def page_svg(
     name: str, title: str, description: str, draw: Callable[..., None], *, height: float = 340, rows: int = 1
 ) -> Markup:
-    """Return what `draw(*axes)` draws on Axes [rows] as an SVG with id "figure-NAME"; equal drawings have equal bytes.
-
-    >>> figure = page_svg("line", "A line", "From 0 to 1.", lambda ax: ax.plot([0, 1], color=INK))
-    >>> figure.count("var(--ink)") > 0, figure.count("#333333"), figure.count('id="figure-line"')
-    (True, 0, 1)
-    """
+    """Return what `draw(*axes)` draws on Axes [rows] as an SVG with id "figure-NAME"; equal drawings have equal bytes."""
     require_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure

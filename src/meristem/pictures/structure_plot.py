@@ -1,8 +1,4 @@
-"""The structure of a network, drawn with matplotlib: units layer by layer, or a tree.
-
-What is drawn follows from the body's structure (show/network_structure.py) and is laid out by show/structure_layout.py, as in
-notebooks and reports.
-"""
+"""The structure of a network, drawn with matplotlib from the drawing of notebooks and reports (show/structure_drawing.py)."""
 
 from typing import Any
 
@@ -16,9 +12,8 @@ from meristem.nn.body import bodies_of
 from meristem.nn.compaction import check_concrete, check_values
 from meristem.nn.structure import Nodes
 from meristem.pictures.figure_style import Axes, axes_inches, canvas, first_estimator, not_drawable, set_title
-from meristem.show.network_structure import Stage, stages_of
-from meristem.show.shape_drawing import COLORS, Circle, Drawing, Line, Rect, Text
-from meristem.show.structure_layout import WIDTH, draw, with_legend
+from meristem.show.network_structure import stages_of
+from meristem.show.structure_drawing import COLORS, WIDTH, Circle, Drawing, Line, Rect, Text, draw, with_legend
 
 POINTS_PER_INCH = 72
 SCALE = 0.85  # points per pixel of the drawing, in a new figure
@@ -57,20 +52,16 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
         body, position = bodies[0], f"(1 of {len(bodies)})" if len(bodies) > 1 else ""
         stages = stages_of(body, None if X is None else jnp.asarray(X))
     kind = "perceptron" if isinstance(stages[0].structure, Nodes) else "network"
-    drawing = _drawing(stages, MAX_WIDTH)
+    drawing = with_legend(draw(stages, width=max(WIDTH, POINTS_PER_INCH * MAX_WIDTH / SCALE)))
     width, height = (SCALE * pixels / POINTS_PER_INCH for pixels in (drawing.width, drawing.height))
     size = max(MIN_WIDTH, width), height
     with canvas("ax", ax, size=(size[0] + 0.2, size[1] + 0.7)) as (axes,):
         if ax is not None:
             size = axes_inches(axes)
-            drawing = _drawing(stages, size[0])
+            drawing = with_legend(draw(stages, width=max(WIDTH, POINTS_PER_INCH * size[0] / SCALE)))
         _render(axes, drawing, size)
         set_title(axes, f"{type(body).__name__} {kind} {position}".rstrip(), drawing.title, pad=10)
     return axes
-
-
-def _drawing(stages: list[Stage], inches: float) -> Drawing:
-    return with_legend(draw(stages, width=max(WIDTH, POINTS_PER_INCH * inches / SCALE)))
 
 
 def _network_inputs(model: Any, network: Network, X: Any) -> np.ndarray:
@@ -99,12 +90,11 @@ def _render(ax: Axes, drawing: Drawing, inches: tuple[float, float]) -> None:
             color = matplotlib.rcParams["text.color"]
         match shape:
             case Rect(x, y, width, height, _, opacity):
-                paint: dict[str, Any] = {"facecolor": color, "alpha": opacity if opacity < 1 else None, "linewidth": 0}
-                ax.add_patch(patches.Rectangle((x, y), width, height, clip_on=False, **paint))
+                alpha = opacity if opacity < 1 else None
+                ax.add_patch(patches.Rectangle((x, y), width, height, facecolor=color, alpha=alpha, linewidth=0, clip_on=False))
             case Circle(x, y, radius, _, stroke):
-                ax.add_patch(
-                    patches.Circle((x, y), radius, fill=False, edgecolor=color, linewidth=stroke * scale, clip_on=False)
-                )
+                ring = {"fill": False, "edgecolor": color, "linewidth": stroke * scale}
+                ax.add_patch(patches.Circle((x, y), radius, clip_on=False, **ring))
             case Line(x1, y1, x2, y2, _, stroke):
                 style = {"color": color, "linewidth": stroke * scale, "solid_capstyle": "round", "clip_on": False}
                 ax.plot([x1, x2], [y1, y2], scalex=False, scaley=False, **style)

@@ -4,43 +4,69 @@
     table_model.report("report.html")        written by `meristem fit`, next to summary.json
 
 report_data.py collects the facts (scoring, baselines, importance); report_text.py and sections*.py make text, tables and
-figures, page.py and report.html.jinja make the page. No script, no network access. Estimators and tables import
-it where `report` is called; it uses attributes of a model, never its type.
+figures, report.html.jinja the page: inline SVG and style, no script, nothing from a network (its own policy forbids both).
+A model is used by its attributes, never by its type.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 from meristem.files.atomic_write import PATHS, write_whole
+from meristem.report.formatting import count, decimal, duration, interval_text, render_template
+from meristem.report.report_data import SECONDS, ReportData, Table, from_estimator, from_table
+from meristem.report.report_text import caveats, network_kind, summary
+from meristem.report.sections import sections
+from meristem.show.elements import shorten
+
+LONG = 24  # letters of a word that may be broken
+NUMBER = re.compile(r"[−+]?[\d,.]+( %| × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?( to [−+]?[\d,.]+)?|–|")
 
 
 def write_report(path: PATHS, model: Any, X: Any, y: Any, *, train: Any = None) -> Path:
-    """Write the report of an estimator, evaluated on X and y.
-
-    >>> import tempfile, numpy as np, meristem
-    >>> x, y = np.arange(40.0)[:, None], np.arange(40) // 20
-    >>> model = meristem.TunnelClassifier(width=4, depth=1, max_epochs=5, random_state=0).fit(x, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = model.report(f"{folder}/report.html", x, y).read_text()
-    >>> "<h1" in page and "<script" not in page
-    True
-    """
-    from meristem.report.page import render_page
-    from meristem.report.report_data import from_estimator
-
+    """Write the report of an estimator, evaluated on X and y."""
     write_whole(path, render_page(from_estimator(model, X, y, train)).encode())
     return Path(path)
 
 
-def table_page(model: Any, frame: Any = None, *, seconds: float = 3.0) -> bytes:
-    """Return the report of a TableModel."""
-    from meristem.report.page import render_page
-    from meristem.report.report_data import from_table
-
-    return render_page(from_table(model, frame, seconds=seconds)).encode()
-
-
-def write_table_report(path: PATHS, model: Any, frame: Any = None, *, seconds: float = 3.0) -> Path:
+def write_table_report(path: PATHS, model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Path:
     """Write the report of a TableModel."""
     write_whole(path, table_page(model, frame, seconds=seconds))
     return Path(path)
+
+
+def table_page(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> bytes:
+    """Return the report of a TableModel."""
+    return render_page(from_table(model, frame, seconds=seconds)).encode()
+
+
+def render_page(data: ReportData) -> str:
+    """Return the HTML of a report; every text is escaped by the template."""
+    return render_template(
+        "report.html.jinja",
+        title=f"Report: {shorten(data.target, 60) if data.facts else type(data.model).__name__}",
+        subtitle=f"{network_kind(data.model).capitalize()}, {type(data.model).__name__}",
+        summary=" ".join(summary(data)),
+        tiles=_tiles(data),
+        caveats=caveats(data),
+        sections=sections(data),
+        column_classes=_column_classes,
+        is_long=lambda text: any(len(word) > LONG for word in text.split()),
+    )
+
+
+def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
+    """Return name, value and remark of the numbers at the top of the page."""
+    score, n, tiles = data.finite_score, len(data.members), []
+    if score is not None:
+        tiles.append((score["measure"], decimal(score["value"]), interval_text(score["low"], score["high"])))
+    tiles.append(("parameters", count(data.model.n_parameters_), "one network" if n == 1 else f"{n} networks"))
+    tiles.append(("evaluated on", count(data.n_rows), "held-out rows" if "held-out" in data.rows else "rows"))
+    seconds = data.facts.get("seconds", {}).get("all") or (data.model.path_.seconds if data.is_searched else None)
+    return tiles + ([("time", duration(float(seconds)), "")] if seconds else [])
+
+
+def _column_classes(table: Table) -> list[str | None]:
+    """Return "number" for each column of numbers, which is aligned to the right."""
+    columns = zip(*table.rows, strict=True) if table.rows else ((text,) for text in table.header)
+    return ["number" if table.rows and all(map(NUMBER.fullmatch, column)) else None for column in columns]

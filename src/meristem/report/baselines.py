@@ -1,8 +1,5 @@
 """Baselines on the same inputs and rows: a constant, a linear model and scikit-learn's MLP of default size.
 
-    for name, predict, lacks in baselines("class", X, y, seconds=None, seed=0): predict(X_test)
-    fit_baselines(scorer, X, train=(X, y), …) → BaselinePredictions({"constant": predictions, "linear": …, "mlp": …}, {})
-
 Inputs are imputed and scaled as an estimator's are; numbers to predict are standardized. The MLP stops as scikit-learn's does,
 after ten epochs without improvement, or when its time is over. If time is short, fewer rows are used; `lacks` says how many.
 """
@@ -16,7 +13,7 @@ import numpy as np
 
 from meristem.check import many
 from meristem.inputs import Preprocessor
-from meristem.report.scoring import CLASS, LABELS, NUMBER, QUANTILES, Scorer, best_constant
+from meristem.report.scoring import CLASS, LABELS, NUMBER, QUANTILES, Scorer, as_dense, best_constant
 
 NAMES = {"constant": "constant", "linear": "linear model", "mlp": "MLP of default size"}
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
@@ -24,14 +21,13 @@ TIMED_ROWS, LEAST_EPOCHS = 2000, 20  # rows that fitting is timed with; epochs o
 FOLDS, LEAST_ROWS = 3, 10
 MOST_NUMBERS = 20_000_000  # rows × columns that are learned from
 HIDDEN = 100  # units of scikit-learn's MLP
-Predict = Callable[[np.ndarray], np.ndarray]
 
 
 class Baseline(NamedTuple):
     """A fitted baseline; `lacks` says what it could use of rows and epochs if its time was short, and is empty otherwise."""
 
     name: str
-    predict: Predict
+    predict: Callable[[np.ndarray], np.ndarray]
     lacks: str = ""
 
 
@@ -48,10 +44,6 @@ def baselines(
     """Yield each baseline as soon as it is fitted; y and predictions are class indices [n], or labels or numbers [n, columns].
 
     Numbers may be [n], too. Quantiles, and a single class, have the constant alone; `seconds` limits fits to a y of rank 1.
-
-    >>> X, y = np.arange(20.0)[:, None], np.arange(20) // 10
-    >>> {model.name: model.predict(X[[0, 19]]).tolist() for model in baselines("class", X, y, seconds=None, seed=0)}["linear"]
-    [0, 1]
     """
     constant = best_constant(task, y, levels)
     yield Baseline("constant", lambda x: np.repeat(constant[None], len(x), 0))
@@ -69,17 +61,8 @@ def baselines(
         def predict(x: np.ndarray, model: Any = model) -> np.ndarray:
             return np.asarray(mean + scale * model.predict(preprocess(x)))
 
-        yield Baseline(name, predict, _lacks(rows, len(y), epochs))
-
-
-def _lacks(rows: int, n: int, epochs: int | None = None) -> str:
-    """Return what a baseline could use, if that is not everything.
-
-    >>> _lacks(10, 10), _lacks(2000, 8000, 7), _lacks(10, 10, 1)
-    ('', '7 epochs and 2,000 of 8,000 rows', '1 epoch')
-    """
-    parts = [] if epochs is None else [many(epochs, "epoch")]
-    return " and ".join(parts + ([f"{rows:,} of {n:,} rows"] if rows < n else []))
+        lacks = ([] if epochs is None else [many(epochs, "epoch")]) + [f"{rows:,} of {len(y):,} rows"] * (rows < len(y))
+        yield Baseline(name, predict, " and ".join(lacks))
 
 
 def _fit_linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int, None]:
@@ -131,11 +114,7 @@ def _rows_in_time(seconds: float | None, fit: Callable[[np.ndarray], Any], y: np
 
 
 def baseline_sizes(n_in: int, n_out: int) -> dict[str, int]:
-    """Return the parameters of each baseline.
-
-    >>> baseline_sizes(4, 3)
-    {'constant': 3, 'linear': 15, 'mlp': 803}
-    """
+    """Return the parameters of each baseline."""
     return {"constant": n_out, "linear": (n_in + 1) * n_out, "mlp": (n_in + 1) * HIDDEN + (HIDDEN + 1) * n_out}
 
 
@@ -153,26 +132,25 @@ def fit_baselines(scorer: Scorer, X: Any, train: tuple[Any, np.ndarray], *, seco
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
     y = y[rows, 0] if task == NUMBER and y.shape[1] == 1 else y[rows]
-    models = list(baselines(task, _dense(x[rows]), y, seconds=seconds, seed=seed, levels=scorer.levels))
-    predictions = {model.name: np.asarray(model.predict(_dense(X))) for model in models}
+    models = list(baselines(task, as_dense(x[rows]), y, seconds=seconds, seed=seed, levels=scorer.levels))
+    predictions = {model.name: np.asarray(model.predict(as_dense(X))) for model in models}
     return BaselinePredictions(predictions, {model.name: model.lacks for model in models if model.lacks})
 
 
 def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> BaselinePredictions:
-    """Return predictions for each third of X by baselines fitted on the other two; with few rows the constant alone."""
+    """Return predictions for each third of X by baselines fitted on the other two, as far as all thirds have them.
+
+    The constant is the best one for all rows; with few rows it is the only baseline.
+    """
     order = np.random.default_rng(seed).permutation(len(scorer.y))
-    folds = np.array_split(order, FOLDS) if len(order) >= LEAST_ROWS else [order]
+    folds = np.array_split(order, FOLDS) if len(order) >= LEAST_ROWS else []
     results: list[BaselinePredictions] = []
     for fold in folds:
-        rest = np.setdiff1d(order, fold) if len(folds) > 1 else fold
+        rest = np.setdiff1d(order, fold)
         train = X[rest], scorer.y[rest]
         results.append(fit_baselines(scorer.subset(fold), X[fold], train, seconds=seconds / FOLDS, seed=seed))
-    in_all = [name for name in NAMES if all(name in result.predictions for result in results)]
-    names = in_all if len(folds) > 1 else ["constant"]
-    inverse = np.argsort(np.concatenate(folds))
-    predictions = {name: np.concatenate([result.predictions[name] for result in results])[inverse] for name in names}
+    predictions, in_order = {"constant": scorer.constant_predictions}, np.argsort(np.concatenate(folds or [order]))
+    for name in ("linear", "mlp"):
+        if folds and all(name in result.predictions for result in results):
+            predictions[name] = np.concatenate([result.predictions[name] for result in results])[in_order]
     return BaselinePredictions(predictions, {name: lacks for result in results for name, lacks in result.lacks.items()})
-
-
-def _dense(X: Any) -> np.ndarray:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)

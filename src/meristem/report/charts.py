@@ -1,18 +1,14 @@
 """The charts of a report as SVG, drawn with matplotlib; every one has a title and a description with its numbers.
 
-Growth and path are the pictures of `plot_growth` and `Path.plot_path`. Colors follow the page (pictures/image_files.py).
+Colors follow the page (pictures/image_files.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from meristem.check import many
-from meristem.paths.picture import draw_path
-from meristem.paths.result import Path, Point
 from meristem.pictures.figure_style import GRID, INK, SERIES, Axes
-from meristem.pictures.growth_plot import draw_growth
 from meristem.pictures.image_files import page_svg
 from meristem.report.formatting import count, decimal
 from meristem.show.elements import Markup, shorten
@@ -38,12 +34,11 @@ def _draw_rows(ax: Axes, names: Sequence[str], values: np.ndarray, colors: Seque
         for ends in (lows, highs):
             ax.vlines(ends, places - 0.12, places + 0.12, colors=colors, linewidth=2)
     ax.set_yticks(places, [shorten(name, 19) for name in names], color=INK, parse_math=False)
-    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set(ylim=(len(names) - 0.4, -0.6), xlabel=label)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.grid(axis="x")
     ax.xaxis.get_major_locator().set_params(nbins=4)
-    ax.set_xlabel(label)
     for place, value in enumerate(middles.tolist()):
         ax.annotate(decimal(value), (1, place), (8, 0), ax.get_yaxis_transform(), "offset points", va="center")
 
@@ -143,15 +138,3 @@ def _label_axes(ax: Axes, x_label: str, y_label: str) -> None:
     ax.set_xlabel(x_label, parse_math=False)
     ax.set_ylabel(y_label, parse_math=False)
     ax.grid(axis="y")
-
-
-def growth_chart(members: Sequence[Any], description: str) -> Markup:
-    """Return losses and sizes by epoch, of one network in full, of several as a line each."""
-    title = "Loss and size by epoch"
-    return page_svg("growth", title, description, lambda *axes: draw_growth(axes, members), height=400, rows=2)
-
-
-def path_chart(path: Path, marks: Mapping[str, Point], description: str) -> Markup:
-    """Return losses and sizes against the penalty, with the points `marks` marked."""
-    title = f"Error and size at {many(len({point.penalty for point in path.points}), 'penalty', 'penalties')}"
-    return page_svg("path", title, description, lambda above, below: draw_path(above, below, path, marks), height=400, rows=2)

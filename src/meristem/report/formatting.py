@@ -1,12 +1,13 @@
-"""Numbers, times and lists as text.
-
-significant(1234.5) → '1,230'    decimal(0.95333) → '0.953'    duration(200) → '3 min 20 s'
-"""
+"""Numbers, times and lists as text, and pages from templates; only this module imports jinja2."""
 
 import math
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
+
+from meristem.show.elements import clean
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -20,9 +21,9 @@ def significant(value: float, digits: int = 3) -> str:
     if not math.isfinite(value):
         return "–"
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    if value and not 1e-4 <= abs(value) < 1e9:
-        return f"{minus(f'{float(mantissa):g}')} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
-    return minus(f"{float(f'{mantissa}e{exponent}'):z,.15g}")
+    is_plain = not value or 1e-4 <= abs(value) < 1e9
+    text = f"{float(f'{mantissa}e{exponent}'):z,.15g}" if is_plain else f"{float(mantissa):g}"
+    return text.replace("-", "−") + ("" if is_plain else f" × 10{str(int(exponent)).translate(SUPERSCRIPTS)}")
 
 
 def decimal(value: float) -> str:
@@ -31,16 +32,11 @@ def decimal(value: float) -> str:
     >>> decimal(0.95333), decimal(-0.00004), decimal(-1.5), decimal(float("nan"))
     ('0.953', '0.000', '−1.500', '–')
     """
-    return minus(f"{value:z.3f}") if math.isfinite(value) else "–"
+    return f"{value:z.3f}".replace("-", "−") if math.isfinite(value) else "–"
 
 
 def interval_text(low: float, high: float) -> str:
     return f"{decimal(low)} to {decimal(high)}"
-
-
-def minus(text: str) -> str:
-    """Replace hyphens by minus signs."""
-    return text.replace("-", "−")
 
 
 def count(n: float | np.integer) -> str:
@@ -71,10 +67,31 @@ def duration(seconds: float) -> str:
 
 def join_names(names: list[str]) -> str:
     """Return "a, b and c"."""
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def value_range(values: Sequence[float]) -> str:
     """Return the common value, or the least and the greatest: "3 to 1,200"."""
-    low, high = min(values), max(values)
-    return count(low) if low == high else f"{count(low)} to {count(high)}"
+    return " to ".join(dict.fromkeys((count(min(values)), count(max(values)))))
+
+
+def render_template(name: str, **values: Any) -> str:
+    """Return the text of a template in this folder; in HTML every value is escaped and cleaned, except `Markup`."""
+    return str(_environment().get_template(name).render(**values))
+
+
+@cache
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError("jinja2 is not installed; run: pip install 'meristem-nn[sklearn]'") from error
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("meristem.report", ""),
+        autoescape=lambda name: name is not None and ".html" in name,
+        finalize=lambda value: clean(value) if type(value) is str else value,  # Markup is escaped already
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

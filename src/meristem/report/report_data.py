@@ -1,10 +1,7 @@
-"""The data of a report, collected once from a fitted model and the rows that it is evaluated on.
-
-from_estimator(model, X, y, train=…) → ReportData        the estimators' `report`
-from_table(model, frame) → ReportData                    TableModel.report: its facts, and the held-out rows
-"""
+"""The data of a report, collected once from a fitted model and the rows that it is evaluated on."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +9,10 @@ import numpy as np
 
 from meristem.check import many
 from meristem.inputs import Inputs, Preprocessor, Schema
+from meristem.paths.result import Point
+from meristem.report import scoring
 from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines, table_baseline_sizes
-from meristem.report.importance import Importance, permutation_importance
-from meristem.report.scoring import CLASS, LABELS, MEASURES, Scorer, decode_predictions, network_outputs
+from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, network_outputs
 from meristem.show.elements import Markup
 
 SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
@@ -90,7 +88,7 @@ class ReportData:
     columns: tuple[str, ...] = ()  # that the model reads
     unused: tuple[str, ...] = ()  # inputs whose gates are closed
     dropped: tuple[tuple[str, str], ...] = ()  # columns that are no inputs, and why
-    importance: Importance | None = None  # of columns
+    importance: scoring.Importance | None = None  # of columns
     row_caveats: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
     digest: str | None = None  # of the data
@@ -102,10 +100,6 @@ class ReportData:
         return self.scorer.task if self.scorer is not None else str(self.facts["task"])
 
     @property
-    def measure(self) -> str:
-        return MEASURES[self.task]
-
-    @property
     def members(self) -> list[Any]:
         """The plain estimators whose networks are averaged; often a single one."""
         return list(getattr(self.model, "estimators_", [self.model]))
@@ -113,6 +107,14 @@ class ReportData:
     @property
     def is_searched(self) -> bool:
         return hasattr(self.model, "path_")
+
+    @property
+    def chosen(self) -> Point | None:
+        """The point of the path with the chosen setting; None without a search, or with a budget."""
+        if not self.is_searched:
+            return None
+        chosen = self.model.penalty_, self.model.l2_, self.model.input_dropout_
+        return next((point for point in self.model.path_.points if (point.penalty, point.l2, point.dropout) == chosen), None)
 
     @property
     def finite_baselines(self) -> list[Comparison]:
@@ -130,7 +132,6 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, SECONDS, seed)
     if train is None:
         baselines = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
-        baselines.predictions["constant"] = scorer.constant_predictions
         note = CROSS_PREDICTED if len(baselines.predictions) > 1 else BEST_CONSTANT
     else:
         if not isinstance(train, tuple | list) or len(train) != 2:
@@ -190,9 +191,8 @@ def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Re
 
 
 def _short_of_time(lacks: dict[str, str]) -> str:
-    return "".join(
-        f" The {NAMES[name]} had time for {used} only; with more it may score higher." for name, used in lacks.items()
-    )
+    sentence = " The {} had time for {} only; with more it may score higher."
+    return "".join(sentence.format(NAMES[name], used) for name, used in lacks.items())
 
 
 def compare(
@@ -235,8 +235,9 @@ def _row_data(
 
     importance = None
     if scorer.reference_losses.sum() > 0 and len(scorer.y) > 1 and used:
-        options: dict[str, Any] = {"seconds": seconds, "seed": seed, "verbose": bool(getattr(model, "verbose", False))}
-        importance = permutation_importance(losses, X, scorer.reference_losses, [groups[number] for number in used], **options)
+        own_groups = [groups[number] for number in used]
+        references = scorer.reference_losses
+        importance = scoring.permutation_importance(losses, X, references, own_groups, seconds=seconds, seed=seed)
     return {
         "scorer": scorer,
         "predictions": decode_predictions(model, outputs, scorer),
@@ -258,18 +259,16 @@ def _check_rows(plain: Any, X: Any, y: Any) -> tuple[Any, Scorer]:
     return X, Scorer.of(plain, y)
 
 
-def _row_caveats(model: Any, X: Any, scorer: Scorer) -> list[str]:
-    lines = []
+def _row_caveats(model: Any, X: Any, scorer: Scorer) -> Iterator[str]:
     learned, n_train = model._inputs_.preprocessor, n_training_rows(model)
     if X.shape[0] == n_train and np.allclose(Preprocessor.of(X, selected=learned.selected).fill, learned.fill, 1e-6, 0):
-        lines.append("These seem to be the rows that the model was trained on; on other rows it will score lower.")
+        yield "These seem to be the rows that the model was trained on; on other rows it will score lower."
     if scorer.task == CLASS and (n := int((scorer.y < 0).sum())):
-        lines.append(f"{n:,} of the rows have a class that was not in the training data; they count as wrong.")
+        yield f"{n:,} of the rows have a class that was not in the training data; they count as wrong."
     if scorer.task == CLASS and len(np.unique(scorer.y)) == 1:
-        lines.append("All rows have the same class: these rows cannot show whether the model separates classes.")
+        yield "All rows have the same class: these rows cannot show whether the model separates classes."
     if scorer.reference_losses.sum() <= 0:
-        lines.append("All rows have the same target value: R² is undefined.")
-    return lines
+        yield "All rows have the same target value: R² is undefined."
 
 
 def n_training_rows(model: Any) -> int:

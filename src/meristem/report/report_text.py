@@ -1,6 +1,4 @@
-"""The text at the top of a report: a summary paragraph, and the caveats, most serious first.
-
-summary(data) → sentences;  caveats(data) → sentences
+"""The text at the top of a report, in sentences: a summary paragraph, and the caveats, most serious first.
 
 baselines       no better than a constant or a linear model; much larger than an MLP for little gain
 predictions     classes that are never predicted; values on the wrong side of 0; poor calibration
@@ -8,6 +6,7 @@ rows            few of them, a wide interval, rows left out; warnings about the 
 search          stopped by time, a penalty at the end of its range, a far smaller network that is as good
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,10 @@ from meristem.inputs.schema import TOO_MANY_TEXTS
 from meristem.report.formatting import count, decimal, interval_text, join_names, percent, significant
 from meristem.report.report_data import Comparison, ReportData
 from meristem.report.scoring import CLASS, NUMBER
-from meristem.report.sections_search import chosen_point
 from meristem.show.elements import shorten
 
 KINDS = {"Tunnel": "tunnel network", "Budding": "budding perceptron", "Highway": "highway network"}
 VERDICTS = ["clearly better", "not clearly better", "no better", "clearly worse"]
-BASELINES = {"constant": "a constant", "linear model": "a linear model", "MLP of default size": "an MLP of default size"}
 CONSTANTS = {CLASS: "always predicting the most frequent class", NUMBER: "always predicting the mean"}
 FEW_ROWS, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # width of an interval (other measures: 0.25)
 LARGE, SMALL_GAIN = 10, 0.01  # times the parameters; score
@@ -45,27 +42,21 @@ def summary(data: ReportData) -> list[str]:
     else:
         measure, interval = score["measure"], f"95 % interval {interval_text(score['low'], score['high'])}"
         value = f"{'an' if measure[0] in 'aR' else 'a'} {measure} of {decimal(score['value'])}"
-        lines = [f"{subject} {target} with {value} on {data.rows} ({interval}).", *_compared(data)]
+        lines = [f"{subject} {target} with {value} on {data.rows} ({interval})."]
+        names: dict[str, list[str]] = {}
+        for baseline in data.finite_baselines:
+            name = f"{_baseline_name(baseline, data.task)} ({decimal(baseline.score['value'])})"
+            names.setdefault(verdict(baseline), []).append(name)
+        parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS if words in names]
+        lines += [f"That is {'; it is '.join(parts)}."] if parts else []
     size = f"{'It has' if n_networks == 1 else 'Together the networks have'} {many(int(data.model.n_parameters_), 'parameter')}"
-    sizes = [f"{BASELINES[other.name]} has {count(other.n_parameters)}" for other in data.baselines if other.name != "constant"]
+    others = [other for other in data.baselines if other.name != "constant"]
+    sizes = [f"{_baseline_name(other, data.task)} has {count(other.n_parameters)}" for other in others]
     return [*lines, f"{size}; {join_names(sizes)}." if sizes else f"{size}."]
 
 
-def _compared(data: ReportData) -> list[str]:
-    names: dict[str, list[str]] = {}
-    for baseline in data.finite_baselines:
-        name = f"{_baseline_name(baseline, data.task)} ({decimal(baseline.score['value'])})"
-        names.setdefault(verdict(baseline), []).append(name)
-    parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS if words in names]
-    return [f"That is {'; it is '.join(parts)}."] if parts else []
-
-
 def verdict(baseline: Comparison) -> str:
-    """Return how the model compares with a baseline, from the interval of the difference.
-
-    >>> verdict(Comparison("constant", {}, (0.2, 0.1, 0.3), 1)), verdict(Comparison("constant", {}, (0.1, -0.1, 0.3), 1))
-    ('clearly better', 'not clearly better')
-    """
+    """Return how the model compares with a baseline, from the interval of the difference."""
     gain, low, high = baseline.gain
     if low > 0 or high < 0:
         return VERDICTS[0] if low > 0 else VERDICTS[3]
@@ -73,28 +64,21 @@ def verdict(baseline: Comparison) -> str:
 
 
 def gain_interval(baseline: Comparison) -> str:
-    """Return the interval of the difference, or that no row distinguishes the two models.
-
-    >>> gain_interval(Comparison("constant", {}, (0.0, 0.0, 0.0), 1, same=("predictions", 48)))
-    'same predictions'
-    """
+    """Return the interval of the difference, or that no row distinguishes the two models."""
     return f"same {baseline.same[0]}" if baseline.same else interval_text(*baseline.gain[1:])
 
 
 def _baseline_name(baseline: Comparison, task: str) -> str:
-    return CONSTANTS.get(task, "a constant") if baseline.name == "constant" else BASELINES[baseline.name]
+    name = f"{'an' if baseline.name.startswith('MLP') else 'a'} {baseline.name}"
+    return CONSTANTS.get(task, name) if baseline.name == "constant" else name
 
 
 def caveats(data: ReportData) -> list[str]:
     """Return the caveats of the module's header that apply, without repetitions."""
     lines = [_sentence(line) for line in data.row_caveats]
-    lines += _baseline_caveats(data) + _prediction_caveats(data)
-    if data.n_rows < FEW_ROWS:
-        lines.append(f"It is evaluated on {many(data.n_rows, 'row')} only: a few other rows could change the score.")
-    score = data.finite_score
-    if score is not None and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
-        lines.append(f"The 95 % interval is wide: {interval_text(score['low'], score['high'])}.")
-    return list(dict.fromkeys(lines + _table_caveats(data) + _search_caveats(data)))
+    for own_caveats in (_baseline_caveats, _prediction_caveats, _row_caveats, _search_caveats):
+        lines += own_caveats(data)
+    return list(dict.fromkeys(lines))
 
 
 def _sentence(line: str) -> str:
@@ -105,87 +89,85 @@ def _join_some(names: list[str]) -> str:
     return join_names(names[:MOST_NAMED] + [f"{len(names) - MOST_NAMED} more"] * (len(names) > MOST_NAMED))
 
 
-def _baseline_caveats(data: ReportData) -> list[str]:
-    baselines, lines = {other.name: other for other in data.finite_baselines}, []
+def _baseline_caveats(data: ReportData) -> Iterator[str]:
+    baselines = {other.name: other for other in data.finite_baselines}
     for name, words in (("constant", "It may have learned nothing"), ("linear model", "A linear model may be enough")):
         baseline = baselines.get(name)
         if baseline is not None and verdict(baseline) != VERDICTS[0]:
             why = f"difference {decimal(baseline.gain[0])}, 95 % interval {gain_interval(baseline)}"
             if baseline.same:
                 why = f"the {baseline.same[0]} are the same on all {count(baseline.same[1])} rows"
-            lines.append(f"{words}: it is {verdict(baseline)} than {_baseline_name(baseline, data.task)} ({why}).")
+            yield f"{words}: it is {verdict(baseline)} than {_baseline_name(baseline, data.task)} ({why})."
     mlp, n = baselines.get("MLP of default size"), int(data.model.n_parameters_)
     if mlp is not None and n >= LARGE * mlp.n_parameters and (mlp.gain[1] <= 0 or mlp.gain[0] < SMALL_GAIN):
-        lines.append(
+        yield (
             f"It is large for its score: {count(n)} parameters, {count(n / mlp.n_parameters)} times those of an MLP of "
             f"default size, and {verdict(mlp)} (difference {decimal(mlp.gain[0])})."
         )
-    return lines
 
 
-def _prediction_caveats(data: ReportData) -> list[str]:
+def _prediction_caveats(data: ReportData) -> Iterator[str]:
     scorer, predictions = data.scorer, data.predictions
-    if scorer is None or predictions is None or scorer.task not in (CLASS, NUMBER):
-        return []
-    lines = []
+    if scorer is None or predictions is None:
+        return
     if scorer.task == NUMBER:
         for side, sign in (("below", 1.0), ("above", -1.0)):
             beyond = np.where((sign * scorer.y).min(0) >= 0, -sign * predictions.reshape(scorer.y.shape), 0).max(1)
             if n := int((beyond > 0).sum()):
-                furthest = significant(float(-sign * beyond.max()))
-                are = many(n, "prediction is", "predictions are")
-                lines.append(f"{are} {side} 0, as far as {furthest}, though no true value is.")
-        return lines
+                are, furthest = many(n, "prediction is", "predictions are"), significant(float(-sign * beyond.max()))
+                yield f"{are} {side} 0, as far as {furthest}, though no true value is."
+    if scorer.task != CLASS:
+        return
     rows = np.bincount(scorer.y[scorer.y >= 0], minlength=len(scorer.labels))
     never = np.flatnonzero((rows > 0) & (np.bincount(predictions, minlength=len(scorer.labels)) == 0))
     if len(never):
         names = [f"“{shorten(scorer.labels[c], 40)}” ({many(int(rows[c]), 'row')})" for c in never]
-        lines.append(f"It never predicts {_join_some(names)}.")
+        yield f"It never predicts {_join_some(names)}."
     if data.outputs is not None:
         probability = np.asarray(data.model._targets_.probabilities(data.outputs), float).max(1)
         accuracy, expected = float((scorer.y == predictions).mean()), float(probability.mean())
         if abs(expected - accuracy) > Z99 * np.sqrt((probability * (1 - probability)).sum()) / len(probability):
-            lines.append(
+            yield (
                 f"It is {'overconfident' if expected > accuracy else 'underconfident'}, by more than chance explains: the "
                 f"predicted classes have a mean probability of {percent(expected)}, and {percent(accuracy)} of them are right."
             )
-    return lines
 
 
-def _table_caveats(data: ReportData) -> list[str]:
-    facts, lines = data.facts, []
+def _row_caveats(data: ReportData) -> Iterator[str]:
+    facts, score = data.facts, data.finite_score
+    if data.n_rows < FEW_ROWS:
+        yield f"It is evaluated on {many(data.n_rows, 'row')} only: a few other rows could change the score."
+    if score is not None and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
+        yield f"The 95 % interval is wide: {interval_text(score['low'], score['high'])}."
     if facts:
         rows, warnings = facts["rows"], facts.get("table_warnings", facts.get("doubts", []))
-        lines += [_sentence(line) for line in warnings[:MOST_NAMED]]
+        yield from map(_sentence, warnings[:MOST_NAMED])
         if (n := len(warnings) - MOST_NAMED) > 0:
-            lines.append(f"summary.json has {many(n, 'more warning')} about the table.")
+            yield f"summary.json has {many(n, 'more warning')} about the table."
         if facts["seconds"].get("ended_the_search"):
-            lines.append("The search was stopped by its time limit; with more time it may find a better model.")
+            yield "The search was stopped by its time limit; with more time it may find a better model."
         if any("lacks" in baseline for baseline in facts["baselines"].values()):
-            lines.append("Baselines were stopped by the time limit; with more time they may score higher.")
+            yield "Baselines were stopped by the time limit; with more time they may score higher."
         if rows["without_target"] > 0.05 * rows["all"]:
-            lines.append(f"{percent(rows['without_target'] / rows['all'])} of the rows had no target and were left out.")
+            yield f"{percent(rows['without_target'] / rows['all'])} of the rows had no target and were left out."
         if rows["searched_with"] < rows["train"]:
-            lines.append(f"It was trained on {count(rows['searched_with'])} of {count(rows['train'])} training rows.")
+            yield f"It was trained on {count(rows['searched_with'])} of {count(rows['train'])} training rows."
     names = [f"“{shorten(name, 40)}”" for name, why in data.dropped if why == TOO_MANY_TEXTS]
     if names:
-        lines.append(f"Columns with {TOO_MANY_TEXTS} are dropped: {_join_some(names)}. To use one, group its categories.")
-    return lines
+        yield f"Columns with {TOO_MANY_TEXTS} are dropped: {_join_some(names)}. To use one, group its categories."
 
 
-def _search_caveats(data: ReportData) -> list[str]:
+def _search_caveats(data: ReportData) -> Iterator[str]:
     if not data.is_searched:
-        return []
-    model, lines = data.model, []
+        return
+    model, chosen, small = data.model, data.chosen, data.model.path_.within_one_se()
     penalties = sorted({point.penalty for point in model.path_.points})
     if len(penalties) > 2 and model.penalty_ in (penalties[0], penalties[-1]):
         end = "lowest" if model.penalty_ == penalties[0] else "highest"
-        lines.append(f"The chosen penalty is the {end} that was tried; one beyond it may be better.")
-    chosen, small = chosen_point(model), model.path_.within_one_se()
+        yield f"The chosen penalty is the {end} that was tried; one beyond it may be better."
     if model.budget is None and chosen is not None and LARGE * small.n_parameters <= chosen.n_parameters:
-        lines.append(
+        yield (
             f"A far smaller network is as good within one standard error: rule “1se” would choose one with "
             f"{count(small.n_parameters)} parameters (penalty {significant(small.penalty)}) instead of "
             f"{count(chosen.n_parameters)} in each fold."
         )
-    return lines

@@ -1,4 +1,4 @@
-"""Scores with 95 % confidence intervals, for every kind of target.
+"""Scores with 95 % confidence intervals, for every kind of target, and the importance of inputs.
 
     score = 1 − Σ loss / Σ reference loss,  over the rows
 
@@ -8,13 +8,15 @@
     number      squared error                             that of the mean                R², averaged over the columns of y
     quantiles   pinball loss                              that of the best constants      quantile skill, if 0.5 is no quantile
 
-The interval of an accuracy is Wilson's; all others are bootstrap intervals over the rows.
+The interval of an accuracy is Wilson's; all others are bootstrap intervals over the rows. The importance of an input is how
+much the score drops when its values are shuffled among the rows; the indicators of a category are shuffled together.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -27,15 +29,13 @@ DRAWS, LEAST_DRAWS, MOST_DRAWN = 1000, 100, 20_000_000  # of the bootstrap; rows
 MOST_DRAWN_IN_REPORT = 10_000_000  # a report has an interval for each baseline
 BLOCK = 16_384  # rows predicted at a time
 MEDIAN = 0.5
+MOST_ROWS, LEAST_ROWS, REPEATS, MOST_NUMBERS = 5000, 200, 5, 10_000_000  # of permutation importance
 TINY = float(np.finfo(float).tiny)
+RowLosses = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X[rows], rows) → [rows]
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval for a share.
-
-    >>> [round(limit, 3) for limit in wilson_interval(10, 10)]
-    [0.722, 1.0]
-    """
+    """Return Wilson's 95 % interval for a share."""
     share, z = right / n, Z95**2 / n
     middle, half = (share + z / 2) / (1 + z), np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
     return float(max(0, middle - half)), float(min(1, middle + half))
@@ -44,22 +44,14 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 def bootstrap_interval(
     statistic: Callable[[np.ndarray], float], n: int, seed: int, most_drawn: int = MOST_DRAWN
 ) -> tuple[float, float]:
-    """Return the 95 % interval of a statistic of rows that are drawn with replacement from range(n).
-
-    >>> [round(limit) for limit in bootstrap_interval(lambda rows: float(rows.mean()), 100, seed=0)]
-    [44, 55]
-    """
+    """Return the 95 % interval of a statistic of rows that are drawn with replacement from range(n)."""
     rng, draws = np.random.default_rng(seed), max(LEAST_DRAWS, min(DRAWS, most_drawn // n))
     low, high = np.quantile([statistic(rng.integers(n, size=n)) for _ in range(draws)], [0.025, 0.975])
     return float(low), float(high)
 
 
 def scored(task: str, y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
-    """Return the score of class indices or numbers as JSON values: measure, value, low, high, and rmse of numbers.
-
-    >>> round(scored("class", [0, 1, 1], [0, 1, 0])["low"], 3)
-    0.208
-    """
+    """Return the score of class indices or numbers as JSON values: measure, value, low, high, and rmse of numbers."""
     y, predicted = np.asarray(y), np.asarray(predicted)
     if task == CLASS:
         low, high = wilson_interval(int((y == predicted).sum()), len(y))
@@ -68,8 +60,7 @@ def scored(task: str, y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
     squares, y = ((y - predicted) / unit) ** 2, (y - y.mean()) / unit
 
     def drawn_r2(rows: np.ndarray) -> float:
-        drawn = y[rows]
-        return r_squared(squares[rows].sum(), ((drawn - drawn.mean()) ** 2).sum())
+        return r_squared(squares[rows].sum(), ((y[rows] - y[rows].mean()) ** 2).sum())
 
     low, high = bootstrap_interval(drawn_r2, len(y), seed)
     value, rmse = r_squared(squares.sum(), (y**2).sum()), float(unit * np.sqrt(squares.mean()))
@@ -77,20 +68,12 @@ def scored(task: str, y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
 
 
 def r_squared(residual: float, total: float) -> float:
-    """Return R² from sums of squares; for constant y, 1 if it is predicted and 0 otherwise, as in scikit-learn.
-
-    >>> r_squared(0.5, 2.0), r_squared(0.0, 0.0), r_squared(3.0, 0.0)
-    (0.75, 1.0, 0.0)
-    """
+    """Return R² from sums of squares; for constant y, 1 if it is predicted and 0 otherwise, as in scikit-learn."""
     return float(1 - residual / total) if total > 0 else float(residual == 0)
 
 
 def in_words(score: dict[str, Any]) -> str:
-    """Return a score with its interval.
-
-    >>> in_words({"measure": "R²", "value": -0.0001, "low": -0.02, "high": 0.0})
-    'R² 0.000 (-0.020 to 0.000)'
-    """
+    """Return a score with its interval: "R² 0.000 (-0.020 to 0.000)"."""
     return f"{score['measure']} {score['value']:z.3f} ({score['low']:z.3f} to {score['high']:z.3f})"
 
 
@@ -116,14 +99,7 @@ class Scorer:
 
     @classmethod
     def of(cls, model: Any, y: np.ndarray) -> Self:
-        """Return the scorer of a fitted estimator for y in the form that `fit` takes.
-
-        >>> import meristem
-        >>> x, y = np.arange(20.0)[:, None], np.array(["a", "b"] * 10)
-        >>> model = meristem.TunnelClassifier(width=2, depth=1, max_epochs=2, random_state=0).fit(x, y)
-        >>> Scorer.of(model, np.array(["b", "c"])).y.tolist()
-        [1, -1]
-        """
+        """Return the scorer of a fitted estimator for y in the form that `fit` takes."""
         targets = model._targets_
         if isinstance(targets, Labels):
             return cls(LABELS, np.asarray(y, float), tuple(f"label {number}" for number in range(targets.count)))
@@ -134,10 +110,6 @@ class Scorer:
         levels = targets.levels if isinstance(targets, Quantiles) else ()
         task = QUANTILES if levels and MEDIAN not in levels else NUMBER
         return cls(task, np.asarray(y, float).reshape(len(y), -1), levels=levels)
-
-    @property
-    def measure(self) -> str:
-        return MEASURES[self.task]
 
     @property
     def n_outputs(self) -> int:
@@ -157,11 +129,7 @@ class Scorer:
 
     @property
     def constant_predictions(self) -> np.ndarray:
-        """The best constant prediction for these rows, repeated.
-
-        >>> Scorer("class", np.array([2, 0, 2]), ("a", "b", "c")).constant_predictions.tolist()
-        [2, 2, 2]
-        """
+        """The best constant prediction for these rows, repeated."""
         return np.repeat(best_constant(self.task, self.y, self.levels)[None], len(self.y), 0)
 
     def losses(self, predictions: np.ndarray) -> np.ndarray:
@@ -181,12 +149,12 @@ class Scorer:
         """Return measure, value, low and high; NaN if all numbers are the same."""
         total = float(self.reference_losses.sum())
         if total <= 0:
-            return {"measure": self.measure, "value": np.nan, "low": np.nan, "high": np.nan}
+            return {"measure": MEASURES[self.task], "value": np.nan, "low": np.nan, "high": np.nan}
         if self.task == CLASS:
             low, high = wilson_interval(round(len(losses) - losses.sum()), len(losses))
         else:
             low, high = (1 + limit for limit in self._interval(-losses, seed))
-        return {"measure": self.measure, "value": float(1 - losses.sum() / total), "low": low, "high": high}
+        return {"measure": MEASURES[self.task], "value": float(1 - losses.sum() / total), "low": low, "high": high}
 
     def gain(self, losses: np.ndarray, others: np.ndarray, seed: int = 0) -> tuple[float, float, float]:
         """Return how much better the score of `losses` is than that of `others` on the same rows, and its interval."""
@@ -198,6 +166,10 @@ class Scorer:
             return float(gains[rows].sum() / max(self.reference_losses[rows].sum(), TINY))
 
         return bootstrap_interval(drawn_gain, len(gains), seed, MOST_DRAWN_IN_REPORT)
+
+
+def as_dense(X: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)
 
 
 def network_outputs(model: Any, X: Any) -> np.ndarray:
@@ -215,3 +187,46 @@ def decode_predictions(model: Any, outputs: np.ndarray, scorer: Scorer) -> np.nd
         predictions = predictions.reshape(len(predictions), -1)
         return predictions[:, scorer.levels.index(MEDIAN) :: len(scorer.levels)] if scorer.levels else predictions
     return predictions
+
+
+class Importance(NamedTuple):
+    """The mean drop of the score of each group and its standard deviation over the repeats."""
+
+    mean: np.ndarray
+    spread: np.ndarray | None  # None: unknown, after a single repeat
+    rows: int
+    repeats: int
+
+
+def permutation_importance(
+    losses: RowLosses, X: Any, reference_losses: np.ndarray, groups: Sequence[np.ndarray], *, seconds: float, seed: int = 0
+) -> Importance | None:
+    """Return importances of groups of inputs from `losses(X[rows], rows)`; None if there is no time for a single repeat.
+
+    If five repeats with 5,000 rows would take longer than `seconds`, there are fewer repeats, then fewer rows.
+    """
+    rng, n = np.random.default_rng(seed), X.shape[0]
+    rows = np.sort(rng.permutation(n)[: min(MOST_ROWS, max(LEAST_ROWS, MOST_NUMBERS // X.shape[1]))])
+    begin = time.monotonic()
+    losses(X[rows], rows)
+    each = time.monotonic() - begin
+    affordable = seconds / max(1e-9, each * len(groups))
+    if affordable < 1:
+        few = max(LEAST_ROWS, int(len(rows) * affordable))
+        if few * each * len(groups) / len(rows) > 3 * seconds:
+            return None
+        rows = np.sort(rng.permutation(rows)[:few])
+    repeats = int(np.clip(affordable, 1, REPEATS))
+    x = as_dense(X[rows])  # a copy
+    before, total = losses(x, rows).sum(), max(float(reference_losses[rows].sum()), TINY)
+    drops: list[np.ndarray] = []
+    while len(drops) < repeats and (not drops or time.monotonic() - begin < seconds):
+        drop = np.zeros(len(groups))
+        for number, group in enumerate(groups):
+            original = x[:, group].copy()
+            x[:, group] = original[rng.permutation(len(rows))]
+            drop[number] = (losses(x, rows).sum() - before) / total
+            x[:, group] = original
+        drops.append(drop)
+    spread = np.std(drops, 0, ddof=1) if len(drops) > 1 else None
+    return Importance(np.mean(drops, 0), spread, len(rows), len(drops))

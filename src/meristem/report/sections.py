@@ -1,63 +1,42 @@
 """The sections of a report as data: text, figures, tables and code; a section without content is left out.
 
-sections(data) → [Section(name, title, …), …] in the order of the page
-
-`title` is the heading. docs/report.md lists the headings, and no test compares them. The other sections are in
-sections_predictions.py, sections_search.py and sections_usage.py.
+This file has the sections about the score, the inputs and the predictions, sections_model.py those about the model.
+docs/report.md lists the headings, `title`, and no test compares them.
 """
+
+from collections.abc import Iterable
 
 import numpy as np
 
 from meristem.check import many
-from meristem.report.charts import growth_chart, importance_chart, score_chart
-from meristem.report.formatting import count, decimal, interval_text, significant, value_range
+from meristem.report import charts, scoring, sections_model
+from meristem.report.charts import Bin
+from meristem.report.formatting import count, decimal, interval_text, percent, significant
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
-from meristem.report.sections_predictions import prediction_sections
-from meristem.report.sections_search import path_section, settings_section
-from meristem.report.sections_usage import provenance_section, usage_section
-from meristem.show.card import gallery, networks_of
+from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
+from meristem.show.elements import shorten
 
-MOST_INPUTS, MOST_ROWS = 30, 200  # that are drawn; rows of a table
+MOST_INPUTS, MOST_ROWS, MOST_CONFUSIONS = 30, 200, 20  # that are drawn; rows of a table; confusions that are listed
+BINS = 10
 MEASURES = {
     "accuracy": "Accuracy is the share of rows whose class is predicted correctly.",
     "share of right labels": "The share of all labels, present or absent, that are predicted correctly.",
     "R²": "R² is the share of the target’s variance that is predicted: 1 is perfect, 0 is no better than the mean.",
     "quantile skill": "1 is perfect, 0 is no better than the best constant quantiles.",
 }
-GLOSSARY = {  # docs/report.md has the same lines
-    "gate": "A learned number from 0 (closed) to 1 (open) that says how much of a unit, a layer or an input is used.",
-    "soft size": "The sum of the gates: how much of the network is used.",
-    "hard size": "The number of units, or nodes of a tree, whose gates are above 0.",
-    "penalty": "The cost of size in training: the higher, the smaller the network.",
-    "l2": "The weight of the L2 regularization: the higher, the smoother the predictions.",
-    "dropout": "The share of inputs that is set to zero at random in each training step.",
-    "rate": "The learning rate; it is reduced when the loss stops falling.",
-    "pruning": "At the end of training, gates whose contribution does not justify their cost are closed.",
-    "stopped early": "A setting whose training was stopped because it was behind when settings were compared.",
-    "calibration": "The agreement of predicted probabilities with observed frequencies.",
-    "temperature": "The number that outputs are divided by before they become probabilities, to calibrate them.",
-    "recall": "Of the rows of a class, the share that is predicted as that class.",
-    "precision": "Of the rows predicted as a class, the share that is of that class.",
-}
 
 
 def sections(data: ReportData) -> list[Section]:
     """Return all sections that have content."""
-    made: list[Section | None] = [
-        score_section(data),
-        path_section(data),
-        growth_section(data),
-        network_section(data),
-        inputs_section(data),
-        *prediction_sections(data),
-        settings_section(data),
-        usage_section(data),
-        provenance_section(data),
-        Section(
-            "glossary", "Glossary", [], [], [Table("Terms", ["term", "meaning"], [list(item) for item in GLOSSARY.items()])]
-        ),
-    ]
+    model = sections_model
+    made = [score_section(data), model.path_section(data), model.growth_section(data), model.network_section(data)]
+    made.append(inputs_section(data))
+    if data.scorer is not None and data.predictions is not None:
+        makers = {CLASS: confusion_section, LABELS: labels_section, NUMBER: errors_section}
+        for make in (makers.get(data.scorer.task), calibration_section):
+            made.append(make(data, data.scorer, data.predictions) if make else None)
+    made += [model.settings_section(data), model.usage_section(data), model.provenance_section(data), model.glossary_section()]
     return [section for section in made if section is not None]
 
 
@@ -77,48 +56,13 @@ def score_section(data: ReportData) -> Section | None:
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
     finite = {name: [score["value"], score["low"], score["high"]] for name, score, _ in models if np.isfinite(score["value"])}
-    chart = score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
+    chart = charts.score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
     return Section("score", "Score and baselines", [text], [chart], tables)
-
-
-def growth_section(data: ReportData) -> Section | None:
-    members = [member for member in data.members if member.n_iter_]
-    if not members:
-        return None
-    sizes = []
-    for member in members:
-        own = member.history_["hard_size"].tolist()
-        sizes.append((own[0], max(own), own[member.best_epoch_ - 1]))
-    first, most, last = map(value_range, zip(*sizes, strict=True))
-    unit = "Nodes of the tree" if any(member.network_.capacity for member in members) else "Open units"
-    epochs = value_range([member.n_iter_ for member in members])
-    text = (
-        f"{epochs} epoch{'' if epochs == '1' else 's'}{', a line for each network' if len(members) > 1 else ''}; "
-        f"rings: the epochs kept. {unit}: {first} after the first epoch, {most} at most, {last} at the end."
-    )
-    return Section("growth", "Growth during training", [text], [growth_chart(members, text)])
-
-
-def network_section(data: ReportData) -> Section:
-    members, inputs = data.members, data.model._inputs_
-    linear = sum(not member._compact_.units for member in members)
-    text = ["Layer by layer, from the inputs to the outputs; the numbers count what is open."]
-    if n_gaps := len(inputs.gaps):
-        text.append(f"Of {many(inputs.n_inputs, 'input')}, {many(n_gaps, 'marks', 'mark')} missing values.")
-    if linear:
-        which = "The network has" if len(members) == 1 else f"{linear} of {len(members)} networks have"
-        text.append(f"{which} no open unit: a linear function of the inputs was enough.")
-    rows = [
-        [str(number), significant(net.soft_size_), *map(count, (net.hard_size_, net.n_live_units_, net.n_parameters_))]
-        for number, net in enumerate(members, 1)
-    ]
-    table = Table("Sizes", ["network", "soft size", "hard size", "units", "parameters"], rows)
-    return Section("network", "Network structure", text, [gallery(networks_of(members), name="network")], [table])
 
 
 def inputs_section(data: ReportData) -> Section | None:
     """Return the importances of the columns, and the columns that are not used."""
-    text, tables, figures, importance = [], [], [], data.importance
+    text, tables, figures, importance, measure = [], [], [], data.importance, scoring.MEASURES[data.task]
     if importance is not None:
         order, spread = np.argsort(-importance.mean, kind="stable"), importance.spread
         names = [data.columns[place] for place in order]
@@ -126,13 +70,13 @@ def inputs_section(data: ReportData) -> Section | None:
         lines = ", lines its standard deviation" if spread is not None else "; its standard deviation is unknown"
         text.append(
             f"The values of each column were shuffled {times} among {many(importance.rows, 'row')}; bars are the mean drop in "
-            f"{data.measure}{lines}. The drop is small if another column holds the same information. Below 0, the score was "
+            f"{measure}{lines}. The drop is small if another column holds the same information. Below 0, the score was "
             "higher with the column shuffled, by chance or because the column misleads the model."
         )
         if len(names) > MOST_INPUTS:
             more = many(len(names) - MOST_INPUTS, "less important column is", "less important columns are")
             text.append(f"The {MOST_INPUTS} most important columns are drawn; {more} not.")
-        numbers = {f"drop in {data.measure}": importance.mean} | ({} if spread is None else {"standard deviation": spread})
+        numbers = {f"drop in {measure}": importance.mean} | ({} if spread is None else {"standard deviation": spread})
         rows = [
             [names[n], *(decimal(values[place]) for values in numbers.values())] for n, place in enumerate(order[:MOST_ROWS])
         ]
@@ -140,7 +84,7 @@ def inputs_section(data: ReportData) -> Section | None:
         tables += [table] * (len(names) > 1)
         half = np.full(len(order), np.nan) if spread is None else spread
         values = np.stack([importance.mean, importance.mean - half, importance.mean + half], 1)[order[:MOST_INPUTS]]
-        figures.append(importance_chart(data.measure, names[:MOST_INPUTS], values, table.in_words()))
+        figures.append(charts.importance_chart(measure, names[:MOST_INPUTS], values, table.in_words()))
     unused = [[name, why] for name, why in (*data.dropped, *((name, "gate closed in training") for name in data.unused))]
     if unused:
         text.append(f"{many(len(unused), 'column is', 'columns are')} not used.")
@@ -148,3 +92,122 @@ def inputs_section(data: ReportData) -> Section | None:
     elif importance is not None:
         text.append("All columns are used.")
     return Section("inputs", "Input importance", text, figures, tables) if text else None
+
+
+def confusion_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
+    """Return recall and precision, and a confusion matrix, or the most frequent confusions of many classes."""
+    labels = [*scorer.labels, *(["(unknown class)"] if (scorer.y < 0).any() else [])]
+    counts = np.zeros((len(labels), len(labels)), int)
+    np.add.at(counts, (scorer.y, predictions), 1)  # −1, an unknown class, is the last label
+    wrong_pairs = sorted(((counts[a, b], a, b) for a, b in np.argwhere(counts > 0) if a != b), reverse=True)
+    text = [f"{count(sum(n for n, _, _ in wrong_pairs))} of {many(len(scorer.y), 'row')} are wrong."]
+    if wrong_pairs:
+        n, a, b = wrong_pairs[0]
+        names = f"“{shorten(labels[a], 40)}” predicted as “{shorten(labels[b], 40)}”"
+        text.append(f"The most frequent confusion is {names}, {many(int(n), 'row')}.")
+    tables = [_recall_table("class", labels, counts.sum(1), counts.sum(0), counts.diagonal(), most=10)]
+    if len(labels) <= charts.MOST_CLASSES:
+        return Section("confusion", "Confusion matrix", text, [charts.confusion_chart(counts, labels)], tables)
+    frequent = [
+        [shorten(labels[a], 60), shorten(labels[b], 60), count(n), _share(n, counts[a].sum())]
+        for n, a, b in wrong_pairs[:MOST_CONFUSIONS]
+    ]
+    text.append(f"The {len(frequent)} most frequent of {many(len(wrong_pairs), 'confusion')} are listed.")
+    tables.insert(0, Table("Most frequent confusions", ["true", "predicted", "rows", "share of the true class"], frequent))
+    return Section("confusion", "Confusions", text, [], tables)
+
+
+def labels_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
+    true, predicted = scorer.y > 0, predictions > 0
+    all_right, wrong = float((true == predicted).all(1).mean()), float((true != predicted).sum(1).mean())
+    text = (
+        f"All labels are right in {percent(all_right)} of the rows; on average {significant(wrong)} labels of a row are wrong."
+    )
+    table = _recall_table("label", scorer.labels, true.sum(0), predicted.sum(0), (true & predicted).sum(0), most=12)
+    return Section("confusion", "Recall and precision", [text], [], [table])
+
+
+def _recall_table(
+    unit: str, names: Iterable[str], true: np.ndarray, predicted: np.ndarray, both: np.ndarray, *, most: int
+) -> Table:
+    """Return counts, recall and precision of each name; folded if there are more than `most`."""
+    rows = [
+        [shorten(name, 60), count(n_true), count(n_predicted), _share(n, n_true), _share(n, n_predicted)]
+        for name, n_true, n_predicted, n in zip(names, true, predicted, both, strict=True)
+    ]
+    return Table(f"Each {unit}", [unit, "rows", "predicted", "recall", "precision"], rows[:MOST_ROWS], len(rows) > most)
+
+
+def _share(n: float | np.integer, total: float | np.integer) -> str:
+    return percent(float(n / total)) if total else "–"
+
+
+def errors_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
+    """Return the errors of numbers; of several columns the first is drawn."""
+    true, predicted = scorer.y[:, 0], predictions.reshape(len(predictions), -1)[:, 0]
+    errors = predicted - true
+    middle, most = (significant(float(np.quantile(np.abs(errors), level))) for level in (0.5, 0.9))
+    spread = f"The absolute error is below {middle} for half of the rows and below {most} for 90 %"
+    text = [f"{spread}, in the unit of the target; true values go from {significant(true.min())} to {significant(true.max())}."]
+    if scorer.y.shape[1] > 1:
+        text.append(f"The figure shows the first of {scorer.y.shape[1]} targets.")
+    measures = {
+        "root mean squared error": np.sqrt((errors**2).mean()),
+        "mean absolute error": np.abs(errors).mean(),
+        "largest absolute error": np.abs(errors).max(),
+        "mean of predicted − true": errors.mean(),
+    }
+    table = Table("Errors", ["measure", "value"], [[name, significant(float(value))] for name, value in measures.items()])
+    description = f"{many(len(true), 'row')}. {spread}. Line: perfect predictions."
+    figure = charts.error_chart(true, predicted, data.target, description)
+    return Section("residuals", "Prediction errors", text, [figure], [table])
+
+
+def calibration_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section | None:
+    """Return predicted against observed: probabilities of classes, means of numbers, shares below quantiles."""
+    if data.outputs is None or (scorer.task == NUMBER and not scorer.levels and len(scorer.y) < 2 * BINS):
+        return None
+    targets, title = data.model._targets_, "Calibration"
+    if scorer.levels:
+        quantiles = np.asarray(targets.decode(data.outputs)).reshape(*scorer.y.shape, -1)
+        below = (scorer.y[:, :, None] <= quantiles).reshape(-1, len(scorer.levels)).sum(0).tolist()
+        n, title = scorer.y.size, "Calibration of quantiles"
+        bins = [Bin(level, k / n, *wilson_interval(k, n), n) for level, k in zip(scorer.levels, below, strict=True)]
+        text = "The share of rows below each predicted quantile; on the diagonal it is the level of the quantile."
+        labels = "level of the quantile", "share of rows below it"
+    elif scorer.task == NUMBER:
+        bins = _binned(predictions[:, 0], scorer.y[:, 0], is_share=False)
+        text = "Rows are binned by prediction; on the diagonal the mean of the true values is the mean prediction."
+        labels = "mean prediction", "mean true value"
+    else:
+        probabilities = targets.probabilities(data.outputs)
+        if scorer.task == LABELS:
+            predicted, observed, what = probabilities.ravel(), scorer.y.ravel(), "every label of every row"
+        elif len(scorer.labels) == 2:
+            predicted, observed, what = probabilities[:, 1], scorer.y == 1, f"“{shorten(scorer.labels[1], 40)}”"
+        else:
+            predicted, observed, what = probabilities.max(1), scorer.y == predictions, "the predicted class"
+        bins = _binned(predicted, observed.astype(float), is_share=True)
+        error = sum(b.rows * abs(b.predicted - b.observed) for b in bins) / max(1, sum(b.rows for b in bins))
+        text = f"Probabilities of {what}, in bins; on the diagonal they equal the observed frequencies."
+        text = f"{text} The expected calibration error is {significant(error)}."
+        labels = "predicted probability", "observed frequency"
+    rows = [
+        [significant(b.predicted), significant(b.observed), f"{significant(b.low)} to {significant(b.high)}", count(b.rows)]
+        for b in bins
+    ]
+    table = Table("Calibration", [*labels, "95 % interval", "rows"], rows, is_folded=not scorer.levels)
+    is_share = scorer.task != NUMBER or bool(scorer.levels)
+    chart = charts.calibration_chart(bins, *labels, table.in_words(), is_share=is_share)
+    return Section("calibration", title, [text], [chart], [table])
+
+
+def _binned(predicted: np.ndarray, observed: np.ndarray, *, is_share: bool) -> list[Bin]:
+    """Return bins of about equally many rows, in ascending order."""
+    order, bins = np.argsort(predicted, kind="stable"), []
+    for part in np.array_split(order, min(BINS, max(1, len(order) // 5))):
+        n, mean = len(part), float(observed[part].mean())
+        half = Z95 * float(observed[part].std(ddof=1)) / np.sqrt(n) if n > 1 else 0.0
+        low, high = wilson_interval(round(float(observed[part].sum())), n) if is_share else (mean - half, mean + half)
+        bins.append(Bin(float(predicted[part].mean()), mean, low, high, n))
+    return bins

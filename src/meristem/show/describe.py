@@ -1,8 +1,4 @@
-"""Networks and settings in text: a network's layers, open units and parameters; what differs between the settings of a study.
-
-describe(network)  → Description(lines, columns, rows), for any body
-describe_settings([{"learning_rate": 0.001, …}, …])  → ["rate 0.001", …]
-"""
+"""Networks and settings in text: a network's layers, open units and parameters; what differs between settings of a study."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +21,6 @@ SETTINGS = {
     "penalty": "penalty {:g}",
 }
 OLD_NAMES = {"standardized": "standardised"}  # in files written before it was renamed
-TextTable = tuple[list[str], list[list[str]]]  # columns, rows
 
 
 class Description(NamedTuple):
@@ -37,13 +32,7 @@ class Description(NamedTuple):
 
 
 def describe(network: Network) -> Description:
-    """Describe a network with any body.
-
-    >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=3, key=jax.random.key(0))
-    >>> print("\\n".join(describe(network).lines))
-    tunnel network: 2 inputs → width 10 → 1 output
-    3 parameters in its compact form (Affine); 391 while it is trained
-    """
+    """Describe a network with any body."""
     check_concrete("describe()", network)
     stages, axes, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
     name, inputs = type(network.body).__name__.lower(), " × ".join([many(n_in, "input"), *map(str, positions)])
@@ -52,27 +41,29 @@ def describe(network: Network) -> Description:
     for stage in stages:
         title = f"{stage.title}, " if stage.title else ""
         lines += [f"{title}{row.name}: {row.n_open} of {len(row.gates)} open" for row in stage.above if row.can_close]
-    tables = [
-        _node_table(part) if isinstance(part, Nodes) else _gate_table(part) for part in (stage.structure for stage in stages)
-    ]
+    trained = sum(np.size(leaf) for leaf in jax.tree.leaves(network) if np.asarray(leaf).dtype.kind == "f")
+    try:
+        small = compact(network)
+        kinds = ", ".join(type(layer).__name__ for layer in small.layers)
+        lines.append(f"{small.n_parameters:,} parameters in its compact form ({kinds}); {trained:,} while it is trained")
+    except ValueError:  # a user's own body without a compact form
+        lines.append(f"{trained:,} parameters; it has no compact form")
+    tables = [_structure_table(stage.structure) for stage in stages]
     columns, rows = tables[0]
     if len(tables) > 1:  # the rows of several stages follow each other, with the columns of the first
         rows = [[f"{number}.{row[0]}", *row[1:]] for number, (_, own) in enumerate(tables, start=1) for row in own]
         rows = [(row + ["–"] * len(columns))[: len(columns)] for row in rows]
-    return Description([*lines, _parameters(network)], columns, rows)
+    return Description(lines, columns, rows)
 
 
-def _parameters(network: Network) -> str:
-    trained = sum(np.size(leaf) for leaf in jax.tree.leaves(network) if np.asarray(leaf).dtype.kind == "f")
-    try:
-        small = compact(network)
-    except ValueError:  # a user's own body without a compact form
-        return f"{trained:,} parameters; it has no compact form"
-    kinds = ", ".join(type(layer).__name__ for layer in small.layers)
-    return f"{small.n_parameters:,} parameters in its compact form ({kinds}); {trained:,} while it is trained"
-
-
-def _gate_table(gates: Gates) -> TextTable:
+def _structure_table(gates: Gates | Nodes) -> tuple[list[str], list[list[str]]]:
+    """Return columns and rows: a row per layer; of a tree a row per node in order, after the identity root if there is one."""
+    if isinstance(gates, Nodes):
+        rows = [] if gates.identity is None else [["above the root", "identity", "–", f"{gates.identity:.3f}"]]
+        for node in nodes_of(gates):
+            kind, place = ("inner", f"node {node.place // 2 + 1}") if node.children else ("leaf", f"layer {node.layer + 1}")
+            rows.append([place, f"{'  ' * node.depth}{kind}", str(node.depth), f"{node.gamma:.3f}"])
+        return ["place", "kind", "depth", "leafness γ"], rows
     layers = [(str(layer), row) for layer, row in enumerate(gates.values, 1)]
     if gates.source == "fixed":
         return ["layer", "units"], [[name, str((row > 0).sum())] for name, row in layers]
@@ -86,21 +77,8 @@ def _gate_table(gates: Gates) -> TextTable:
     return ["layer", "units", "mean gate" if gates.source == "inputs" else "mean gate at input 0"], means
 
 
-def _node_table(nodes: Nodes) -> TextTable:
-    """Return a row per node in order: leaf, inner node, leaf, …; the identity root comes first, if there is one."""
-    rows = [] if nodes.identity is None else [["above the root", "identity", "–", f"{nodes.identity:.3f}"]]
-    for node in nodes_of(nodes):
-        kind, place = ("inner", f"node {node.place // 2 + 1}") if node.children else ("leaf", f"layer {node.layer + 1}")
-        rows.append([place, f"{'  ' * node.depth}{kind}", str(node.depth), f"{node.gamma:.3f}"])
-    return ["place", "kind", "depth", "leafness γ"], rows
-
-
 def describe_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return each setting in text, by what differs between them.
-
-    >>> describe_settings([{"learning_rate": rate, "penalty": 0.1} for rate in (0.001, 0.003)])
-    ['rate 0.001', 'rate 0.003']
-    """
+    """Return each setting in text, by what differs between them: ["rate 0.001", "rate 0.003"]."""
 
     def value(setting: Mapping[str, Any], name: str) -> Any:
         return setting.get(name, setting.get(OLD_NAMES.get(name, name)))

@@ -1,9 +1,6 @@
-"""HTML and SVG as strings that are escaped already.
+"""HTML and SVG as strings that are escaped already, element by element.
 
-    el("text", "a < b", x=3, class_="ink")  →  <text x="3" class="ink">a &lt; b</text>
-
-`class_` is written as class, `stroke_width` as stroke-width. Control characters and characters without a UTF-8 encoding are
-replaced, so names from a user's data cannot break a page.
+Control characters and characters without a UTF-8 encoding are replaced, so names from a user's data cannot break a page.
 """
 
 import html
@@ -29,14 +26,13 @@ def el(tag: str, *children: str, **attributes: Any) -> Markup:
     >>> el("b", "<script>alert(1)</script>", el("i"), title='"')
     '<b title="&quot;">&lt;script&gt;alert(1)&lt;/script&gt;<i></i></b>'
     """
-    names = {name: name.rstrip("_").replace("_", "-") for name, value in attributes.items() if value is not None}
-    start = "".join(f' {written}="{html.escape(clean(_attribute(attributes[name])))}"' for name, written in names.items())
+    start = tag
+    for name, value in attributes.items():
+        if value is not None:
+            text = f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+            start += f' {name.rstrip("_").replace("_", "-")}="{html.escape(clean(text))}"'
     inner = (child if isinstance(child, Markup) else html.escape(clean(child), quote=False) for child in children)
-    return Markup(f"<{tag}{start}>{''.join(inner)}</{tag}>")
-
-
-def _attribute(value: Any) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    return Markup(f"<{start}>{''.join(inner)}</{tag}>")
 
 
 def clean(text: str) -> str:
@@ -49,10 +45,6 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return at most so many characters, with an ellipsis if some are cut.
-
-    >>> shorten("a long name", 6)
-    'a lon…'
-    """
+    """Return at most so many characters, with an ellipsis if some are cut."""
     text = " ".join(clean(text).split())
     return text if len(text) <= most else text[: most - 1] + "…"

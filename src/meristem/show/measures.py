@@ -1,7 +1,4 @@
-"""Measures of a network, such as its error: name, label, direction, format.
-
-ERROR.show(0.0167) → "1.67 %"        MACRO_F1.cost(0.4) < MACRO_F1.cost(0.3)
-"""
+"""Measures of a network, such as its error: name, label, direction, format."""
 
 import math
 from dataclasses import dataclass
@@ -11,11 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure; with the name "error" its values are in the fields error, dev_error and test_error.
-
-    >>> Measure("error", "error", percent=True, digits=2).show(0.0167), Measure("error", "squared error").show(12.3456)
-    ('1.67 %', '12.3')
-    """
+    """A measure; with the name "error" its values are in the fields error, dev_error and test_error."""
 
     name: str
     label: str
@@ -37,16 +30,12 @@ class Measure:
         return value if self.lower_is_better else -value
 
     def best(self, values: np.ndarray, prefer: int = 0) -> int | None:
-        """Return the index of the best of values [n], `prefer` if it ties; None if no value is finite.
-
-        >>> MACRO_F1.best(np.array([0.3, 0.5, np.nan, 0.5])), MACRO_F1.best(np.array([0.3, 0.5, np.nan, 0.5]), prefer=3)
-        (1, 3)
-        """
-        costs = np.array([self.cost(value) for value in values.tolist()])
-        if not np.isfinite(costs).any():
+        """Return the index of the best of values [n], `prefer` if it ties; None if no value is finite."""
+        costs = [self.cost(value) for value in values.tolist()]
+        best = min(costs, default=math.inf)
+        if best == math.inf:
             return None
-        places = np.flatnonzero(costs == costs.min()).tolist()
-        return prefer if prefer in places else places[0]
+        return prefer if 0 <= prefer < len(costs) and costs[prefer] == best else costs.index(best)
 
 
 def error_measure(label: str, *, is_share: bool) -> Measure:

@@ -1,8 +1,5 @@
 """The structure of a network as data, for drawings and descriptions: its stages, the gates around them, the nodes of a tree.
 
-    stages_of(network)  → [Stage(Gates(…), above=(GateRow("inputs", …), GateRow("trunk", …)), below=(GateRow("outputs", …),))]
-    nodes_of(Nodes(…))  → [Node(place=0, depth=2, layer=0, gamma=1.0, children=()), …]
-
 A stage is a stack of layers (`Gates`) or a tree of layers (`Nodes`), both of nn/structure.py.
 """
 
@@ -60,13 +57,7 @@ class Node(NamedTuple):
 
 
 def stages_of(model: Any, inputs: Any = None) -> list[Stage]:
-    """Return the stages of a Network, or of a body; gates that depend on the input are averaged over inputs [n, width].
-
-    >>> import jax
-    >>> network = Network.create("tunnel", 2, 1, width="auto", max_width=8, depth=3, key=jax.random.key(0))
-    >>> [row.name for row in stages_of(network)[0].above]
-    ['inputs', 'trunk']
-    """
+    """Return the stages of a Network, or of a body; gates that depend on the input are averaged over inputs [n, width]."""
     body = model.body if isinstance(model, Network) else model
     axes, parts = body.axes(), structures(body, inputs)
     gates = trunk_gates(axes)
@@ -85,11 +76,7 @@ def stages_of(model: Any, inputs: Any = None) -> list[Stage]:
 
 
 def nodes_of(tree: Nodes) -> list[Node]:
-    """Return the nodes of a tree, ordered by place.
-
-    >>> [(node.depth, node.children) for node in nodes_of(Nodes(np.array([-1, 1, 0, -1]), np.ones(7)))]        # ((0 1) 2)
-    [(2, ()), (1, (0, 2)), (2, ()), (0, (1, 4)), (1, ())]
-    """
+    """Return the nodes of a tree, ordered by place."""
     nodes: list[Node] = []
 
     def add(first: int, last: int, depth: int) -> int:
@@ -116,11 +103,7 @@ def tree_size(tree: Nodes) -> float:
 
 
 def structure_summary(structure: Gates | Nodes) -> str:
-    """Return the sizes of a stage in a clause.
-
-    >>> structure_summary(Gates(np.array([[1.0, 0.5], [0.0, 0.0]]), "parameters"))
-    'soft size 1.5, 2 of 4 units open'
-    """
+    """Return the sizes of a stage in a clause: "soft size 1.5, 2 of 4 units open"."""
     if isinstance(structure, Nodes):
         soft, leaves = tree_size(structure), structure.n_leaves
         if structure.identity == 1:
@@ -141,8 +124,12 @@ def structure_summary(structure: Gates | Nodes) -> str:
 def structure_legend(structure: Gates | Nodes) -> str:
     """Return how to read a drawing of it, in sentences; empty if no legend is needed."""
     if isinstance(structure, Nodes):
-        identity = "Top circle: γ₀; the output is γ₀ · x + (1 − γ₀) · tree(x)." * (structure.identity is not None)
-        return (TREE_LEGEND * (structure.n_leaves > 1) + identity).strip()
+        nodes = (
+            "Square: a layer σ(W x + b). Circle: a node and its γ; its output is γ · σ(W x + b) + (1 − γ) · right(left(x)). "
+            "Same color: same layer, shared weights. Thicker lines: smaller γ. "
+        )
+        identity = "Top circle: γ₀; the output is γ₀ · x + (1 − γ₀) · tree(x)."
+        return (nodes * (structure.n_leaves > 1) + identity * (structure.identity is not None)).strip()
     gate = {
         "parameters": "gate: 0 copies its input, 1 transforms it. Grey: closed, exactly 0.",
         "inputs": "mean gate over X: 0 copies its input, 1 transforms it.",
@@ -150,9 +137,3 @@ def structure_legend(structure: Gates | Nodes) -> str:
         "fixed": "",
     }[structure.source]
     return f"Each cell is a unit; the stronger its color, the more open its {gate}" * bool(gate)
-
-
-TREE_LEGEND = (
-    "Square: a layer σ(W x + b). Circle: a node and its γ; its output is γ · σ(W x + b) + (1 − γ) · right(left(x)). "
-    "Same color: same layer, shared weights. Thicker lines: smaller γ. "
-)

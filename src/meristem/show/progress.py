@@ -53,23 +53,20 @@ class GroupWatcher(Watcher):
         """Report an epoch of a member; never asks to stop."""
         with self._progress.lock:
             self._infos[member] = info
-            self._report(member, 0.0)
+        self.pulse(member, 0.0)
         return False
 
     def pulse(self, member: int, share: float) -> None:
         """Report the finished share of the epoch after a member's last reported one."""
         with self._progress.lock:
-            self._report(member, share)
-
-    def _report(self, member: int, share: float) -> None:
-        is_first, latest = not self._done, self._infos.get(member)
-        epoch = self._before if latest is None else int(latest.epoch)
-        self._done[member] = epoch - self._before + share
-        most_epochs = self._before + int(max(self._done.values()))
-        position = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {most_epochs}"
-        status = f"{', '.join(self._key)}: {position}{describe_members(self._infos, self._measure)}"
-        epochs = self._earlier + min(sum(self._done.values()), self._most)
-        self._progress.report(self._key, epochs, status, at_once=is_first and share > 0)
+            is_first, latest = not self._done, self._infos.get(member)
+            epoch = self._before if latest is None else int(latest.epoch)
+            self._done[member] = epoch - self._before + share
+            most_epochs = self._before + int(max(self._done.values()))
+            position = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {most_epochs}"
+            status = f"{', '.join(self._key)}: {position}{describe_members(self._infos, self._measure)}"
+            self._progress.done[self._key] = self._earlier + min(sum(self._done.values()), self._most)
+            self._progress.show_status(status, at_once=is_first and share > 0)
 
 
 class Progress:
@@ -115,9 +112,9 @@ class Progress:
         with self.lock:
             self.done[model, task] = earlier + usual_epochs
 
-    def report(self, key: Key, epochs: float, status: str, *, at_once: bool) -> None:
-        """Set the finished epochs of a group and the status, which a plain line shows every few seconds, or at once."""
-        self.done[key], self._status = epochs, status
+    def show_status(self, status: str, *, at_once: bool) -> None:
+        """Set the status, which a plain line shows every few seconds, or at once."""
+        self._status = status
         if not self._is_live and (at_once or time.monotonic() - self._last_line > PLAIN_SECONDS):
             self._write(f"{status}, {self.time_left()}")
 

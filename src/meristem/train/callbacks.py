@@ -4,7 +4,7 @@ A plain function will do: `f(info)`, or `f(member, info)` where there are many. 
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from meristem.train.train_state import EpochInfo
@@ -56,65 +56,45 @@ def _takes(function: Callable[..., Any], *arguments: Any) -> bool:
     return True
 
 
-class RenumberedWatcher(Watcher):
-    """A watcher that knows members by other numbers; once `is_abandoned()`, it is not called and stops the training."""
+class WatcherGroup(Watcher):
+    """Several watchers as one, each of which may stop the training; they need no method but `epoch`.
 
-    def __init__(self, watcher: Watcher, names: dict[int, int], is_abandoned: Callable[[], bool] = lambda: False):
-        self.watcher, self.names, self.is_abandoned = watcher, names, is_abandoned
+    They know members by their `numbers`, if given. Once `is_abandoned()`, they are not called, and the training stops.
+    """
+
+    def __init__(
+        self, watchers: Iterable[Watcher], numbers: Sequence[int] | None = None, is_abandoned: Callable[[], bool] | None = None
+    ):
+        self.watchers, self.numbers, self.is_abandoned = list(watchers), numbers, is_abandoned or (lambda: False)
+
+    def _number(self, member: int) -> int:
+        return member if self.numbers is None else self.numbers[member]
+
+    def _call(self, name: str, *arguments: Any) -> list[Any]:
+        return [getattr(watcher, name)(*arguments) for watcher in self.watchers if hasattr(watcher, name)]
 
     def begin(self, settings: Settings) -> None:
-        self.watcher.begin({self.names[member]: own for member, own in settings.items()})
+        self._call("begin", {self._number(member): own for member, own in settings.items()})
 
-    def epoch(self, member: int, info: EpochInfo) -> bool | None:
-        return self.is_abandoned() or self.watcher.epoch(self.names[member], info)
+    def epoch(self, member: int, info: EpochInfo) -> bool:
+        return self.is_abandoned() or any(self._call("epoch", self._number(member), info))
 
     def pulse(self, member: int, share: float) -> None:
         if not self.is_abandoned():
-            self.watcher.pulse(self.names[member], share)
-
-    def over(self) -> bool:
-        return self.watcher.over()
-
-
-class WatcherGroup(Watcher):
-    """Several watchers as one, each of which may stop the training; they need no method but `epoch`."""
-
-    def __init__(self, watchers: Iterable[Watcher]):
-        self.watchers = list(watchers)
-
-    def _methods(self, name: str) -> list[Callable[..., Any]]:
-        return [getattr(watcher, name) for watcher in self.watchers if hasattr(watcher, name)]
-
-    def begin(self, settings: Settings) -> None:
-        for begin in self._methods("begin"):
-            begin(settings)
-
-    def epoch(self, member: int, info: EpochInfo) -> bool:
-        ends = [epoch(member, info) for epoch in self._methods("epoch")]  # call all of them
-        return any(ends)
-
-    def pulse(self, member: int, share: float) -> None:
-        for pulse in self._methods("pulse"):
-            pulse(member, share)
+            self._call("pulse", self._number(member), share)
 
     def part(self, name: str) -> "WatcherGroup":
         return WatcherGroup(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)
 
     def over(self) -> bool:
-        return any(over() for over in self._methods("over"))
+        return any(self._call("over"))
 
 
 def watcher_of(name: str, watch: Any) -> WatcherGroup:
-    """Return a watcher, a function, several of them or None as one watcher; ValueError where it is none of these.
-
-    >>> [type(watcher).__name__ for watcher in watcher_of("watch", [print, Watcher()]).watchers]
-    ['FunctionWatcher', 'Watcher']
-    """
+    """Return a watcher, a function, several of them or None as one watcher; ValueError where it is none of these."""
     each = [] if watch is None else list(watch) if isinstance(watch, list | tuple) else [watch]
-    wrong = [item for item in each if not callable(getattr(item, "epoch", item))]
-    if wrong:
-        raise ValueError(
-            f"{name}={wrong[0]!r} must be a function that takes the epoch's info, an object with epoch(member, info), "
-            "or a list of these."
-        )
+    for item in each:
+        if not callable(getattr(item, "epoch", item)):
+            options = "a function that takes the epoch's info, an object with epoch(member, info), or a list of these"
+            raise ValueError(f"{name}={item!r} must be {options}.")
     return WatcherGroup(item if hasattr(item, "epoch") else FunctionWatcher(item) for item in each)

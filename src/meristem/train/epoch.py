@@ -15,14 +15,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from meristem.complexity import body_sizes, hard_size, soft_cost
+from meristem.gate import fully_open
 from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.metrics import Measures, measure
-from meristem.train.objectives import Objective
-from meristem.train.settle import hard_cost, hard_price
-from meristem.train.step import Batch, learning_rate, updater
+from meristem.train.settle import hard_cost, total_price
+from meristem.train.step import Batch, updater
 from meristem.train.train_state import TOLERANCE, EpochInfo, Growth, Plateau, TrainState, no_growth, select
-from meristem.train.training_data import Data
+from meristem.train.training_data import Data, product
 
 SMALL = 1024  # numbers in a matrix; see _as_rows
 LEAST_GAIN = 1e-3  # of J_hard, for an improvement while gates close
@@ -117,7 +117,7 @@ def _batches(data: Data, size: int, key: PRNGKeyArray, part: Int[Array, ""], par
         order = jnp.concatenate([order, jnp.zeros(padded - n, order.dtype)])
         real = (jnp.arange(padded) < n).reshape(-1, size).astype(jnp.result_type(float))
         weight = real / jnp.maximum(real.sum(1, keepdims=True), 1)
-        is_real = real.any(1) if parts * length * size - n >= size else None
+        is_real = real.any(1) if padded - n >= size else None
     keys, order, weight, is_real = jax.tree.map(
         lambda a: a if parts == 1 else jax.lax.dynamic_slice_in_dim(a, part * length, length),
         (keys[1:], order.reshape(-1, size), weight, is_real),
@@ -151,11 +151,6 @@ def measured_sets(data: Data, knobs: Knobs) -> Iterator[tuple[Any, Any, Any, Any
         yield data.x, data.y, data.weight, knobs.dev_weight
 
 
-def product(a: Any, b: Any) -> Any:
-    """Return the product of weights, either of which may be None."""
-    return a if b is None else b if a is None else a * b
-
-
 def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: Recipe) -> TrainState:
     """Return the state after the last step with the new average; `before` is the state at the beginning of the epoch."""
     if state.average is None:
@@ -174,7 +169,7 @@ def conclude(
     train, dev, sizes = measured
     stages, network = len(recipe.scales), state.measured
     plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
-    chosen, (best, best_loss) = _to_minimize(dev, recipe.select, recipe.task), before.best
+    chosen, (best, best_loss) = _to_minimize(dev, recipe.select), before.best
     if dev.price is not None:  # J, of which the measure so far is E
         price = dev.price if recipe.price == "units" else soft_cost(network, recipe.price)
         chosen = chosen + knobs.penalty * price + knobs.l2 * network.half_norm()
@@ -190,11 +185,11 @@ def conclude(
         begins = plateau.is_last(stages) & ~before.plateau.is_last(stages)
         best, best_loss = jnp.where(begins, jnp.inf, best), jnp.where(begins, jnp.inf, best_loss)
     after = replace(state, plateau=plateau, best=(best, best_loss), epoch=before.epoch + 1)
-    after = select(was_stopped | ~healthy, before, after)
+    after = jax.lax.cond(was_stopped | ~healthy, lambda: before, lambda: after)
     after = replace(after, diverged=before.diverged | (~healthy & ~was_stopped))
     info = EpochInfo(
         epoch=before.epoch + ~was_stopped,
-        rate=learning_rate(before, knobs, recipe),
+        rate=knobs.learning_rate * before.plateau.scale(recipe.scales),
         loss=train.loss,
         error=train.error,
         macro_f1=train.macro_f1,
@@ -216,13 +211,13 @@ def conclude(
 
 def _next_plateau(plateau: Plateau, dev: Measures, network: Network, knobs: Knobs, recipe: Recipe) -> Plateau:
     """Return the schedule after an epoch; while gates close it watches J_hard."""
-    watched, stages = _to_minimize(dev, recipe.watch, recipe.task), len(recipe.scales)
+    watched, stages = _to_minimize(dev, recipe.watch), len(recipe.scales)
     patience = recipe.patience if knobs.patience is None else jnp.asarray(knobs.patience)
     if not recipe.settle:
         return plateau.after(watched, patience=patience, stages=stages)
     closes = plateau.has_dropped
     patience = patience if recipe.linger == 1 else jnp.where(closes, recipe.linger * patience, patience)
-    watched = jnp.where(closes, dev.loss + knobs.penalty * hard_price(network, recipe), watched)
+    watched = jnp.where(closes, dev.loss + knobs.penalty * total_price(fully_open(network), recipe), watched)
     least = jnp.where(closes & jnp.isfinite(plateau.best), LEAST_GAIN * jnp.abs(plateau.best), TOLERANCE)
     after = plateau.after(watched, patience=patience, stages=stages, tolerance=least)
     if knobs.budget is not None:  # no stage ends while gates close for the budget
@@ -231,9 +226,9 @@ def _next_plateau(plateau: Plateau, dev: Measures, network: Network, knobs: Knob
     return after._replace(best=jnp.where(after.has_dropped & ~closes, jnp.inf, after.best))
 
 
-def _to_minimize(measures: Measures, name: str, objective: Objective) -> Float[Array, ""]:
+def _to_minimize(measures: Measures, name: str) -> Float[Array, ""]:
     value = measures.loss if name == "cost" else getattr(measures, name)
-    return -value if name in objective.maximized else value
+    return -value if name == "macro_f1" else value
 
 
 def _as_rows(tree: PyTree) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ from meristem.train.objectives import Objective, objective
 from meristem.train.optimizer import adam, for_models
 from meristem.train.training_data import Data
 
-MEASURES = ["loss", "error", "macro_f1", "cost"]
+MEASURES = ["loss", "error", "macro_f1"]
 L2 = 1e-5
 Number = Float[Array | np.ndarray, "*members"] | float
 RowWeights = Float[Array | np.ndarray, "*members rows"] | None
@@ -47,6 +47,8 @@ class Recipe:
     calibrate       whether the development loss is measured at the best temperature of the logits (train/metrics.py)
     patience        epochs without improvement before the learning rate drops, and before training ends in the last stage
     linger          a factor of the patience while gates close, where closing takes longer than learning
+    compile_fast    whether a CPU's programs are compiled without the compiler's last optimizations: in four fifths of the time,
+                    to steps that are as fast, with sums that differ in the last bits
     scales          the factors of the learning rate, one for each stage
     optimizer       None: Adam with an age and a rate per layer (`meristem.adam(depth_decay)`); or any optax chain. The rate of
                     the knobs times the stage's factor reaches a chain that ends in `meristem.scale_by_rate()`; one with its
@@ -72,20 +74,19 @@ class Recipe:
     follow: bool = False
     calibrate: bool = False
     linger: float = 1.0
+    compile_fast: bool = False
 
     def __post_init__(self) -> None:
         task = objective(self.objective)
         object.__setattr__(self, "objective", task)
-        for name, choices in (("watch", MEASURES), ("select", MEASURES), ("price", PRICES)):
+        for name, choices in (("watch", MEASURES), ("select", [*MEASURES, "cost"]), ("price", PRICES)):
             value = getattr(self, name)
             if value not in choices:
                 raise unknown(name, value, choices)
             if value == "macro_f1" and not task.outputs_are_labels:
                 raise ValueError(f"{name}='macro_f1' needs objective='multilabel'; for {task.name!r} choose loss or error.")
-        if self.watch == "cost":
-            raise ValueError("watch='cost' is no measure of the schedule; choose loss, error or macro_f1.")
-        for name in ("batch_size", "patience"):
-            check_size(name, getattr(self, name))
+        check_size("batch_size", self.batch_size)
+        check_size("patience", self.patience)
         check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
         check_number("linger", self.linger, "above 0", lambda v: 0 < v < math.inf)
         check_number("b2", self.b2, "above 0 and below 1", lambda v: 0 < v < 1)
@@ -96,7 +97,7 @@ class Recipe:
             check_number("scales", value, "above 0", lambda v: 0 < v < math.inf)
         if self.calibrate and not task.outputs_are_logits:
             raise ValueError(f"calibrate=True needs an objective whose outputs are logits, unlike {task.name!r}.")
-        for name in ("settle", "follow", "calibrate"):
+        for name in ("settle", "follow", "calibrate", "compile_fast"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         if self.settle and len(self.scales) == 1:

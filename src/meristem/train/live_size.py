@@ -1,7 +1,7 @@
 """The cost of an epoch follows the live size: the host decides before each epoch which shapes it is trained with.
 
-A body that grows has a capacity: it doubles when an opening had to wait in the last epoch, and is halved when half of it would
-have been enough all epoch long. Within a capacity nothing is compiled again.
+A body that grows has a capacity: it doubles when an opening had to wait, and is halved when half of it would have been enough
+all epoch long. Within a capacity nothing is compiled again.
 
     live = live_part(state, knobs, recipe)               None: the full network
     restore(state, epoch(shrink(state, live)), live)     steps with the open part alone; the state itself is always complete
@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from meristem.gate import hold
-from meristem.nn.axes import MAP, ROWS, Axes, Axis, is_entry, with_axes
+from meristem.nn.axes import MAP, ROWS, Axes, is_entry, with_axes
 from meristem.nn.compaction import INPUT
 from meristem.nn.model_growth import resize
 from meristem.nn.network import Network
@@ -35,8 +35,6 @@ N = TypeVar("N", bound=Network)
 PROBE = 5  # one of so many epochs trains the full network
 WORTH = 2 / 3  # of the multiply-adds of the full network, at most
 LEAST = 4  # dimensions, units
-
-_select = jax.jit(select)
 
 
 def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
@@ -54,17 +52,15 @@ def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) ->
 def with_capacity(state: TrainState, capacity: int) -> TrainState:
     """Return the same state with this capacity."""
     network, opt_state = resize(state.network, state.opt_state, capacity)
-    state = replace(state, network=network, opt_state=opt_state)
-    if state.average is None:
-        return state
-    return replace(state, average=replace(state.average, network=resize(state.average.network, None, capacity)[0]))
+    average = state.average and replace(state.average, network=resize(state.average.network, None, capacity)[0])
+    return replace(state, network=network, opt_state=opt_state, average=average)
 
 
 def keep_best(improved: np.ndarray, network: N, best: N) -> N:
     """Return the new network for the members that improved, the old best for the others."""
     if improved.all() or not improved.any():
         return network if improved.all() else best
-    return _select(jnp.asarray(improved), *with_equal_capacity([network, best]))
+    return jax.jit(select)(jnp.asarray(improved), *with_equal_capacity([network, best]))
 
 
 def with_equal_capacity(networks: list[N]) -> list[N]:
@@ -85,35 +81,28 @@ def live_part(state: TrainState, knobs: Knobs, recipe: Recipe) -> Live | None:
     lists, rows = {name: _first(flags) for name, flags in trunks.items()}, {}
     standing = {entry.names[0] for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry) if entry.role == ROWS}
     for name, flags in is_open.items():
-        axis, depth = declared.axes[name], 0
+        axis = declared.axes[name]
         if name in trunks or name == INPUT or (axis.on is not None and name not in standing):
             continue
         if axis.on in trunks:
             flags = flags & (trunks[axis.on] if axis.per is None else trunks[axis.on][..., None, :])
-        if axis.per is not None and name in standing:
-            depth = flags.shape[-2]
-            lists[axis.per] = _first(np.asarray(flags.any(-1)), least=1)
-            flags = np.concatenate([flags, np.zeros_like(flags[..., :1, :])], -2)  # none for a layer that is padding
-            flags = np.take_along_axis(flags, lists[axis.per][..., None], -2)
-        lists[name] = _first(flags)
-        if name in standing:
-            rows[name] = _standing(axis, lists, name, depth, flags.shape[-1])
+        if name not in standing:
+            lists[name] = _first(flags)
+            continue
+        (depth, width), at, unit = flags.shape[-2:], None, None
+        lists[str(axis.per)] = layers = _first(np.asarray(flags.any(-1)), least=1)
+        flags = np.concatenate([flags, np.zeros_like(flags[..., :1, :])], -2)  # none for a layer that is padding
+        lists[name] = places = _first(np.take_along_axis(flags, layers[..., None], -2))
+        if axis.on is not None:
+            dims = lists.get(axis.on, np.broadcast_to(np.arange(width), (*layers.shape[:-1], width)))[..., None, :]
+            at, unit = _position(places, dims, width), _position(dims, places, width)
+        rows[name] = Rows(layers, at, unit, depth)
     if not lists or _products(network, declared, lists) > WORTH * _products(network, declared, {}):
         return None
     for name, axis in declared.axes.items():  # an axis on a trunk that is not listed itself has the places of the trunk
         if axis.on in trunks and name not in lists:
             lists[name] = lists[axis.on]
     return jax.device_put(jax.tree.map(lambda index: index.astype(np.int32), Live(lists, rows)))
-
-
-def _standing(axis: Axis, lists: Mapping[str, np.ndarray], name: str, depth: int, width: int) -> Rows:
-    """Return the layers and the listed dimensions that the listed places of an axis belong to."""
-    layers, places = lists[str(axis.per)], lists[name]
-    if axis.on is None:
-        return Rows(layers, None, None, depth)
-    dims = lists[axis.on] if axis.on in lists else np.broadcast_to(np.arange(width), (*layers.shape[:-1], width))
-    at, unit = _position(places, dims[..., None, :], width), _position(dims[..., None, :], places, width)
-    return Rows(layers, at, unit, depth)
 
 
 def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray]) -> int:
@@ -152,10 +141,9 @@ def restore(state: TrainState, small: TrainState, live: Live) -> TrainState:
         return put(old, new, state.network, live) if _is_network(old) else new
 
     after = jax.tree.map(put_back, state, small, is_leaf=_is_network)
-    if after.average is None:
-        return after
     # What was closed before the epoch was left out of the average, too.
-    return replace(after, average=replace(after.average, network=hold(after.network, after.average.network)))
+    average = after.average and replace(after.average, network=hold(after.network, after.average.network))
+    return replace(after, average=average)
 
 
 def _is_network(node: Any) -> bool:
@@ -163,37 +151,25 @@ def _is_network(node: Any) -> bool:
 
 
 def _is_time(state: TrainState, knobs: Knobs, recipe: Recipe) -> bool:
-    stage, stages = np.atleast_1d(np.asarray(state.plateau.stage)), len(recipe.scales)
-    running = stage[(stage < stages) & ~np.atleast_1d(np.asarray(state.diverged))]
+    stage, stages = np.asarray(state.plateau.stage), len(recipe.scales)
+    running = stage[(stage < stages) & ~np.asarray(state.diverged)]
     if not running.size or (running < 1).any():
         return False
     is_closed_for_good = recipe.settle and (knobs.budget is not None or bool((running >= stages - 1).all()))
     return is_closed_for_good or int(np.max(state.epoch)) % PROBE != 0
 
 
-def _shared(n: int, most: int) -> int:
-    """Return n rounded up to one of four sizes between powers of two: 8, 10, 12, 14, 16, 20, …
-
-    >>> [_shared(n, 100) for n in (4, 5, 33, 65, 98)]
-    [4, 5, 40, 80, 100]
-    """
-    step = max(1, (1 << (n - 1).bit_length()) // 8)
-    return min(-(-n // step) * step, most)
-
-
 def _first(flags: np.ndarray, least: int = LEAST) -> np.ndarray:
-    """Return the indices that are true along the last axis, of a shared number; index == size is padding."""
+    """Return the indices that are true along the last axis; index == size is padding."""
     counts, size = flags.sum(-1), flags.shape[-1]
-    n = _shared(max(int(counts.max(initial=0)), least), size)
+    n = max(int(counts.max(initial=0)), least)
+    step = max(1, (1 << (n - 1).bit_length()) // 8)  # one of four sizes between powers of two: 8, 10, 12, 14, 16, 20, …
+    n = min(-(-n // step) * step, size)
     order = np.argsort(~flags, axis=-1, kind="stable")[..., :n]
     return np.where(np.arange(n) < counts[..., None], order, size)
 
 
 def _position(numbers: np.ndarray, places: np.ndarray, padding: int) -> np.ndarray:
-    """Return the index of each number in a list, along the last axis; the list's size where it is absent, or padding.
-
-    >>> _position(np.array([7, 2, 9]), np.array([2, 7, 9]), 9).tolist()
-    [1, 0, 3]
-    """
+    """Return the index of each number in a list, along the last axis; the list's size where it is absent, or padding."""
     same = (numbers[..., :, None] == places[..., None, :]) & (numbers < padding)[..., :, None]
     return np.where(same.any(-1), same.argmax(-1), places.shape[-1])

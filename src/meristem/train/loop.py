@@ -3,14 +3,12 @@
     train_until(run, prepared, max_epochs, watcher)        one network, or a population that is one `vmap`ped program
     train_alone(runs, prepared, max_epochs, watcher)       single networks, a thread per core
     train_packed(runs, prepared, max_epochs, watcher)      single networks, stacked into few programs
-    replay(run, prepared, ends)                            a run with the schedule of other runs
+    replay(run, blocks, ends)                              a run with the schedule of other runs
 
 On a GPU, which a single small network would leave idle, networks train together as one program; on a CPU each trains alone, so
-that one that has stopped costs nothing. Both differ in the last bits. `runs` are by member number; every run has its own
-schedule, stop and best model. Promises:
+that one that has stopped costs nothing. Both differ in the last bits. `runs` are by member number. Promises:
 
-- `train_alone` gives the same bits as `train_until`, whatever the threads. The first run of each program compiles it; the
-  others begin after it, with the program ready.
+- `train_alone` gives the same bits as `train_until`. The first run of each program compiles it, before the others begin.
 - `train_packed` trains runs that can share a program (the same capacity; all with dropout or all without) together, repacked
   when a quarter of them has stopped.
 - A watcher that returns True stops its run; in one program, all runs when it does so for all of them. Once `watcher.over()` is
@@ -20,12 +18,11 @@ schedule, stop and best model. Promises:
 - Each epoch goes to the ambient checkpoint store (saving.py), and to `after_epoch`.
 """
 
-import math
 import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
@@ -40,10 +37,10 @@ from meristem.cache import clear_full_caches
 from meristem.check import check_size
 from meristem.forks import check_fork
 from meristem.nn.network import Network
-from meristem.train.callbacks import RenumberedWatcher, WatcherGroup, watcher_of
-from meristem.train.hyperparameters import L2, Knobs, Recipe, check_rows
+from meristem.train.callbacks import WatcherGroup, watcher_of
+from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.run import MAX_CAPACITY, Run, advance, at_stage, begin, of_state, settling, stacked, within_budget
-from meristem.train.saving import SECONDS, Saver, restore
+from meristem.train.saving import SECONDS, STORE, Saver
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared, prepare
 
@@ -55,7 +52,6 @@ UNLIMITED = 10**9  # epochs
 NO_WATCHER = WatcherGroup([])
 Runs = Mapping[int, Run]  # by member number
 Epochs = int | None
-Save = Callable[[Run], Any]
 
 
 class DivergedError(ArithmeticError):
@@ -63,13 +59,11 @@ class DivergedError(ArithmeticError):
 
     def __init__(self, run: Run):
         self.run = run
-        epoch, best = int(run.epochs), int(run.best_epoch)
-        rate = float(run.history["rate"][-1])
+        best, rate = int(run.best_epoch), float(run.history["rate"][-1])
         model = f"the model of epoch {best} is kept" if best else "no epoch was finite, so there is no model to keep"
-        lower = min(rate / 10, 3e-3)
         super().__init__(
-            f"The loss turned non-finite in epoch {epoch} at learning rate {rate:.2g}; {model}. "
-            f"Try learning_rate={lower:.1g} or less, and check the scale of the inputs."
+            f"The loss turned non-finite in epoch {int(run.epochs)} at learning rate {rate:.2g}; {model}. "
+            f"Try learning_rate={min(rate / 10, 3e-3):.1g} or less, and check the scale of the inputs."
         )
 
 
@@ -91,7 +85,7 @@ def fit(
     rows_at_once: int | None = None,
     together: bool | None = None,
     watch: Any = None,
-    save: Save | None = None,
+    save: Callable[[Run], Any] | None = None,
     save_seconds: float = SECONDS,
 ) -> Run:
     """Train until every member has stopped, or `max_epochs` is reached.
@@ -126,43 +120,36 @@ def fit(
     check_size("max_epochs", max_epochs)
     check_fork()
     clear_full_caches()
-    if isinstance(start, Run):
-        run = start
-    else:
+    if not isinstance(start, Run):
         penalty = 0.0 if penalty is None and budget is not None else penalty  # the run adapts it
         for name, value in (("learning_rate", learning_rate), ("penalty", penalty), ("key", key)):
             if value is None:
                 raise ValueError(f"{name} is missing: fit(network, data, learning_rate=…, penalty=…, key=jax.random.key(0)).")
         knobs = Knobs(learning_rate, penalty, l2, dropout, weight, dev_weight, budget)
-        run = begin(start, recipe, knobs, key, max_capacity=max_capacity)
+        start = begin(start, recipe, knobs, key, max_capacity=max_capacity)
+    run = start
     prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
-    check_rows(run.knobs, prepared.data)
     watcher = watcher_of("watch", watch)
-    saver = Saver(lambda name, run: save and save(run), math.inf if save is None else save_seconds)
+    saver = Saver(lambda name, run: save(run) if save else None, save_seconds)
 
-    def offer(run: Run) -> None:
-        saver.offer("run", lambda: run)
-
-    def offer_members(runs: dict[int, Run]) -> None:
-        saver.offer("run", lambda: stacked([*runs.values()]))
+    def offer(run: Run | dict[int, Run]) -> None:
+        if save is not None:
+            saver.offer("run", lambda: run if isinstance(run, Run) else stacked([*run.values()]))
 
     try:
         if run.members and not shares_programs(together):
             members = dict(enumerate(run.each()))
-            members = train_alone(members, prepared, max_epochs, watcher, after_epoch=offer_members)
-            run = stacked([*members.values()])
+            run = stacked([*train_alone(members, prepared, max_epochs, watcher, after_epoch=offer).values()])
         else:
             run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
         run = within_budget(run, prepared)
     except BaseException:
         with suppress(Exception):  # the first exception is the one to raise
-            if save is not None:
-                saver.now()
+            saver.now()
         raise
-    if save is not None:
-        saver.forget()
-        saver.close()
-        save(run)
+    offer(run)
+    saver.now()
+    saver.close()
     if not run.members and run.diverged:
         raise DivergedError(run)
     return run
@@ -190,7 +177,7 @@ def train_until(
 ) -> Run:
     """Train until `max_epochs`, or pause at epoch `pause_at`, or when `stop_after` members (None: all) have stopped."""
     pause_at = max_epochs if pause_at is None else min(pause_at, max_epochs)
-    run, record = restore(run, prepared, (max_epochs, pause_at, stop_after))
+    run, record = STORE.get()(run, prepared, (max_epochs, pause_at, stop_after))
     stopped, epochs = run.stopped, run.epochs
     running: list[int] = []
 
@@ -233,11 +220,11 @@ def train_alone(
         def update(run: Run) -> None:
             with lock:
                 if abandoned.is_set():
-                    raise _LateError
+                    raise CancelledError
                 latest[m] = run
                 after_epoch(dict(latest))
 
-        own = _renumbered(watcher, [m], abandoned.is_set)
+        own = WatcherGroup([watcher] if watcher.watchers else [], [m], abandoned.is_set)
         update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
 
     def may_leave() -> bool:
@@ -259,10 +246,6 @@ def train_alone(
     return latest
 
 
-class _LateError(Exception):
-    """Ends an abandoned thread."""
-
-
 def train_packed(
     runs: Runs, prepared: Prepared, max_epochs: int, watcher: WatcherGroup, *, pause_at: Epochs = None, all_begin: bool = True
 ) -> dict[int, Run]:
@@ -274,7 +257,7 @@ def train_packed(
             if epochs >= until or (watcher.over() and (epochs or not all_begin)):
                 break
             n_stop = max(1, round(REPACK * len(group)))
-            packed, own = stacked([latest[m] for m in group]), _renumbered(watcher, group)
+            packed, own = stacked([latest[m] for m in group]), WatcherGroup([watcher] if watcher.watchers else [], group)
             packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop)
             latest |= zip(group, packed.each(), strict=True)
             if packed.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
@@ -290,11 +273,6 @@ def _by_program(runs: Runs) -> list[list[int]]:
     return list(groups.values())
 
 
-def _renumbered(watcher: WatcherGroup, members: list[int], is_abandoned: Callable[[], bool] = lambda: False) -> WatcherGroup:
-    names = dict(enumerate(members))
-    return WatcherGroup([RenumberedWatcher(watcher, names, is_abandoned)] if watcher.watchers else [])
-
-
 def stage_ends(runs: Sequence[Run]) -> np.ndarray:
     """Return the epochs after which each stage ended, or the best model was reached; the median over runs, [stages]."""
     stages = range(len(runs[0].recipe.scales))
@@ -303,26 +281,36 @@ def stage_ends(runs: Sequence[Run]) -> np.ndarray:
     return np.ceil(np.median(np.minimum(ends, best[:, None]), 0)).astype(int)
 
 
-def replay(run: Run, prepared: Prepared, ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
-    """Train a run whose stages end after these epochs; its best model is its last."""
-    run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, float(UNLIMITED), np.float32)))
-    for stage, end in enumerate(ends):
-        if end > run.epochs.max():
-            run = train_until(at_stage(run, stage), prepared, UNLIMITED, watcher, pause_at=int(end))
-            if run.epochs.max() < end:  # a watcher stopped it, or it diverged
-                break
-    return within_budget(replace(run, best=run.last, best_epoch=run.epochs), prepared)
+def replay(run: Run, blocks: Sequence[Prepared], ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
+    """Train a run whose stages end after these epochs, each on the next block of rows; its best model is its last."""
+    run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, UNLIMITED, np.float32)))
+    while (epoch := int(run.epochs.max())) < ends[-1]:
+        stage = int(np.searchsorted(ends, epoch, side="right"))
+        pause_at = int(ends[stage]) if len(blocks) == 1 else epoch + 1
+        run = train_until(at_stage(run, stage), blocks[epoch % len(blocks)], UNLIMITED, watcher, pause_at=pause_at)
+        if run.epochs.max() < pause_at:  # a watcher stopped it, or it diverged
+            break
+    return within_budget(replace(run, best=run.last, best_epoch=run.epochs), blocks[0])
 
 
 def replay_on_all_rows(
-    runs: Sequence[Run], state: TrainState, prepared: Prepared, n: int, budget: Any = None, watcher: WatcherGroup = NO_WATCHER
+    runs: Sequence[Run],
+    state: TrainState,
+    blocks: Sequence[Prepared],
+    n: int,
+    budget: Any = None,
+    watcher: WatcherGroup = NO_WATCHER,
 ) -> Run:
-    """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by."""
-    rows = jax.device_put((np.arange(len(prepared.data.x)) < n).astype(np.float32))
-    first = runs[0]
-    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget)
+    """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by.
+
+    Of several blocks of n rows, such as those of a table of which the runs had a sample, each epoch takes the next: training
+    then takes twice as long, and l2, which belongs to the number of rows, is lower.
+    """
+    first, rows = runs[0], jax.device_put((np.arange(len(blocks[0].data.x)) < n).astype(np.float32))
+    l2 = np.asarray(first.knobs.l2) / len(blocks)
+    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget, l2=first.knobs.l2 if len(blocks) == 1 else l2)
     run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
-    return replay(run, prepared, stage_ends(runs), watcher)
+    return replay(run, blocks, stage_ends(runs) * min(2, len(blocks)), watcher)
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:

@@ -77,8 +77,17 @@ def layer_depths(model: PyTree) -> PyTree:
     return jax.tree.map(own_depths, model, is_leaf=lambda node: isinstance(node, Body))
 
 
-def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax.GradientTransformationExtraArgs:
-    """Scale by Adam's direction times decay^depth, with an age per row."""
+@lru_cache
+def adam(
+    depth_decay: float = 0.75, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> optax.GradientTransformationExtraArgs:
+    """Return the paper's optimizer, whose `update` takes `learning_rate`; equal arguments give the same object.
+
+    >>> import jax
+    >>> from meristem.nn import Network
+    >>> network = Network.create("budding", 2, 1, key=jax.random.key(0))
+    >>> state = adam().init(network)
+    """
 
     def init(model: PyTree) -> AdamState:
         chosen = trainable(model)
@@ -90,8 +99,9 @@ def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax
     def update(
         grads: PyTree, state: AdamState, model: PyTree, *, learning_rate: Any, full_model: PyTree = None, **_: Any
     ) -> tuple[PyTree, AdamState]:
-        chosen = trainable(model if full_model is None else full_model)
-        depths = eqx.filter(layer_depths(model if full_model is None else full_model), chosen)
+        model = model if full_model is None else full_model
+        chosen = trainable(model)
+        depths = eqx.filter(layer_depths(model), chosen)
         age, grads = jax.tree.map(lambda a: a + 1, state.age), eqx.filter(grads, chosen)
 
         def direction(depth: Array, age: Array, m: Array, v: Array) -> Array:
@@ -106,21 +116,7 @@ def scale_by_adam(depth_decay: float, b1: float, b2: float, eps: float) -> optax
         nu = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * (g * g).reshape(v.shape), state.nu, grads)
         return jax.tree.map(direction, depths, age, mu, nu), AdamState(age, mu, nu)
 
-    return optax.GradientTransformationExtraArgs(init, update)
-
-
-@lru_cache
-def adam(
-    depth_decay: float = 0.75, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
-) -> optax.GradientTransformationExtraArgs:
-    """Return the paper's optimizer, whose `update` takes `learning_rate`; equal arguments give the same object.
-
-    >>> import jax
-    >>> from meristem.nn import Network
-    >>> network = Network.create("budding", 2, 1, key=jax.random.key(0))
-    >>> state = adam().init(network)
-    """
-    return optax.chain(scale_by_adam(depth_decay, b1, b2, eps), project())
+    return optax.chain(optax.GradientTransformationExtraArgs(init, update), project())
 
 
 def scale_by_rate() -> optax.GradientTransformationExtraArgs:

@@ -13,7 +13,7 @@ on a GPU, however small it is, and an epoch of a small network takes 100.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -30,8 +30,9 @@ from meristem.train.live_size import live_part, restore, shrink
 from meristem.train.metrics import measures_of, sum_up
 from meristem.train.settle import close_least, is_due, n_rows
 from meristem.train.train_state import EpochInfo, Growth, TrainState, no_growth, select
-from meristem.train.training_data import Data, Prepared
+from meristem.train.training_data import Data, Prepared, product
 
+FAST_OPTIONS = {"xla_backend_optimization_level": 1}
 STEPS_AT_ONCE = 640  # an epoch of more steps runs in parts, so that progress can be shown
 Pulse = Callable[[float], None] | None  # called with the completed share of the epoch's steps
 
@@ -57,11 +58,7 @@ def pack(tree: PyTree) -> Packed:
 
 
 def unpack(packed: Packed) -> PyTree:
-    """Return the tree with NumPy arrays, when they are computed.
-
-    >>> unpack(pack({"loss": jnp.ones(2), "epoch": jnp.array(3)}))["epoch"].item()
-    3
-    """
+    """Return the tree with NumPy arrays, when they are computed."""
     record = np.asarray(packed.data).view(packed.layout)[0]
     return jax.tree.unflatten(packed.structure, [np.array(leaf) for leaf in record])
 
@@ -93,8 +90,16 @@ def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., 
         has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
         return (result[0], pack(result[1])) if has_info else result
 
+    @lru_cache
+    def compiled(compiles_fast: bool) -> Any:
+        options = FAST_OPTIONS if compiles_fast else None
+        return jax.jit(program, static_argnames=("recipe", "parts", "has_dev"), compiler_options=options)
+
+    def call(*args: Any, recipe: Recipe, **static: Any) -> Any:
+        return compiled(recipe.compile_fast and jax.default_backend() == "cpu")(*args, recipe=recipe, **static)
+
     program.__name__ = program.__qualname__ = function.__name__
-    return jax.jit(program, static_argnames=("recipe", "parts", "has_dev"))
+    return call
 
 
 start = _compiled(_start, 0, 0)  # (network, key, recipe) → state
@@ -105,7 +110,6 @@ finish = _compiled(epoch.finish, 0, 0, 0, None, 0)  # (before, state, growth, da
 average = _compiled(epoch.with_average, 0, 0, 0)  # (before, state, growth, recipe) → state
 tally = _compiled(_tally, 0, None, None, 0)  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
 conclude = _compiled(epoch.conclude, 0, 0, 0, 0, 0)  # (before, state, growth, measured, knobs, recipe, has_dev) → as finish
-PROGRAMS = (start, settle, whole_epoch, descend, finish, average, tally, conclude)
 
 
 def run_epoch(
@@ -128,7 +132,7 @@ def _epoch(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, 
     data = prepared.data
     if prepared.rows_at_once is not None:
         return _streamed(state, data, knobs, recipe, prepared.rows_at_once, pulse)
-    parts = parts_of(steps_per_epoch(data.x.shape[0], recipe.batch_size))
+    parts = parts_of(steps_per_epoch(len(data.x), recipe.batch_size))
     if parts == 1:
         return whole_epoch(state, data, knobs, recipe=recipe)
     after, growth = state, no_growth(state.members)
@@ -139,11 +143,7 @@ def _epoch(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, 
 
 
 def parts_of(steps: int) -> int:
-    """Return in how many parts an epoch runs: as few as possible, or up to twice as many if these divide it evenly.
-
-    >>> parts_of(500), parts_of(1563), parts_of(1301)
-    (1, 3, 3)
-    """
+    """Return in how many parts an epoch runs: as few as possible, or up to twice as many if these divide it evenly."""
     fewest = -(-steps // STEPS_AT_ONCE)
     return next((parts for parts in range(fewest, 2 * fewest) if steps % parts == 0), fewest)
 
@@ -155,8 +155,8 @@ def settled(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe)
     if prepared.rows_at_once is None:
         return settle(state, Data(data.x, data.y, weight=data.weight), knobs, recipe=recipe)
     n = min(2 * n_rows(len(data.x)), int(np.count_nonzero(_weight(data.weight, data.x))))
-    block, rows = next(_blocks(data.x, data.y, data.weight, n, _shuffle(state, 1)))
-    return settle(state, block, knobs._replace(weight=_take(knobs.weight, rows)), recipe=recipe)
+    block, own_weight = next(_blocks(data.x, data.y, data.weight, knobs.weight, n, _shuffle(state, 1)))
+    return settle(state, block, knobs._replace(weight=own_weight), recipe=recipe)
 
 
 def _streamed(
@@ -167,41 +167,40 @@ def _streamed(
     after, growth, zero = state, no_growth(state.members), jnp.zeros((), jnp.int32)
     n_blocks = -(-np.count_nonzero(_weight(data.weight, data.x)) // rows)
     fold_in = jax.vmap(jax.random.fold_in, in_axes=(0, None)) if state.members else jax.random.fold_in
-    for index, (block, chosen) in enumerate(_blocks(data.x, data.y, data.weight, rows, _shuffle(state))):
+    plain = knobs._replace(weight=None, dev_weight=None, measured=None)
+    blocks = _blocks(data.x, data.y, data.weight, knobs.weight, rows, _shuffle(state))
+    for index, (block, own_weight) in enumerate(blocks):
         after = replace(after, key=fold_in(state.key, index))
-        block_knobs = knobs._replace(weight=_take(knobs.weight, chosen), dev_weight=None, measured=None)
-        after, growth = descend(after, growth, block, block_knobs, zero, recipe=recipe, parts=1)
+        after, growth = descend(after, growth, block, plain._replace(weight=own_weight), zero, recipe=recipe, parts=1)
         _call(pulse, growth, (index + 1) / n_blocks)
     after = average(state, replace(after, key=state.key), growth, recipe=recipe)
 
-    def over_blocks(x: Any, y: Any, weight: Any, member_weight: Any) -> Any:
-        """Return the sums over a whole set, and the sizes of the layers over it."""
+    measured = []
+    for each in epoch.measured_sets(data, knobs):
         parts = []
-        for block, chosen in _blocks(x, y, weight, rows):
-            counted = jnp.broadcast_to(jnp.asarray(block.weight), (*state.members, rows))
-            counted = counted if member_weight is None else counted * _take(member_weight, chosen)
-            parts.append(tally(after.measured, block.x, block.y, counted, recipe=recipe))
+        for block, own_weight in _blocks(*each, rows):
+            weight = product(jnp.broadcast_to(jnp.asarray(block.weight), (*state.members, rows)), own_weight)
+            parts.append(tally(after.measured, block.x, block.y, weight, recipe=recipe))
         sums, sizes = jax.tree.map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
-        return sums, sizes / sums.weight[..., None]
-
-    measured = [over_blocks(*each) for each in epoch.measured_sets(data, knobs)]
+        measured.append((sums, sizes / sums.weight[..., None]))
     as_measures = jax.vmap(measures_of) if state.members else measures_of
     train, dev = as_measures(measured[0][0]._replace(tempered=None)), as_measures(measured[-1][0])
-    plain, has_dev = knobs._replace(weight=None, dev_weight=None, measured=None), len(measured) > 1
-    return conclude(state, after, growth, (train, dev, measured[-1][1]), plain, recipe=recipe, has_dev=has_dev)
+    sizes, has_dev = measured[-1][1], len(measured) > 1
+    return conclude(state, after, growth, (train, dev, sizes), plain, recipe=recipe, has_dev=has_dev)
 
 
 def _blocks(
-    x: Any, y: Any, weight: Any, size: int, order: Callable[[np.ndarray], np.ndarray] = np.asarray
-) -> Iterator[tuple[Data, np.ndarray]]:
-    """Yield blocks of rows of weight above 0 on the device, the last padded with rows of weight 0, and which rows they are."""
+    x: Any, y: Any, weight: Any, own_weight: Any, size: int, order: Callable[[np.ndarray], np.ndarray] = np.asarray
+) -> Iterator[tuple[Data, Any]]:
+    """Yield blocks of rows of weight above 0 on the device, the last padded with rows of weight 0; and their own weights."""
     weight = _weight(weight, x)
     rows = order(np.flatnonzero(weight))
     for start in range(0, len(rows), size):
         chosen = rows[start : start + size]
         padding = (0, size - len(chosen))
         block_weight, chosen = np.pad(weight[chosen], padding), np.pad(chosen, padding)
-        yield Data(jax.device_put(x[chosen]), jax.device_put(y[chosen]), weight=jax.device_put(block_weight)), chosen
+        block = Data(jax.device_put(x[chosen]), jax.device_put(y[chosen]), weight=jax.device_put(block_weight))
+        yield block, None if own_weight is None else own_weight[..., chosen]
 
 
 def _weight(weight: Any, x: Any) -> np.ndarray:
@@ -212,10 +211,6 @@ def _shuffle(state: TrainState, *purpose: int) -> Callable[[np.ndarray], np.ndar
     """Return a function that shuffles rows as the state's key and epoch determine."""
     seed = [*np.asarray(jax.random.key_data(state.key)).ravel()[:2].tolist(), int(np.max(state.epoch)), *purpose]
     return np.random.default_rng(seed).permutation
-
-
-def _take(weight: Any, rows: np.ndarray) -> Any:
-    return None if weight is None else weight[..., rows]
 
 
 def _call(pulse: Pulse, growth: Growth, share: float) -> None:

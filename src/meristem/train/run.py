@@ -10,7 +10,7 @@ structure. Only `run.state` enters the compiled epoch; the host adds the best mo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -23,8 +23,8 @@ from meristem.nn.network import Network
 from meristem.train.hyperparameters import Knobs, Recipe, check_knobs, check_rows
 from meristem.train.live_size import adapt_capacity, keep_best, with_capacity, with_equal_capacity
 from meristem.train.programs import Pulse, run_epoch, settled, start, unpack
-from meristem.train.settle import FIRST_PRICE, check_budget, host_cost, next_penalty
-from meristem.train.train_state import FIELDS, EpochInfo, Plateau, TrainState, fit_to_recipe
+from meristem.train.settle import FIRST_PRICE, check_budget, hard_cost, next_penalty
+from meristem.train.train_state import EpochInfo, Plateau, TrainState, fit_to_recipe
 from meristem.train.training_data import prepare
 
 MAX_CAPACITY = 16
@@ -98,33 +98,32 @@ class Run:
 
     @cached_property
     def history(self) -> History:
-        infos, past = self.infos, self.past
-        if not infos:
-            return past
-        names = [name for name in (*FIELDS, "soft_size") if name != "epoch" and getattr(infos[0], name) is not None]
-        new = {name: np.stack([np.asarray(getattr(info, name)) for info in infos]) for name in names}
-        # Other data may have other measures: what was not measured before is NaN there.
-        unmeasured: Any = np.full_like(past["loss"], np.nan) if past else None
-        past = {name: past.get(name, unmeasured) if past else new[name][:0] for name in names}
+        if not self.infos:
+            return self.past
+        all_epochs = {}
+        for name in [name for name in dict(self.infos[0]) if name != "epoch"]:
+            new = np.stack([np.asarray(getattr(info, name)) for info in self.infos])
+            # Other data may have other measures: what was not measured before is NaN there.
+            past = self.past.get(name, np.full_like(self.past["loss"], np.nan)) if self.past else new[:0]
+            all_epochs[name] = np.concatenate([past, new])
         if not self.members:
-            return {name: np.concatenate([past[name], new[name]]) for name in names}
-        stopped = np.concatenate([np.zeros((1, *self.members), bool), past["stopped"], new["stopped"]])
-        ran = ~stopped[-len(infos) - 1 : -1]  # [infos, members]
-
-        def column(m: int, n_past: int) -> History:
-            return {name: np.concatenate([past[name][:n_past, m], new[name][ran[:, m], m]]) for name in names}
-
-        return _side_by_side([column(m, n_past) for m, n_past in enumerate((self.epochs - ran.sum(0)).tolist())])
+            return all_epochs
+        stopped, n_past = all_epochs["stopped"], len(all_epochs["stopped"]) - len(self.infos)
+        ran = ~np.concatenate([np.zeros((1, *self.members), bool), stopped])[n_past:-1]  # [infos, members]
+        columns = []
+        for m, began in enumerate((self.epochs - ran.sum(0)).tolist()):
+            rows = [*range(began), *(n_past + np.flatnonzero(ran[:, m]))]
+            columns.append({name: values[rows, m] for name, values in all_epochs.items()})
+        return _side_by_side(columns)
 
     def member(self, member: int) -> "Run":
         """Return one member of a population, its history cut where it stopped."""
-        epochs = int(self.epochs[member])
         state, best, knobs = jax.tree.map(lambda leaf: leaf[member], (self.state, self.best, self.knobs))
         best_epoch, begun_at = np.asarray(self.best_epoch[member]), np.asarray(self.begun_at[member])
         if self.capacities:  # as before it was stacked: the same program, the same bits
             of_last, of_best = self.capacities[member]
             state, best = with_capacity(state, of_last), resize(best, None, of_best)[0]
-        past = {name: values[:epochs, member] for name, values in self.history.items()}
+        past = {name: values[: int(self.epochs[member]), member] for name, values in self.history.items()}
         return Run(state, best, best_epoch, knobs, self.recipe, self.least_capacity, self.max_capacity, begun_at, past=past)
 
     def each(self) -> "list[Run]":
@@ -152,14 +151,13 @@ def begin(network: Network, recipe: Recipe, knobs: Knobs, key: Any, *, max_capac
     ):
         if not isinstance(value, kind):
             raise ValueError(f"{name} is a {type(value).__name__}; make it with {call}.")
-    key = as_key("key", key)
-    members = network.members
+    key, members = as_key("key", key), network.members
     if jnp.shape(key) != members:
         raise ValueError(
             f"key has shape {jnp.shape(key)} but the network has members {members}: give one key for "
             "one network, or as many keys as there are networks, stacked: jax.vmap(create)(keys)."
         )
-    knobs = check_knobs(knobs, members)
+    knobs = check_knobs(knobs, members)  # before anything is compiled
     return of_state(start(network, key, recipe=recipe), recipe, knobs, max_capacity=max_capacity)
 
 
@@ -195,8 +193,9 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
 
 def within_budget(run: Run, data: Any) -> Run:
     """Return the run with its best model cut to the budget, if it ended before that was met."""
-    budget = run.knobs.budget
-    if budget is None or not np.any(host_cost(run.best, run.recipe) > np.asarray(budget)):
+    cost = partial(hard_cost, recipe=run.recipe)
+    budget, costs = run.knobs.budget, jax.jit(jax.vmap(cost) if run.members else cost)
+    if budget is None or not np.any(np.asarray(costs(run.best)) > np.asarray(budget)):
         return run
     last = jnp.full_like(run.state.plateau.stage, len(run.recipe.scales) - 1)
     state = replace(run.state, network=run.best, plateau=run.state.plateau._replace(stage=last))
@@ -215,15 +214,11 @@ def at_stage(run: Run, least: int) -> Run:
     moves = plateau.stage < least
     if not moves.any():
         return run
-
-    def set_where(condition: Any, value: float, values: Any) -> Any:
-        return np.where(condition, value, values).astype(values.dtype)
-
-    stage = set_where(moves, least, plateau.stage)
-    begins_last = moves & (stage == len(run.recipe.scales) - 1)
-    watched, since = set_where(moves & (plateau.stage == 0), np.inf, plateau.best), set_where(moves, 0, plateau.since)
-    best = tuple(set_where(begins_last, np.inf, np.asarray(value)) for value in run.state.best)
-    plateau, best = jax.device_put((Plateau(watched, since, stage), best))
+    watched = np.where(moves & (plateau.stage == 0), np.inf, plateau.best)
+    begins_last = moves & (least == len(run.recipe.scales) - 1)
+    best = tuple(np.where(begins_last, np.inf, np.asarray(value)) for value in run.state.best)
+    plateau = Plateau._make((watched, np.where(moves, 0, plateau.since), np.maximum(plateau.stage, least)))
+    plateau, best = jax.device_put((plateau, best))
     return replace(run, state=replace(run.state, plateau=plateau, best=best))
 
 

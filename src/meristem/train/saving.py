@@ -1,10 +1,5 @@
 """Saving runs while they train: in the background, or to an ambient checkpoint store.
 
-    saver = Saver(save, seconds=300)
-    saver.offer(name, make_run)     after an epoch: `save(name, run)` is called in a thread for the newest run of each name
-    saver.now()                     saves what is not saved yet
-    saver.close()                   waits for the thread and raises its exception
-
 Runs never change, so they can be saved while the next epoch trains. Between two savings are at least `seconds`, and a saving is
 skipped if, taking as long as the one before, it would bring saving above 5 % of the time so far.
 
@@ -18,6 +13,7 @@ variable, so that no function in between has to pass it on.
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -29,10 +25,11 @@ SECONDS = 300.0
 SHARE = 0.05  # of the time, at most
 Record = Callable[[Run], None]  # called after each epoch
 Restore = Callable[[Run, Prepared, tuple[Any, ...]], tuple[Run, Record]]
+STORE: ContextVar[Restore] = ContextVar("store", default=lambda run, prepared, goal: (run, lambda run: None))
 
 
 class Saver:
-    """Saves runs in a thread of its own; `spent` is the seconds that saving has taken so far."""
+    """Calls save(name, run) in a thread for the newest run of each name; `spent` is the seconds that it has taken so far."""
 
     def __init__(self, save: Callable[[Any, Run], Any], seconds: float = SECONDS):
         self._save, self._seconds = save, seconds
@@ -40,8 +37,8 @@ class Saver:
         self._begin = self._last = time.monotonic()
         self._cost = 0.0  # of the last saving
         self._lock, self._writing = threading.Lock(), threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._pool = ThreadPoolExecutor(1, "meristem-saver")
+        self._saving: Future[None] | None = None
         self.spent = 0.0
 
     def offer(self, name: Hashable, make: Callable[[], Run]) -> None:
@@ -50,9 +47,8 @@ class Saver:
             self._latest[name] = make
             now = time.monotonic()
             is_due = now - self._last >= self._seconds and self.spent + self._cost <= SHARE * (now - self._begin)
-            if is_due and self._error is None and not (self._thread and self._thread.is_alive()):
-                self._thread = threading.Thread(target=self._in_background, name="meristem-saver", daemon=True)
-                self._thread.start()
+            if is_due and (self._saving is None or (self._saving.done() and self._saving.exception() is None)):
+                self._saving = self._pool.submit(self.now)
 
     def forget(self) -> None:
         """Drop what was offered, after what is being saved."""
@@ -80,32 +76,16 @@ class Saver:
 
     def close(self) -> None:
         """Wait for the thread, and raise its exception."""
-        if self._thread is not None:
-            self._thread.join()
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-
-    def _in_background(self) -> None:
-        try:
-            self.now()
-        except BaseException as error:
-            self._error = error
-
-
-_RESTORE: ContextVar[Restore] = ContextVar("restore", default=lambda run, prepared, goal: (run, lambda run: None))
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()
 
 
 @contextmanager
 def checkpoint_store(restore: Restore) -> Iterator[None]:
     """Use this store inside."""
-    token = _RESTORE.set(restore)
+    token = STORE.set(restore)
     try:
         yield
     finally:
-        _RESTORE.reset(token)
-
-
-def restore(run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
-    """Ask the ambient store; without one, return the run and a function that does nothing."""
-    return _RESTORE.get()(run, prepared, goal)
+        STORE.reset(token)

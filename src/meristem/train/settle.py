@@ -1,11 +1,22 @@
 """Settling and budgets: close gates whose contribution does not justify their cost.
 
-Training penalizes soft gate values, and a rectifier network can evade that by scaling: g · σ(W x + b) = σ(g W x + g b). From
-the first learning-rate drop on, before every second epoch (at least 40 steps apart), the least salient gates are closed, as
-many as lower J_hard = E + penalty · (cost of everything that is not closed) the most (closing.py). They may reopen until the
-last stage; then they stay closed (`gate.hold`).
+Training penalizes soft gate values, and a rectifier network can evade that by scaling: g · σ(W x + b) = σ(g W x + g b). So
+gates are closed that do least for what they cost:
 
-With a budget the run adapts the penalty after each epoch, as a dual variable that restarts when the budget is met:
+    saliency   mean_x |(g − closed) · ∂E(x)/∂g| / (cost saved by closing the gate)
+    J_hard   = mean_x E(x) + penalty · (cost of everything that is not closed)
+
+    settle(model, loss, x, y, penalty=1e-3)         closes the k least salient gates; k of 0, 1, 2, 4, … has the least J_hard
+    close_to_budget(model, loss, x, y, budget=500)  closes the least salient gates until the rest is within the budget
+    model_cost(model, price)                        the cost of a model, as far as it is open; differentiable
+
+These take any Equinox model; its gates are all `Confined` parameters in it, and arrays whose axes no module declares count in
+full. `loss(model, x, y)` is that of one sample. Call them every few epochs towards the end of a training loop of your own, also
+under `eqx.filter_jit`, and keep closed gates closed with `gate.hold`.
+
+For networks that `fit` trains, `close_least` does the same from the first learning-rate drop on, before every second epoch (at
+least 40 steps apart). Gates may reopen until the last stage. With a budget the run adapts the penalty after each epoch, as a
+dual variable that restarts when the budget is met:
 
     penalty ← penalty · exp(0.1 · (cost / budget − 1)), at most 1e-3        or 1e-5 once cost ≤ budget
 
@@ -13,31 +24,207 @@ and closes gates until the rest is within the budget: from the first learning-ra
 the cost at most; in the last stage before each epoch, all at once.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from meristem.complexity import SOFT, soft_cost
-from meristem.gate import fully_open, is_confined
+from meristem.check import check_number, unknown
+from meristem.complexity import PRICES, SOFT, UNIT, soft_cost
+from meristem.gate import fully_open, is_confined, map_gates
 from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import reach
 from meristem.nn.compaction import INPUT
 from meristem.nn.network import Network
-from meristem.train.closing import Gates, close_until, close_worthless, with_all_closed
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.metrics import piece_of
-from meristem.train.training_data import Data, to_float
+from meristem.train.training_data import Data, product, to_float
 
-ROWS = 256, 1024  # rows that measure J_hard: half of all, within these bounds
+TRIED, TRIED_ROWS = 64, 256  # how many of the least salient gates close_until closes one by one, and the rows that measure it
+ROWS = 256, 1024  # rows that measure J_hard of a network in training: half of all, within these bounds
 PIECES = 4  # the most pieces they are measured in, above the lower bound: fewer rows for thousands of outputs
 EVERY = 2, 40  # epochs and steps between two closings, whichever is longer, so that the network can adapt
 BUDGET_STEPS = 100  # between two closings for a budget, before the last stage
 SHRINK = 0.8  # the cost after a closing for a budget, at least, relative to that before
 FIRST_PRICE, HIGHEST_PRICE, PRICE_RATE = 1e-5, 1e-3, 0.1  # of a budget; at higher prices networks do not learn
+Model = Any
+Loss = Callable[[Model, Array, Array], Float[Array, ""]]  # of one sample
+
+
+def settle(model: Model, loss: Loss, x: Array, y: Array, *, penalty: float, price: str = "parameters") -> Model:
+    """Return the model with the gates closed that are not worth their price.
+
+    `penalty` is relative to the mean loss: the price of a unit, or of fifty parameters or multiply-adds.
+
+    >>> from meristem.nn import Tunnel
+    >>> tunnel = Tunnel(width=3, depth=1, key=jax.random.key(0))
+    >>> tunnel = eqx.tree_at(lambda t: t.gate.value, tunnel, jnp.full((1, 3), 0.5))
+    >>> x = jax.random.normal(jax.random.key(1), (20, 3))
+    >>> closed = settle(tunnel, lambda model, x, y: ((model(x) - y) ** 2).sum(), x, x, penalty=1.0)
+    >>> closed.gate.value.tolist()
+    [[0.0, 0.0, 0.0]]
+    """
+    check_number("penalty", penalty, "of at least 0", lambda value: value >= 0)
+    return close_worthless(_gates(model, loss, x, y, price), jnp.asarray(penalty))
+
+
+def close_to_budget(model: Model, loss: Loss, x: Array, y: Array, *, budget: float, price: str = "parameters") -> Model:
+    """Return the model with so many gates closed that it costs no more than the budget; ValueError where none can.
+
+    Under `jit`, which cannot raise, a budget that cannot be met closes all gates.
+
+    >>> from meristem.nn import Tunnel
+    >>> tunnel = Tunnel(width=3, depth=1, key=jax.random.key(0))
+    >>> tunnel = eqx.tree_at(lambda t: t.gate.value, tunnel, jnp.full((1, 3), 0.5))
+    >>> x = jax.random.normal(jax.random.key(1), (20, 3))
+    >>> small = close_to_budget(tunnel, lambda model, x, y: ((model(x) - y) ** 2).sum(), x, x, budget=10)
+    >>> int((small.gate.value > 0).sum()), float(model_cost(fully_open(small)))
+    (2, 10.0)
+    """
+    gates = _gates(model, loss, x, y, price)
+    least = model_cost(fully_open(with_all_closed(model)), price)
+    if not isinstance(least, jax.core.Tracer) and float(least) > budget:
+        raise ValueError(f"budget={budget:g} is below the least possible, {float(least):,.0f} {price}; raise it.")
+    return close_until(gates, lambda candidate: model_cost(fully_open(candidate), price) <= budget)
+
+
+def model_cost(model: Model, price: str = "parameters") -> Float[Array, ""]:
+    """Return the cost of a model, as far as it is open: its units, or the numbers it stores or multiplies by.
+
+    >>> from meristem.nn import Tunnel
+    >>> tunnel = Tunnel(width=3, depth=2, key=jax.random.key(0))
+    >>> float(model_cost(tunnel)), float(model_cost(fully_open(eqx.tree_at(lambda t: t.gate.value, tunnel, jnp.ones((2, 3))))))
+    (0.0, 30.0)
+    """
+    if price not in PRICES:
+        raise unknown("price", price, PRICES)
+    if price == "units":
+        gates = [node for node in jax.tree.leaves(model, is_leaf=is_confined) if is_confined(node)]
+        return sum((jnp.abs(gate.value - gate.closed).sum() for gate in gates), start=jnp.zeros(()))
+
+    def has_axes(node: Any) -> bool:
+        return isinstance(node, eqx.Module) and hasattr(node, "axes")
+
+    total = jnp.zeros(())
+    for node in jax.tree.leaves(model, is_leaf=has_axes):
+        if has_axes(node):
+            total = total + SOFT[price](node)
+        elif eqx.is_inexact_array(node) and (price == "parameters" or node.ndim > 1):
+            total = total + float(node.size)
+    return total
+
+
+class Gates:
+    """The gates of a model as one vector, `values`; its loss on samples, whose weights sum to 1; and its price.
+
+    `price` returns what the model costs as far as it is open; `model` returns it with other values of the gates.
+    """
+
+    def __init__(self, model: Model, loss: Loss, x: Array, y: Array, weight: Array, price: Callable[[Model], Array]):
+        self.samples, self.price, self.hard = (x, y, weight), price, _values(fully_open(model))[0]
+        self.values, self.model = _values(model)
+        self.closed = _values(with_all_closed(model))[0]
+        self.is_open = self.values != self.closed
+        self.loss = lambda values, x, y: loss(self.model(values), x, y)
+
+    def error(self, values: Float[Array, " gates"], rows: int | None = None) -> Float[Array, ""]:
+        """Return the loss of all samples, or of the first `rows`."""
+        x, y, weight = (part[:rows] for part in self.samples)
+        return (weight * jax.vmap(self.loss, (None, 0, 0))(values, x, y)).sum()
+
+    def hard_price(self, values: Float[Array, " gates"]) -> Float[Array, ""]:
+        """Return the price if every gate that is not closed pays in full."""
+        return self.price(fully_open(self.model(values)))
+
+    def order(self) -> tuple[Int[Array, " gates"], Float[Array, " gates"]]:
+        """Return the gates from the least salient on, closed ones last; and the cost that closing each would save."""
+        x, y, weight = self.samples
+        slopes = jax.vmap(jax.grad(self.loss), (None, 0, 0))(self.values, x, y)
+        saliency = (weight[:, None] * jnp.abs((self.values - self.closed)[None, :] * slopes)).sum(0)
+        saved = jnp.maximum(jnp.abs(jax.grad(lambda values: self.price(self.model(values)))(self.hard)), 1e-6)
+        return jnp.argsort(jnp.where(self.is_open, saliency / saved, jnp.inf)), saved
+
+    def closing(self, rank: Int[Array, " gates"], k: Int[Array, ""]) -> Float[Array, " gates"]:
+        return jnp.where(rank < k, self.closed, self.values)
+
+
+def close_worthless(gates: Gates, penalty: Float[Array, ""]) -> Model:
+    """Return the model with the k least salient gates closed, for the k with the least J_hard."""
+    n = gates.values.size
+    if not n:
+        return gates.model(gates.values)
+    rank = jnp.argsort(gates.order()[0])
+    counts = jnp.asarray([0, *(2**power for power in range(n.bit_length()) if 2**power < n), n])
+    counts = jnp.minimum(counts, gates.is_open.sum())
+    least_price = penalty * gates.hard_price(gates.closed)
+
+    def may_improve(search: tuple[Any, ...]) -> Any:  # not where the error is too large even at the least price
+        place, _, least, error = search
+        return (place < counts.size) & (error + least_price < least)
+
+    def try_next(search: tuple[Any, ...]) -> tuple[Any, ...]:
+        place, best, least, _ = search
+        values = gates.closing(rank, counts[place])
+        error = gates.error(values)
+        total = error + penalty * gates.hard_price(values)
+        is_less = total < least
+        return place + 1, jnp.where(is_less, counts[place], best), jnp.where(is_less, total, least), error
+
+    first = (0, counts[0], jnp.asarray(jnp.inf, gates.values.dtype), jnp.zeros((), gates.values.dtype))
+    k = jax.lax.while_loop(may_improve, try_next, first)[1]
+    return gates.model(gates.closing(rank, k))
+
+
+def close_until(gates: Gates, fits: Callable[[Model], Any]) -> Model:
+    """Return the model with the fewest gates closed with which it fits; it must also fit with more gates closed.
+
+    Some of the least salient gates are closed one by one and ordered by the measured loss: where few gates are left, one with a
+    small gradient may still be essential.
+    """
+    n = gates.values.size
+    if not n:
+        return gates.model(gates.values)
+    order, saved = gates.order()
+    first = order[:TRIED]
+    without = jax.lax.map(lambda gate: gates.error(gates.values.at[gate].set(gates.closed[gate]), TRIED_ROWS), first)
+    harm = jnp.where(gates.is_open[first], (without - gates.error(gates.values, TRIED_ROWS)) / saved[first], jnp.inf)
+    rank = jnp.argsort(order.at[: first.size].set(first[jnp.argsort(harm)]))
+
+    def bisect(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = bounds
+        middle = (low + high) // 2
+        good = fits(gates.model(gates.closing(rank, middle)))
+        return jnp.where(good, low, middle + 1), jnp.where(good, middle, high)
+
+    k = jax.lax.fori_loop(0, n.bit_length() + 1, bisect, (jnp.asarray(0), jnp.asarray(n)))[1]
+    return gates.model(gates.closing(rank, k))
+
+
+def with_all_closed(model: Model) -> Model:
+    """Return the model with every gate closed."""
+    return map_gates(lambda gate: gate.at(jnp.full_like(gate.value, gate.closed)), model)
+
+
+def _values(model: Model) -> tuple[Float[Array, " gates"], Callable[[Float[Array, " gates"]], Model]]:
+    """Return all gates of a model as one vector, and a function from such a vector to the model."""
+    mask = jax.tree.map(lambda node: jax.tree.map(lambda _: is_confined(node), node), model, is_leaf=is_confined)
+    gates, rest = eqx.partition(model, mask)
+    values, unravel = ravel_pytree(gates)
+    return values, lambda values: eqx.combine(unravel(values), rest)
+
+
+def _gates(model: Model, loss: Loss, x: Array, y: Array, price: str) -> Gates:
+    x, y = jnp.asarray(x), jnp.asarray(y)
+    if not len(x) or len(x) != len(y):
+        raise ValueError(f"x has {len(x)} samples and y {len(y)}; they must be equal, and at least one.")
+    unit = 1.0 if price == "units" else float(UNIT)
+    return Gates(model, loss, x, y, jnp.full(len(x), 1 / len(x)), lambda candidate: model_cost(candidate, price) / unit)
 
 
 def close_least(
@@ -45,9 +232,7 @@ def close_least(
 ) -> Network:
     """Return the network with the gates closed that are not worth their price, or exceed the budget; `is_last`: the stage."""
     x, y = jnp.asarray(data.x), jnp.asarray(data.y)
-    weight = jnp.ones(x.shape[0])
-    for own in (data.weight, knobs.weight):
-        weight = weight if own is None else weight * own
+    weight = product(jnp.ones(x.shape[0]), product(data.weight, knobs.weight))
     most = max(ROWS[0], PIECES * piece_of(network, data.x))
     order = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(key, weight.shape), 2.0))
     rows = order[: min(n_rows(x.shape[0]), most)]
@@ -56,7 +241,7 @@ def close_least(
         return recipe.task.loss(model(to_float(x)), y)
 
     share = weight[rows] / weight[rows].sum()
-    gates = Gates(network, loss, x[rows], y[rows], share, lambda model: _price(model, recipe))
+    gates = Gates(network, loss, x[rows], y[rows], share, partial(total_price, recipe=recipe))
     if knobs.budget is None:
         return close_worthless(gates, jnp.asarray(knobs.penalty))
     allowed = jnp.maximum(knobs.budget, SHRINK * hard_cost(network, recipe))
@@ -77,37 +262,18 @@ def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:
     return epoch % every == 0
 
 
-def hard_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
-    """Return what the penalty multiplies if every gate that is not closed pays in full."""
-    return _price(fully_open(network), recipe)
-
-
 def hard_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
     """Return the parameters or multiply-adds of the compact network; for a tree with the shares that mix its leaves."""
     hard = fully_open(network)
     cost, declared = SOFT[recipe.price](hard), hard.axes()
     if declared.is_fused:
         dimensions = reach(declared, declared.trunks[0])
-        cost = cost - (hard.width**2 if dimensions is None else dimensions.sum() ** 2)
-    if declared.n_shares is None or recipe.price != "parameters":
-        return cost
-    return cost + declared.n_shares()
-
-
-def host_cost(network: Network, recipe: Recipe) -> np.ndarray:
-    """Return the hard cost of one network, or of each in a population, on the host."""
-    cost = partial(hard_cost, recipe=recipe)
-    return np.asarray(jax.jit(jax.vmap(cost) if network.members else cost)(network))
+        cost = cost - (hard.width if dimensions is None else dimensions.sum()) ** 2
+    return cost + declared.n_shares() if declared.n_shares is not None and recipe.price == "parameters" else cost
 
 
 def next_penalty(knobs: Knobs, cost: Any) -> jax.Array:
-    """Return the penalty of the next epoch, given the cost, for one network or each in a population; on the host.
-
-    >>> knobs = Knobs(learning_rate=1e-3, penalty=np.array([1e-4, 1e-4]), budget=np.array([100.0, 100.0]))
-    >>> price = next_penalty(knobs, np.array([200.0, 50.0]))          # above the budget, within it
-    >>> bool(price[0] > 1e-4), bool(price[1] == np.float32(FIRST_PRICE))
-    (True, True)
-    """
+    """Return the penalty of the next epoch, given the cost, for one network or each in a population; on the host."""
     price, budget = np.asarray(knobs.penalty), np.asarray(knobs.budget)
     excess = np.clip(np.asarray(cost) / budget - 1, -1, 1)
     higher = np.minimum(price * np.exp(PRICE_RATE * excess), HIGHEST_PRICE)
@@ -141,17 +307,13 @@ def smallest(network: Network, recipe: Recipe) -> int:
     return int(jnp.ceil(hard_cost(least, recipe)))
 
 
-def _price(network: Network, recipe: Recipe) -> Float[Array, ""]:
+def total_price(network: Network, recipe: Recipe) -> Float[Array, ""]:
+    """Return what the penalty multiplies; of a network that is `fully_open`, every gate that is not closed pays in full."""
     if recipe.price != "units":
         return soft_cost(network, recipe.price)
     return network.priced(jnp.zeros(network.input_shape, network.dtype))[1]
 
 
 def n_rows(n: int) -> int:
-    """Return how many of n rows measure J_hard.
-
-    >>> [n_rows(n) for n in (100, 300, 1024, 60000)]
-    [100, 256, 512, 1024]
-    """
-    least, most = ROWS
-    return min(n, max(least, min(n // 2, most)))
+    """Return how many of n rows measure J_hard."""
+    return min(n, max(ROWS[0], min(n // 2, ROWS[1])))

@@ -40,14 +40,11 @@ class Batch(NamedTuple):
 
 
 Update = Callable[[Network, PyTree, Batch], tuple[Network, PyTree, GrowthInfo]]
-Outputs = tuple[Float[Array, "batch out"], Float[Array, " batch"]]
 Scalar = Float[Array | np.ndarray, ""] | float
 
 
 def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, GrowthInfo]:
     """Return the state after one minibatch, with another network and optimizer state. For one network; `vmap` for many.
-
-    Epochs do not call it: they call what `updater` returns, once per minibatch (epoch.py), as this function does.
 
     >>> from meristem.train.train_state import start
     >>> recipe = Recipe(batch_size=4)
@@ -61,14 +58,9 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
     return replace(state, network=network, opt_state=opt_state), info
 
 
-def learning_rate(state: TrainState, knobs: Knobs, recipe: Recipe) -> Float[Array | np.ndarray, ""]:
-    """Return the learning rate of the state's stage."""
-    return knobs.learning_rate * state.plateau.scale(recipe.scales)
-
-
 def updater(state: TrainState, knobs: Knobs, recipe: Recipe) -> Update:
     """Return what a step does to a network and its optimizer state; rate and stage are the state's, all epoch long."""
-    rate, plateau = learning_rate(state, knobs, recipe), state.plateau
+    plateau, rate = state.plateau, knobs.learning_rate * state.plateau.scale(recipe.scales)
     stays_closed = plateau.is_last(len(recipe.scales)) if knobs.budget is None else plateau.has_dropped
 
     def update(network: Network, opt_state: PyTree, batch: Batch) -> tuple[Network, PyTree, GrowthInfo]:
@@ -110,24 +102,21 @@ def cost(
     return mean + l2 * network.half_norm()
 
 
-def over_batch(network: Network, x: Float[Array, "batch in ..."]) -> Outputs:
-    """Return the outputs and prices of all samples, as jax.vmap(network.priced)(x) does."""
-    declared = network.body.axes()
-    has_gated_layers = any((axis := declared.axis(name)).closable and axis.per is not None for name in declared.sizes)
-    if jax.default_backend() != "cpu" and has_gated_layers:
-        return over_batch_with_copies(network, x)
-    return jax.vmap(network.priced)(x)
+def over_batch(
+    network: Network, x: Float[Array, "batch in ..."], with_copies: bool | None = None
+) -> tuple[Float[Array, "batch out"], Float[Array, " batch"]]:
+    """Return jax.vmap(network.priced)(x), on a GPU with a copy of the body's vectors for every sample; matrices are shared.
 
-
-def over_batch_with_copies(network: Network, x: Float[Array, "batch in ..."]) -> Outputs:
-    """Return the same, computed with a copy of the body's vectors for every sample; the matrices are shared.
-
-    The gradient of a tunnel's biases and gates is a sum over the batch, layer by layer: twenty small kernels in a network of
-    ten layers, and on a GPU each costs its launch. If every sample has its own copy, gradients come out side by side and are
-    summed once for all layers: on an H200 a step of the 10 × 100 network takes 125 instead of 136 µs. On a CPU there is no
-    launch to save and the copies cost a tenth; in trees and highway networks they gain nothing.
+    The gradient of a tunnel's biases and gates is a sum over the batch, layer by layer, and on a GPU each costs a launch. With
+    copies they are summed once for all layers: on an H200 a step of the 10 × 100 network takes 125 instead of 136 µs. On a CPU
+    the copies cost a tenth; in trees and highway networks they gain nothing.
     """
     declared = network.body.axes()
+    if with_copies is None:
+        has_gated_layers = any((axis := declared.axis(name)).closable and axis.per is not None for name in declared.sizes)
+        with_copies = jax.default_backend() != "cpu" and has_gated_layers
+    if not with_copies:
+        return jax.vmap(network.priced)(x)
     is_vector = tree_map(lambda entry, leaf: entry.role != MAP and leaf.ndim == 2, declared, network.body)
     vectors, matrices = eqx.partition(network.body, is_vector)
     copies = jax.tree.map(lambda a: jnp.broadcast_to(a, (x.shape[0], *a.shape)), vectors)

@@ -40,14 +40,7 @@ class Plateau(NamedTuple):
         return Plateau(jnp.asarray(jnp.inf, jnp.result_type(float)), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
     def after(self, measure: Float[Array, ""], *, patience: Number, stages: int, tolerance: Number = TOLERANCE) -> "Plateau":
-        """Return the schedule after an epoch; lower is better, and NaN or a gain within the tolerance is no improvement.
-
-        >>> plateau = Plateau.start()
-        >>> for _ in range(3):
-        ...     plateau = plateau.after(jnp.asarray(1.0), patience=2, stages=3)
-        >>> int(plateau.stage)
-        1
-        """
+        """Return the schedule after an epoch; lower is better, and NaN or a gain within the tolerance is no improvement."""
         improved = measure < self.best - tolerance
         since = jnp.where(improved, 0, self.since + 1)
         drops = (since >= patience) & (self.stage < stages)
@@ -197,8 +190,6 @@ def select(condition: Bool[Array, "*members"], if_true: PyTree, if_false: PyTree
     """Return one of two trees, random keys included; a [members] condition selects member by member."""
 
     def pick(a: Array, b: Array) -> Array:
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(pick(jax.random.key_data(a), jax.random.key_data(b)), impl=jax.random.key_impl(a))
         return jnp.where(condition.reshape(condition.shape + (1,) * (a.ndim - condition.ndim)), a, b)
 
     return jax.tree.map(pick, if_true, if_false)

@@ -23,22 +23,18 @@ class Lazy(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Return [n, in]."""
+    def shape(self) -> tuple[int, int]: ...
 
     @property
     @abc.abstractmethod
-    def arrays(self) -> list[np.ndarray]:
-        """Return the arrays that determine the samples."""
+    def arrays(self) -> list[np.ndarray]: ...  # that determine the samples
 
     @property
     @abc.abstractmethod
-    def rows_at_once(self) -> int:
-        """Return how many rows should be computed at a time."""
+    def rows_at_once(self) -> int: ...  # that should be computed at a time
 
     @abc.abstractmethod
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """Return these rows as a dense array."""
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray: ...
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -148,6 +144,11 @@ def _numbers(name: str, values: Any) -> np.ndarray:
 def _narrow(array: np.ndarray) -> np.ndarray:
     """Return the array in one float type, so that equal shapes share a program; bytes stay bytes."""
     return array if array.dtype == np.uint8 else array.astype(jnp.result_type(float), copy=False)
+
+
+def product(a: Any, b: Any) -> Any:
+    """Return the product of weights, either of which may be None."""
+    return a if b is None else b if a is None else a * b
 
 
 def to_float(x: Num[Array, "..."]) -> Float[Array, "..."]:

@@ -30,9 +30,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from meristem.watch.json_diff import changes
-from meristem.watch.view import View
-from meristem.watch.view_text import State
+from meristem.watch.view import State, View
 
 HOST, HOST_NAMES = "127.0.0.1", ["127.0.0.1", "localhost"]
 POLL_SECONDS = 0.5
@@ -56,41 +54,28 @@ POLICY = (
 
 
 class Connection(H11Protocol):
-    """HTTP/1.1 with a time limit for a request to arrive, which uvicorn itself does not have."""
-
-    _deadline: asyncio.TimerHandle | None = None  # while no request is being answered
-
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._set_timer()
+        self.made_at = time.monotonic()
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._set_timer()
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._set_timer()
+class Server(uvicorn.Server):
+    """A server that closes connections on which no complete request arrives in time, which uvicorn itself keeps open."""
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._set_timer()
-        super().connection_lost(exc)
+    def __init__(self, config: uvicorn.Config):
+        super().__init__(config)
+        self._waiting: dict[Any, float] = {}  # connections and their last request → since when, the oldest first
 
-    def _set_timer(self) -> None:
-        is_waiting = not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete)
-        if is_waiting and self._deadline is None:
-            self._deadline = self.loop.call_later(REQUEST_SECONDS, self._abort)
-            others = [other for other in self.connections if isinstance(other, Connection)]
-            waiting = {other: other._deadline.when() for other in others if other._deadline is not None}
-            if len(waiting) > MOST_WAITING:
-                min(waiting, key=waiting.__getitem__)._abort()
-        elif not is_waiting and self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _abort(self) -> None:
-        self.transport.abort()
-        self._set_timer()
+    async def on_tick(self, counter: int) -> bool:
+        """Called every 0.1 s."""
+        now, connections = time.monotonic(), list[Any](self.server_state.connections)
+        idle = {(each, each.cycle) for each in connections if each.cycle is None or each.cycle.response_complete}
+        self._waiting = {key: since for key, since in self._waiting.items() if key in idle}
+        self._waiting |= dict.fromkeys(sorted(idle - self._waiting.keys(), key=lambda key: key[0].made_at), now)
+        for n_before, ((connection, _), since) in enumerate(self._waiting.items()):
+            if now - since > REQUEST_SECONDS or len(self._waiting) - n_before > MOST_WAITING:
+                connection.transport.abort()
+        return await super().on_tick(counter)
 
 
 class Feed:
@@ -132,12 +117,26 @@ class Feed:
 
 
 def server_event(name: str, data: object) -> bytes:
-    """Return an event as it is sent.
-
-    >>> server_event("change", {"is": 1})
-    b'event: change\\ndata: {"is":1}\\n\\n'
-    """
+    """Return an event as it is sent."""
     return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'), allow_nan=False)}\n\n".encode()
+
+
+def changes(before: Any, after: Any) -> Any:
+    """Return the change from one JSON value to another, None where they are equal; page.html applies it (`patched`).
+
+    [value] replaces the value; {"at": {key: change, …}, "without": [key, …]} changes and removes entries of an object or a
+    list, whose keys are its indices.
+
+    >>> changes({"loss": [3, 2], "epoch": 2}, {"loss": [3, 2, 1], "epoch": 3})
+    {'at': {'loss': {'at': {'2': [1]}}, 'epoch': [3]}}
+    """
+    if type(before) is not type(after) or not isinstance(after, dict | list):
+        return None if before == after and type(before) is type(after) else [after]
+    old, new = (dict(enumerate(value)) if isinstance(value, list) else value for value in (before, after))
+    entries = {str(key): changes(old[key], value) if key in old else [value] for key, value in new.items()}
+    at = {key: change for key, change in entries.items() if change is not None}
+    removed = [str(key) for key in old if key not in new]
+    return ({"at": at} | ({"without": removed} if removed else {})) if at or removed else None
 
 
 def application(view: View, on_problem: Callable[[ValueError], None]) -> Starlette:
@@ -177,7 +176,7 @@ def serving(out: Path, port: int = 0, on_problem: Callable[[ValueError], None] =
         raise ValueError(f"--port={port} cannot be used ({error.strerror}); leave it out to use any free port.") from error
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     quiet: dict[str, Any] = {"log_config": None, "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 1}
-    server = uvicorn.Server(uvicorn.Config(application(view, on_problem), http=Connection, ws="none", **quiet))
+    server = Server(uvicorn.Config(application(view, on_problem), http=Connection, ws="none", **quiet))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="meristem-page", daemon=True)
     thread.start()
     try:

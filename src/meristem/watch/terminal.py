@@ -6,22 +6,24 @@
 Ctrl-C ends the display, not the run.
 """
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from meristem.check import is_installed
 from meristem.show.progress import rich_classes
-from meristem.watch.view import View
-from meristem.watch.view_text import State, clean, event_text, layer_bars, number, sparkline
+from meristem.watch.log_reader import OPEN
+from meristem.watch.view import State, View, clean, event_text, spread
 
 POLL_SECONDS = 0.5
 PLAIN_SECONDS = 5.0  # between plain lines
 LEAST_ROWS, WIDE = 4, 130  # rows of members at least; terminal columns from which all table columns are shown
 SPARKLINE, LEAST_SPARKLINE, NUMBER, BORDER = 16, 4, 9, 3  # terminal columns of the parts of a table cell
-OnShutdown = Callable[[Callable[[], None]], AbstractContextManager[None]]
 LABELS = {"waiting": "waiting for a run"}  # statuses whose label is another text
+BLOCKS = "▁▂▃▄▅▆▇█"
+OnShutdown = Callable[[Callable[[], None]], AbstractContextManager[Any]]
 
 
 def show_once(view: View, stream: Any) -> None:
@@ -32,26 +34,46 @@ def show_once(view: View, stream: Any) -> None:
         raise ValueError(f"{run['where']!r} holds no run; give the folder of a run, or leave out --once to wait for one.")
     lines = [_status_line(state), *([f"  {clean(run['command'], 400)}"] if run["command"] else [])]
     for group in state["groups"]:
+        largest = _largest_layer(group)
         lines.append(_group_line(group))
         for member in group["members"]:
-            lines.append(f"  {_member_line(member)}  {layer_bars(member['layers']['sizes'][-1], _largest_layer(group))}")
+            best = "" if member["best_epoch"] is None else f", best {member['best_epoch']}"
+            figures = ", ".join(f"{name} {spread([member[name]])}" for name in ("error", "loss", "size"))
+            over = f", {member['over']}" if member["over"] else ""
+            name = member["name"] or member["member"]
+            text = f"{name}: epoch {member['epoch']}{best}, {figures}, {member['details']}{over}"
+            lines.append(f"  {text}  {layer_bars(member['layers']['sizes'][-1], largest)}")
             lines += [f"     {event_text(event)}" for event in member["events"][-2:]]
     print("\n".join(lines), file=stream, flush=True)
 
 
-def follow(view: View, stream: Any, *, seconds: float = POLL_SECONDS, on_shutdown: OnShutdown | None = None) -> None:
-    """Show the run until it is finished; `on_shutdown` registers what removes the display (commands/shutdown.py)."""
-    if is_installed("rich") and stream.isatty():
-        _follow_live(view, stream, seconds, on_shutdown)
-    else:
+def follow(view: View, stream: Any, *, seconds: float = POLL_SECONDS, on_shutdown: OnShutdown = nullcontext) -> None:
+    """Show the run until it is finished; `on_shutdown` registers what removes the display (commands/entry.py)."""
+    if not (is_installed("rich") and stream.isatty()):
         _follow_plain(view, stream, seconds)
+        return
+    rich = rich_classes()
+    console = rich.Console(file=stream)
+    display = rich.Live(console=console, auto_refresh=False, vertical_overflow="crop")
+    with on_shutdown(display.stop), display:
+        for state in _states(view, seconds):
+            display.update(renderable(state, console.size.height - 1, console.size.width), refresh=True)
+
+
+def _states(view: View, seconds: float) -> Iterator[State]:
+    """Yield the state every so many seconds, until the run is finished."""
+    while True:
+        state = view.now()
+        yield state
+        if state["run"]["status"] == "finished":
+            return
+        time.sleep(seconds)
 
 
 def _follow_plain(view: View, stream: Any, seconds: float) -> None:
     """Print a line every few seconds if something changed, one per finished group, and one at the end."""
     finished, printed_at, printed, status = set[str](), -PLAIN_SECONDS, "", ""
-    while True:
-        state = view.now()
+    for state in _states(view, seconds):
         run, groups = state["run"], state["groups"]
         for group in groups:
             if group["over"] and group["name"] not in finished:
@@ -63,22 +85,6 @@ def _follow_plain(view: View, stream: Any, seconds: float) -> None:
             folder = f"{clean(run['where'])}: " if run["status"] != status else ""
             print(folder + line, file=stream, flush=True)
             printed_at, printed, status = time.monotonic(), line, run["status"]
-        if status == "finished":
-            return
-        time.sleep(seconds)
-
-
-def _follow_live(view: View, stream: Any, seconds: float, on_shutdown: OnShutdown | None) -> None:
-    rich = rich_classes()
-    console = rich.Console(file=stream)
-    display = rich.Live(console=console, auto_refresh=False, vertical_overflow="crop")
-    with on_shutdown(display.stop) if on_shutdown is not None else nullcontext(), display:
-        while True:
-            state = view.now()
-            display.update(renderable(state, console.size.height - 1, console.size.width), refresh=True)
-            if state["run"]["status"] == "finished":
-                return
-            time.sleep(seconds)
 
 
 def renderable(state: State, rows: int, width: int) -> Any:
@@ -105,14 +111,17 @@ def _table(rich: Any, group: State, rows: int, width: int) -> Any:
     figures, last = (("error", "loss", "size"), ("layers", "")) if width >= WIDE else (("error", "size"), ("layers",))
     members, largest = group["members"][:rows], _largest_layer(group)
     cells = {
-        "network": [_name(member) for member in members],
+        "network": [member["name"] or str(member["member"]) for member in members],
         "epoch": [str(member["epoch"]) for member in members],
         "layers": [layer_bars(member["layers"]["sizes"][-1], largest) for member in members],
         "": [member["over"] or member["last_event"] or member["details"] for member in members],
     }
     widths = {name: max(map(len, (name, *cells[name]))) for name in ("network", "epoch", *last)}
     remaining = width - sum(widths.values()) - BORDER * (len(widths) + len(figures))
-    cells |= {name: [_figure(member, name, remaining // len(figures) - NUMBER) for member in members] for name in figures}
+    curve_width = min(SPARKLINE, remaining // len(figures) - NUMBER)
+    for name in figures:
+        curves = [sparkline(member["curve"][name], curve_width) for member in members]
+        cells[name] = [f"{curve} {spread([member[name]])}".strip() for curve, member in zip(curves, members, strict=True)]
     table = rich.Table(title=rich.Text(_group_line(group)), title_justify="left", expand=False)
     columns = ("network", "epoch", *figures, *last)
     for name in columns:
@@ -125,10 +134,30 @@ def _table(rich: Any, group: State, rows: int, width: int) -> Any:
     return table
 
 
-def _figure(member: State, name: str, width: int) -> str:
-    """Return a curve of at most `width` columns and its last value; only the value where that is too narrow."""
-    curve = sparkline(member["curve"][name], min(width, SPARKLINE)) if width >= LEAST_SPARKLINE else ""
-    return f"{curve} {number(member[name])}".strip()
+def sparkline(values: list[float | None], width: int = SPARKLINE) -> str:
+    """Return a curve of at most `width` characters, with a blank where a value is unknown; "" where that is too narrow.
+
+    >>> sparkline([3.0, 2.0, None, 1.0]), sparkline([1.0, 1.0]), sparkline([])
+    ('█▅ ▁', '▁▁', '')
+    """
+    if width < LEAST_SPARKLINE:
+        return ""
+    if len(values) > width:
+        values = [values[round(i * (len(values) - 1) / (width - 1))] for i in range(width)]
+    numbers = [value for value in values if value is not None]
+    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
+    return "".join(" " if value is None else BLOCKS[round((value - low) / (high - low or 1.0) * 7)] for value in values)
+
+
+def layer_bars(sizes: list[float | None], largest: float = 0.0, width: int = 40) -> str:
+    """Return a bar per layer, scaled to its largest or to `largest`; a dot for a closed layer.
+
+    >>> layer_bars([0.0, 2.5, 1.0])
+    '·█▄'
+    """
+    top = max([largest, 1.0, *(size or 0.0 for size in sizes)])
+    bars = "".join("·" if (size or 0.0) < OPEN else BLOCKS[min(7, math.floor((size or 0.0) / top * 7.99))] for size in sizes)
+    return bars if len(bars) <= width else f"{bars[: width - 1]}…"
 
 
 def _status_line(state: State) -> str:
@@ -138,18 +167,6 @@ def _status_line(state: State) -> str:
 
 def _group_line(group: State) -> str:
     return f"{clean(group['name'])}: {group['details']}"
-
-
-def _member_line(member: State) -> str:
-    best = "" if member["best_epoch"] is None else f", best {member['best_epoch']}"
-    figures = ", ".join(f"{name} {number(member[name])}" for name in ("error", "loss", "size"))
-    over = f", {member['over']}" if member["over"] else ""
-    return f"{_name(member)}: epoch {member['epoch']}{best}, {figures}, {member['details']}{over}"
-
-
-def _name(member: State) -> str:
-    """Return the name of a member, or its number."""
-    return member["name"] or str(member["member"])
 
 
 def _largest_layer(group: State) -> float:

@@ -4,18 +4,19 @@
     view.now() → {"run": {…}, "groups": [{"name": "tunnel-easy", "members": [{"epoch": 12, "curve": {…}, "layers": {…}}]}]}
 
 Curves and layer sizes are thinned: the first of every 1, 2, 4, … epochs and the last, fewer the more members there are. Numbers
-have four digits; unknown ones are None. The time left is extrapolated from the progress since the view was made. Not
-thread-safe: one thread at a time may call `now`.
+have four digits; unknown ones are None. "details" are words for terminal and page. One thread at a time may call `now`.
 """
 
 import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from meristem.watch.log_reader import MemberLog, RunLog, RunReader
-from meristem.watch.view_text import State, event_text, group_details, layer_details, run_details, spread
+from meristem.check import many
+from meristem.show.progress import MOST_SHARE, describe_time_left
+from meristem.watch.log_reader import LONGEST_TEXT, OPEN, MemberLog, RunLog, RunReader
 
 CURVE_POINTS = 4096  # of all members together
 LAYER_POINTS = 8192  # layer sizes of all members together
@@ -27,6 +28,7 @@ CURVES = {"loss": "dev_loss", "error": "dev_error", "size": "soft_size"}
 KNOBS = {"penalty": "λ", "l2": "l2", "dropout": "dropout", "learning_rate": "rate"}
 COUNTS = ("fold", "seed")
 MOST = 2**32  # of a number in a name
+State = dict[str, Any]
 
 
 class View:
@@ -35,35 +37,47 @@ class View:
     def __init__(self, out: Path):
         self._reader = RunReader(out)
         self._members: dict[tuple[str, int], tuple[Any, State]] = {}  # rebuilt only when they change
-        self._estimate = TimeEstimate()
+        self._first: tuple[str | None, float, float] = ("", 0.0, 0.0)  # run, its share that was done at first, and when
 
     def now(self) -> State:
         """Read what is new and return the state."""
         log = self._reader.poll()
         most_layers = max((len(member.layers[-1]) for members in log.groups.values() for member in members.values()), default=1)
-        n, run_id = max(1, log.n_networks), log.run["id"] if log.has_run else None
+        n = max(1, log.n_networks)
         points = min(MOST_POINTS, max(LEAST_POINTS, CURVE_POINTS // n))
         layer_points = min(points, max(4, LAYER_POINTS // (n * max(1, most_layers))))
         groups = [self._group(log, name, points, layer_points) for name in log.groups]
         share = progress(log)
-        left = None if log.is_finished else self._estimate.left(run_id, share, time.monotonic())
         run = {
             "where": log.folder,
-            "id": run_id,
-            "command": _text(log.run.get("command")),
-            "device": _text(_dict(log.run.get("versions")).get("device")),
+            "id": log.run.get("id"),
+            "command": log.run.get("command"),
+            "device": log.run.get("versions", {}).get("device", "")[:LONGEST_TEXT] or None,
             "process": log.process,
-            "status": status(log),
+            "status": log.status,
             "share": _rounded(share),
-            "left": None if left is None else round(left),
+            "left": self.time_left(log.run.get("id"), share, time.monotonic()) if log.status != "finished" else None,
             "damaged": log.damaged,
-            "goes_on_with": _text(log.run.get("goes_on_with", "--resume")),
+            "goes_on_with": log.run.get("goes_on_with", "--resume"),
         }
         return {"run": run | {"details": run_details(run, groups)}, "groups": groups}
 
+    def time_left(self, run: str | None, share: float | None, now: float) -> int | None:
+        """Return the seconds left, from the progress since the first call for this run; None while unknown.
+
+        >>> view, calls = View(Path("nowhere")), [("a", 0.2, 100.0), ("a", 0.4, 110.0), ("b", 0.1, 111.0), ("b", None, 112.0)]
+        >>> [view.time_left(*call) for call in calls]
+        [None, 30, None, None]
+        """
+        if share is None:
+            return None
+        if run != self._first[0] or share < self._first[1]:
+            self._first = run, share, now
+        done, seconds = share - self._first[1], now - self._first[2]
+        return None if done < LEAST_PROGRESS else round((1 - share) * seconds / done)
+
     def _group(self, log: RunLog, name: str, points: int, layer_points: int) -> State:
-        names = member_names(_dict(log.run.get("members")).get(name))
-        members = []
+        names, members = member_names(log.run.get("members", {}).get(name)), []
         for number, member in sorted(log.groups[name].items()):
             version = member, member.version, points, layer_points, names.get(number)
             before = self._members.get((name, number))
@@ -71,71 +85,44 @@ class View:
                 before = version, member_state(number, member, points, layer_points, names.get(number))
                 self._members[name, number] = before
             members.append(before[1])
-        entry = _dict(log.run.get("groups")).get(name)
-        seconds = _dict(entry).get("seconds")
-        is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < LONGEST_TIME
+        entry = log.run.get("groups", {}).get(name, {})
         all_stopped = all(member.is_stopped for member in log.groups[name].values())
-        is_over = entry is not None or log.is_finished or all_stopped
-        group = {"name": name, "over": is_over, "seconds": seconds if is_time else None, "members": members}
-        group["spread"] = {name: spread([member[name] for member in members]) for name in CURVES}
-        group["first"] = {name: spread([member["curve"][name][0] for member in members]) for name in CURVES}
-        return group | {"details": group_details(group)}
-
-
-def status(log: RunLog) -> str:
-    """Return waiting, running, interrupted or finished.
-
-    >>> status(RunLog("")), status(RunLog("", {"id": "a"}, is_alive=True)), status(RunLog("", {"id": "a"}, is_alive=False))
-    ('waiting', 'running', 'interrupted')
-    """
-    if not log.has_run:
-        return "waiting"
-    if log.is_finished:
-        return "finished"
-    return "interrupted" if log.is_alive is False else "running"
+        is_over = bool(entry) or log.status == "finished" or all_stopped
+        seconds = entry["seconds"] if entry.get("seconds", math.inf) < LONGEST_TIME else None
+        now = {name: spread([member[name] for member in members]) for name in CURVES}
+        least, most = min(member["epoch"] for member in members), max(member["epoch"] for member in members)
+        details = [many(len(members), "network"), f"epoch {least}" if least == most else f"epoch {least} … {most}"]
+        details += [f"{name} {now[name]}" for name in ("error", "loss", "size")]
+        details += ["finished"] * is_over + ([] if seconds is None else [f"{seconds:.1f} s"])
+        return {
+            "name": name,
+            "over": is_over,
+            "seconds": seconds,
+            "members": members,
+            "spread": now,
+            "first": {name: spread([member["curve"][name][0] for member in members]) for name in CURVES},
+            "details": ", ".join(details),
+        }
 
 
 def progress(log: RunLog) -> float | None:
     """Return the share of the planned epochs that is done; None without a plan.
 
-    >>> progress(RunLog("", {"id": "a", "plan": {"easy": 30, "medium": 70}, "groups": {"easy": {}}}))
+    >>> progress(RunLog("", {"plan": {"easy": 30, "medium": 70}, "groups": {"easy": {}}}))
     0.3
     """
-    if log.is_finished:
+    if log.status == "finished":
         return 1.0
-    plan = {name: float(epochs) for name, epochs in _dict(log.run.get("plan")).items() if isinstance(epochs, int | float)}
+    plan, finished = log.run.get("plan", {}), log.run.get("groups", {})
     total = sum(plan.values())
-    if not 0 < total < math.inf or min(plan.values()) < 0:
+    if not 0 < total < math.inf:
         return None
-    finished = _dict(log.run.get("groups"))
     done = {name: sum(member.epochs[-1] for member in members.values()) for name, members in log.groups.items()}
-    return sum(n if name in finished else min(done.get(name, 0), 0.98 * n) for name, n in plan.items()) / total
-
-
-class TimeEstimate:
-    """The time left, from the progress since the first call for a run.
-
-    >>> time_estimate = TimeEstimate()
-    >>> [time_estimate.left(*args) for args in (("a", 0.2, 100.0), ("a", 0.4, 110.0), ("b", 0.1, 111.0), ("b", None, 112.0))]
-    [None, 30.0, None, None]
-    """
-
-    def __init__(self) -> None:
-        self._first: tuple[str | None, float, float] = ("", 0.0, 0.0)  # run, share, time
-
-    def left(self, run: str | None, share: float | None, now: float) -> float | None:
-        """Return seconds; None while unknown."""
-        if share is None:
-            return None
-        if run != self._first[0] or share < self._first[1]:
-            self._first = run, share, now
-        _, first_share, begin = self._first
-        done = share - first_share
-        return None if done < LEAST_PROGRESS else round((1 - share) * (now - begin) / done, 3)
+    return sum(n if name in finished else min(done.get(name, 0), MOST_SHARE * n) for name, n in plan.items()) / total
 
 
 def member_state(number: int, log: MemberLog, points: int, layer_points: int, name: str | None = None) -> State:
-    """Return a member's state with curves of at most `points` epochs and layer sizes of at most `layer_points`.
+    """Return the last values of a member, its thinned curves and layer sizes, and its last events.
 
     >>> log = MemberLog()
     >>> for epoch in range(1, 101):
@@ -148,11 +135,15 @@ def member_state(number: int, log: MemberLog, points: int, layer_points: int, na
     """
     at, layers_at = thinned_indices(len(log.epochs), points), thinned_indices(len(log.epochs), layer_points)
     last = {name: _rounded(column[-1]) for name, column in log.columns.items()}
-    hard_size = last["hard_size"]
-    leaves = (int(hard_size) + 1) // 2 if log.is_tree and hard_size is not None else None
+    hard_size = None if last["hard_size"] is None else int(last["hard_size"])
+    leaves = (hard_size + 1) // 2 if log.is_tree and hard_size is not None else None
     opened, closed = _total(log.columns["opened"]), _total(log.columns["closed"])
     events = [] if log.is_tree else [list(event) for event in log.events[-N_EVENTS:]]
     sizes = [[_rounded(size, 3) for size in log.layers[i]] for i in layers_at]
+    n_open = sum((size or 0.0) >= OPEN for size in sizes[-1])
+    details = f"{n_open} of {many(len(sizes[-1]), 'layer')} open"
+    if leaves is not None:
+        details = f"{many(leaves, 'leaf', 'leaves')}, {opened} opened and {closed} closed so far"
     curves = {name: [_rounded(log.columns[column][i]) for i in at] for name, column in CURVES.items()}
     return {
         "member": number,
@@ -161,12 +152,12 @@ def member_state(number: int, log: MemberLog, points: int, layer_points: int, na
         "best_epoch": log.best_epochs[-1] if log.best_epochs else None,
         "over": "diverged" if log.is_diverged else "stopped" if log.is_stopped else "",
         **{name: last[column] for name, column in CURVES.items()},
-        "hard_size": None if hard_size is None else int(hard_size),
+        "hard_size": hard_size,
         "rate": last["rate"],
         "leaves": leaves,
         "opened": opened,
         "closed": closed,
-        "details": layer_details(sizes[-1], leaves, opened, closed),
+        "details": details,
         "curve": {"epoch": [log.epochs[i] for i in at], **curves},
         "layers": {"epoch": [log.epochs[i] for i in layers_at], "sizes": sizes},
         "events": events,
@@ -183,8 +174,7 @@ def thinned_indices(n: int, most: int) -> list[int]:
     step = 1
     while n > most and -(-n // step) + 1 > most:
         step *= 2
-    indices = list(range(0, n, step))
-    return indices if not n or indices[-1] == n - 1 else [*indices, n - 1]
+    return sorted({*range(0, n, step), n - 1})
 
 
 def member_names(settings: Any) -> dict[int, str]:
@@ -195,21 +185,69 @@ def member_names(settings: Any) -> dict[int, str]:
     >>> member_names({"0": {"penalty": 0.0, "fold": 0}, "1": {"penalty": 0.0, "fold": 1}, "2": {"fold": "x"}})
     {0: 'fold 0', 1: 'fold 1'}
     """
-    entries = settings.items() if isinstance(settings, dict) else ()
-    texts = {int(m): _setting_texts(values) for m, values in entries if m.isdecimal() and len(m) < 10 and _dict(values)}
-    texts = {m: member for m, member in texts.items() if member}
-    named = {name for name in (*KNOBS, *COUNTS) if len({member.get(name) for member in texts.values()}) > 1}
-    if any(member.get("penalty", "λ 0") != "λ 0" for member in texts.values()):
+    texts: dict[int, dict[str, str]] = {}  # of each member, by setting
+    for member, values in settings.items() if isinstance(settings, dict) else ():
+        if member.isdecimal() and len(member) < 10 and isinstance(values, dict):
+            numbers = {name: value for name, value in values.items() if type(value) in (int, float) and abs(value) < MOST}
+            counts = [name for name in COUNTS if type(numbers.get(name)) is int and numbers[name] >= 0]
+            knobs = {name: f"{sign} {numbers[name]:.3g}" for name, sign in KNOBS.items() if name in numbers}
+            texts[int(member)] = knobs | {name: f"{name} {numbers[name]}" for name in counts}
+    described = [member for member in texts.values() if member]
+    named = {name for name in (*KNOBS, *COUNTS) if len({member.get(name) for member in described}) > 1}
+    if any(member.get("penalty", "λ 0") != "λ 0" for member in described):
         named.add("penalty")
     names = {m: ", ".join(text for name, text in member.items() if name in named) for m, member in texts.items()}
     return {m: name for m, name in names.items() if name}
 
 
-def _setting_texts(values: dict[str, Any]) -> dict[str, str]:
-    """Return the texts of all valid settings, in the order of a name."""
-    numbers = {name: value for name, value in values.items() if type(value) in (int, float) and abs(value) < MOST}
-    knobs = {name: f"{sign} {numbers[name]:.3g}" for name, sign in KNOBS.items() if name in numbers}
-    return knobs | {name: f"{name} {numbers[name]}" for name in COUNTS if type(numbers.get(name)) is int and numbers[name] >= 0}
+def run_details(run: State, groups: list[State]) -> str:
+    """Return how far a run is, or how to continue it.
+
+    >>> run_details({"status": "running", "share": 0.5, "left": 100, "damaged": 0}, [{"over": True}])
+    '1 of 1 group finished, 50 %, about 2 min left'
+    >>> run_details({"status": "interrupted", "goes_on_with": "--resume", "damaged": 1}, [])
+    'its process has ended, run the same command with --resume to continue, 1 damaged line skipped'
+    """
+    parts = []
+    if run["status"] == "interrupted":
+        how = run["goes_on_with"]
+        resume = f"with {clean(how)} to continue" if how else "to start again: nothing was saved"
+        parts += ["its process has ended", f"run the same command {resume}"]
+    if groups and run["status"] != "finished":
+        parts.append(f"{sum(group['over'] for group in groups)} of {many(len(groups), 'group')} finished")
+    if run["status"] == "running":
+        parts += [] if run["share"] is None else [f"{100 * run['share']:.0f} %"]
+        parts += [] if run["left"] is None else [describe_time_left(run["left"])]
+    return ", ".join(parts + ([f"{many(run['damaged'], 'damaged line')} skipped"] if run["damaged"] else []))
+
+
+def event_text(event: list[Any]) -> str:
+    """Return what a layer did: 'epoch 12: layer 3 opens'."""
+    epoch, layer, is_open = event
+    return f"epoch {epoch}: layer {layer} {'opens' if is_open else 'closes'}"
+
+
+def spread(values: list[float | None]) -> str:
+    """Return the median and, where values differ, the range.
+
+    >>> spread([1.0, 2.0, 4.0]), spread([1.0]), spread([None])
+    ('2 (1 … 4)', '1', '–')
+    """
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return "–"
+    low, high = f"{min(numbers):.3g}", f"{max(numbers):.3g}"
+    return f"{median(numbers):.3g}" + ("" if low == high else f" ({low} … {high})")
+
+
+def clean(text: Any, longest: int = 120) -> str:
+    """Return a text without control characters, with which a file could take over the terminal.
+
+    >>> clean("tunnel\\x1b[2J")
+    'tunnel?[2J'
+    """
+    printable = "".join(character if character.isprintable() else "?" for character in str(text))
+    return printable if len(printable) <= longest else f"{printable[: longest - 1]}…"
 
 
 def _rounded(value: float | None, digits: int = 4) -> float | None:
@@ -217,13 +255,4 @@ def _rounded(value: float | None, digits: int = 4) -> float | None:
 
 
 def _total(column: Sequence[float]) -> int:
-    total = sum(value for value in column if math.isfinite(value))
-    return int(total) if math.isfinite(total) else 0
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value[:2000] if isinstance(value, str) else None
+    return int(sum(value for value in column if math.isfinite(value)))

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from meristem.pictures import figure_style
-from meristem.pictures.figure_style import GREY, Axes, Figure
+from meristem.pictures.figure_style import GREY, Axes, Figure, figure_grid, legend_below
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 
 ScaleAxis = Callable[[Axes], None]  # sets the limits of an axis, once everything is painted
-MARKERS = {"one seed": figure_style.SEED_MARKER, "never at zero error": figure_style.UNSOLVED_MARKER}
+MARKERS: dict[str, dict[str, Any]] = {
+    "one seed": {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0},
+    "never at zero error": {"linestyle": "", "marker": "x", "markersize": 4.5, "markeredgewidth": 1.2},
+    "paper": {"linestyle": "", "marker": "D", "markersize": 6, "markerfacecolor": "none", "markeredgecolor": "black"},
+}
 AVERAGES: dict[str, Callable[[list[float]], float]] = {"mean": statistics.fmean, "median": statistics.median}
 AVERAGE_LINE: dict[str, Any] = {"alpha": 0.5, "linewidth": 3}
 
@@ -36,7 +39,7 @@ def draw_final_values(results: StudyResults, title: str, panels: list[Panel], av
 
     columns = 2 if len(panels) == 4 else len(panels)
     widths = [2.0 + 0.4 * len(panel.models) for panel in panels]
-    figure, axes = figure_style.figure_grid(len(panels) // columns, columns, cell=(3.4, 3.3), width_ratios=widths[:columns])
+    figure, axes = figure_grid(len(panels) // columns, columns, cell=(3.4, 3.3), width_ratios=widths[:columns])
     for ax, panel in zip(axes.ravel(), panels, strict=True):
         _draw_panel(ax, results, panel, average, goal)
     figure.suptitle(title)
@@ -46,8 +49,8 @@ def draw_final_values(results: StudyResults, title: str, panels: list[Panel], av
         handles.append(Line2D([], [], color=GREY, label=average, **AVERAGE_LINE))
     cells = [(model, task, panel.field) for panel in panels for model in panel.models for task in panel.tasks]
     if any(results.paper_value(*cell) is not None for cell in cells):
-        handles.append(Line2D([], [], label="paper", **figure_style.PAPER_MARKER))
-    figure_style.legend_below(figure, results.colors, handles)
+        handles.append(Line2D([], [], label="paper", **MARKERS["paper"]))
+    legend_below(figure, results.colors, handles)
     return figure
 
 
@@ -76,7 +79,7 @@ def _draw_panel(ax: Axes, results: StudyResults, panel: Panel, average: str, goa
             ax.plot(ends, [min(level, top)] * 2, color=color, solid_capstyle="butt", zorder=3, **AVERAGE_LINE)
         paper = results.paper_value(model, task, panel.field)
         if paper is not None:
-            ax.plot(center, paper, **figure_style.PAPER_MARKER, zorder=5)
+            ax.plot(center, paper, **MARKERS["paper"], zorder=5)
     ax.set_xticks(range(len(panel.tasks)), [results.task_label(task) for task in panel.tasks])
     ax.set_xlim(-0.55, len(panel.tasks) - 0.45)
     ax.tick_params(axis="x", length=0)

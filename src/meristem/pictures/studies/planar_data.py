@@ -1,10 +1,10 @@
 """Two classes of points in the plane, and the decision boundaries that networks learned of them."""
 
 import itertools
-from typing import Any
 
 import numpy as np
 
+from meristem.pictures.decision_boundary import SMOOTH, draw_border, shade
 from meristem.pictures.figure_style import CLASSES, GREY, Axes, Figure, class_colormap, figure_grid, model_label
 from meristem.pictures.studies.study_results import Run, StudyResults, run_key
 
@@ -16,10 +16,9 @@ def runs_with_discriminant(results: StudyResults) -> dict[tuple[str, str], Run]:
     cells: dict[tuple[str, str], Run] = {}
     for model, task in itertools.product(results.models, results.tasks):
         runs = results.runs_of(model, task)
-        candidates = [results.median_run(runs), *runs] if runs else []
-        run = next((run for run in candidates if f"{run_key(run)}/discriminant" in results.arrays), None)
-        if run is not None:
-            cells[model, task] = run
+        for run in [*reversed(runs), results.median_run(runs)] if runs else []:
+            if f"{run_key(run)}/discriminant" in results.arrays:
+                cells[model, task] = run
     return cells
 
 
@@ -29,8 +28,7 @@ def draw_data(results: StudyResults) -> Figure:
     for ax, task in zip(axes[0], results.tasks, strict=True):
         _draw_points(ax, results, task, size=11.0)
         ax.locator_params(nbins=5, steps=[1, 2, 3, 5, 10])
-        ax.set_title(results.task_label(task))
-        ax.set_xlabel("$x_1$")
+        ax.set(title=results.task_label(task), xlabel="$x_1$")
     axes[0, 0].set_ylabel("$x_2$")
     subject = f"{results.subject[:1].upper()}{results.subject[1:]}"
     figure.suptitle(subject if len(results.tasks) == 1 else f"{subject}, from easy to hard")
@@ -44,36 +42,28 @@ def draw_discriminants(results: StudyResults) -> Figure:
     cells = runs_with_discriminant(results)
     models = list(dict.fromkeys(model for model, _ in cells))
     figure, axes = figure_grid(len(models), len(results.tasks), cell=(2.5, 2.55), frame=0.6, sharex=True, sharey=True)
-    shading = None
     for row, model in zip(axes, models, strict=True):
         row[0].set_ylabel(model_label(model), fontsize=11.0)
         for ax, task in zip(row, results.tasks, strict=True):
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
-            shading = _draw_discriminant(ax, results, cells[model, task]) if (model, task) in cells else shading
+            if (model, task) not in cells:
+                continue
+            run = cells[model, task]
+            probability, limit = results.series(run, "discriminant").astype(float), results.series(run, "discriminant_limit")
+            grid = (np.linspace(-limit, limit, len(probability)),) * 2
+            shading = shade(ax, grid, probability, cmap=class_colormap(CLASSES, WHITE), **SMOOTH)
+            draw_border(ax, grid, probability - 0.5)
+            _draw_points(ax, results, task, size=7.0)
+            ax.set(xlim=(-limit, limit), ylim=(-limit, limit))
+            ax.set_xlabel(f"seed {run['seed']}", fontsize=8.5, color=GREY, labelpad=3)
     for ax, task in zip(axes[0], results.tasks, strict=True):
         ax.set_title(results.task_label(task))
     place = {"shrink": max(0.4, 1 / len(models)), "aspect": 18, "pad": 0.02, "ticks": [0, 0.5, 1]}
-    bar = figure.colorbar(shading, ax=axes.ravel().tolist(), **place)
-    bar.set_label("probability of class 1")
+    bar = figure.colorbar(shading, ax=axes.ravel().tolist(), label="probability of class 1", **place)
     bar.outline.set_visible(False)
     figure.suptitle("What the networks learned")
     return figure
-
-
-def _draw_discriminant(ax: Axes, results: StudyResults, run: Run) -> Any:
-    """Draw one cell and return its shading."""
-    probability, limit = results.series(run, "discriminant").astype(float), float(results.series(run, "discriminant_limit"))
-    edge = limit * (1 + 1 / max(1, len(probability) - 1))  # the values are at the centers of the pixels
-    style = {"cmap": class_colormap(CLASSES, WHITE), "vmin": 0, "vmax": 1, "interpolation": "bilinear", "origin": "lower"}
-    shading = ax.imshow(probability, extent=(-edge, edge, -edge, edge), **style)
-    if probability.min() < 0.5 < probability.max():
-        grid = np.linspace(-limit, limit, len(probability))
-        ax.contour(grid, grid, probability, levels=[0.5], colors="black", linewidths=1.1)
-    _draw_points(ax, results, run["task"], size=7.0)
-    ax.set(xlim=(-limit, limit), ylim=(-limit, limit))
-    ax.set_xlabel(f"seed {run['seed']}", fontsize=8.5, color=GREY, labelpad=3)
-    return shading
 
 
 def _draw_points(ax: Axes, results: StudyResults, task: str, size: float) -> None:

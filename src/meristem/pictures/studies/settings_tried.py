@@ -1,13 +1,4 @@
-"""The settings that a study tried, in two figures.
-
-`draw_settings`: a row per setting, along it what the models reached before each kept one. A dot is the mean over seeds of the
-measure that selects, the line through it one standard deviation to either side; the dot of the selected setting is filled.
-Columns beside it list the mean soft sizes, bold at the selected settings.
-
-`draw_penalty_path`: error against size along a path of penalties, a row for each task, a column for each model; a dot per run,
-colored by penalty, and the Pareto frontier as a line. The paper reports no number of parameters, so its error is a dashed line,
-and its soft size is written in the corner.
-"""
+"""The settings that a study tried: what the models reached with each, and error against size along a path of penalties."""
 
 from typing import Any
 
@@ -28,7 +19,11 @@ Rows = dict[str, list[Run]]  # a setting in words → the models tried at it
 
 
 def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
-    """Draw a panel for each task, one below the other."""
+    """Draw a panel for each task, one below the other, with a row per setting.
+
+    A dot is the mean over seeds of the measure that selects, the line through it one standard deviation to either side; the
+    dot of the selected setting is filled. Columns beside it list the mean soft sizes, bold at the selected settings.
+    """
     from matplotlib.lines import Line2D
 
     # In words for what was varied for a model: a highway has no penalty.
@@ -36,7 +31,9 @@ def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
     for task in results.tasks:
         for model in dict.fromkeys(setting["model"] for setting in results.settings):
             group = [setting for setting in results.settings if (setting["model"], setting["task"]) == (model, task)]
-            all_best = all_best and _is_best_chosen(group, measure)
+            best = measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in group], float))
+            if best is not None and any(place != best for place, setting in enumerate(group) if setting["chosen"]):
+                all_best = False  # a smaller network was kept
             for words, setting in zip(describe_settings(group), group, strict=True):
                 panels.setdefault(task, {}).setdefault(words, []).append(setting)
     models = [model for model in results.models if any(setting["model"] == model for setting in results.settings)]
@@ -60,12 +57,6 @@ def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
     rule = Line2D([], [], color=GREY, label="kept: the best" if all_best else "kept: the smallest of the best", **DOT)
     legend_below(figure, {model: results.colors[model] for model in models}, [mean, rule])
     return figure
-
-
-def _is_best_chosen(group: list[Run], measure: Measure) -> bool:
-    """Return whether a model kept its best setting on a task, the first of ties, rather than a smaller network."""
-    best = measure.best(np.array([finite_value(setting, f"dev_{measure.name}") for setting in group], float))
-    return best is None or all(place == best for place, setting in enumerate(group) if setting["chosen"])
 
 
 def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -> None:
@@ -108,7 +99,7 @@ def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str])
 
 
 def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Figure:
-    """Draw the errors of a part, "test" or "train"."""
+    """Draw error against size in a part, "test" or "train": a row for each task, a column for each model, a dot per run."""
     from matplotlib.colors import LogNorm
 
     models = [model for model in results.models if any(run["model"] == model for run in results.path)]
@@ -129,7 +120,7 @@ def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Fig
 
 
 def _draw_path(ax: Axes, results: StudyResults, model: str, task: str, measure: Measure, part: str, norm: Any) -> Any:
-    """Draw the runs of a model on a task and the paper's error, and return the dots."""
+    """Draw the runs of a model on a task, their Pareto frontier and the paper's error, and return the dots."""
     field = f"{part}_{measure.name}"
     runs = [run for run in results.path if (run["model"], run["task"]) == (model, task)]
     valued = [(run["n_parameters"], error, run["penalty"]) for run in runs if (error := finite_value(run, field)) is not None]

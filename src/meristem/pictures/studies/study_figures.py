@@ -1,6 +1,4 @@
-"""The files of a study, read and validated, and the figures drawn from them.
-
-    draw(out): out/summary.json + out/history.npz → tunnel, highway, budding, sizes, tried … .png beside them
+"""The files of a study, summary.json and history.npz, read and validated, and the figures drawn from them.
 
 Problems with the files are reported in one line before anything is drawn. Runs without a finite epoch are not drawn; of several
 seeds the lower median by the study's measure is. Settings of matplotlib are restored.
@@ -22,8 +20,8 @@ from meristem.folders import ownership
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.figure_style import NAMES, STYLE, require_matplotlib
 from meristem.pictures.image_files import is_picture, png
-from meristem.pictures.studies.study_pictures import LearningPictures, Required, SolvingPictures, StudyPictures
-from meristem.pictures.studies.study_results import Run, StudyResults, run_key
+from meristem.pictures.studies.study_pictures import LearningPictures, SolvingPictures, StudyPictures
+from meristem.pictures.studies.study_results import StudyResults, run_key
 from meristem.show.measures import MACRO_F1, WRONG_LABELS
 
 KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures)}
@@ -48,7 +46,18 @@ def draw(out: Path) -> list[Path]:
     """
     # Files that were copied or written by an earlier version are used by no process: there is nothing to lock.
     with RunFolder.take(out) if (out / ownership.OWN).is_dir() else nullcontext():
-        return _replace_figures(out, draw_study(load_study(out)))
+        figures = draw_study(load_study(out))
+        foreign = [name for name in figures if (out / name).exists() and not is_picture(out / name)]
+        if foreign:
+            raise ValueError(f"{str(out / foreign[0])!r} is not a figure drawn by meristem; move it away, then draw again.")
+        for name, data in figures.items():
+            write_whole(out / name, data)
+        usual = [f"{name}.png" for name in (*NAMES, *FIGURES)]
+        stale = [name for name in usual if name not in figures and is_picture(out / name)]
+        for name in stale:
+            (out / name).unlink(missing_ok=True)
+        _update_digests(out, figures, stale)
+        return [out / name for name in figures]
 
 
 def draw_study(results: StudyResults) -> dict[str, bytes]:
@@ -60,27 +69,14 @@ def draw_study(results: StudyResults) -> dict[str, bytes]:
         return {f"{name}.png": png(figure(results)) for name, figure in results.pictures.drawings(results).items()}
 
 
-def _replace_figures(out: Path, figures: dict[str, bytes]) -> list[Path]:
-    """Write the figures, remove outdated ones, and update the digests of a summary that has them."""
-    foreign = [name for name in figures if (out / name).exists() and not is_picture(out / name)]
-    if foreign:
-        raise ValueError(f"{str(out / foreign[0])!r} is not a figure drawn by meristem; move it away, then draw again.")
-    for name, data in figures.items():
-        write_whole(out / name, data)
-    usual = [f"{name}.png" for name in (*NAMES, *FIGURES)]
-    stale = [name for name in usual if name not in figures and is_picture(out / name)]
-    for name in stale:
-        (out / name).unlink(missing_ok=True)
+def _update_digests(out: Path, figures: dict[str, bytes], stale: list[str]) -> None:
+    """Update the digests of a summary that has them."""
     summary = ownership.read_json(out / ownership.SUMMARY) or {}
     if isinstance(summary.get("files"), dict):
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in figures.items()}
         named = {name: digest for name, digest in summary["files"].items() if name not in stale} | digests
         if named != summary["files"]:
-            ownership.write_summary(out, summary, str(summary.get("run")), named)
-    return [out / name for name in figures]
-
-
-# Reading and validation -----------------------------------------------------------------------------------------------------
+            write_whole(out / ownership.SUMMARY, ownership.summary_bytes(summary, str(summary.get("run")), named))
 
 
 class InvalidFileError(ValueError):
@@ -108,21 +104,31 @@ def load_study(out: Path) -> StudyResults:
 
 def validate_study(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: Path) -> StudyResults:
     """Return the results that the files in `out` hold, or will hold, checked against what the study's figures need."""
-    file = out / "summary.json"
+    file, history = out / "summary.json", out / "history.npz"
     pictures = _find_pictures(file, summary)
     required = pictures.required()
-    runs, tried, path = (_not_diverged(summary["runs"]), summary.get("tried") or [], _not_diverged(summary.get("path") or []))
+    needed: dict[str, tuple[tuple[str, ...], ...]] = {  # records → their values, and those that may be null
+        "runs": (required.values, required.nullable),
+        "tried": ((), ("model", "task", "sd", "chosen", f"dev_{pictures.selects.name}")),
+        "path": (("model", "task", "penalty", "n_parameters"), ()),
+    }
+    runs, tried, path = (_records(file, name, summary.get(name) or [], *values) for name, values in needed.items())
     if not runs:
         if summary["runs"]:
             raise ValueError(f"{file} holds no run with a good epoch, all diverged; there is nothing to draw.")
         raise InvalidFileError(f"{file} holds no 'runs'")
-    _check_records(file, "runs", runs, required.values, required.nullable)
-    _check_arrays(out / "history.npz", arrays, runs, required)
-    _check_records(file, "tried", tried, (), ("model", "task", "sd", "chosen", f"dev_{pictures.selects.name}"))
-    _check_records(file, "path", path, ("model", "task", "penalty", "n_parameters"))
     for i, run in enumerate(path):
         if not all(isinstance(run[name], int | float) for name in ("penalty", "n_parameters")):
             raise InvalidFileError(f"{file} path[{i}] has a penalty or a size that is no number")
+    ranks = {f"{run_key(run)}/{name}": rank for run in runs for name, rank in required.arrays.items()}
+    ranks |= {f"data/{run['task']}/{name}": rank for run in runs for name, rank in required.points.items()}
+    for name in [name for name in arrays if name.endswith("/discriminant")]:
+        ranks |= {name: 2, f"{name}_limit": 0}
+    _check_missing(history, [name for name in ranks if name not in arrays])
+    for name, rank in ranks.items():
+        shape = arrays[name].shape
+        if len(shape) != rank or 0 in shape:
+            raise InvalidFileError(f"{history} holds {name!r} of shape {shape}; it must have {rank} non-empty axes")
     return StudyResults(pictures, runs, summary.get("paper") or {}, arrays, tried, path)
 
 
@@ -150,31 +156,15 @@ def _read(file: Path, kind: str, read: Callable[[], Any]) -> Any:
         raise InvalidFileError(f"{file} is not {kind}") from error
 
 
-def _not_diverged(runs: Any) -> Any:
-    """Return the runs with a finite epoch; what is not a list of objects is reported later."""
-    if not isinstance(runs, list):
-        return runs
-    return [run for run in runs if not isinstance(run, dict) or run.get("best_epoch") != 0]
-
-
-def _check_records(file: Path, name: str, records: Any, values: tuple[str, ...], nullable: tuple[str, ...] = ()) -> None:
-    """Check that records are a list of objects with these values, of which the nullable ones may be null."""
+def _records(file: Path, name: str, records: Any, values: tuple[str, ...], nullable: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return records with a finite epoch; they must be a list of objects with these values, the nullable ones maybe null."""
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise InvalidFileError(f"{file} has {name!r} that are not a list of objects")
-    for i, record in enumerate(records):
+    finite = [record for record in records if record.get("best_epoch") != 0]
+    for i, record in enumerate(finite):
         missing = [key for key in values if record.get(key) is None] + [key for key in nullable if key not in record]
         _check_missing(file, [f"{name}[{i}].{key}" for key in missing])
-
-
-def _check_arrays(file: Path, arrays: dict[str, np.ndarray], runs: list[Run], required: Required) -> None:
-    ranks = {f"{run_key(run)}/{name}": rank for run in runs for name, rank in required.arrays.items()}
-    ranks |= {f"data/{run['task']}/{name}": rank for run in runs for name, rank in required.points.items()}
-    for name in [name for name in arrays if name.endswith("/discriminant")]:
-        ranks |= {name: 2, f"{name}_limit": 0}
-    _check_missing(file, [name for name in ranks if name not in arrays])
-    for name, rank in ranks.items():
-        if arrays[name].ndim != rank or 0 in arrays[name].shape:
-            raise InvalidFileError(f"{file} holds {name!r} of shape {arrays[name].shape}; it must have {rank} non-empty axes")
+    return finite
 
 
 def _check_missing(file: Path, names: list[str]) -> None:

@@ -10,21 +10,17 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from meristem.pictures import curves
-from meristem.pictures.figure_style import INK, OTHER, Axes, Figure
+from meristem.pictures.figure_style import INK, Figure
 from meristem.pictures.studies.final_values import Panel, draw_final_values, size_panels
 from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, runs_with_discriminant
 from meristem.pictures.studies.settings_tried import draw_penalty_path, draw_settings
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
-from meristem.pictures.studies.training_curves import Handles, Row, draw_training, plot_other_seeds, plot_seeds, size_rows
+from meristem.pictures.studies.training_curves import MEDIAN, Curve, Row, draw_training, size_rows
 from meristem.show.measures import ERROR, Measure
 
 Drawings = dict[str, Callable[[StudyResults], Figure]]  # name of a figure → function that draws it, in reading order
 SIZES = {"layer_sizes": 2, "hard_size": 1, "stage": 1}  # arrays of every run in history.npz → number of axes
-DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.7}
-ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 9, "color": "black", "markeredgewidth": 1.3}
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,6 @@ class StudyPictures:
     required: ClassVar[Callable[..., Required]]  # (): what the files must hold
     rows: ClassVar[Callable[..., list[Row]]]  # (results, model): the quantities that are shown of a training
     heading: ClassVar[Callable[..., str]]  # (runs, median): the line above a task, of all seeds and the median run
-    handles: ClassVar[Callable[..., Handles]]  # (medians, color, has_seeds): the legend of a training
     draw_sizes: ClassVar[Callable[..., Figure]]  # (results): the figure of final values
 
     subject: str  # the study's name in titles
@@ -113,24 +108,15 @@ class SolvingPictures(StudyPictures):
         return {"data": draw_data, **trainings, **boundaries, **drawings}
 
     def rows(self, results: StudyResults, model: str) -> list[Row]:
-        style: dict[str, Any] = {"color": results.colors[model], "mark": "zero_error_epoch"}
-        return [Row("error rate", partial(plot_seeds, field="error", **style)), *size_rows(results, model, **style)]
+        has_seeds = any(len(results.runs_of(model, task)) > 1 for task in results.tasks)
+        style: dict[str, Any] = {"color": results.colors[model], "ring": "zero_error_epoch"}
+        error = Curve("error", label=MEDIAN if has_seeds else "_", **style)
+        return [Row("error rate", [error]), *size_rows(results, model, **style)]
 
     def heading(self, runs: list[Run], median: Run) -> str:
         epoch, solved = median["zero_error_epoch"], sum(run["zero_error_epoch"] is not None for run in runs)
         text = f"seed {median['seed']}: " + ("never at zero error" if epoch is None else f"zero at epoch {epoch}")
         return text + (f"  ({solved}/{len(runs)} solved)" if len(runs) > 1 else "")
-
-    def handles(self, medians: list[Run], color: Any, has_seeds: bool) -> Handles:
-        from matplotlib.lines import Line2D
-
-        handles = Handles()
-        if has_seeds:
-            handles["seed with the median zero-error epoch"] = Line2D([], [], color=color)
-            handles["other seeds"] = Line2D([], [], color=OTHER, linewidth=1)
-        if any(run["zero_error_epoch"] is not None for run in medians):
-            handles["first epoch without error"] = Line2D([], [], linestyle="", **curves.ring(color))
-        return handles
 
     def draw_sizes(self, results: StudyResults) -> Figure:
         """Draw final sizes and epochs to zero error, with "never" well above the longest training, the paper's included."""
@@ -183,30 +169,17 @@ class LearningPictures(StudyPictures):
         )
 
     def rows(self, results: StudyResults, model: str) -> list[Row]:
-        measures = [
-            Row(_wrap(measure.label), partial(_plot_measure, measure), partial(curves.scale_measure, measure))
-            for measure in self.measures
-        ]
-        return [*measures, *size_rows(results, model, color=INK, mark="best_epoch", scale_nodes=curves.scale_nodes)]
+        rows = []
+        for measure in self.measures:
+            parts = [Curve(part + measure.name, color, label, light) for part, (label, color, light) in curves.PARTS.items()]
+            rows.append(Row(textwrap.fill(measure.label, 15), parts, partial(curves.scale_measure, measure), measure))
+        return [*rows, *size_rows(results, model, color=INK, ring="best_epoch", scale_nodes=curves.scale_nodes)]
 
     def heading(self, runs: list[Run], median: Run) -> str:
         seed = f"seed {median['seed']}" + (f" (median of {len(runs)})" if len(runs) > 1 else "")
         test = finite_value(median, f"test_{self.selects.name}")
         tested = f"test {self.selects.label} {self.selects.show(test)} at " if test is not None else ""
         return f"{seed}: {tested}epoch {median['best_epoch']}"
-
-    def handles(self, medians: list[Run], color: Any, has_seeds: bool) -> Handles:
-        from matplotlib.lines import Line2D
-
-        handles: Handles = {label: Line2D([], [], color=color) for label, color, _ in curves.PARTS.values()}
-        handles["best of its curve"] = tuple(Line2D([], [], color=color, **DOT) for _, color, _ in curves.PARTS.values())
-        if any(run["best_epoch"] for run in medians):
-            handles["kept model's test figure"] = Line2D([], [], **ASTERISK)
-            handles["kept model's size"] = Line2D([], [], linestyle="", **curves.ring(INK))
-        if has_seeds:
-            light_colors = [*(light for _, _, light in curves.PARTS.values()), OTHER]
-            handles["other seeds"] = tuple(Line2D([], [], color=color, linewidth=1) for color in light_colors)
-        return handles
 
     def draw_sizes(self, results: StudyResults) -> Figure:
         """Draw scores and final sizes; panels of several tasks share a scale, which includes the paper's values."""
@@ -216,7 +189,7 @@ class LearningPictures(StudyPictures):
         values += [results.paper_value(run["model"], run["task"], field) or 0 for run in results.runs for field in fields]
         scale = partial(curves.scale_measure, measure, min_span=0.0 if self.panel_per_task else 1.06 * max(values))
         panels = [
-            Panel(title, _wrap(measure.label), field, results.models, tasks, scale)
+            Panel(title, textwrap.fill(measure.label, 15), field, results.models, tasks, scale)
             for field, title in fields.items()
             for tasks in ([[task] for task in results.tasks] if self.panel_per_task else [results.tasks])
         ]
@@ -224,28 +197,3 @@ class LearningPictures(StudyPictures):
         sizes = size_panels(results, {"units (log scale)": curves.scale_units, "nodes": scale_nodes})
         title = f"Results and final sizes on {results.subject}"
         return draw_final_values(results, title, [*panels, *sizes], "mean")
-
-
-def _wrap(label: str) -> str:
-    return textwrap.fill(label, 15)
-
-
-def _plot_measure(measure: Measure, ax: Axes, results: StudyResults, runs: list[Run], median: Run) -> None:
-    """Plot the curves of both parts with their marks; the much larger first epochs leave through the top."""
-    later = []
-    for prefix, (_, color, light) in curves.PARTS.items():
-        name = prefix + measure.name
-        plot_other_seeds(ax, results, runs, median, name, color=light, linewidth=0.8)
-        values = results.series(median, name)
-        curves.plot_curve(ax, values, color=color)
-        best = measure.best(values, prefer=median["best_epoch"] - 1 if prefix else 0)
-        if best is not None:
-            ax.plot(best + 1, values[best], color=color, zorder=4, clip_on=False, **DOT)
-        later.append(values[len(values) // 20 :])
-    test = finite_value(median, f"test_{measure.name}")
-    if test is not None:
-        ax.plot(median["best_epoch"], test, zorder=5, clip_on=False, **ASTERISK)
-    reached = np.concatenate(later)
-    top = 1.1 * max(reached[np.isfinite(reached)].max(initial=0), test or 0)
-    if measure.lower_is_better and top < 0.7 * ax.get_ylim()[1]:
-        ax.set_ylim(top=top)

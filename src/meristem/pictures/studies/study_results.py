@@ -1,7 +1,4 @@
-"""The results of a study in memory: the runs of summary.json and the arrays of history.npz.
-
-Whether a model is a stack of layers or a tree is read from its runs.
-"""
+"""The results of a study in memory: the runs of summary.json and the arrays of history.npz."""
 
 import math
 from collections.abc import Sequence

@@ -1,50 +1,72 @@
-"""Training of one model: tasks side by side, quantities below one another, all against the epoch.
-
-`StudyPictures` says what the rows, the headings and the legend are. Of several seeds the median run is drawn in color, the
-others are pale behind it.
-"""
+"""Training of one model: tasks side by side, quantities below one another, all against the epoch."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from meristem.pictures import curves
 from meristem.pictures.figure_style import GREY, OTHER, Axes, Figure, figure_grid, model_label
-from meristem.pictures.studies.study_results import Run, StudyResults
+from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
+from meristem.show.measures import Measure
 
-Handles = dict[str, Any]  # a legend: label → line or mark, or several in a tuple
+MEDIAN = "seed with the median zero-error epoch"
+RINGS = {"zero_error_epoch": "first epoch without error", "best_epoch": "kept model's size"}
+LEGEND = [MEDIAN, "training", "validation", "best of its curve", "kept model's test figure", RINGS["best_epoch"], "other seeds"]
+LEGEND += [RINGS["zero_error_epoch"], "learning rate shrinks"]
+DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.7}
+ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 9, "color": "black", "markeredgewidth": 1.3}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An array of every run, summed over layers: that of the median run in color, those of other seeds pale behind it."""
+
+    array: str
+    color: Any
+    label: str = "_"  # in the legend; "_": none
+    pale: Any = OTHER  # the color of other seeds; None: the median run alone
+    ring: str = ""  # the value of a run that is the epoch of a ring
+    style: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity."""
+    """One quantity; without parts, the soft sizes of the layers. Of a measure the best and the test values are marked."""
 
     label: str
-    paint: Callable[[Axes, StudyResults, list[Run], Run], None]  # all seeds of a task, and the median run
+    parts: list[Curve]
     scale: Callable[[Axes], None] = curves.from_zero  # sets the limits, once everything is painted
-    has_layers: bool = False  # curves are colored by layer
+    measure: Measure | None = None
+
+
+def size_rows(
+    results: StudyResults, model: str, *, color: Any, ring: str, scale_nodes: Callable[[Axes], None] = curves.from_zero
+) -> list[Row]:
+    """Return the rows of a model's size."""
+    soft_size = [Curve("layer_sizes", color, ring=ring)]
+    if results.is_layered(model):
+        return [Row("soft size per layer", []), Row("total soft size", soft_size)]
+    # The median run alone: several step functions on top of one another could not be told apart.
+    hard_size = [Curve("hard_size", color, pale=None, ring=ring, style={"drawstyle": "steps-post", "linewidth": 1.0})]
+    return [Row("hard size (nodes)", hard_size, curves.integers_from_zero), Row("soft size (nodes)", soft_size, scale_nodes)]
 
 
 def draw_training(results: StudyResults, model: str) -> Figure:
-    from matplotlib.legend_handler import HandlerTuple
-    from matplotlib.lines import Line2D
-
     pictures, tasks = results.pictures, [task for task in results.tasks if results.runs_of(model, task)]
     groups, rows = [results.runs_of(model, task) for task in tasks], pictures.rows(results, model)
-    medians = [results.median_run(runs) for runs in groups]
     sharing: dict[str, Any] = {"sharex": "col", "sharey": "row" if pictures.shares_scale else False}
     figure, axes = figure_grid(len(rows), len(tasks), cell=pictures.cell, **sharing)
-    for column, task, runs, median in zip(axes.T, tasks, groups, medians, strict=True):
+    for column, task, runs in zip(axes.T, tasks, groups, strict=True):
+        median = results.median_run(runs)
         column[0].set_title(results.task_label(task), pad=20)
         style = {"ha": "center", "va": "bottom", "fontsize": 8.5, "color": GREY}
         column[0].text(0.5, 1.03, pictures.heading(runs, median), transform=column[0].transAxes, **style)
         for ax, row in zip(column, rows, strict=True):
-            row.paint(ax, results, runs, median)
+            _draw_row(ax, results, row, runs, median)
             for change in results.rate_changes(median):
-                ax.axvline(change, zorder=1.8, **curves.CUT_LINE)
+                ax.axvline(change, zorder=1.8, label="learning rate shrinks", **curves.CUT_LINE)
             ax.grid(axis="y")
         column[-1].set_xlabel("epoch")
         column[-1].xaxis.get_major_locator().set_params(integer=True)
@@ -52,56 +74,63 @@ def draw_training(results: StudyResults, model: str) -> Figure:
         row_axes[0].set_ylabel(row.label)
         for ax in row_axes[:1] if pictures.shares_scale else row_axes:
             row.scale(ax)
-        if row.has_layers:
+        if not row.parts:
             layers = max(results.series(run, "layer_sizes").shape[1] for runs in groups for run in runs)
             curves.layer_colorbar(figure, layers, ax=row_axes.tolist(), aspect=14, pad=0.01)
     name, kind = model_label(model), "network" if results.is_layered(model) else "perceptron"
     figure.suptitle(f"{name[:1].upper()}{name[1:]} {kind} on {results.subject}")
-    handles = pictures.handles(medians, results.colors[model], has_seeds=any(len(runs) > 1 for runs in groups))
-    if any(results.rate_changes(run).size for run in medians):
-        handles["learning rate shrinks"] = Line2D([], [], **curves.CUT_LINE)
-    if handles:
-        columns = pictures.legend_columns[min(len(tasks), len(pictures.legend_columns)) - 1]
-        place = {"ncols": columns, "handler_map": {tuple: HandlerTuple(ndivide=None, pad=0.4)}}
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", **place)
+    _add_legend(figure, axes, pictures.legend_columns[min(len(tasks), len(pictures.legend_columns)) - 1])
     return figure
 
 
-def plot_seeds(
-    ax: Axes, results: StudyResults, runs: list[Run], median: Run, *, field: str, color: Any, mark: str, **options: Any
-) -> None:
-    """Plot a field, summed over layers: the median run in color, with a ring at the epoch `mark` of it, the others in grey."""
-    plot_other_seeds(ax, results, runs, median, field, **(options | {"color": OTHER, "linewidth": 0.8}))
-    values, epoch = _totals(results.series(median, field)), median[mark]
-    curves.plot_curve(ax, values, color=color, **options)
-    if epoch and epoch <= len(values):
-        ax.plot(epoch, values[epoch - 1], **curves.ring(color), zorder=4, clip_on=False)
+def _draw_row(ax: Axes, results: StudyResults, row: Row, runs: list[Run], median: Run) -> None:
+    if not row.parts:
+        curves.plot_layer_sizes(ax, results.series(median, "layer_sizes"))
+    for curve in row.parts:
+        for run in runs if curve.pale is not None else []:
+            if run is not median:
+                pale = curve.style | {"color": curve.pale, "linewidth": 0.8, "zorder": 1.5, "label": "other seeds"}
+                curves.plot_curve(ax, _totals(results.series(run, curve.array)), **pale)
+        values, epoch = _totals(results.series(median, curve.array)), median.get(curve.ring)
+        curves.plot_curve(ax, values, color=curve.color, label=curve.label, **curve.style)
+        if epoch and epoch <= len(values):
+            ax.plot(epoch, values[epoch - 1], label=RINGS[curve.ring], zorder=4, clip_on=False, **curves.ring(curve.color))
+    if row.measure is not None:
+        _mark_measure(ax, results, row.parts, row.measure, median)
 
 
-def plot_other_seeds(ax: Axes, results: StudyResults, runs: list[Run], median: Run, field: str, **options: Any) -> None:
-    for run in runs:
-        if run is not median:
-            curves.plot_curve(ax, _totals(results.series(run, field)), zorder=1.5, **options)
+def _mark_measure(ax: Axes, results: StudyResults, parts: list[Curve], measure: Measure, median: Run) -> None:
+    """Mark the best value of each part and the test value; the much larger first epochs leave through the top."""
+    later = []
+    for curve in parts:
+        values = results.series(median, curve.array)
+        best = measure.best(values, prefer=median["best_epoch"] - 1 if curve.array.startswith("dev_") else 0)
+        if best is not None:
+            dot = {"color": curve.color, "label": "best of its curve", **DOT}
+            ax.plot(best + 1, values[best], zorder=4, clip_on=False, **dot)
+        later.append(values[len(values) // 20 :])
+    test = finite_value(median, f"test_{measure.name}")
+    if test is not None:
+        ax.plot(median["best_epoch"], test, label="kept model's test figure", zorder=5, clip_on=False, **ASTERISK)
+    reached = np.concatenate(later)
+    top = 1.1 * max(reached[np.isfinite(reached)].max(initial=0), test or 0)
+    if measure.lower_is_better and top < 0.7 * ax.get_ylim()[1]:
+        ax.set_ylim(top=top)
 
 
 def _totals(values: np.ndarray) -> np.ndarray:
     return values if values.ndim == 1 else values.sum(1)
 
 
-def size_rows(
-    results: StudyResults, model: str, *, color: Any, mark: str, scale_nodes: Callable[[Axes], None] = curves.from_zero
-) -> list[Row]:
-    """Return the rows of a model's size, with a ring at the epoch that a run's `mark` names."""
+def _add_legend(figure: Figure, axes: Any, columns: int) -> None:
+    """Add a legend of what is labeled in the axes; lines of several colors with the same label stand side by side."""
+    from matplotlib.legend_handler import HandlerTuple
 
-    def layer_sizes(ax: Axes, results: StudyResults, runs: list[Run], median: Run) -> None:
-        curves.plot_layer_sizes(ax, results.series(median, "layer_sizes"))
-
-    def hard_size(ax: Axes, results: StudyResults, runs: list[Run], median: Run) -> None:
-        # The median run alone: several step functions on top of one another could not be told apart.
-        style = {"color": color, "mark": mark, "drawstyle": "steps-post", "linewidth": 1.0}
-        plot_seeds(ax, results, [median], median, field="hard_size", **style)
-
-    soft_size = partial(plot_seeds, field="layer_sizes", color=color, mark=mark)
-    if results.is_layered(model):
-        return [Row("soft size per layer", layer_sizes, has_layers=True), Row("total soft size", soft_size)]
-    return [Row("hard size (nodes)", hard_size, curves.integers_from_zero), Row("soft size (nodes)", soft_size, scale_nodes)]
+    lines: dict[str, dict[str, Any]] = {label: {} for label in LEGEND}  # label → color → line
+    for ax in axes.ravel():
+        for line, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            lines[label].setdefault(str(line.get_color()), line)
+    handles = {label: tuple(colored.values()) for label, colored in lines.items() if colored}
+    if handles:
+        place = {"loc": "outside lower center", "ncols": columns, "handler_map": {tuple: HandlerTuple(ndivide=None, pad=0.4)}}
+        figure.legend(list(handles.values()), list(handles), **place)

@@ -1,22 +1,30 @@
 """The drawing of a network's structure, the same in notebooks, reports and figures: rows of units, or a tree of layers.
 
-    draw(stages_of(network), width=350) → Drawing, at most so wide
-
 Each layer is a row with a cell per unit, the most open first, then the number of open units and the sum of their gates; inputs,
 trunk and outputs are rows, too. In a tree, squares are layers and circles are inner nodes. Stages are drawn below each other.
+Shapes are in pixels from the upper left corner. Colors are roles: "ink", "muted", "line" (closed units), "ground" (text on a
+color), and the series "s1" … "s7", the last one grey. In SVG a role is `var(--s1, #2f85cc)`: a page may define the variables
+for light, dark and print; elsewhere texts have the color of the text around them. pictures/ renders drawings with matplotlib.
 """
 
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from meristem.nn.structure import Nodes
+from meristem.show.elements import Markup, el
 from meristem.show.network_structure import GateRow, Stage, nodes_of, structure_legend, structure_summary
-from meristem.show.shape_drawing import N_SERIES, Circle, Drawing, Line, Rect, Shape, Text
 
+# Default colors, visible on white and on black. "currentColor" is that of the surrounding text.
+COLORS = {
+    "ink": "currentColor", "muted": "currentColor", "line": "#8080804d", "ground": "#ffffff",
+    "s1": "#2f85cc", "s2": "#cc6514", "s3": "#1c9670", "s4": "#ad62a9", "s5": "#d64a7a", "s6": "#94831a", "s7": "#808890",
+}  # fmt: skip
+N_SERIES = 6  # distinguishable colors, without the grey
 WIDTH = 350  # a phone shows it at this size
 ROW, CELL = 16, 16  # height of a row; the largest width of a cell
 MOST_ROWS, LEAST_ROW = 20, 2  # with more layers, rows get thinner
@@ -25,17 +33,90 @@ LEAST_CELL, SHADES = 5, 5  # narrower cells of the same shade are drawn as one r
 STEP, LEVEL, RADIUS = 36, 44, 15  # of a tree: between nodes, between levels, of a node
 LEAST_TEXT = 7.5  # smaller labels are left out
 COPIES = "copies its input"
-Point = tuple[float, float]
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+class Rect(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+    color: str
+    opacity: float = 1.0
+
+
+class Circle(NamedTuple):
+    x: float
+    y: float
+    radius: float
+    color: str
+    stroke: float = 2.5
+
+
+class Line(NamedTuple):
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    color: str
+    stroke: float
+
+
+class Text(NamedTuple):
+    x: float  # of its "start", "middle" or "end", as anchor says
+    y: float  # of its baseline
+    words: str
+    color: str = "ink"
+    anchor: str = "start"
+    size: float = 11.0
+
+
+Shape = Rect | Circle | Line | Text
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Shapes and the texts that belong to them."""
+
+    width: float
+    height: float
+    shapes: tuple[Shape, ...]
+    title: str  # a clause: the sizes
+    details: str  # the numbers in the drawing, for screen readers
+    legend: str  # how to read it, in sentences
+
+
+def svg(drawing: Drawing, *, name: str | None = None) -> Markup:
+    """Return the drawing as an element with id "figure-NAME"."""
+    return el(
+        "svg",
+        el("title", drawing.title),
+        *map(_element, drawing.shapes),
+        viewBox=f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
+        width=round(drawing.width),
+        height=round(drawing.height),
+        role="img",
+        id=name and f"figure-{name}",
+        aria_label="; ".join(filter(None, (drawing.title, drawing.details))),
+        style=f"display:block;width:{drawing.width:.0f}px;max-width:100%;height:auto;background:none",
+    )
+
+
+def _element(shape: Shape) -> Markup:
+    color = f"var(--{shape.color}, {COLORS[shape.color]})"
+    match shape:
+        case Rect(x, y, width, height, _, opacity):
+            return el("rect", x=x, y=y, width=width, height=height, fill_opacity=opacity if opacity < 1 else None, fill=color)
+        case Circle(x, y, radius, _, stroke):
+            return el("circle", cx=x, cy=y, r=radius, fill="none", stroke=color, stroke_width=stroke)
+        case Line(x1, y1, x2, y2, _, stroke):
+            return el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=color, stroke_width=stroke, stroke_linecap="round")
+    anchor = shape.anchor if shape.anchor != "start" else None
+    return el("text", shape.words, x=shape.x, y=shape.y, text_anchor=anchor, font_size=shape.size, fill=color)
 
 
 def draw(stages: Sequence[Stage], *, width: float = WIDTH) -> Drawing:
-    """Return a drawing of a network that is at most `width` wide.
-
-    >>> from meristem.nn.structure import Gates
-    >>> drawing = draw([Stage(Gates(np.array([[1.0, 0.5, 0.0]]), "parameters"))])
-    >>> drawing.details, [shape.words for shape in drawing.shapes if isinstance(shape, Text)]
-    ('layer 1: 2 of 3', ['open units', 'soft size', 'layer 1', '2 of 3', '1.50'])
-    """
+    """Return a drawing of a network that is at most `width` wide."""
     shapes: list[Shape] = []
     details: list[str] = []
     y = 0.0
@@ -88,9 +169,10 @@ def _draw_rows(
     for row, total, cell in zip(rows, totals, cells, strict=True):
         height = max(LEAST_ROW, MOST_ROWS * ROW / n_layers) if row.is_layer and n_layers > MOST_ROWS else ROW
         y = max(y, next_text) if height == ROW else y
-        shapes += _cells(row, cell, y, height)
+        cell_height = height - min(4, height / 4)
+        shapes += _cells(row, cell, y, cell_height, is_thin=height < ROW)
         if y >= next_text:
-            baseline = y + _cell_height(height) / 2 + 4
+            baseline = y + cell_height / 2 + 4
             shapes += [Text(NAME - 8, baseline, row.name, "ink", "end"), Text(right + 8, baseline, row.open_count)]
             shapes += [Text(end, baseline, total, "ink", "end")] * bool(total)
             next_text = y + 13
@@ -98,15 +180,11 @@ def _draw_rows(
     return max(y, next_text)
 
 
-def _cell_height(height: float) -> float:
-    return height - min(4, height / 4)
-
-
-def _cells(row: GateRow, cell: float, y: float, row_height: float) -> list[Shape]:
+def _cells(row: GateRow, cell: float, y: float, height: float, *, is_thin: bool) -> list[Shape]:
     """Return a rectangle for all units, and on it one for each open unit, or for each shade if cells are narrow."""
-    is_split, height = cell >= LEAST_CELL and row_height == ROW, _cell_height(row_height)
+    is_split, length = cell >= LEAST_CELL and not is_thin, cell * len(row.gates)
     color = "s1" if row.can_close or row.is_layer else "s7"
-    shapes: list[Shape] = [Rect(NAME, y, cell * len(row.gates) - is_split, height, "line")]
+    shapes: list[Shape] = [Rect(NAME, y, length - is_split, height, "line")]
     shades = -np.sort(-row.gates)
     if not is_split:
         shades = np.ceil(shades * SHADES) / SHADES
@@ -115,8 +193,7 @@ def _cells(row: GateRow, cell: float, y: float, row_height: float) -> list[Shape
         if start < end and shades[start] > 0:
             x, opacity = NAME + cell * float(start), round(0.3 + 0.7 * float(shades[start]), 2)
             shapes.append(Rect(x, y, cell * float(end - start) - is_split, height, color, opacity))
-    is_wide = cell * len(row.gates) >= _text_width(COPIES, 10) + 8
-    if row.is_layer and row_height == ROW and is_wide and not row.gates.any():
+    if row.is_layer and not is_thin and length >= _text_width(COPIES, 10) + 8 and not row.gates.any():
         shapes.append(Text(NAME + 6, y + 10, COPIES, "muted", size=10))
     return shapes
 
@@ -128,44 +205,41 @@ def _draw_tree(shapes: list[Shape], tree: Nodes, y: float, width: float) -> floa
     step = min(STEP, (width - 2 * RADIUS) / max(1, steps))
     radius = min(RADIUS, 0.62 * step)
     left = NAME if NAME + step * steps + 2 * radius <= width else 1
-    top = y + radius + 6 + LEVEL * (tree.identity is not None)
+    top, size = y + radius + 6 + LEVEL * (tree.identity is not None), min(10.5, 0.75 * radius)
     centers = [(left + radius - 1 + step * node.place, top + LEVEL * node.depth) for node in nodes]
+
+    def add_label(x: float, y: float, words: str, color: str) -> None:
+        if size >= LEAST_TEXT:
+            shapes.append(Text(x, y + 0.35 * size, words, color, "middle", size))
+
+    def add_ring(x: float, y: float, color: str, gamma: float) -> None:
+        shapes.append(Circle(x, y, radius - 1, color))
+        add_label(x, y, gamma_text(gamma), "ink")
+
+    def add_branch(x1: float, y1: float, child: int, color: str, gamma: float) -> None:
+        """Add a line from the edge of a ring to the edge of its child, of thickness 1 + 4 (1 − γ)."""
+        x2, y2 = centers[child]
+        length = math.hypot(x2 - x1, y2 - y1)
+        dx, dy = (x2 - x1) / length, (y2 - y1) / length
+        stop = radius if nodes[child].children else (radius - 1) / max(abs(dx), abs(dy))
+        shapes.append(Line(x1 + radius * dx, y1 + radius * dy, x2 - stop * dx, y2 - stop * dy, color, 1 + 4 * (1 - gamma)))
+
     for node, (x, y) in zip(nodes, centers, strict=True):
         color = f"s{node.layer % N_SERIES + 1}"
         for child, branch_color in zip(node.children, (color, "s7"), strict=False):  # the left child shares the layer
-            is_leaf = not nodes[child].children
-            shapes.append(_branch((x, y), centers[child], radius, is_leaf, branch_color, node.gamma))
+            add_branch(x, y, child, branch_color, node.gamma)
         if node.children:
-            shapes += _ring(x, y, radius, color, node.gamma)
+            add_ring(x, y, color, node.gamma)
         else:
             side = 2 * radius - 2
-            subscript = str(node.layer + 1).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
             shapes.append(Rect(x - side / 2, y - side / 2, side, side, color))
-            shapes += _label(x, y, f"W{subscript}", "ground", radius)
+            add_label(x, y, f"W{node.layer + 1}".translate(SUBSCRIPTS), "ground")
     if tree.identity is not None:
-        root = next(node for node in nodes if not node.depth)
-        x, y = centers[root.place]
-        shapes.append(_branch((x, y - LEVEL), (x, y), radius, not root.children, "s7", tree.identity))
-        shapes += _ring(x, y - LEVEL, radius, "s7", tree.identity)
+        root = next(node.place for node in nodes if not node.depth)
+        x, y = centers[root]
+        add_branch(x, y - LEVEL, root, "s7", tree.identity)
+        add_ring(x, y - LEVEL, "s7", tree.identity)
     return max(y for _, y in centers) + radius + 10
-
-
-def _ring(x: float, y: float, radius: float, color: str, gamma: float) -> list[Shape]:
-    return [Circle(x, y, radius - 1, color), *_label(x, y, gamma_text(gamma), "ink", radius)]
-
-
-def _label(x: float, y: float, words: str, color: str, radius: float) -> list[Shape]:
-    size = min(10.5, 0.75 * radius)
-    return [Text(x, y + 0.35 * size, words, color, "middle", size)] * (size >= LEAST_TEXT)
-
-
-def _branch(start: Point, end: Point, radius: float, is_leaf: bool, color: str, gamma: float) -> Line:
-    """Return a line from the edge of a ring to the edge of its child, of thickness 1 + 4 (1 − γ)."""
-    (x1, y1), (x2, y2) = start, end
-    length = math.hypot(x2 - x1, y2 - y1)
-    dx, dy = (x2 - x1) / length, (y2 - y1) / length
-    stop = (radius - 1) / max(abs(dx), abs(dy)) if is_leaf else radius
-    return Line(x1 + radius * dx, y1 + radius * dy, x2 - stop * dx, y2 - stop * dy, color, 1 + 4 * (1 - gamma))
 
 
 def gamma_text(gamma: float) -> str:
