@@ -112,8 +112,7 @@ def onnx_bytes(
     )
     helper.set_model_props(model, properties)
     onnx.checker.check_model(model, full_check=True)
-    data: bytes = model.SerializeToString(deterministic=True)
-    return data
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 def _column_inputs(graph: Graph, inputs: Inputs, schema: Schema) -> tuple[str, list[Any]]:
