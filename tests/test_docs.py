@@ -22,8 +22,10 @@ MODULES = sorted(
 )
 ORACLES = ["reference", "reference_trainer"]
 README = (ROOT / "README.md").read_text()
-# Searches whose examples differ from TunnelClassifierCV's by the name of the class: a soak runs them, test_cv.py the classes.
+# Examples that differ from others' by the name of the class: a soak runs them, test_cv.py and test_estimators.py the classes.
 ALIKE = {f"meristem.estimators.cv.{name}CV" for name in ("BuddingClassifier", "TunnelRegressor", "BuddingRegressor")}
+ALIKE |= {f"meristem.estimators.regressors.{name}Regressor" for name in ("Budding", "Highway")}
+ALIKE |= {"meristem.estimators.classifiers.HighwayClassifier"}
 
 
 @pytest.fixture

@@ -37,10 +37,8 @@ def plot_path(path: Path, *, ax: Any = None) -> Axes:
 
 def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) -> None:
     """Draw a path on two Axes, with a vertical line at each of the points `marks`, by their labels."""
-    finished = {point.members for point in path.finished}
-    points, stopped = (
-        [point for point in best_points(path) if (point.members in finished) == is_done] for is_done in (True, False)
-    )
+    finished, best = {point.members for point in path.finished}, best_points(path)
+    points, stopped = ([point for point in best if (point.members in finished) == is_done] for is_done in (True, False))
     penalties, measure = np.array([point.penalty for point in points]), "score" if "score" in path.table else "loss"
     losses, errors = (np.array([getattr(point, name) for point in points]) for name in (measure, "standard_error"))
     above.fill_between(penalties, losses - errors, losses + errors, color=SERIES[0], alpha=0.18, linewidth=0)
@@ -65,7 +63,10 @@ def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) 
             ax.set_xscale("symlog", linthresh=lowest)
             ax.set_xlim(-lowest / 3)
         ax.xaxis.set_major_formatter("{x:g}")
-    _label_sizes(above, points)
+    label_style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+    for point in points[:: -(-len(points) // 8)]:
+        above.annotate(f"{point.n_parameters:,.0f}", (point.penalty, 1), (0, 4), above.get_xaxis_transform(), **label_style)
+    above.annotate("parameters", (0.5, 1), (0, 17), "axes fraction", color=GREY, **label_style)
 
 
 def best_points(path: Path) -> list[Point]:
@@ -85,11 +86,3 @@ def _draw_bands(ax: Axes, path: Path, points: list[Point], penalties: np.ndarray
         ax.legend(frameon=False, fontsize="small")
     ax.set_ylabel("soft size, layer by layer" if sizes.shape[1] > 1 else "soft size")
     ax.set_ylim(bottom=0)
-
-
-def _label_sizes(ax: Axes, points: list[Point]) -> None:
-    """Write the parameters at each penalty above the axes."""
-    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
-    for point in points[:: -(-len(points) // 8)]:
-        ax.annotate(f"{point.n_parameters:,.0f}", (point.penalty, 1), (0, 4), ax.get_xaxis_transform(), **style)
-    ax.annotate("parameters", (0.5, 1), (0, 17), "axes fraction", color=GREY, **style)
