@@ -14,6 +14,11 @@ from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 from test_tables_commands import FEW, people
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
 
 def refused(tmp_path, text, *args):
     (tmp_path / "table.csv").write_text(text)
