@@ -126,12 +126,12 @@ def measures_of(sums: Sums) -> Measures:
     return Measures(loss, sums.error / sums.weight, f1, price, temperature)
 
 
-_measures = jax.jit(lambda *samples, objective: measures_of(sum_up(*samples, objective)[0]), static_argnames="objective")
+_measures = jax.jit(lambda network, x, y, task: measures_of(sum_up(network, x, y, task)[0]), static_argnames="task")
 
 
 def evaluate(network: Network, x: Samples, y: Targets, objective: Objective) -> Measures:
     """Return the measures of one trained network, as numbers on the host."""
-    return jax.device_get(_measures(network, x, y, objective=objective))
+    return jax.device_get(_measures(network, x, y, task=objective))
 
 
 def tempered(network: Network, temperature: float) -> Network:
