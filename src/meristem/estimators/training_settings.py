@@ -150,7 +150,7 @@ def initial_state(
     """
     keys = jax.random.split(jax.random.key(seed))
     network = Network.create(body, n_in, n_out, key=keys[0], **dict(options))
-    return start(mask_ends(network, used_in, used_out, unused_output), Recipe(), key=keys[1])
+    return start(mask_ends(network, used_in, used_out, unused_output), keys[1], Recipe())
 
 
 def continued(state: TrainState) -> TrainState:

@@ -1,16 +1,12 @@
 """Training from the first epoch to the last: `fit`, and the loops behind it.
 
-    train_until(run, prepared, max_epochs, watcher)        one network, or a population that is one `vmap`ped program
-    train_alone(runs, prepared, max_epochs, watcher)       single networks, a thread per core
-    train_packed(runs, prepared, max_epochs, watcher)      single networks, stacked into few programs
-    replay(run, blocks, ends)                              a run with the schedule of other runs
-
-On a GPU, which a single small network would leave idle, networks train together as one program; on a CPU each trains alone, so
-that one that has stopped costs nothing. Both differ in the last bits. `runs` are by member number. Promises:
+On a GPU, which a single small network would leave idle, networks train together as one program (`train_packed`); on a CPU each
+trains alone in a thread (`train_alone`), so that one that has stopped costs nothing. Both differ in the last bits. `runs` are
+by member number. Promises:
 
 - `train_alone` gives the same bits as `train_until`. The first run of each program compiles it, before the others begin.
-- `train_packed` trains runs that can share a program (the same capacity; all with dropout or all without) together, repacked
-  when a quarter of them has stopped.
+- `train_packed` repacks the runs that can share a program (the same capacity; all with dropout or all without) when a quarter
+  of them has stopped.
 - A watcher that returns True stops its run; in one program, all runs when it does so for all of them. Once `watcher.over()` is
   True nothing is started, but for a first epoch of each run if `all_begin`. A thread that is then training or compiling is
   abandoned: its run stays as it was after the last epoch, and watchers are not called for it.
