@@ -15,7 +15,7 @@ from meristem import Data, Recipe, fit
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.pictures import studies as figures
-from meristem.pictures.figure_style import model_colors
+from meristem.pictures.figure_style import change_points, model_colors
 from meristem.pictures.studies import SolvingPictures
 from meristem.pictures.studies.study_figures import CATALOG, load_study
 from meristem.pictures.studies.study_results import StudyResults
@@ -259,10 +259,8 @@ def test_the_middle_seed_is_the_lower_median_and_never_is_last() -> None:
     assert median_run([runs[0], runs[3], runs[1]])["seed"] == 0
 
 
-def test_a_cut_of_the_rate_lies_between_two_epochs(study: Study) -> None:
-    run = study[0]["runs"][0]
-    arrays = {"tunnel/easy/0/stage": np.asarray([0, 0, 1, 1, 2])}
-    assert StudyResults(CATALOG["two-spirals"], [run], {}, arrays).rate_changes(run).tolist() == [2.5, 4.5]
+def test_a_cut_of_the_rate_lies_between_two_epochs() -> None:
+    assert change_points(np.asarray([0, 0, 1, 1, 2])).tolist() == [2.5, 4.5]
 
 
 def without(key: str) -> Callable[[Path], None]:

@@ -1,20 +1,17 @@
-"""The text of a report: caveats, settings that stopped early, and the glossary."""
+"""The text of a report: caveats, and settings that stopped early."""
 
 import copy
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from meristem.report import render_page
 from meristem.report.formatting import decimal
 from meristem.report.report_data import Comparison, from_estimator
 from meristem.report.report_text import caveats
 from meristem.report.scoring import Scorer, in_words
 from meristem.report.sections import sections
-from meristem.report.sections_model import GLOSSARY
-from reporting import Page, fitted, judged
+from reporting import fitted, judged
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
@@ -120,11 +117,3 @@ def test_probabilities_that_are_off_by_more_than_chance_are_doubted(classes):
 
 def test_a_score_of_nothing_has_no_sign():
     assert decimal(-0.0001) == "0.000" and in_words({"measure": "R²", "value": -1e-9, "low": -0.0, "high": 0.0}).count("-") == 0
-
-
-def test_words_are_explained_as_in_the_docs(numbers):
-    page = Page(render_page(numbers))
-    guide = (Path(__file__).parent.parent / "docs" / "report.md").read_text()
-    for word in ("soft size", "hard size", "penalty", "l2", "temperature", "stopped early", "rate", "recall"):
-        assert GLOSSARY[word] in page.said
-    assert all(f"| {word} | {meaning} |" in guide for word, meaning in GLOSSARY.items())

@@ -25,7 +25,7 @@ from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.ownership import SUMMARY
 from meristem.folders.run_folder import RunFolder
 from meristem.report import table_page
-from meristem.report.baselines import table_baseline_sizes
+from meristem.report.baselines import baseline_sizes
 from meristem.show.text_table import print_table
 from meristem.tables.evaluation import onnx_agreement
 from meristem.tables.fitting import check_options, fit_planned, plan_fit
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         files, failures = _files(model, split, args.out, min(IMPORTANCE_SECONDS, left))
         model.facts["seconds"]["all"] = round(time.monotonic() - begin, 3)
         written = _publish(folder, model, files, failures)
-    _show(model.facts, table_baseline_sizes(model.estimator, model.facts))
+    _show(model.facts, baseline_sizes(model.estimator))
     if written:
         print(f"\nIn {args.out}: {', '.join(path.name for path in sorted(written))}")
     for line in failures:

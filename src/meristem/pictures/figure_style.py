@@ -1,4 +1,7 @@
-"""What all figures share: the style, names and colors of models, a grid of axes, a legend, and the axes that users pass in."""
+"""What all figures share: style, names and colors of models, axes, legends, curves against the epoch (from 1), and scales.
+
+Scales of axes are set once everything is painted.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,38 +11,37 @@ from typing import Any
 import numpy as np
 
 from meristem.check import is_installed
+from meristem.show.measures import Measure
 
 Axes = Any  # matplotlib's types; it is imported inside functions, since importing this package must not need it
 Figure = Any
 
-# The paper's models; any other model is called by its own name and gets the next free color.
-NAMES = {"tunnel": "tunnel", "highway": "highway", "highway-penalized": "penalized highway", "budding": "budding"}
+# The paper's models, in the order of figures; any other model gets the next free color.
 COLORS = {"tunnel": "#0072B2", "highway": "#E69F00", "highway-penalized": "#CC79A7", "budding": "#009E73"}  # Okabe and Ito's
 FREE_COLORS = ("#D55E00", "#56B4E9", "#8C564B", "#7F7F7F")
 TREE = COLORS["budding"]  # the soft size of a tree
 CLASSES = ("#0072B2", "#D55E00")
 SERIES = ("#0072B2", "#CC3311", "#009E73", "#AA4499", "#B3235A", "#756400", "#777777")  # the last one is grey
-INK, GREY, GRID, OTHER = "#333333", "#666666", "#E6E6E6", "#BDBDBD"
+INK, GREY, GRID = "#333333", "#666666", "#E6E6E6"
+# The prefix of the measures' names → label of the part, color, light color.
+PARTS = {"": ("training", "#CC3311", "#F2C9C0"), "dev_": ("validation", "#0072B2", "#BAD6E8")}
+MIN_LABELS = 3  # of an axis, or it could not be read
 HANDLE_INCHES, LETTER_INCHES = 0.48, 0.078  # approximate widths in a legend: a handle with its padding, and a letter
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.labelsize": 10,
     "figure.titlesize": 13,
     "figure.constrained_layout.h_pad": 0.07,
     "figure.constrained_layout.w_pad": 0.06,
     "legend.fontsize": 9.5,
-    "legend.frameon": False,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    "axes.titlesize": 11,
     "axes.axisbelow": True,
     "grid.color": GRID,
     "grid.linewidth": 0.8,
     "lines.linewidth": 1.6,
     "savefig.dpi": 150,
+    **dict.fromkeys(("font.size", "axes.labelsize"), 10),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 9),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
 }
 
 
@@ -54,7 +56,7 @@ def require_matplotlib() -> None:
 
 def model_label(model: str) -> str:
     """Return the name of a model in figures: 'penalized highway' for 'highway-penalized'."""
-    return NAMES.get(model, model.replace("-", " "))
+    return "penalized highway" if model == "highway-penalized" else model.replace("-", " ")
 
 
 def model_colors(models: Sequence[str]) -> dict[str, Any]:
@@ -165,11 +167,116 @@ def first_estimator(model: Any) -> tuple[Any, str]:
 
 def not_drawable(function: str, drawable: str, model: Any) -> ValueError:
     """Return the error of a plot function that cannot draw `model`, with what to do instead."""
-    remedy = "."
-    if hasattr(model, "best_estimator_"):
-        remedy = "; give it the estimator that it chose: search.best_estimator_."
-    elif hasattr(model, "steps"):
-        remedy = "; give it the last step: pipeline[-1]."
-    elif hasattr(model, "fit"):
-        remedy = " that is not fitted; call fit(X, y) first."
-    return ValueError(f"{function} draws {drawable}, got a {type(model).__name__}{remedy}")
+    remedies = {
+        "best_estimator_": "; give it the estimator that it chose: search.best_estimator_",
+        "steps": "; give it the last step: pipeline[-1]",
+        "fit": " that is not fitted; call fit(X, y) first",
+    }
+    remedy = next((words for name, words in remedies.items() if hasattr(model, name)), "")
+    return ValueError(f"{function} draws {drawable}, got a {type(model).__name__}{remedy}.")
+
+
+def plot_curve(ax: Axes, values: np.ndarray, *, ring_at: int | None = None, ring_label: str = "_", **options: Any) -> None:
+    """Plot values against their epoch, with a ring at one of them; a line of a single point would be invisible: a dot."""
+    ax.plot(np.arange(1, len(values) + 1), values, marker="." if len(values) == 1 else "", **({"linewidth": 1.6} | options))
+    if ring_at and ring_at <= len(values):
+        ring = {"color": options["color"], "marker": "o", "markersize": 6.5, "markerfacecolor": "white", "markeredgewidth": 1.6}
+        ax.plot(ring_at, values[ring_at - 1], label=ring_label, linestyle="", zorder=4, clip_on=False, **ring)
+
+
+def change_points(values: np.ndarray) -> np.ndarray:
+    """Return where values by epoch change, half-way between the two epochs."""
+    return np.flatnonzero(np.diff(values)) + 1.5
+
+
+def mark_changes(ax: Axes, values: np.ndarray, label: str) -> None:
+    for change in change_points(values):
+        ax.axvline(change, zorder=1.8, label=label, color=GREY, linestyle=(0, (4, 3)), linewidth=0.9)
+
+
+def plot_layer_sizes(ax: Axes, sizes: np.ndarray) -> None:
+    """Plot sizes [epochs, layers] as a curve per layer, the first on top."""
+    for layer, color in reversed(list(enumerate(layer_colors(sizes.shape[1])))):
+        plot_curve(ax, sizes[:, layer], color=color, linewidth=1.4)
+
+
+def layer_colorbar(figure: Figure, layers: int, **place: Any) -> None:
+    """Add the key to the layers' colors; `place` is passed to matplotlib's colorbar (`ax`, `cax`)."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    norm = BoundaryNorm(np.arange(layers + 1) + 0.5, layers)
+    ticks = np.arange(1, layers + 1, max(1, -(-(layers - 1) // 9)))
+    colors = ScalarMappable(norm, ListedColormap(layer_colors(layers)))
+    bar = figure.colorbar(colors, ticks=ticks, label="layer", **place)
+    bar.ax.tick_params(which="both", length=0, labelsize=8)
+    bar.ax.invert_yaxis()
+    bar.outline.set_visible(False)
+
+
+def from_zero(ax: Axes, min_span: float = 0.5, zero: float = 0) -> None:
+    """Start the y axis a little below `zero` and let it span `min_span` at least, so that noise does not look large."""
+    span = max(min_span, ax.get_ylim()[1] - zero)
+    ax.set_ylim(zero - 0.025 * span, zero + 1.02 * span)
+
+
+def integers_from_zero(ax: Axes) -> None:
+    from_zero(ax, min_span=MIN_LABELS - 0.8)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+
+
+def scale_measure(measure: Measure, ax: Axes, min_span: float = 0) -> None:
+    from_zero(ax, max(min_span, measure.least_span))
+    format_measure(measure, ax.yaxis)
+
+
+def format_measure(measure: Measure, axis: Any) -> None:
+    if measure.percent:
+        axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
+
+
+def scale_nodes(ax: Axes, min_span: float = 0.5) -> None:
+    """Scale the y axis for a tree's size: from 1, a single layer, or from 0 if a root copies some of its input."""
+    from_zero(ax, min_span, zero=1 if ax.dataLim.ymin > 0.999 else 0)
+
+
+def log_ticks(top: float, min_ticks: int = MIN_LABELS) -> list[float]:
+    """Return ticks from 1 to `top`: powers of ten, or, where these are few, 1, 2, 5, 10, … or every integer.
+
+    >>> log_ticks(3000.0), log_ticks(60.0), log_ticks(4.5)
+    ([1.0, 10.0, 100.0, 1000.0], [1.0, 2.0, 5.0, 10.0, 20.0, 50.0], [1.0, 2.0, 3.0, 4.0])
+    """
+    ticks: list[float] = []
+    for steps in ((1,), (1, 2, 5), range(1, 10)):
+        if len(ticks) < min_ticks:
+            ticks = [float(step * 10**power) for power in range(10) for step in steps if step * 10**power < top]
+    return ticks
+
+
+def scale_units(ax: Axes) -> None:
+    """Scale the y axis linearly up to 1, then logarithmically: a tunnel may keep a hundredth of a highway's units, or none."""
+    from matplotlib.ticker import FixedLocator, SymmetricalLogLocator
+
+    ax.set_yscale("symlog", linthresh=1, linscale=0.5)
+    top = 1.6 * max(2, ax.get_ylim()[1])
+    ax.set_ylim(-0.05, top)
+    ax.yaxis.set_major_locator(FixedLocator([0.0, *log_ticks(top, MIN_LABELS - 1)]))
+    ax.yaxis.set_minor_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=range(2, 10)))
+    ax.yaxis.set_major_formatter("{x:g}")
+
+
+def scale_epochs(ax: Axes, never: float | None) -> None:
+    """Scale the y axis logarithmically from 1, with a level at `never` for runs that do not arrive (None: all do)."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    top = max(MIN_LABELS + 0.5, 1.6 * ax.get_ylim()[1])
+    ticks = log_ticks(top if never is None else min(top, 0.6 * never))
+    labels = [f"{tick:.0f}" for tick in ticks]
+    if never is not None:
+        ax.axhline(never, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+        top, ticks, labels = 1.4 * never, [*ticks, never], [*labels, "never"]
+    ax.set_yscale("log")
+    ax.set_ylim(0.75, top)
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_yticklabels(labels)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures import curves, figure_style
+from meristem.pictures import figure_style
 from meristem.pictures.figure_style import GREY, GRID, INK, SERIES, TREE, Axes
 
 LAST_LABELS = ("kept model", "rate changes")  # of the legend
@@ -50,16 +50,15 @@ def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
         styles = {"dev_loss": {"color": color}, "soft_size": {"color": color}} if single is None else _styles_in_full(single)
         for name, style in styles.items():
             ax = losses if "loss" in name else sizes
-            curves.plot_curve(ax, history[name], **style)
-            if best_epoch and not (name == "loss" and "dev_loss" in styles):
-                mark = curves.ring(style["color"]) | {"label": "kept model" if ax is losses else "_"}
-                ax.plot(best_epoch, history[name][best_epoch - 1], zorder=4, clip_on=False, **mark)
+            ring_at = None if name == "loss" and "dev_loss" in styles else best_epoch
+            label = "kept model" if ax is losses else "_"
+            figure_style.plot_curve(ax, history[name], ring_at=ring_at, ring_label=label, **style)
     if single is not None and not is_tree and (layers := single.history_["layer_sizes"].shape[1]) > 1:
-        curves.plot_layer_sizes(sizes, single.history_["layer_sizes"])
+        figure_style.plot_layer_sizes(sizes, single.history_["layer_sizes"])
         # A narrow inset beside the axes, which keep their width, so that the epochs of both axes are aligned.
-        curves.layer_colorbar(sizes.figure, layers, cax=sizes.inset_axes((1.015, 0, 0.02, 1)))
+        figure_style.layer_colorbar(sizes.figure, layers, cax=sizes.inset_axes((1.015, 0, 0.02, 1)))
     sizes.yaxis.get_major_locator().set_params(integer=is_tree)
-    curves.from_zero(sizes, min_span=3.2 if is_tree else 0.5)
+    figure_style.from_zero(sizes, min_span=3.2 if is_tree else 0.5)
     names = ("dev_loss",) if single is None else ("loss", "dev_loss")
     _scale_losses(losses, [estimator.history_[name] for estimator in estimators for name in names])
     epochs = max(len(estimator.history_["loss"]) for estimator in estimators)
@@ -70,15 +69,14 @@ def draw_growth(axes: Any, estimators: Sequence[Any]) -> None:
         ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         ax.grid(axis="y", color=GRID)
         ax.set_axisbelow(True)
-        for i, change in enumerate(curves.change_points(rate)):
-            ax.axvline(change, zorder=1.8, label="_" if i else "rate changes", **curves.CUT_LINE)
+        figure_style.mark_changes(ax, rate, "rate changes")
     _label_rates(losses, rate)
     _add_legend(losses, sizes)
 
 
 def _styles_in_full(estimator: Any) -> dict[str, dict[str, Any]]:
     """Return the style of each curve by its name in the history; without a validation set, dev_loss is the training loss."""
-    losses = {f"{prefix}loss": {"label": label, "color": color} for prefix, (label, color, _) in curves.PARTS.items()}
+    losses = {f"{prefix}loss": {"label": label, "color": color} for prefix, (label, color, _) in figure_style.PARTS.items()}
     if np.array_equal(estimator.history_["loss"], estimator.history_["dev_loss"], equal_nan=True):
         del losses["dev_loss"]
     if not estimator.network_.capacity:
@@ -97,7 +95,7 @@ def _scale_losses(ax: Axes, losses: Sequence[np.ndarray]) -> None:
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter("")
         return
-    curves.from_zero(ax, min_span=1e-6)
+    figure_style.from_zero(ax, min_span=1e-6)
     top = 1.1 * later.max(initial=0)
     if 0 < top < 0.7 * ax.get_ylim()[1]:
         ax.set_ylim(-0.025 * top, top)
@@ -105,7 +103,7 @@ def _scale_losses(ax: Axes, losses: Sequence[np.ndarray]) -> None:
 
 def _label_rates(ax: Axes, rate: np.ndarray) -> None:
     """Write each new rate above the curves, where it starts, if it lasts long enough to have room."""
-    starts = curves.change_points(rate)
+    starts = figure_style.change_points(rate)
     if starts.size:
         low, high = ax.get_ylim()
         ax.set_ylim(top=high * (high / low) ** 0.28 if ax.get_yscale() == "log" else high + 0.28 * (high - low))

@@ -21,6 +21,7 @@ TIMED_ROWS, LEAST_EPOCHS = 2000, 20  # rows that fitting is timed with; epochs o
 FOLDS, LEAST_ROWS = 3, 10
 MOST_NUMBERS = 20_000_000  # rows × columns that are learned from
 HIDDEN = 100  # units of scikit-learn's MLP
+BaselinePredictions = tuple[dict[str, np.ndarray], dict[str, str]]  # by name of the baseline, and `lacks` where time was short
 
 
 class Baseline(NamedTuple):
@@ -29,13 +30,6 @@ class Baseline(NamedTuple):
     name: str
     predict: Callable[[np.ndarray], np.ndarray]
     lacks: str = ""
-
-
-class BaselinePredictions(NamedTuple):
-    """Predictions by name of the baseline, and `Baseline.lacks` of those whose time was short."""
-
-    predictions: dict[str, np.ndarray]
-    lacks: dict[str, str]
 
 
 def baselines(
@@ -113,15 +107,11 @@ def _rows_in_time(seconds: float | None, fit: Callable[[np.ndarray], Any], y: np
     return order[: max(TIMED_ROWS, int(TIMED_ROWS * seconds / (time.monotonic() - begin)))]
 
 
-def baseline_sizes(n_in: int, n_out: int) -> dict[str, int]:
-    """Return the parameters of each baseline."""
+def baseline_sizes(estimator: Any, n_columns: int = 1) -> dict[str, int]:
+    """Return the parameters of each baseline; it has an output for each column of y, or for each of more than two classes."""
+    n_in, n_classes = estimator._inputs_.n_inputs, len(getattr(estimator, "classes_", ()))
+    n_out = n_classes if n_classes > 2 else n_columns
     return {"constant": n_out, "linear": (n_in + 1) * n_out, "mlp": (n_in + 1) * HIDDEN + (HIDDEN + 1) * n_out}
-
-
-def table_baseline_sizes(estimator: Any, facts: dict[str, Any]) -> dict[str, int]:
-    """Return the parameters of the baselines of a table's model, from its facts."""
-    n_classes = len(facts["classes"] or [])
-    return baseline_sizes(estimator._inputs_.n_inputs, n_classes if n_classes > 2 else 1)
 
 
 def fit_baselines(scorer: Scorer, X: Any, train: tuple[Any, np.ndarray], *, seconds: float, seed: int) -> BaselinePredictions:
@@ -134,7 +124,7 @@ def fit_baselines(scorer: Scorer, X: Any, train: tuple[Any, np.ndarray], *, seco
     y = y[rows, 0] if task == NUMBER and y.shape[1] == 1 else y[rows]
     models = list(baselines(task, as_dense(x[rows]), y, seconds=seconds, seed=seed, levels=scorer.levels))
     predictions = {model.name: np.asarray(model.predict(as_dense(X))) for model in models}
-    return BaselinePredictions(predictions, {model.name: model.lacks for model in models if model.lacks})
+    return predictions, {model.name: model.lacks for model in models if model.lacks}
 
 
 def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> BaselinePredictions:
@@ -142,15 +132,14 @@ def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> Basel
 
     The constant is the best one for all rows; with few rows it is the only baseline.
     """
-    order = np.random.default_rng(seed).permutation(len(scorer.y))
-    folds = np.array_split(order, FOLDS) if len(order) >= LEAST_ROWS else []
-    results: list[BaselinePredictions] = []
-    for fold in folds:
+    order, predictions, all_lacks = np.random.default_rng(seed).permutation(len(scorer.y)), [], dict[str, str]()
+    for fold in np.array_split(order, FOLDS) if len(order) >= LEAST_ROWS else []:
         rest = np.setdiff1d(order, fold)
         train = X[rest], scorer.y[rest]
-        results.append(fit_baselines(scorer.subset(fold), X[fold], train, seconds=seconds / FOLDS, seed=seed))
-    predictions, in_order = {"constant": scorer.constant_predictions}, np.argsort(np.concatenate(folds or [order]))
-    for name in ("linear", "mlp"):
-        if folds and all(name in result.predictions for result in results):
-            predictions[name] = np.concatenate([result.predictions[name] for result in results])[in_order]
-    return BaselinePredictions(predictions, {name: lacks for result in results for name, lacks in result.lacks.items()})
+        own, lacks = fit_baselines(scorer.subset(fold), X[fold], train, seconds=seconds / FOLDS, seed=seed)
+        predictions.append(own)
+        all_lacks |= lacks
+    names = [name for name in ("linear", "mlp") if predictions and all(name in own for own in predictions)]
+    rows = np.argsort(order)
+    joined = {name: np.concatenate([own[name] for own in predictions])[rows] for name in names}
+    return {"constant": scorer.constant_predictions} | joined, all_lacks

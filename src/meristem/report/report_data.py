@@ -3,15 +3,16 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from meristem.check import many
-from meristem.inputs import Inputs, Preprocessor, Schema
+from meristem.inputs import Inputs, Preprocessor
 from meristem.paths.result import Point
 from meristem.report import scoring
-from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines, table_baseline_sizes
+from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines
 from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, network_outputs
 from meristem.show.elements import Markup
 
@@ -92,7 +93,6 @@ class ReportData:
     row_caveats: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
     digest: str | None = None  # of the data
-    schema: Schema | None = field(default=None, repr=False)  # of a table
 
     @property
     def task(self) -> str:
@@ -131,13 +131,13 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     seed = model.random_state if isinstance(model.random_state, int) else 0
     rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, SECONDS, seed)
     if train is None:
-        baselines = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
-        note = CROSS_PREDICTED if len(baselines.predictions) > 1 else BEST_CONSTANT
+        baselines, lacks = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
+        note = CROSS_PREDICTED if len(baselines) > 1 else BEST_CONSTANT
     else:
         if not isinstance(train, tuple | list) or len(train) != 2:
             raise ValueError(f"train is a {type(train).__name__}; it must be a pair (X, y).")
         x_train, train_scorer = _check_rows(model, *train)
-        baselines = fit_baselines(scorer, X, (x_train, train_scorer.y), seconds=BASELINE_SECONDS, seed=seed)
+        baselines, lacks = fit_baselines(scorer, X, (x_train, train_scorer.y), seconds=BASELINE_SECONDS, seed=seed)
         note = f"The baselines were trained on the {len(train_scorer.y):,} rows given as `train`."
     return ReportData(
         model=model,
@@ -145,8 +145,8 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
         rows=many(len(scorer.y), "row"),
         score=scorer.score(scorer.losses(rows["predictions"]), seed),
         n_rows=len(scorer.y),
-        baselines=compare(model, scorer, rows["predictions"], baselines.predictions, seed),
-        baselines_note=note + _short_of_time(baselines.lacks),
+        baselines=compare(model, scorer, rows["predictions"], baselines, seed),
+        baselines_note=note + _short_of_time(lacks),
         row_caveats=tuple(_row_caveats(model, X, scorer)),
         digest=_digest(X, y),
         **rows,
@@ -185,7 +185,6 @@ def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Re
         row_caveats=tuple(row_caveats),
         facts=facts,
         digest=facts.get("table_sha256"),
-        schema=model.schema,
         **rows,
     )
 
@@ -199,7 +198,7 @@ def compare(
     model: Any, scorer: Scorer, predictions: np.ndarray, baselines: dict[str, np.ndarray], seed: int, scores: Any = None
 ) -> tuple[Comparison, ...]:
     """Compare a model with baselines row by row, given their predictions; `scores`: those of the baselines, if known."""
-    sizes, losses = baseline_sizes(model._inputs_.n_inputs, scorer.n_outputs), scorer.losses(predictions)
+    sizes, losses = baseline_sizes(model, scorer.y[0].size), scorer.losses(predictions)
     comparisons = []
     for name, others in baselines.items():
         other_losses = scorer.losses(others)
@@ -213,7 +212,7 @@ def compare(
 
 def _compare_scores(model: Any, facts: dict[str, Any], score: dict[str, Any]) -> tuple[Comparison, ...]:
     """Compare a model with baselines of which only the scores are known, as on independent rows."""
-    sizes, comparisons = table_baseline_sizes(model, facts), []
+    sizes, comparisons = baseline_sizes(model), []
     for name, other in facts["baselines"].items():
         gain = score["value"] - other["value"]
         half = float(np.hypot(score["high"] - score["low"], other["high"] - other["low"]) / 2)
@@ -227,32 +226,23 @@ def _row_data(
     """Return what the rows say: predictions, the columns that the networks read, and their importances."""
     networks = getattr(model, "estimators_", [model])
     is_read = np.any([plain._inputs_.read_features(plain._input_gates) for plain in networks], axis=0)
-    names, groups = inputs.column_names, inputs.groups
-    used = [number for number, group in enumerate(groups) if is_read[group].any()]
+    names, used = inputs.column_names, [bool(is_read[group].any()) for group in inputs.groups]
+    groups, references, importance = list(compress(inputs.groups, used)), scorer.reference_losses, None
 
     def losses(x: Any, rows: np.ndarray) -> np.ndarray:
         return scorer.subset(rows).losses(decode_predictions(model, network_outputs(model, x), scorer))
 
-    importance = None
-    if scorer.reference_losses.sum() > 0 and len(scorer.y) > 1 and used:
-        own_groups = [groups[number] for number in used]
-        references = scorer.reference_losses
-        importance = scoring.permutation_importance(losses, X, references, own_groups, seconds=seconds, seed=seed)
-    return {
-        "scorer": scorer,
-        "predictions": decode_predictions(model, outputs, scorer),
-        "outputs": outputs,
-        "columns": tuple(names[number] for number in used),
-        "unused": tuple(name for number, name in enumerate(names) if number not in used),
-        "importance": importance,
-    }
+    if references.sum() > 0 and len(scorer.y) > 1 and groups:
+        importance = scoring.permutation_importance(losses, X, references, groups, seconds=seconds, seed=seed)
+    unused = tuple(name for name, is_used in zip(names, used, strict=True) if not is_used)
+    rows = {"scorer": scorer, "predictions": decode_predictions(model, outputs, scorer), "outputs": outputs}
+    return rows | {"columns": tuple(compress(names, used)), "unused": unused, "importance": importance}
 
 
 def _check_rows(plain: Any, X: Any, y: Any) -> tuple[Any, Scorer]:
     """Return X as the estimator takes it and the scorer of y; raises ValueError if they do not fit the model."""
     X, y = plain._checked_rows(X, y, reset=False)
-    targets = plain._targets_
-    columns = y.shape[1] if y.ndim == 2 else 1
+    targets, columns = plain._targets_, y.shape[1] if y.ndim == 2 else 1
     expected = targets.n_out // len(targets.levels) if hasattr(targets, "levels") else targets.n_out
     if (hasattr(targets, "count") or not hasattr(plain, "classes_")) and columns != expected:
         raise ValueError(f"y has {columns} columns; this model predicts {expected}.")
@@ -279,8 +269,7 @@ def _digest(X: Any, y: Any) -> str:
     """Return the SHA-256 of X as float64, row by row, and then of y as text."""
     digest = hashlib.sha256()
     for at in range(0, X.shape[0], 4096):
-        block = X[at : at + 4096]
-        digest.update(np.ascontiguousarray(block.toarray() if hasattr(block, "toarray") else block, "<f8").tobytes())
+        digest.update(np.ascontiguousarray(scoring.as_dense(X[at : at + 4096]), "<f8").tobytes())
     rows = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
     digest.update("\n".join(map(str, rows.tolist())).encode("utf-8", "replace"))
     return digest.hexdigest()

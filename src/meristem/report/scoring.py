@@ -111,13 +111,6 @@ class Scorer:
         task = QUANTILES if levels and MEDIAN not in levels else NUMBER
         return cls(task, np.asarray(y, float).reshape(len(y), -1), levels=levels)
 
-    @property
-    def n_outputs(self) -> int:
-        """The outputs that a linear model needs."""
-        if self.task == CLASS:
-            return len(self.labels) if len(self.labels) > 2 else 1
-        return self.y.shape[1]
-
     def subset(self, rows: np.ndarray) -> "Scorer":
         """Return the scorer of some rows, whose losses stay the same."""
         variance = self.y.var(0) if self.task in (NUMBER, QUANTILES) and self.variance is None else self.variance
@@ -158,14 +151,13 @@ class Scorer:
 
     def gain(self, losses: np.ndarray, others: np.ndarray, seed: int = 0) -> tuple[float, float, float]:
         """Return how much better the score of `losses` is than that of `others` on the same rows, and its interval."""
-        gain = float((others - losses).sum() / max(self.reference_losses.sum(), TINY))
-        return gain, *self._interval(others - losses, seed)
+        return self._share(others - losses), *self._interval(others - losses, seed)
+
+    def _share(self, gains: np.ndarray, rows: Any = slice(None)) -> float:
+        return float(gains[rows].sum() / max(self.reference_losses[rows].sum(), TINY))
 
     def _interval(self, gains: np.ndarray, seed: int) -> tuple[float, float]:
-        def drawn_gain(rows: np.ndarray) -> float:
-            return float(gains[rows].sum() / max(self.reference_losses[rows].sum(), TINY))
-
-        return bootstrap_interval(drawn_gain, len(gains), seed, MOST_DRAWN_IN_REPORT)
+        return bootstrap_interval(lambda rows: self._share(gains, rows), len(gains), seed, MOST_DRAWN_IN_REPORT)
 
 
 def as_dense(X: Any) -> np.ndarray:

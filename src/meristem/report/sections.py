@@ -1,24 +1,32 @@
 """The sections of a report as data: text, figures, tables and code; a section without content is left out.
 
-This file has the sections about the score, the inputs and the predictions, sections_model.py those about the model.
-docs/report.md lists the headings, `title`, and no test compares them.
+This file has the sections about the score, the inputs and the predictions with their charts, sections_model.py those about the
+model. Charts are SVG; every one has a title and a description with its numbers. docs/report.md lists the headings.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from meristem.check import many
-from meristem.report import charts, scoring, sections_model
-from meristem.report.charts import Bin
+from meristem.pictures.figure_style import GRID, INK, SERIES, Axes
+from meristem.pictures.image_files import page_svg
+from meristem.report import scoring, sections_model
 from meristem.report.formatting import count, decimal, interval_text, percent, significant
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
 from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
-from meristem.show.elements import shorten
+from meristem.show.elements import Markup, shorten
 
 MOST_INPUTS, MOST_ROWS, MOST_CONFUSIONS = 30, 200, 20  # that are drawn; rows of a table; confusions that are listed
+MOST_DOTS, MOST_CLASSES, MOST_EXTREME = 400, 12, 1e100  # of charts
 BINS = 10
+FLOOR = -0.5  # R² has no lower end: lower scores are drawn here
+BLUE, RED, PINK, NEUTRAL = SERIES[0], SERIES[1], SERIES[4], SERIES[-1]
+SMALL = {"fontsize": "small", "parse_math": False}
+# Rows with similar predictions: means of what was predicted and observed, the 95 % interval of the latter, number of rows.
+Bin = tuple[float, float, float, float, int]
 MEASURES = {
     "accuracy": "Accuracy is the share of rows whose class is predicted correctly.",
     "share of right labels": "The share of all labels, present or absent, that are predicted correctly.",
@@ -36,7 +44,7 @@ def sections(data: ReportData) -> list[Section]:
         makers = {CLASS: confusion_section, LABELS: labels_section, NUMBER: errors_section}
         for make in (makers.get(data.scorer.task), calibration_section):
             made.append(make(data, data.scorer, data.predictions) if make else None)
-    made += [model.settings_section(data), model.usage_section(data), model.provenance_section(data), model.glossary_section()]
+    made += [model.settings_section(data), model.usage_section(data), model.provenance_section(data)]
     return [section for section in made if section is not None]
 
 
@@ -46,18 +54,51 @@ def score_section(data: ReportData) -> Section | None:
         return None
     models = [("this model", own, int(data.model.n_parameters_))]
     models += [(other.name, other.score, other.n_parameters) for other in data.baselines]
-    rows = [
-        [name, decimal(score["value"]), interval_text(score["low"], score["high"]), count(size)] for name, score, size in models
-    ]
+    values = {name: [score["value"], score["low"], score["high"]] for name, score, _ in models}
+    rows = [[name, decimal(values[name][0]), interval_text(*values[name][1:]), count(size)] for name, _, size in models]
     tables = [Table("Scores and sizes", ["model", own["measure"], "95 % interval", "parameters"], rows)]
     if data.baselines:
         gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
         caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
-    finite = {name: [score["value"], score["low"], score["high"]] for name, score, _ in models if np.isfinite(score["value"])}
-    chart = charts.score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
+    finite = {name: own_values for name, own_values in values.items() if np.isfinite(own_values[0])}
+    chart = score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
     return Section("score", "Score and baselines", [text], [chart], tables)
+
+
+def score_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
+    """Return a dot and its interval for each row of values [models, (value, low, high)], the first one highlighted."""
+    values = _drawable(values)
+    lowest, highest = max(FLOOR, np.nanmin(values)), max(FLOOR, np.nanmax(values))
+    margin = max(0.05 * (highest - lowest), 0.01)
+
+    def draw(ax: Axes) -> None:
+        colors = [BLUE] + [NEUTRAL] * (len(names) - 1)
+        _draw_rows(ax, names, values, colors, f"{measure} with 95 % interval")
+        ax.scatter(np.maximum(values[:, 0], lowest), range(len(names)), s=70, c=colors, zorder=3)
+        ax.set_xlim(lowest - margin, highest + margin)
+        for text in (ax.get_yticklabels()[0], ax.texts[0]):
+            text.set_fontweight("bold")
+
+    return page_svg("score", f"Score: {measure}", description, draw, height=60 + 34 * len(names))
+
+
+def _draw_rows(ax: Axes, names: Sequence[str], values: np.ndarray, colors: Sequence[str], label: str) -> None:
+    """Draw the interval of each row of values [rows, (value, low, high)], its name at the left and its value at the right."""
+    places, (middles, lows, highs) = np.arange(len(names)), values.T
+    if np.isfinite(lows).any():
+        ax.hlines(places, lows, highs, colors=colors, linewidth=2)
+        for ends in (lows, highs):
+            ax.vlines(ends, places - 0.12, places + 0.12, colors=colors, linewidth=2)
+    ax.set_yticks(places, [shorten(name, 19) for name in names], color=INK, parse_math=False)
+    ax.set(ylim=(len(names) - 0.4, -0.6), xlabel=label)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.grid(axis="x")
+    ax.xaxis.get_major_locator().set_params(nbins=4)
+    for place, value in enumerate(middles.tolist()):
+        ax.annotate(decimal(value), (1, place), (8, 0), ax.get_yaxis_transform(), "offset points", va="center")
 
 
 def inputs_section(data: ReportData) -> Section | None:
@@ -65,7 +106,8 @@ def inputs_section(data: ReportData) -> Section | None:
     text, tables, figures, importance, measure = [], [], [], data.importance, scoring.MEASURES[data.task]
     if importance is not None:
         order, spread = np.argsort(-importance.mean, kind="stable"), importance.spread
-        names = [data.columns[place] for place in order]
+        names, mean = [data.columns[place] for place in order], importance.mean[order]
+        half = np.full(len(order), np.nan) if spread is None else spread[order]
         times = f"{importance.repeats} times" if spread is not None else "once"
         lines = ", lines its standard deviation" if spread is not None else "; its standard deviation is unknown"
         text.append(
@@ -76,22 +118,30 @@ def inputs_section(data: ReportData) -> Section | None:
         if len(names) > MOST_INPUTS:
             more = many(len(names) - MOST_INPUTS, "less important column is", "less important columns are")
             text.append(f"The {MOST_INPUTS} most important columns are drawn; {more} not.")
-        numbers = {f"drop in {measure}": importance.mean} | ({} if spread is None else {"standard deviation": spread})
-        rows = [
-            [names[n], *(decimal(values[place]) for values in numbers.values())] for n, place in enumerate(order[:MOST_ROWS])
-        ]
-        table = Table("Importance of each column", ["column", *numbers], rows, is_folded=True)
+        numbers = {f"drop in {measure}": mean} | ({} if spread is None else {"standard deviation": half})
+        rows = [list(row) for row in zip(names, *(map(decimal, values) for values in numbers.values()), strict=True)]
+        table = Table("Importance of each column", ["column", *numbers], rows[:MOST_ROWS], is_folded=True)
         tables += [table] * (len(names) > 1)
-        half = np.full(len(order), np.nan) if spread is None else spread
-        values = np.stack([importance.mean, importance.mean - half, importance.mean + half], 1)[order[:MOST_INPUTS]]
-        figures.append(charts.importance_chart(measure, names[:MOST_INPUTS], values, table.in_words()))
-    unused = [[name, why] for name, why in (*data.dropped, *((name, "gate closed in training") for name in data.unused))]
+        values = np.stack([mean, mean - half, mean + half], 1)[:MOST_INPUTS]
+        figures.append(importance_chart(measure, names[:MOST_INPUTS], values, table.in_words()))
+    unused = [*map(list, data.dropped), *([name, "gate closed in training"] for name in data.unused)]
     if unused:
         text.append(f"{many(len(unused), 'column is', 'columns are')} not used.")
         tables.append(Table("Columns that are not used", ["column", "why"], unused[:MOST_ROWS], len(unused) > 8))
     elif importance is not None:
         text.append("All columns are used.")
     return Section("inputs", "Input importance", text, figures, tables) if text else None
+
+
+def importance_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
+    """Return a bar for each row of values [columns, (mean, low, high)]; NaN limits: none."""
+    values = _drawable(values)
+
+    def draw(ax: Axes) -> None:
+        ax.barh(range(len(names)), values[:, 0], height=0.55, color=BLUE, alpha=0.55)
+        _draw_rows(ax, names, values, [BLUE] * len(names), f"drop in {measure} when shuffled")
+
+    return page_svg("importance", "Input importance", description, draw, height=60 + 22 * len(names))
 
 
 def confusion_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
@@ -106,23 +156,44 @@ def confusion_section(data: ReportData, scorer: Scorer, predictions: np.ndarray)
         names = f"“{shorten(labels[a], 40)}” predicted as “{shorten(labels[b], 40)}”"
         text.append(f"The most frequent confusion is {names}, {many(int(n), 'row')}.")
     tables = [_recall_table("class", labels, counts.sum(1), counts.sum(0), counts.diagonal(), most=10)]
-    if len(labels) <= charts.MOST_CLASSES:
-        return Section("confusion", "Confusion matrix", text, [charts.confusion_chart(counts, labels)], tables)
-    frequent = [
-        [shorten(labels[a], 60), shorten(labels[b], 60), count(n), _share(n, counts[a].sum())]
-        for n, a, b in wrong_pairs[:MOST_CONFUSIONS]
-    ]
+    if len(labels) <= MOST_CLASSES:
+        return Section("confusion", "Confusion matrix", text, [confusion_chart(counts, labels)], tables)
+    first = wrong_pairs[:MOST_CONFUSIONS]
+    frequent = [[shorten(labels[a], 60), shorten(labels[b], 60), count(n), _share(n, counts[a].sum())] for n, a, b in first]
     text.append(f"The {len(frequent)} most frequent of {many(len(wrong_pairs), 'confusion')} are listed.")
     tables.insert(0, Table("Most frequent confusions", ["true", "predicted", "rows", "share of the true class"], frequent))
     return Section("confusion", "Confusions", text, [], tables)
 
 
+def confusion_chart(counts: np.ndarray, labels: Sequence[str]) -> Markup:
+    """Return a confusion matrix of counts [true, predicted], shaded by the share of the true class."""
+    n, shares = len(labels), counts / np.maximum(counts.sum(1, keepdims=True), 1)
+
+    def draw(ax: Axes) -> None:
+        for (true, predicted), number in np.ndenumerate(counts):
+            color = GRID if not number else BLUE if true == predicted else PINK
+            opacity = 0.06 + 0.64 * shares[true, predicted] if number else 0.5
+            ax.broken_barh([(predicted + 0.03, 0.94)], (true + 0.03, 0.94), facecolor=color, alpha=opacity)
+            if number:
+                ax.text(predicted + 0.5, true + 0.5, count(number), ha="center", va="center", fontsize=12 if n < 8 else 10)
+        ax.set_xticks(np.arange(n) + 0.5, [shorten(label, max(2, 40 // n)) for label in labels], color=INK, **SMALL)
+        ax.set_yticks(np.arange(n) + 0.5, [shorten(label, 14 if n <= 6 else 9) for label in labels], color=INK, **SMALL)
+        ax.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
+        ax.set(xlabel="predicted", ylabel="true", ylim=(n, 0), aspect="equal")
+        ax.xaxis.set_label_position("top")
+        ax.xaxis.labelpad = 8
+        ax.spines[:].set_visible(False)
+
+    names = [shorten(label, 40) for label in labels]
+    rows = (", ".join(f"{count(n)} as {name}" for n, name in zip(row, names, strict=True) if n) for row in counts)
+    numbers = "; ".join(f"{name}: {row}" for name, row in zip(names, rows, strict=True) if row)
+    return page_svg("confusion", "Confusion matrix", f"{numbers}.", draw, height=min(360, 50 + 72 * n))
+
+
 def labels_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
     true, predicted = scorer.y > 0, predictions > 0
-    all_right, wrong = float((true == predicted).all(1).mean()), float((true != predicted).sum(1).mean())
-    text = (
-        f"All labels are right in {percent(all_right)} of the rows; on average {significant(wrong)} labels of a row are wrong."
-    )
+    right, wrong = percent((true == predicted).all(1).mean()), significant((true != predicted).sum(1).mean())
+    text = f"All labels are right in {right} of the rows; on average {wrong} labels of a row are wrong."
     table = _recall_table("label", scorer.labels, true.sum(0), predicted.sum(0), (true & predicted).sum(0), most=12)
     return Section("confusion", "Recall and precision", [text], [], [table])
 
@@ -159,8 +230,27 @@ def errors_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) ->
     }
     table = Table("Errors", ["measure", "value"], [[name, significant(float(value))] for name, value in measures.items()])
     description = f"{many(len(true), 'row')}. {spread}. Line: perfect predictions."
-    figure = charts.error_chart(true, predicted, data.target, description)
+    figure = error_chart(true, predicted, data.target, description)
     return Section("residuals", "Prediction errors", text, [figure], [table])
+
+
+def error_chart(true: np.ndarray, predicted: np.ndarray, target: str, description: str) -> Markup:
+    """Return a dot for each row [rows], or for some of very many, and the line of perfect predictions."""
+    n, true, predicted = len(true), _drawable(true), _drawable(predicted)
+    rows = np.arange(n) if n <= MOST_DOTS else np.random.default_rng(0).choice(n, MOST_DOTS, replace=False)
+
+    def draw(ax: Axes) -> None:
+        ax.plot(predicted[rows], true[rows], "o", color=BLUE, alpha=0.5, markersize=5, markeredgewidth=0)
+        ax.axline((true[0], true[0]), slope=1, color=RED)
+        _label_axes(ax, f"predicted {shorten(target, 30)}", f"true {shorten(target, 30)}")
+
+    return page_svg("residuals", "Predicted and true values", description, draw)
+
+
+def _label_axes(ax: Axes, x_label: str, y_label: str) -> None:
+    ax.set_xlabel(x_label, parse_math=False)
+    ax.set_ylabel(y_label, parse_math=False)
+    ax.grid(axis="y")
 
 
 def calibration_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section | None:
@@ -172,7 +262,7 @@ def calibration_section(data: ReportData, scorer: Scorer, predictions: np.ndarra
         quantiles = np.asarray(targets.decode(data.outputs)).reshape(*scorer.y.shape, -1)
         below = (scorer.y[:, :, None] <= quantiles).reshape(-1, len(scorer.levels)).sum(0).tolist()
         n, title = scorer.y.size, "Calibration of quantiles"
-        bins = [Bin(level, k / n, *wilson_interval(k, n), n) for level, k in zip(scorer.levels, below, strict=True)]
+        bins = [(level, k / n, *wilson_interval(k, n), n) for level, k in zip(scorer.levels, below, strict=True)]
         text = "The share of rows below each predicted quantile; on the diagonal it is the level of the quantile."
         labels = "level of the quantile", "share of rows below it"
     elif scorer.task == NUMBER:
@@ -188,26 +278,47 @@ def calibration_section(data: ReportData, scorer: Scorer, predictions: np.ndarra
         else:
             predicted, observed, what = probabilities.max(1), scorer.y == predictions, "the predicted class"
         bins = _binned(predicted, observed.astype(float), is_share=True)
-        error = sum(b.rows * abs(b.predicted - b.observed) for b in bins) / max(1, sum(b.rows for b in bins))
+        error = sum(n * abs(mean - share) for mean, share, _, _, n in bins) / max(1, len(predicted))
         text = f"Probabilities of {what}, in bins; on the diagonal they equal the observed frequencies."
         text = f"{text} The expected calibration error is {significant(error)}."
         labels = "predicted probability", "observed frequency"
-    rows = [
-        [significant(b.predicted), significant(b.observed), f"{significant(b.low)} to {significant(b.high)}", count(b.rows)]
-        for b in bins
-    ]
+    rows = []
+    for *values, n in bins:
+        mean, observed_mean, low, high = map(significant, values)
+        rows.append([mean, observed_mean, f"{low} to {high}", count(n)])
     table = Table("Calibration", [*labels, "95 % interval", "rows"], rows, is_folded=not scorer.levels)
     is_share = scorer.task != NUMBER or bool(scorer.levels)
-    chart = charts.calibration_chart(bins, *labels, table.in_words(), is_share=is_share)
+    chart = calibration_chart(bins, *labels, table.in_words(), is_share=is_share)
     return Section("calibration", title, [text], [chart], [table])
+
+
+def calibration_chart(bins: Sequence[Bin], x_label: str, y_label: str, description: str, *, is_share: bool) -> Markup:
+    """Return observed against predicted values; on the diagonal both are the same. Shares go from 0 to 1."""
+
+    def draw(ax: Axes) -> None:
+        predicted, observed, low, high, _ = _drawable(bins).T
+        ax.axline((predicted[0], predicted[0]), slope=1, color=NEUTRAL, linestyle="--", linewidth=1.5)
+        lengths = np.maximum(0, (observed - low, high - observed))  # rounding may leave a limit on the other side
+        ax.errorbar(predicted, observed, lengths, fmt="o", color=BLUE, capsize=4, elinewidth=2)
+        _label_axes(ax, x_label, y_label)
+        if is_share:
+            ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+
+    return page_svg("calibration", "Calibration", description, draw)
 
 
 def _binned(predicted: np.ndarray, observed: np.ndarray, *, is_share: bool) -> list[Bin]:
     """Return bins of about equally many rows, in ascending order."""
-    order, bins = np.argsort(predicted, kind="stable"), []
+    order, bins = np.argsort(predicted, kind="stable"), list[Bin]()
     for part in np.array_split(order, min(BINS, max(1, len(order) // 5))):
         n, mean = len(part), float(observed[part].mean())
         half = Z95 * float(observed[part].std(ddof=1)) / np.sqrt(n) if n > 1 else 0.0
         low, high = wilson_interval(round(float(observed[part].sum())), n) if is_share else (mean - half, mean + half)
-        bins.append(Bin(float(predicted[part].mean()), mean, low, high, n))
+        bins.append((float(predicted[part].mean()), mean, low, high, n))
     return bins
+
+
+def _drawable(values: Any) -> np.ndarray:
+    """Return values whose span does not overflow; what is not finite is not drawn."""
+    values = np.asarray(values, float)
+    return np.where(np.isfinite(values), np.clip(values, -MOST_EXTREME, MOST_EXTREME), np.nan)

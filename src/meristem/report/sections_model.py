@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from meristem import __version__
 from meristem.check import many
-from meristem.inputs.schema import CATEGORY, DATE, NUMBER, Schema, inputs_in_words
+from meristem.inputs.schema import inputs_in_words
 from meristem.paths.picture import best_points, draw_path
 from meristem.paths.result import Path, Point
 from meristem.pictures.growth_plot import draw_growth
@@ -46,46 +47,22 @@ SIZE = (
     "model.safetensors is larger than its parameters: it holds the networks as they were trained, with closed parts and the "
     "state of the optimizer, so that training can continue. {} holds only what prediction needs; ship that."
 )
-READERS = {NUMBER: '"number": number', DATE: '"date": days', CATEGORY: '"text": str'}  # of the program for model.onnx
 NO_FILE = "none: the table was not read from a file"
-GLOSSARY = {  # docs/report.md has the same lines
-    "gate": "A learned number from 0 (closed) to 1 (open) that says how much of a unit, a layer or an input is used.",
-    "soft size": "The sum of the gates: how much of the network is used.",
-    "hard size": "The number of units, or nodes of a tree, whose gates are above 0.",
-    "penalty": "The cost of size in training: the higher, the smaller the network.",
-    "l2": "The weight of the L2 regularization: the higher, the smoother the predictions.",
-    "dropout": "The share of inputs that is set to zero at random in each training step.",
-    "rate": "The learning rate; it is reduced when the loss stops falling.",
-    "pruning": "At the end of training, gates whose contribution does not justify their cost are closed.",
-    "stopped early": "A setting whose training was stopped because it was behind when settings were compared.",
-    "calibration": "The agreement of predicted probabilities with observed frequencies.",
-    "temperature": "The number that outputs are divided by before they become probabilities, to calibrate them.",
-    "recall": "Of the rows of a class, the share that is predicted as that class.",
-    "precision": "Of the rows predicted as a class, the share that is of that class.",
-}
-
-
-def glossary_section() -> Section:
-    return Section("glossary", "Glossary", [], [], [Table("Terms", ["term", "meaning"], list(map(list, GLOSSARY.items())))])
 
 
 def growth_section(data: ReportData) -> Section | None:
     members = [member for member in data.members if member.n_iter_]
     if not members:
         return None
-    sizes = []
-    for member in members:
-        own = member.history_["hard_size"].tolist()
-        sizes.append((own[0], max(own), own[member.best_epoch_ - 1]))
-    first, most, last = map(value_range, zip(*sizes, strict=True))
+    sizes = [(member.history_["hard_size"].tolist(), member.best_epoch_ - 1) for member in members]
+    first, most, last = map(value_range, zip(*((own[0], max(own), own[best]) for own, best in sizes), strict=True))
     unit = "Nodes of the tree" if any(member.network_.capacity for member in members) else "Open units"
     epochs = value_range([member.n_iter_ for member in members])
     text = (
         f"{epochs} epoch{'' if epochs == '1' else 's'}{', a line for each network' if len(members) > 1 else ''}; "
         f"rings: the epochs kept. {unit}: {first} after the first epoch, {most} at most, {last} at the end."
     )
-    title = "Loss and size by epoch"
-    chart = page_svg("growth", title, text, lambda *axes: draw_growth(axes, members), height=400, rows=2)
+    chart = page_svg("growth", "Loss and size by epoch", text, lambda *axes: draw_growth(axes, members), height=400, rows=2)
     return Section("growth", "Growth during training", [text], [chart])
 
 
@@ -98,10 +75,8 @@ def network_section(data: ReportData) -> Section:
     if linear:
         which = "The network has" if len(members) == 1 else f"{linear} of {len(members)} networks have"
         text.append(f"{which} no open unit: a linear function of the inputs was enough.")
-    rows = [
-        [str(number), significant(net.soft_size_), *map(count, (net.hard_size_, net.n_live_units_, net.n_parameters_))]
-        for number, net in enumerate(members, 1)
-    ]
+    sizes = [(net.hard_size_, net.n_live_units_, net.n_parameters_) for net in members]
+    rows = [[str(n), significant(net.soft_size_), *map(count, sizes[n - 1])] for n, net in enumerate(members, 1)]
     table = Table("Sizes", ["network", "soft size", "hard size", "units", "parameters"], rows)
     return Section("network", "Network structure", text, [gallery(networks_of(members), name="network")], [table])
 
@@ -129,18 +104,16 @@ def path_section(data: ReportData) -> Section:
         text.append(f"At {many(n_stopped, 'penalty', 'penalties')} all settings stopped early: rings. {NOT_COMPARABLE}")
     rows, measure = [], "score" if "score" in path.table else "loss"
     for point in best.values():
-        numbers = (significant(getattr(point, measure), LOSS_DIGITS), significant(point.standard_error))
-        is_done, remark = point.members in finished, "chosen" if point is chosen else ""
-        size = count(point.n_parameters)
-        rows.append([significant(point.penalty), *(numbers if is_done else "––"), size, remark if is_done else "stopped early"])
+        result, remark = ["–", "–"], "stopped early"
+        if point.members in finished:
+            result = [significant(getattr(point, measure), LOSS_DIGITS), significant(point.standard_error)]
+            remark = "chosen" if point is chosen else ""
+        rows.append([significant(point.penalty), *result, count(point.n_parameters), remark])
     header = ["penalty", f"held-out {measure}", "standard error", "parameters", "remark"]
     table = Table("The best setting at each penalty", header, rows, is_folded=True)
     title = f"Error and size at {many(len({point.penalty for point in path.points}), 'penalty', 'penalties')}"
-    marks = {"chosen": chosen} if chosen else {}
-    chart = page_svg(
-        "path", title, table.in_words(), lambda above, below: draw_path(above, below, path, marks), height=400, rows=2
-    )
-    return Section("path", PATH_TITLE, text, [chart], [table])
+    draw = partial(draw_path, path=path, marks={"chosen": chosen} if chosen else {})
+    return Section("path", PATH_TITLE, text, [page_svg("path", title, table.in_words(), draw, height=400, rows=2)], [table])
 
 
 def _budget(model: Any) -> str:
@@ -199,34 +172,10 @@ def _settings_table(
     return Table(caption + more, header, rows, is_folded=True)
 
 
-def onnx_code(schema: Schema, reading: dict[str, Any], task: str) -> str:
-    """Return a program that reads a file like the table of a model, and predicts its rows with model.onnx.
-
-    >>> from meristem.inputs.schema import Field
-    >>> code = onnx_code(Schema((Field("size"),)), {"format": "csv", "sep": ";", "encoding": "utf-8"}, "number")
-    >>> print(code.splitlines()[6])
-    new = pandas.read_csv("new.csv", sep=";", dtype=str, keep_default_na=False)
-    """
-    kinds, is_gzip = {field.kind for field in schema.fields}, reading.get("format") == "csv.gz"
-    sep, encoding = reading.get("sep") or ",", reading.get("encoding") or "utf-8"
-    options = [f"sep={json.dumps(sep)}"] * (sep != ",") + [f"encoding={json.dumps(encoding)}"] * (encoding != "utf-8")
-    return render_template(
-        "onnx_example.py.jinja",
-        file=json.dumps("new.csv.gz" if is_gzip else "new.csv"),
-        options="".join(f"{option}, " for option in [*options, *['compression="gzip"'] * is_gzip]),
-        is_parquet=reading.get("format") == "parquet",
-        has_commas=bool(reading.get("decimal_commas")),
-        has_numbers=NUMBER in kinds,
-        has_dates=DATE in kinds,
-        readers=", ".join(reader for kind, reader in READERS.items() if kind in kinds),
-        task=task,
-    )
-
-
 def usage_section(data: ReportData) -> Section:
     """Return how to load and use the model."""
     title, load = "How to use the model", 'model = meristem.load("model.safetensors")\n'
-    if data.schema is None:
+    if not data.facts:
         columns = many(data.model.n_features_in_, "column")
         code = f'import meristem\n\nmodel.save("model.safetensors")\n{load}model.predict(X)  # {columns}\n'
         text = ["One file holds all that prediction needs.", SIZE.format("What `model.to_onnx(path)` writes")]
@@ -236,7 +185,25 @@ def usage_section(data: ReportData) -> Section:
     shell = "meristem predict model.safetensors new.csv --out predictions.csv\n"
     saving = "`meristem fit` writes the model next to this page; in Python use `model.save(path)`."
     text = [saving, ONNX.format(OUTPUTS[task]), SIZE.format("model.onnx")]
-    return Section("load", title, text, code=[python, shell, onnx_code(data.schema, data.facts.get("reading") or {}, task)])
+    return Section("load", title, text, code=[python, shell, onnx_code(data.facts.get("reading") or {}, task)])
+
+
+def onnx_code(reading: dict[str, Any], task: str) -> str:
+    """Return a program that reads a file as a model's table was read, and predicts its rows with model.onnx.
+
+    >>> print(onnx_code({"format": "csv", "sep": ";", "encoding": "utf-8"}, "number").splitlines()[8])
+    new = pandas.read_csv("new.csv", sep=";", dtype=str, keep_default_na=False)
+    """
+    is_gzip = reading.get("format") == "csv.gz"
+    options = {"sep": reading.get("sep"), "encoding": reading.get("encoding"), "compression": "gzip" if is_gzip else None}
+    return render_template(
+        "onnx_example.py.jinja",
+        file="new.csv.gz" if is_gzip else "new.csv",
+        options=[f"{name}={json.dumps(text)}, " for name, text in options.items() if text not in (None, "", ",", "utf-8")],
+        is_parquet=reading.get("format") == "parquet",
+        has_commas=bool(reading.get("decimal_commas")),
+        task=task,
+    )
 
 
 def provenance_section(data: ReportData) -> Section:
@@ -245,10 +212,13 @@ def provenance_section(data: ReportData) -> Section:
     items = {"estimator": type(model).__name__}
     if facts:
         inputs, test = inputs_in_words(facts["inputs"], len(model._inputs_.gaps)), facts.get("test")
-        items |= {"table": shorten(str(facts["table"]), 120), "rows": row_counts(facts)}
+        rows = facts["rows"]  # uses add up to all of them
+        uses = {"train": "for training", **({} if test else {"test": "held out"}), "without_target": "without a target"}
+        counts = ", ".join(f"{count(rows[name])} {use}" for name, use in uses.items() if rows[name])
+        items |= {"table": shorten(str(facts["table"]), 120), "rows": f"{count(rows['all'])}: {counts}"}
         if test:
             items["test table"] = shorten(str(test["table"]), 120)
-            items["rows of the test table"] = f"{count(facts['rows']['test'])} with a target"
+            items["rows of the test table"] = f"{count(rows['test'])} with a target"
             items["digest of the test table (SHA-256)"] = test["sha256"] or NO_FILE
         items["inputs"] = f"{inputs}, from {many(len(facts['columns']), 'column')}"
         items["target"] = f"{shorten(str(facts['target']), 60)}: {facts['why']}"
@@ -263,25 +233,11 @@ def provenance_section(data: ReportData) -> Section:
             items[name] = ", ".join(f"{package} {number}" for package, number in numbers.items())
     tables = [Table("Origin of the model", ["item", "value"], [list(item) for item in items.items()])]
     defaults = type(model)().get_params()
-    changed = [
-        [name, shorten(repr(value), 120)] for name, value in model.get_params().items() if repr(value) != repr(defaults[name])
-    ]
+    parameters = {name: repr(value) for name, value in model.get_params().items()}
+    changed = [[name, shorten(value, 120)] for name, value in parameters.items() if value != repr(defaults[name])]
     if changed:
         tables.append(Table("Parameters that differ from the default", ["parameter", "value"], changed, len(changed) > 6))
     return Section("made", "Data, seed and versions", [], [], tables)
-
-
-def row_counts(facts: dict[str, Any]) -> str:
-    """Return how the rows of the table are used; they add up.
-
-    >>> rows = {"all": 132, "train": 130, "test": 48, "without_target": 2}
-    >>> row_counts({"rows": rows, "test": {"table": "test.csv", "sha256": None}})
-    '132: 130 for training, 2 without a target'
-    """
-    rows = facts["rows"]
-    held_out = 0 if facts.get("test") else rows["test"]
-    uses = {"for training": rows["train"], "held out": held_out, "without a target": rows["without_target"]}
-    return f"{count(rows['all'])}: {', '.join(f'{count(n)} {use}' for use, n in uses.items() if n)}"
 
 
 def versions() -> dict[str, str]:

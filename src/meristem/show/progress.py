@@ -30,13 +30,10 @@ Key = tuple[str, str]  # model, task
 
 def rich_classes() -> Any:
     """Return the classes of rich that live displays use, `.Console`, `.Table` and so on; rich is imported here alone."""
-    from rich.console import Console, Group
-    from rich.live import Live
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
+    from rich import console, live, progress_bar, table, text
 
-    return SimpleNamespace(Console=Console, Group=Group, Live=Live, ProgressBar=ProgressBar, Table=Table, Text=Text)
+    classes = (console.Console, console.Group, live.Live, progress_bar.ProgressBar, table.Table, text.Text)
+    return SimpleNamespace(**{kind.__name__: kind for kind in classes})
 
 
 class GroupWatcher(Watcher):
@@ -44,8 +41,7 @@ class GroupWatcher(Watcher):
 
     def __init__(self, progress: "Progress", key: Key, usual_epochs: float, measure: Measure, before: int):
         self._progress, self._key, self._measure, self._before = progress, key, measure, before
-        self._most = MOST_SHARE * usual_epochs
-        self._earlier = progress.done.get(key, 0.0)
+        self._most, self.earlier = MOST_SHARE * usual_epochs, progress.done.get(key, 0.0)
         self._infos: dict[int, EpochInfo] = {}
         self._done: dict[int, float] = {}  # member → its epochs, with the share of the current one
 
@@ -65,7 +61,7 @@ class GroupWatcher(Watcher):
             most_epochs = self._before + int(max(self._done.values()))
             position = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {most_epochs}"
             status = f"{', '.join(self._key)}: {position}{describe_members(self._infos, self._measure)}"
-            self._progress.done[self._key] = self._earlier + min(sum(self._done.values()), self._most)
+            self._progress.done[self._key] = self.earlier + min(sum(self._done.values()), self._most)
             self._progress.show_status(status, at_once=is_first and share > 0)
 
 
@@ -83,7 +79,6 @@ class Progress:
         self._display: Any = None  # of rich, while it is live
 
     def __enter__(self) -> "Progress":
-        self._begin = self._last_line = time.monotonic()
         if self._is_live:
             rich = rich_classes()
             console = rich.Console(file=self.stream)
@@ -107,10 +102,9 @@ class Progress:
     @contextmanager
     def group(self, model: str, task: str, usual_epochs: float, measure: Measure, *, before: int = 0) -> Iterator[GroupWatcher]:
         """Yield the watcher of the runs of one model on one task: `usual_epochs` in all, after `before` epochs earlier."""
-        earlier = self.done.get((model, task), 0.0)
-        yield GroupWatcher(self, (model, task), usual_epochs, measure, before)
+        yield (watcher := GroupWatcher(self, (model, task), usual_epochs, measure, before))
         with self.lock:
-            self.done[model, task] = earlier + usual_epochs
+            self.done[model, task] = watcher.earlier + usual_epochs
 
     def show_status(self, status: str, *, at_once: bool) -> None:
         """Set the status, which a plain line shows every few seconds, or at once."""
@@ -124,12 +118,12 @@ class Progress:
 
     def time_left(self) -> str:
         """Return an estimate in words, from the finished share of the planned epochs."""
-        elapsed, share = time.monotonic() - self._begin, self.fraction()
+        share = self.fraction()
         if share < 0.01:
             return "time left not known yet"
         if share >= MOST_SHARE:  # the plan is exhausted, so there is nothing to extrapolate from
             return "nearly done"
-        return describe_time_left(elapsed * (1 - share) / share)
+        return describe_time_left((time.monotonic() - self._begin) * (1 - share) / share)
 
     def say(self, line: str) -> None:
         """Print a line that stays."""

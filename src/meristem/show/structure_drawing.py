@@ -88,18 +88,12 @@ class Drawing:
 
 def svg(drawing: Drawing, *, name: str | None = None) -> Markup:
     """Return the drawing as an element with id "figure-NAME"."""
-    return el(
-        "svg",
-        el("title", drawing.title),
-        *map(_element, drawing.shapes),
-        viewBox=f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
-        width=round(drawing.width),
-        height=round(drawing.height),
-        role="img",
-        id=name and f"figure-{name}",
-        aria_label="; ".join(filter(None, (drawing.title, drawing.details))),
-        style=f"display:block;width:{drawing.width:.0f}px;max-width:100%;height:auto;background:none",
-    )
+    width, height = round(drawing.width), round(drawing.height)
+    size = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height, "role": "img"}
+    label = "; ".join(filter(None, (drawing.title, drawing.details)))
+    style = f"display:block;width:{width}px;max-width:100%;height:auto;background:none"
+    content = el("title", drawing.title), *map(_element, drawing.shapes)
+    return el("svg", *content, **size, id=name and f"figure-{name}", aria_label=label, style=style)
 
 
 def _element(shape: Shape) -> Markup:
@@ -122,22 +116,22 @@ def draw(stages: Sequence[Stage], *, width: float = WIDTH) -> Drawing:
     y = 0.0
     for stage in stages:
         if stage.title:
-            heading = f"{stage.title}: {structure_summary(stage.structure)}"
-            shapes.append(Text(0, y + 12, heading, size=12))
-            details.append(heading)
+            details.append(f"{stage.title}: {structure_summary(stage.structure)}")
+            shapes.append(Text(0, y + 12, details[-1], size=12))
             y += 20
-        above, layers, below, source = stage.above, stage.layers, stage.below, getattr(stage.structure, "source", "")
+        rows = (*stage.above, *stage.layers, *stage.below)
         if isinstance(stage.structure, Nodes):
-            has_gates = any(row.can_close for row in above)
-            y = _draw_rows(shapes, above, ("open", "Σ gates") if has_gates else ("", ""), y, width)
+            has_gates = any(row.can_close for row in stage.above)
+            y = _draw_rows(shapes, stage.above, ("open", "Σ gates") if has_gates else ("", ""), y, width)
             y = _draw_tree(shapes, stage.structure, y, width)
-            y = _draw_rows(shapes, below, ("", ""), y, width)
+            y = _draw_rows(shapes, stage.below, ("", ""), y, width)
         else:
+            source = stage.structure.source
             count = "open units" if source == "parameters" else "units"
             total = "soft size" if source in ("parameters", "inputs") else "Σ gates"
-            y = _draw_rows(shapes, (*above, *layers, *below), (count, total), y, width, has_totals=source != "fixed")
+            y = _draw_rows(shapes, rows, (count, total), y, width, has_totals=source != "fixed")
         y += 10
-        details += [f"{row.name}: {row.open_count}" for row in (*above, *layers, *below)]
+        details += [f"{row.name}: {row.open_count}" for row in rows]
     legends = dict.fromkeys(text for stage in stages if (text := structure_legend(stage.structure)))
     title = structure_summary(stages[0].structure) if len(stages) == 1 else f"{len(stages)} stages"
     return Drawing(max(map(_right_end, shapes)), y - 10, tuple(shapes), title, ", ".join(details), " ".join(legends))
@@ -185,9 +179,7 @@ def _cells(row: GateRow, cell: float, y: float, height: float, *, is_thin: bool)
     is_split, length = cell >= LEAST_CELL and not is_thin, cell * len(row.gates)
     color = "s1" if row.can_close or row.is_layer else "s7"
     shapes: list[Shape] = [Rect(NAME, y, length - is_split, height, "line")]
-    shades = -np.sort(-row.gates)
-    if not is_split:
-        shades = np.ceil(shades * SHADES) / SHADES
+    shades = -np.sort(-row.gates) if is_split else np.ceil(-np.sort(-row.gates) * SHADES) / SHADES
     steps = np.arange(1, len(shades)) if is_split else np.flatnonzero(np.diff(shades)) + 1
     for start, end in zip([0, *steps], [*steps, len(shades)], strict=True):
         if start < end and shades[start] > 0:
@@ -248,11 +240,9 @@ def gamma_text(gamma: float) -> str:
     >>> gamma_text(0.5), gamma_text(0.999), gamma_text(0.001), gamma_text(0.0)
     ('0.50', '>.99', '<.01', '0')
     """
-    if 0 < gamma < 0.005:
-        return "<.01"
-    if 0.995 <= gamma < 1:
-        return ">.99"
-    return f"{gamma:.2f}" if 0 < gamma < 1 else f"{gamma:g}"
+    if not 0 < gamma < 1:
+        return f"{gamma:g}"
+    return {"0.00": "<.01", "1.00": ">.99"}.get(text := f"{gamma:.2f}", text)
 
 
 def _text_width(words: str, size: float) -> float:

@@ -18,7 +18,7 @@ from meristem.data.spirals import TASKS
 from meristem.files.atomic_write import write_whole
 from meristem.folders import ownership
 from meristem.folders.run_folder import RunFolder
-from meristem.pictures.figure_style import NAMES, STYLE, require_matplotlib
+from meristem.pictures.figure_style import COLORS, STYLE, require_matplotlib
 from meristem.pictures.image_files import is_picture, png
 from meristem.pictures.studies.study_pictures import LearningPictures, SolvingPictures, StudyPictures
 from meristem.pictures.studies.study_results import StudyResults, run_key
@@ -52,11 +52,16 @@ def draw(out: Path) -> list[Path]:
             raise ValueError(f"{str(out / foreign[0])!r} is not a figure drawn by meristem; move it away, then draw again.")
         for name, data in figures.items():
             write_whole(out / name, data)
-        usual = [f"{name}.png" for name in (*NAMES, *FIGURES)]
+        usual = [f"{name}.png" for name in (*COLORS, *FIGURES)]
         stale = [name for name in usual if name not in figures and is_picture(out / name)]
         for name in stale:
             (out / name).unlink(missing_ok=True)
-        _update_digests(out, figures, stale)
+        summary = ownership.read_json(out / ownership.SUMMARY) or {}
+        if isinstance(summary.get("files"), dict):
+            digests = {name: digest for name, digest in summary["files"].items() if name not in stale}
+            digests |= {name: hashlib.sha256(data).hexdigest() for name, data in figures.items()}
+            if digests != summary["files"]:
+                write_whole(out / ownership.SUMMARY, ownership.summary_bytes(summary, str(summary.get("run")), digests))
         return [out / name for name in figures]
 
 
@@ -67,16 +72,6 @@ def draw_study(results: StudyResults) -> dict[str, bytes]:
 
     with matplotlib.rc_context(STYLE):
         return {f"{name}.png": png(figure(results)) for name, figure in results.pictures.drawings(results).items()}
-
-
-def _update_digests(out: Path, figures: dict[str, bytes], stale: list[str]) -> None:
-    """Update the digests of a summary that has them."""
-    summary = ownership.read_json(out / ownership.SUMMARY) or {}
-    if isinstance(summary.get("files"), dict):
-        digests = {name: hashlib.sha256(data).hexdigest() for name, data in figures.items()}
-        named = {name: digest for name, digest in summary["files"].items() if name not in stale} | digests
-        if named != summary["files"]:
-            write_whole(out / ownership.SUMMARY, ownership.summary_bytes(summary, str(summary.get("run")), named))
 
 
 class InvalidFileError(ValueError):

@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
-from meristem.pictures import curves
-from meristem.pictures.figure_style import INK, Figure
+from meristem.pictures import figure_style
+from meristem.pictures.figure_style import INK, PARTS, Figure
 from meristem.pictures.studies.final_values import Panel, draw_final_values, size_panels
 from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, runs_with_discriminant
 from meristem.pictures.studies.settings_tried import draw_penalty_path, draw_settings
@@ -23,14 +23,13 @@ Drawings = dict[str, Callable[[StudyResults], Figure]]  # name of a figure → f
 SIZES = {"layer_sizes": 2, "hard_size": 1, "stage": 1}  # arrays of every run in history.npz → number of axes
 
 
-@dataclass(frozen=True)
-class Required:
-    """What the files of a study must hold for its figures."""
+class Required(NamedTuple):
+    """What the files of a study must hold for its figures; of arrays in history.npz, the number of axes."""
 
     values: tuple[str, ...]  # of every run in summary.json
     nullable: tuple[str, ...]  # of every run too, but it may be null
-    arrays: dict[str, int]  # of every run in history.npz → number of axes
-    points: dict[str, int] = field(default_factory=dict)  # of every task in history.npz, below data/ → number of axes
+    arrays: dict[str, int]  # of every run
+    points: dict[str, int]  # of every task, below data/
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,9 @@ class SolvingPictures(StudyPictures):
         paper = [results.paper_value(model, task, "zero_error_epoch") or 0 for model in models for task in tasks]
         never = 2.5 * max(*paper, *(len(results.series(run, "error")) for run in results.runs), 3)
         all_solved = all(run["zero_error_epoch"] is not None for run in results.runs)
-        scale = partial(curves.scale_epochs, never=None if all_solved else never)
+        scale = partial(figure_style.scale_epochs, never=None if all_solved else never)
         epochs = Panel("Epochs to zero error", "epoch", "zero_error_epoch", models, tasks, scale, never)
-        sizes = size_panels(results, {"units": curves.integers_from_zero, "nodes": curves.integers_from_zero})
+        sizes = size_panels(results, {"units": figure_style.integers_from_zero, "nodes": figure_style.integers_from_zero})
         title = f"Final size and training time on {results.subject}"
         return draw_final_values(results, title, [*sizes, epochs], "median", goal="zero_error_epoch")
 
@@ -144,36 +143,30 @@ class LearningPictures(StudyPictures):
 
     measures: tuple[Measure, ...] = (ERROR,)
     scores: tuple[str, ...] = ("test",)  # the parts whose values are compared, of "dev" and "test"
-    panel_per_task: bool = False  # whether each task has a panel and a scale of its own there; "apart" in JSON
-
-    def as_json(self) -> dict[str, Any]:
-        fields = super().as_json()
-        fields["apart"] = fields.pop("panel_per_task")
-        return fields
+    panel_per_task: bool = False  # whether each task has a panel and a scale of its own there
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
+        # "apart" is the name of panel_per_task in earlier files
+        fields = {"panel_per_task" if name == "apart" else name: value for name, value in fields.items()}
         measures = tuple(Measure(**measure) for measure in fields["measures"])
-        names = {"measures": measures, "scores": tuple(fields["scores"]), "panel_per_task": fields.get("apart", False)}
-        return cls(**{name: value for name, value in fields.items() if name != "apart"} | names)
+        return cls(**fields | {"measures": measures, "scores": tuple(fields["scores"])})
 
     @property
     def selects(self) -> Measure:
         return self.measures[-1]
 
     def required(self) -> Required:
-        return Required(
-            values=("model", "task", "seed", "best_epoch", "soft_size"),
-            nullable=(f"dev_{self.selects.name}", *(f"test_{measure.name}" for measure in self.measures)),
-            arrays={part + measure.name: 1 for measure in self.measures for part in curves.PARTS} | SIZES,
-        )
+        nullable = (f"dev_{self.selects.name}", *(f"test_{measure.name}" for measure in self.measures))
+        arrays = {part + measure.name: 1 for measure in self.measures for part in PARTS} | SIZES
+        return Required(("model", "task", "seed", "best_epoch", "soft_size"), nullable, arrays, {})
 
     def rows(self, results: StudyResults, model: str) -> list[Row]:
         rows = []
         for measure in self.measures:
-            parts = [Curve(part + measure.name, color, label, light) for part, (label, color, light) in curves.PARTS.items()]
-            rows.append(Row(textwrap.fill(measure.label, 15), parts, partial(curves.scale_measure, measure), measure))
-        return [*rows, *size_rows(results, model, color=INK, ring="best_epoch", scale_nodes=curves.scale_nodes)]
+            parts = [Curve(part + measure.name, color, label, light) for part, (label, color, light) in PARTS.items()]
+            rows.append(Row(textwrap.fill(measure.label, 15), parts, partial(figure_style.scale_measure, measure), measure))
+        return [*rows, *size_rows(results, model, color=INK, ring="best_epoch", scale_nodes=figure_style.scale_nodes)]
 
     def heading(self, runs: list[Run], median: Run) -> str:
         seed = f"seed {median['seed']}" + (f" (median of {len(runs)})" if len(runs) > 1 else "")
@@ -187,13 +180,13 @@ class LearningPictures(StudyPictures):
         fields = {f"{part}_{measure.name}": f"{words[part]} {measure.label}" for part in self.scores}
         values = [finite_value(run, field) or 0 for run in results.runs for field in fields]
         values += [results.paper_value(run["model"], run["task"], field) or 0 for run in results.runs for field in fields]
-        scale = partial(curves.scale_measure, measure, min_span=0.0 if self.panel_per_task else 1.06 * max(values))
+        scale = partial(figure_style.scale_measure, measure, min_span=0.0 if self.panel_per_task else 1.06 * max(values))
         panels = [
             Panel(title, textwrap.fill(measure.label, 15), field, results.models, tasks, scale)
             for field, title in fields.items()
             for tasks in ([[task] for task in results.tasks] if self.panel_per_task else [results.tasks])
         ]
-        scale_nodes = partial(curves.scale_nodes, min_span=0.25)
-        sizes = size_panels(results, {"units (log scale)": curves.scale_units, "nodes": scale_nodes})
+        scale_nodes = partial(figure_style.scale_nodes, min_span=0.25)
+        sizes = size_panels(results, {"units (log scale)": figure_style.scale_units, "nodes": scale_nodes})
         title = f"Results and final sizes on {results.subject}"
         return draw_final_values(results, title, [*panels, *sizes], "mean")

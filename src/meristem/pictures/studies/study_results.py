@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.curves import change_points
-from meristem.pictures.figure_style import NAMES, model_colors
+from meristem.pictures.figure_style import COLORS, model_colors
 
 Run = dict[str, Any]  # an entry of summary.json's "runs"
 
@@ -32,7 +31,7 @@ class StudyResults:
 
     @property
     def models(self) -> list[str]:
-        return _ordered([run["model"] for run in self.runs], list(NAMES))
+        return _ordered([run["model"] for run in self.runs], list(COLORS))
 
     @property
     def tasks(self) -> list[str]:
@@ -66,10 +65,6 @@ class StudyResults:
 
     def series(self, run: Run, field: str) -> np.ndarray:
         return self.arrays[f"{run_key(run)}/{field}"]
-
-    def rate_changes(self, run: Run) -> np.ndarray:
-        """Return where the learning rate is lowered."""
-        return change_points(self.series(run, "stage"))
 
     def paper_value(self, model: str, task: str, field: str) -> float | None:
         """Return the paper's value for a model and task that have runs, or None."""

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures import curves
-from meristem.pictures.figure_style import GREY, OTHER, Axes, Figure, figure_grid, model_label
+from meristem.pictures import figure_style
+from meristem.pictures.figure_style import GREY, Axes, Figure, figure_grid, from_zero, integers_from_zero, model_label
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 from meristem.show.measures import Measure
 
+PALE = "#BDBDBD"
 MEDIAN = "seed with the median zero-error epoch"
 RINGS = {"zero_error_epoch": "first epoch without error", "best_epoch": "kept model's size"}
 LEGEND = [MEDIAN, "training", "validation", "best of its curve", "kept model's test figure", RINGS["best_epoch"], "other seeds"]
@@ -26,7 +27,7 @@ class Curve:
     array: str
     color: Any
     label: str = "_"  # in the legend; "_": none
-    pale: Any = OTHER  # the color of other seeds; None: the median run alone
+    pale: Any = PALE  # the color of other seeds; None: the median run alone
     ring: str = ""  # the value of a run that is the epoch of a ring
     style: dict[str, Any] = field(default_factory=dict)
 
@@ -37,12 +38,12 @@ class Row:
 
     label: str
     parts: list[Curve]
-    scale: Callable[[Axes], None] = curves.from_zero  # sets the limits, once everything is painted
+    scale: Callable[[Axes], None] = from_zero  # sets the limits, once everything is painted
     measure: Measure | None = None
 
 
 def size_rows(
-    results: StudyResults, model: str, *, color: Any, ring: str, scale_nodes: Callable[[Axes], None] = curves.from_zero
+    results: StudyResults, model: str, *, color: Any, ring: str, scale_nodes: Callable[[Axes], None] = from_zero
 ) -> list[Row]:
     """Return the rows of a model's size."""
     soft_size = [Curve("layer_sizes", color, ring=ring)]
@@ -50,7 +51,7 @@ def size_rows(
         return [Row("soft size per layer", []), Row("total soft size", soft_size)]
     # The median run alone: several step functions on top of one another could not be told apart.
     hard_size = [Curve("hard_size", color, pale=None, ring=ring, style={"drawstyle": "steps-post", "linewidth": 1.0})]
-    return [Row("hard size (nodes)", hard_size, curves.integers_from_zero), Row("soft size (nodes)", soft_size, scale_nodes)]
+    return [Row("hard size (nodes)", hard_size, integers_from_zero), Row("soft size (nodes)", soft_size, scale_nodes)]
 
 
 def draw_training(results: StudyResults, model: str) -> Figure:
@@ -65,8 +66,7 @@ def draw_training(results: StudyResults, model: str) -> Figure:
         column[0].text(0.5, 1.03, pictures.heading(runs, median), transform=column[0].transAxes, **style)
         for ax, row in zip(column, rows, strict=True):
             _draw_row(ax, results, row, runs, median)
-            for change in results.rate_changes(median):
-                ax.axvline(change, zorder=1.8, label="learning rate shrinks", **curves.CUT_LINE)
+            figure_style.mark_changes(ax, results.series(median, "stage"), "learning rate shrinks")
             ax.grid(axis="y")
         column[-1].set_xlabel("epoch")
         column[-1].xaxis.get_major_locator().set_params(integer=True)
@@ -76,7 +76,7 @@ def draw_training(results: StudyResults, model: str) -> Figure:
             row.scale(ax)
         if not row.parts:
             layers = max(results.series(run, "layer_sizes").shape[1] for runs in groups for run in runs)
-            curves.layer_colorbar(figure, layers, ax=row_axes.tolist(), aspect=14, pad=0.01)
+            figure_style.layer_colorbar(figure, layers, ax=row_axes.tolist(), aspect=14, pad=0.01)
     name, kind = model_label(model), "network" if results.is_layered(model) else "perceptron"
     figure.suptitle(f"{name[:1].upper()}{name[1:]} {kind} on {results.subject}")
     _add_legend(figure, axes, pictures.legend_columns[min(len(tasks), len(pictures.legend_columns)) - 1])
@@ -85,16 +85,15 @@ def draw_training(results: StudyResults, model: str) -> Figure:
 
 def _draw_row(ax: Axes, results: StudyResults, row: Row, runs: list[Run], median: Run) -> None:
     if not row.parts:
-        curves.plot_layer_sizes(ax, results.series(median, "layer_sizes"))
+        figure_style.plot_layer_sizes(ax, results.series(median, "layer_sizes"))
     for curve in row.parts:
-        for run in runs if curve.pale is not None else []:
-            if run is not median:
-                pale = curve.style | {"color": curve.pale, "linewidth": 0.8, "zorder": 1.5, "label": "other seeds"}
-                curves.plot_curve(ax, _totals(results.series(run, curve.array)), **pale)
-        values, epoch = _totals(results.series(median, curve.array)), median.get(curve.ring)
-        curves.plot_curve(ax, values, color=curve.color, label=curve.label, **curve.style)
-        if epoch and epoch <= len(values):
-            ax.plot(epoch, values[epoch - 1], label=RINGS[curve.ring], zorder=4, clip_on=False, **curves.ring(curve.color))
+        others = [run for run in runs if run is not median and curve.pale is not None]
+        behind = {"color": curve.pale, "linewidth": 0.8, "zorder": 1.5, "label": "other seeds"}
+        ring = {"ring_at": median.get(curve.ring), "ring_label": RINGS.get(curve.ring, "_")}
+        in_front = {"color": curve.color, "label": curve.label, **ring}
+        for run in [*others, median]:
+            values, style = results.series(run, curve.array), curve.style | (in_front if run is median else behind)
+            figure_style.plot_curve(ax, values if values.ndim == 1 else values.sum(1), **style)
     if row.measure is not None:
         _mark_measure(ax, results, row.parts, row.measure, median)
 
@@ -106,8 +105,7 @@ def _mark_measure(ax: Axes, results: StudyResults, parts: list[Curve], measure: 
         values = results.series(median, curve.array)
         best = measure.best(values, prefer=median["best_epoch"] - 1 if curve.array.startswith("dev_") else 0)
         if best is not None:
-            dot = {"color": curve.color, "label": "best of its curve", **DOT}
-            ax.plot(best + 1, values[best], zorder=4, clip_on=False, **dot)
+            ax.plot(best + 1, values[best], color=curve.color, label="best of its curve", zorder=4, clip_on=False, **DOT)
         later.append(values[len(values) // 20 :])
     test = finite_value(median, f"test_{measure.name}")
     if test is not None:
@@ -116,10 +114,6 @@ def _mark_measure(ax: Axes, results: StudyResults, parts: list[Curve], measure: 
     top = 1.1 * max(reached[np.isfinite(reached)].max(initial=0), test or 0)
     if measure.lower_is_better and top < 0.7 * ax.get_ylim()[1]:
         ax.set_ylim(top=top)
-
-
-def _totals(values: np.ndarray) -> np.ndarray:
-    return values if values.ndim == 1 else values.sum(1)
 
 
 def _add_legend(figure: Figure, axes: Any, columns: int) -> None:
