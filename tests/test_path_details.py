@@ -12,7 +12,7 @@ from meristem.complexity import UNIT
 from meristem.nn import Network
 from meristem.paths.folds import check_weights, constant_losses, fold_weights, has_learned, measured_rows, shuffled_folds
 from meristem.paths.halving import _rungs, better_half, better_than, least_loss, promising
-from meristem.paths.members import grid, highest_penalty, penalties_below
+from meristem.paths.members import by_number, grid, highest_penalty, penalties_below, settings_of
 from meristem.paths.result import Path
 from meristem.train.hyperparameters import Knobs
 from meristem.train.objectives import Binary, Multiclass, Multilabel, SquaredError
@@ -86,18 +86,18 @@ def test_a_rung_is_before_the_last_epoch():
 
 def test_numbers_of_a_grid_are_finite_and_not_below_zero():
     numbers = {"penalties": [0.0], "l2s": [0.0], "dropouts": [0.0], "rates": [1e-3]}
-    assert len(grid(**numbers)) == 1 and grid(**numbers).fold.tolist() == [-1]
+    assert [member.fold for member in grid(**numbers)] == [-1]
     for name in numbers:
         with pytest.raises(ValueError):
             grid(**numbers | {name: [np.inf]})
-    assert "fold" not in grid(**numbers).named[0] and grid(**numbers, folds=2).named[1]["fold"] == 1
+    assert "fold" not in by_number(grid(**numbers))[0] and by_number(grid(**numbers, folds=2))[1]["fold"] == 1
 
 
 def test_settings_are_numbered_by_all_of_their_knobs():
     members = grid(penalties=[1.0], l2s=[0.0, 1.0], dropouts=[0.0, 0.5], rates=[1e-3], folds=2, seeds=[3, 4])
-    assert members.settings.tolist() == np.repeat(np.arange(4), 4).tolist()
-    more = members.at(np.array([15, 0])).joined(members.at(np.array([0])))
-    assert more.l2.tolist() == [1.0, 0.0, 0.0] and more.settings.tolist() == [0, 1, 1] and more.seed.tolist() == [4, 3, 3]
+    assert settings_of(members).tolist() == np.repeat(np.arange(4), 4).tolist()
+    more = [members[15], members[0], members[0]]
+    assert settings_of(more).tolist() == [0, 1, 1] and [member.l2 for member in more] == [1.0, 0.0, 0.0]
 
 
 def test_the_highest_penalty_is_the_mean_loss_by_the_cheapest_unit():

@@ -110,7 +110,6 @@ class TunnelClassifier(Classifier):
     depth: int = 5
 
     _body = "tunnel"
-    _example = "width=16, depth=2"
 
 
 @registered
@@ -122,7 +121,6 @@ class BuddingClassifier(Classifier):
     _body = "budding"
     _rows_per_doubling = 4000  # with larger batches trees were worse on tables of 2,000 to 4,500 rows
     _defaults = ClassifierDefaults(noisy_l2=(3.0, 3.0))  # it starts as a layer of rectifiers, which can memorize noise
-    _example = "width=8"
 
 
 @registered
@@ -135,4 +133,3 @@ class HighwayClassifier(Classifier):
     depth: int = 5
 
     _body = "highway"
-    _example = "width=16, depth=2"

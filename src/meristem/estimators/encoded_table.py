@@ -31,11 +31,7 @@ LEAST_HELD_OUT = 5  # rows
 
 
 def padded_size(n: int, least: int) -> int:
-    """Return the next shared size.
-
-    >>> [padded_size(n, 32) for n in (1, 32, 33, 100, 300, 784)]
-    [32, 32, 64, 128, 320, 896]
-    """
+    """Return the next shared size."""
     power = max(least, 1 << (n - 1).bit_length())
     step = power if power <= 8 * least else power // 8
     return -(-n // step) * step
@@ -54,11 +50,6 @@ class EncodedTable:
     raw_y: np.ndarray  # not encoded, for folds and scores
     continues: bool = False  # a training that earlier rows began
     is_stream: bool = False  # which is one epoch, of these rows
-
-    @property
-    def arrays(self) -> dict[str, Any]:
-        """What is trained on, by name."""
-        return {"x": self.x, "y": self.y, "weight": self.weight}
 
     @property
     def has_equal_weights(self) -> bool:
@@ -130,6 +121,4 @@ def _padded(table: EncodedTable, network: Network, objective: Objective) -> tupl
 
 
 def _zero_padded(array: np.ndarray, *shape: int) -> np.ndarray:
-    padded = np.zeros(shape, array.dtype)
-    padded[tuple(slice(n) for n in array.shape)] = array
-    return padded
+    return np.pad(array, [(0, n - own) for n, own in zip(shape, array.shape, strict=True)])

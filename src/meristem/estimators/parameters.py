@@ -1,13 +1,13 @@
 """The parameters of the estimators: constraints as data, which `fit` checks; documentation.py explains each.
 
-    check_value("width", 0, (size(), AUTO))     ValueError: width=0 must be an integer of at least 1 or 'auto'.
+    check_parameter("width", 0)     ValueError: width=0 must be an integer of at least 1 or 'auto'.
 
 A value must satisfy one of the constraints; if it satisfies none, the first one explains why.
 """
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -51,11 +51,7 @@ def check_parameters(estimator: Any) -> None:
 
 def check_parameter(name: str, value: Any) -> None:
     """Raise a one-line ValueError unless the parameter of this name may have the value."""
-    check_value(name, value, CONSTRAINTS[name])
-
-
-def check_value(name: str, value: Any, constraints: Sequence[Constraint]) -> None:
-    """Raise a one-line ValueError unless the value satisfies a constraint."""
+    constraints = CONSTRAINTS[name]
     errors = [error_of(constraint.check, name, value) for constraint in constraints]
     if all(errors):
         requirement = alternatives(constraint.requirement for constraint in constraints)
@@ -75,9 +71,6 @@ def alternatives(words: Iterable[str]) -> str:
     """Return words as a list for people: "a, b or c"."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
-
-
-# Constraints ----------------------------------------------------------------------------------------------------------------
 
 
 def accepting(kind: str, requirement: str, accepts: Callable[[Any], bool]) -> Constraint:
@@ -120,7 +113,7 @@ def choice(names: Callable[[], Iterable[str]]) -> Constraint:
     return Constraint(f"{{{', '.join(map(repr, names()))}}}", f"one of {', '.join(names())}", check)
 
 
-def list_of(member: Constraint) -> Constraint:
+def list_of(member: Constraint, kind: str = "list", example: str = "") -> Constraint:
     """Return the constraint to a list, or array, of at least one number."""
 
     def accepts(value: Any) -> bool:
@@ -129,20 +122,13 @@ def list_of(member: Constraint) -> Constraint:
         return bool(entries) and not any(error_of(member.check, "", entry) for entry in entries)
 
     numbers = member.requirement.removeprefix("a ").replace("number", "numbers")
-    return accepting(f"list of {member.kind}", f"a list of {numbers}", accepts)
-
-
-def _are_levels(value: Any) -> bool:
-    try:
-        levels = np.asarray(value, float)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return levels.ndim == 1 and len(levels) > 0 and bool(((levels > 0) & (levels < 1)).all())
+    return accepting(f"{kind} of {member.kind}", f"a list of {numbers}{example}", accepts)
 
 
 def _is_cv(value: Any) -> bool:
-    is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return value <= MOST if is_number else not isinstance(value, bool) and (hasattr(value, "split") or np.iterable(value))
+    if isinstance(value, int | np.integer):
+        return not isinstance(value, bool) and bool(value <= MOST)
+    return hasattr(value, "split") or bool(np.iterable(value))
 
 
 def _is_folder(value: Any) -> bool:
@@ -176,7 +162,7 @@ AUTO, NONE = literal("auto"), literal(None)
 NON_NEGATIVE, DROPOUT = interval(0, closed="low"), interval(0, 1, closed="low")
 FLAG = accepting("bool", "True or False", lambda value: isinstance(value, bool | np.bool_))
 VERBOSITY = accepting("bool", "True or False", lambda value: isinstance(value, bool | np.bool_ | int | np.integer))
-LEVELS = accepting("tuple of float", "a list of numbers above 0 and below 1, such as (0.1, 0.5, 0.9)", _are_levels)
+LEVELS = list_of(interval(0, 1), "tuple", ", such as (0.1, 0.5, 0.9)")
 CLASS_WEIGHT = Constraint("dict", "a dictionary {class: weight}", _check_class_weight)
 SEED = accepting(
     "int, RandomState or None",

@@ -80,7 +80,6 @@ class TunnelRegressor(Regressor):
 
     _body = "tunnel"
     _defaults = RegressorDefaults(ridge=3.0)  # it starts linear, and opens only units that are worth their price
-    _example = "width=16, depth=2"
 
 
 @registered
@@ -91,7 +90,6 @@ class BuddingRegressor(Regressor):
 
     _body = "budding"
     _rows_per_doubling = 4000  # with larger batches trees were worse on tables of 2,000 to 4,500 rows
-    _example = "width=8"
 
 
 @registered
@@ -104,4 +102,3 @@ class HighwayRegressor(Regressor):
     depth: int = 5
 
     _body = "highway"
-    _example = "width=16, depth=2"
