@@ -1,7 +1,6 @@
 """The classifiers: one of several classes of any type, or any number of labels (an indicator matrix)."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -68,8 +67,8 @@ class ClassifierBase(ClassifierMixin, Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the weighted accuracy; of labels, the share of rows with all labels correct."""
         check_is_fitted(self)
-        check = partial(check_labels, classes=self.classes_)
-        return super().score(X, *check_scoring_data(self, X, y, sample_weight, check))
+        check_labels(y, self.classes_)
+        return super().score(X, *check_scoring_data(self, X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

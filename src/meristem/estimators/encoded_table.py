@@ -24,7 +24,7 @@ from meristem.paths.folds import Fold, check_weights
 from meristem.sparse import Scattered, is_large
 from meristem.targets import Targets
 from meristem.train.objectives import Objective
-from meristem.train.training_data import Data
+from meristem.train.training_data import Data, Prepared, prepare
 
 ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest padded sizes
 LEAST_HELD_OUT = 5  # rows
@@ -103,11 +103,11 @@ class EncodedTable:
         return folds
 
 
-def padded_data(table: EncodedTable, network: Network, objective: Objective, dev: EncodedTable | None = None) -> Data:
-    """Return training and validation rows in the shapes of a padded network."""
+def prepared_data(table: EncodedTable, network: Network, objective: Objective, dev: EncodedTable | None = None) -> Prepared:
+    """Return training and validation rows in the shapes of a padded network, on the device."""
     x, y, weight = _padded(table, network, objective)
     dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _padded(dev, network, objective)
-    return Data(x, y, dev_x, dev_y, weight, dev_weight)
+    return prepare(Data(x, y, dev_x, dev_y, weight, dev_weight), network, objective)
 
 
 def _padded(table: EncodedTable, network: Network, objective: Objective) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from meristem.cache import keep_programs
 from meristem.check import many
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
-from meristem.estimators.encoded_table import EncodedTable, padded_data
+from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE, FitProcedure, fit_warning
 from meristem.estimators.input_checks import weights_of
@@ -35,7 +35,6 @@ from meristem.train.metrics import tempered
 from meristem.train.objectives import Quantile
 from meristem.train.run import Run
 from meristem.train.train_state import TrainState, fit_to_recipe
-from meristem.train.training_data import prepare
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
 
@@ -63,8 +62,7 @@ class Growing(TrainingSettings):
             table = self._encoded(X, y, sample_weight, classes, continues=continues, is_stream=is_stream)
             self._train(table, None if validation is None else self._validation_table(validation, table))
         except BaseException as error:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__ = before
             if isinstance(error, DivergedError):
                 stays = "is as it was before" if hasattr(self, "network_") else "stays unfitted"
                 error.args = (f"{error} The {type(self).__name__} {stays}.",)
@@ -160,7 +158,7 @@ class Growing(TrainingSettings):
             knobs = self._knobs(facts, table)._replace(passes=1 if is_stream else self._passes(n))
             if dev is not None:
                 knobs = knobs._replace(patience=float(self._patience(facts["n_samples_seen_"], is_patient=is_patient)))
-            prepared = prepare(padded_data(table, state.network, recipe.task, dev), state.network, recipe.task)
+            prepared = prepared_data(table, state.network, recipe.task, dev)
             with checkpointing(self, table, watch, say, dev) as watcher:
                 predicted = facts.get("predictability_")
                 procedure = FitProcedure(self, table, prepared, recipe, knobs, fold, epochs, watcher, is_patient, predicted)
@@ -191,7 +189,8 @@ class Growing(TrainingSettings):
         rate = float(str(np.float32(run.knobs.learning_rate)))  # 0.003, where float() of it would be 0.003000000026
         history["rate"] = rate * scales[np.minimum(run.history["stage"], len(scales) - 1)]
         self.soft_size_, self.hard_size_ = float(history["soft_size"][epoch - 1]), int(history["hard_size"][epoch - 1])
-        self.n_iter_, self.best_epoch_ = before + len(history["loss"]), before + epoch
+        self.n_iter_: int = before + len(history["loss"])
+        self.best_epoch_ = before + epoch
         self.__dict__.update(facts)
         self.history_: dict[str, np.ndarray] = (
             {k: np.concatenate([self.history_[k], v]) for k, v in history.items()} if table.continues else history

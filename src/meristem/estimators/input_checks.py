@@ -8,7 +8,6 @@ NaN. Texts, dates and other types are refused; `fit_table` reads those. NaN and 
 """
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -157,13 +156,10 @@ def check_numbers(y: Any) -> None:
         _as_floats("y", array, "encode it, or use a classifier")
 
 
-def check_scoring_data(
-    model: Any, X: Any, y: Any, sample_weight: Any, check: Callable[[Any], None]
-) -> tuple[Any, np.ndarray | None]:
+def check_scoring_data(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
     """Return y and weights for `score`; raise ValueError where they do not fit X."""
     if y is None:
         raise ValueError(f"y=None: {type(model).__name__}.score(X, y) compares predictions with y.")
-    check(y)
     if (error := length_error(X, y)) is not None:
         raise error
     values = np.asarray(y.toarray() if hasattr(y, "toarray") else y)

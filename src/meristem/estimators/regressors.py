@@ -44,7 +44,8 @@ class RegressorBase(RegressorMixin, Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² of the prediction, whatever the loss; of several quantiles that of the median, which must be among them."""
         check_is_fitted(self)
-        y, weight = check_scoring_data(self, X, y, sample_weight, check_numbers)
+        check_numbers(y)
+        y, weight = check_scoring_data(self, X, y, sample_weight)
         predicted, objective = self.predict(X), self._targets_.objective
         if isinstance(objective, Quantile) and len(objective.levels) > 1:
             if 0.5 not in objective.levels:

@@ -25,7 +25,7 @@ from sklearn.metrics import get_scorer
 
 from meristem.cache import keep_programs
 from meristem.check import short
-from meristem.estimators.encoded_table import EncodedTable, padded_data
+from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_context import on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE
 from meristem.estimators.growing import Growing
@@ -36,8 +36,8 @@ from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends
 from meristem.paths.folds import Fold, constant_losses, fold_weights, has_learned
-from meristem.paths.halving import Stays, better_half, better_than, promising, trained
-from meristem.paths.members import Member, by_number, grid, highest_penalty, penalties_below, settings_of
+from meristem.paths.halving import Stays, better_half, promising, trained
+from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
 from meristem.paths.penalty_path import knobs_of, result_of
 from meristem.paths.result import Path, standard_error
 from meristem.train.callbacks import WatcherGroup
@@ -47,7 +47,7 @@ from meristem.train.metrics import tempered
 from meristem.train.objectives import Objective
 from meristem.train.run import Run, of_state
 from meristem.train.train_state import TrainState
-from meristem.train.training_data import Prepared, prepare
+from meristem.train.training_data import Prepared
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
@@ -77,7 +77,7 @@ class Search:
             return [0.0]
         weight, (y, objective) = self.table.weight, self._shared_targets
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
-        return penalties_below(highest_penalty(y, weight, objective, n_in, n_out, str(self.estimator.price))).tolist()
+        return default_penalties(y, weight, objective, n_in, n_out, str(self.estimator.price)).tolist()
 
     def lists(self, *, penalties: Any, l2s: Any, dropouts: Any, rates: Any) -> dict[str, Any]:
         """Return the values to try, "auto" replaced by those that depend on the data."""
@@ -141,7 +141,7 @@ class Search:
 
     def prepared_rows(self, table: EncodedTable) -> Prepared:
         """Return the padded rows of a table."""
-        return prepare(padded_data(table, self.begun_network, self.recipe.task), self.begun_network, self.recipe.task)
+        return prepared_data(table, self.begun_network, self.recipe.task)
 
     def path(self, members: list[Member], runs: list[Run], seconds: float = 0.0) -> Path:
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
@@ -211,7 +211,7 @@ class Search:
             higher = sorted(penalty for penalty in lists["penalties"] if penalty > best.penalty)
             if neighbors := lower[-1:] + higher[:1]:
                 more = larger.members(**same | {"penalties": neighbors})
-                stays = partial(_may_win, trial.best().loss)
+                stays = partial(promising, limit=trial.best().loss)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
         return search, replace(path, seconds=time.perf_counter() - begun), runs
@@ -239,7 +239,7 @@ class Search:
             if others:
                 same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
                 more = self.members(**same | {name: others})
-                members, runs = self._with_more(members, runs, more, partial(_may_win, chosen.loss))
+                members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
         return self.path(members, runs, time.perf_counter() - begun), runs
 
     def _with_more(
@@ -270,11 +270,6 @@ class _PreparedBlocks(Sequence[Prepared]):
         (X, y), table = self.blocks[number], self.search.table
         encoded = replace(table, x=X, y=table.targets.encode(y), weight=np.ones(len(y)), raw_y=y)
         return self.search.prepared_rows(encoded)
-
-
-def _may_win(best: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members continue, given the best loss of a complete setting so far."""
-    return promising(losses, settings) | better_than(best, losses, settings)
 
 
 def path_of(

@@ -52,15 +52,15 @@ def trained(
     return list(members.values())
 
 
-def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members stay: those of the better half of settings, and all within a standard error of the best."""
+def promising(losses: Sequence[float], settings: np.ndarray, limit: float = -np.inf) -> np.ndarray:
+    """Return which members stay: the better half of settings, and all within a standard error of the best or below `limit`."""
     loss, stays = np.asarray(losses, float), better_half(losses, settings)
     best = loss[settings == _means(losses, settings).argmin()]
     for number in np.unique(settings[np.isfinite(loss)]):
         with np.errstate(invalid="ignore"):  # members that diverged are at ∞
             behind = loss[settings == number] - best
         stays[settings == number] |= behind.mean() <= standard_error(behind)
-    return stays
+    return stays | (_means(losses, settings)[settings] < limit)
 
 
 def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
@@ -68,11 +68,6 @@ def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
     means = _means(losses, settings)
     n_staying = max(1, -(-int(np.isfinite(means).sum()) // 2))
     return np.isin(settings, np.argsort(means, kind="stable")[:n_staying])
-
-
-def better_than(loss: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members belong to a setting whose mean loss so far is less than this one."""
-    return _means(losses, settings)[settings] < loss
 
 
 def _means(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:

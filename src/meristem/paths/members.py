@@ -61,13 +61,9 @@ def by_number(members: Sequence[Member]) -> dict[int, dict[str, float]]:
     return {m: {name: value for name, value in row.items() if name != "fold" or value >= 0} for m, row in rows}
 
 
-def highest_penalty(y: np.ndarray, weight: np.ndarray, objective: Objective, n_in: int, n_out: int, price: str) -> float:
-    """Return the penalty above which nothing opens, for `n_in` features and `n_out` outputs."""
+def default_penalties(y: np.ndarray, weight: np.ndarray, objective: Objective, n_in: int, n_out: int, price: str) -> np.ndarray:
+    """Return penalties below the highest one, for `n_in` features and `n_out` outputs, evenly spaced by their logarithm."""
     losses = np.asarray(row_losses(np.zeros((1, n_out), np.float32), y, objective))[0]
     cheapest = (n_in + n_out) / UNIT if price in SOFT else 1.0
-    return float(losses @ weight / np.sum(weight)) / cheapest
-
-
-def penalties_below(highest: float, n: int = N_PENALTIES) -> np.ndarray:
-    """Return n penalties, evenly spaced by their logarithm."""
-    return np.geomspace(FROM * highest, TO * highest, n)
+    highest = float(losses @ weight / np.sum(weight)) / cheapest
+    return np.geomspace(FROM * highest, TO * highest, N_PENALTIES)

@@ -154,20 +154,17 @@ def result_of(
     **more: Sequence[float] | np.ndarray | None,
 ) -> Path:
     """Return the path of these runs; `networks` are their best, and `more` further columns of the table that are not None."""
-    rows = [_row(run, network, max_epochs) for run, network in zip(runs, networks, strict=True)]
-    rows = [member._asdict() | row for member, row in zip(members, rows, strict=True)]
+    rows, sizes = [], []
+    for member, run, network in zip(members, runs, networks, strict=True):
+        best, layer_sizes = run.best_epoch - 1, np.asarray(run.history["layer_sizes"])
+        row: dict[str, Any] = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
+        if run.best_epoch:  # some epoch was finite
+            names = {"loss": "dev_loss", "error": "dev_error"}
+            row = {name: run.history[names.get(name, name)][best].item() for name in row}
+        is_finished = bool(run.stopped) or int(run.epochs) >= max_epochs
+        row |= {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
+        rows.append(member._asdict() | row)
+        sizes.append(layer_sizes[best] if run.best_epoch else np.zeros_like(layer_sizes[0]))
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     table |= {name: np.asarray(column, float) for name, column in more.items() if column is not None}
-    sizes = [np.asarray(run.history["layer_sizes"]) for run in runs]
-    best = [own[run.best_epoch - 1] if run.best_epoch else np.zeros_like(own[0]) for run, own in zip(runs, sizes, strict=True)]
-    return Path(table, tuple(networks), np.stack(best), seconds)
-
-
-def _row(run: Run, network: Network, max_epochs: int) -> dict[str, Any]:
-    """Return the columns of the best model of a run."""
-    row: dict[str, Any] = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
-    if run.best_epoch:  # some epoch was finite
-        names = {"loss": "dev_loss", "error": "dev_error"}
-        row = {name: run.history[names.get(name, name)][run.best_epoch - 1].item() for name in row}
-    is_finished = bool(run.stopped) or int(run.epochs) >= max_epochs
-    return row | {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
+    return Path(table, tuple(networks), np.stack(sizes), seconds)

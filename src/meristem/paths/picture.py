@@ -6,19 +6,10 @@ from typing import Any
 import numpy as np
 
 from meristem.paths.result import Path, Point
-from meristem.pictures.figure_style import GREY, INK, SERIES, Axes, canvas, layer_colors
+from meristem.pictures.figure_style import GREY, INK, SERIES, Axes, layer_colors
 
 MOST_NAMES = 6  # of layers
 STOPPED = "stopped early (not comparable)"
-
-
-def plot_path(path: Path, *, ax: Any = None) -> Axes:
-    """Draw a path and return the Axes of the loss."""
-    best, small = path.best(), path.within_one_se()
-    marks = {"least loss" if "score" not in path.table else "best score": best}
-    with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
-        draw_path(above, below, path, marks | ({"within one standard error": small} if small.penalty != best.penalty else {}))
-    return above
 
 
 def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) -> None:

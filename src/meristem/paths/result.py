@@ -172,9 +172,16 @@ class Path:
         Marked are the least loss of the settings trained to their end, and the largest penalty within one standard error of
         it. Settings that stopped early are rings: their networks were not pruned yet, so their loss is not comparable.
         """
-        from meristem.paths.picture import plot_path
+        from meristem.paths.picture import draw_path
+        from meristem.pictures.figure_style import canvas
 
-        return plot_path(self, ax=ax)
+        best, small = self.best(), self.within_one_se()
+        marks = {"least loss" if "score" not in self.table else "best score": best}
+        if small.penalty != best.penalty:
+            marks["within one standard error"] = small
+        with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
+            draw_path(above, below, self, marks)
+        return above
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw the held-out loss, or score, against size: a dot for each setting trained to its end, the frontier as rings."""
