@@ -152,7 +152,7 @@ def test_the_trees_order_and_back() -> None:
     nodes = in_order(jnp.array([0.0, 2.0, 4.0]), jnp.array([-9.0, 1.0, 3.0]))
     assert nodes.tolist() == [0, 1, 2, 3, 4]
     assert leaves_of(nodes).tolist() == [0, 2, 4]
-    assert inner_of(nodes, 7.0).tolist() == [7, 1, 3]
+    assert inner_of(nodes).tolist() == [0, 1, 3]
 
 
 def test_depths_give_each_layer_the_depth_at_which_it_was_created() -> None:

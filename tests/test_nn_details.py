@@ -16,11 +16,10 @@ from meristem.layers.layer import Affine, Gated
 from meristem.nn import Budding, Highway, Linear, Network, Plain, Residual, Tunnel
 from meristem.nn.axes import Axis
 from meristem.nn.axis_counts import placed_on
-from meristem.nn.budding import leaf_openness, node_openness
 from meristem.nn.compaction import compact_body
 from meristem.nn.rows import Live, Rows, placed, put, stood, taken
 from meristem.nn.structure import Gates, Nodes
-from meristem.nn.tree import is_tree
+from meristem.nn.tree import is_tree, leaf_openness, node_openness
 from meristem.nn.tree_growth import with_capacity
 
 KEY = jax.random.key(0)

@@ -17,8 +17,8 @@ from meristem.data.spirals import two_spirals
 from meristem.layers.layer import Cascade
 from meristem.nn import Body, Linear, Network, structure
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare, gate_axis
+from meristem.nn.body import REGISTRY
 from meristem.nn.linear import glorot
-from meristem.nn.part import REGISTRY
 from meristem.pictures import plot_structure
 from meristem.show.describe import describe
 

@@ -316,12 +316,13 @@ def test_a_leaf_and_the_same_node_opened_at_gamma_one_agree_to_the_bit(precision
         leaf = which % n
         move, count = fast_opening(body.leafness.value.at[2 * leaf].set(0.5), body.depth)
         assert int(count) == 1
-        layer, sprout = np.asarray(move.layer), np.asarray(move.sprout)
+        layer, node = np.asarray(move.layer), np.asarray(move.node)
         opened = dict(tree, depth=np.asarray(move.depth))
-        for part in ("weight", "bias"):
-            opened[part] = np.where((layer >= 0).reshape(-1, *[1] * (tree[part].ndim - 1)), tree[part][layer], 0)
-            opened[part][leaf + 1] = tree["bud_" + part][sprout[leaf + 1]]
-        opened["gamma"] = np.where(move.node >= 0, tree["gamma"][move.node], 1)
+        for part in ("weight", "bias"):  # the rows that the move names, and zeros for those it does not
+            rows = np.concatenate([tree[part], tree["bud_" + part], np.zeros_like(tree[part][:1])])
+            opened[part] = rows[np.minimum(layer, 2 * CAPACITY)]
+        assert layer[leaf + 1] == CAPACITY + leaf  # the leaf's bud
+        opened["gamma"] = np.append(tree["gamma"], 1.0)[np.minimum(node, len(tree["gamma"]))]
         assert opened["gamma"][2 * leaf + 1] == 1  # what was the leaf's γ is the inner node's
         # Operation by operation to the bit; a compiled program may add up the layers at different places differently.
         after = make_budding(opened, activation)

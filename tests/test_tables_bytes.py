@@ -14,11 +14,10 @@ import pytest
 from pyarrow import parquet
 
 from meristem.inputs.schema import MISSING, UNSEEN
-from meristem.tables import arrow, csv_reader, frames
-from meristem.tables.column_kinds import kind_of
-from meristem.tables.frames import column_of
+from meristem.tables import csv_reader, frames
 from meristem.tables.reading import as_table, read_table
-from meristem.tables.scalars import number_of
+from meristem.tables.table_columns import IS_TEXT, kind_of, number_of
+from one_column import column_of
 
 
 def refused(call, *words):
@@ -107,7 +106,7 @@ def test_numbers_are_those_of_python(tmp_path):
         ]
         assert column.codes is None
         np.testing.assert_array_equal(column.as_numbers(), expected)
-        assert column.n_texts == len(set(further) & {"inf", "1e999", "nan(x)", "1_0"})
+        assert (column.kinds == IS_TEXT).sum() == len(set(further) & {"inf", "1e999", "nan(x)", "1_0"})
 
 
 def test_errors_name_their_line_in_any_block(tmp_path, small_blocks, monkeypatch):
@@ -190,14 +189,14 @@ def test_whitespace_is_neither_number_nor_text(tmp_path):
 def test_texts_among_too_many_are_not_missing():
     column = column_of("x", [*map(str, range(2000)), "what", "", "2020-01-01", "7"])
     assert column.as_codes(["7"])[-4:].tolist() == [UNSEEN, MISSING, UNSEEN, 0]
-    assert column.n_texts == 1 and column.n_missing == 1 and column.example == "what"
+    assert (column.kinds == IS_TEXT).sum() == 1 and column.n_missing == 1 and column.example == "what"
 
 
 def test_decimal_commas_of_many_rows_are_those_of_a_few(tmp_path):
     texts = [f"{n // 7 % 900}.{n % 1000:03},{n % 89}" for n in range(7000, 12_000)] + ["-3,5", " 2,25 ", "4.5", "NA", "", "1e3"]
     (tmp_path / "table.csv").write_text("x;y\n" + "".join(f"{text};1\n" for text in texts))
     column = read_table(tmp_path / "table.csv")["x"]
-    assert column.codes is None and column.has_commas and column.n_texts == 0 and column.n_missing == 2
+    assert column.codes is None and column.has_commas and (column.kinds == IS_TEXT).sum() == 0 and column.n_missing == 2
     np.testing.assert_array_equal(column.as_numbers(), [number_of(text, commas=True) for text in texts])
 
 
@@ -206,7 +205,7 @@ def test_decimal_commas_of_many_rows_are_those_of_a_few(tmp_path):
 
 def changing(monkeypatch, path, change):
     """Make `change` happen to a file while it is read: after the first block."""
-    original, calls = arrow.csv_arrays, []
+    original, calls = csv_reader.csv_arrays, []
 
     def call(*args, **how):
         if not calls:
@@ -266,6 +265,6 @@ def test_without_pyarrow_it_is_said_how_to_install_it(tmp_path, monkeypatch):
         return original(name, *args, **how)
 
     monkeypatch.setattr(builtins, "__import__", call)
-    with pytest.raises(ImportError, match=r"^CSV files need pyarrow; install it with `pip install 'meristem-nn\[tables\]'`.$"):
-        read_table(tmp_path / "table.csv")
-    assert as_table({"a": ["x", "y"], "b": [1, None]}).rows == 2  # what lies in memory needs none
+    for table in (tmp_path / "table.csv", {"a": ["x", "y"], "b": [1, None]}):
+        with pytest.raises(ImportError, match=r"^Tables need pyarrow; install it with `pip install 'meristem-nn\[tables\]'`.$"):
+            as_table(table)

@@ -8,14 +8,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 
 from meristem.inputs.schema import MISSING, MOST_TEXTS, UNSEEN
 from meristem.tables.column_builder import ColumnBuilder
-from meristem.tables.column_kinds import kind_of
 from meristem.tables.csv_reader import LONGEST_LINE
-from meristem.tables.frames import column_of
 from meristem.tables.reading import read_table, table_of
+from meristem.tables.table_columns import IS_TEXT, kind_of
+from one_column import column_of
 
 PEOPLE = 'name,age,joined,height\nAda,36,2020-01-02,1.7\nGrace, NA,2021-03-04T12:00,\n\n"Hopper, G.",47,,1.6\n'
 
@@ -119,18 +120,18 @@ def test_a_column_of_many_numbers_holds_no_texts(written):
 
 def test_texts_come_late_dates_are_many_and_nothing_is_lost():
     builder = ColumnBuilder("x")
-    builder.add([str(number) for number in range(MOST_TEXTS)])
-    builder.add(["NA", "1000", "2020-01-01", "what", " 7 ", "1_0", "inf"])
+    builder.add(pyarrow.array([str(number) for number in range(MOST_TEXTS)]))
+    builder.add(pyarrow.array(["NA", "1000", "2020-01-01", "what", " 7 ", "1_0", "inf"]))
     column = builder.column()
-    assert column.codes is None and column.n_texts == 3 and column.example == "what" and column.n_missing == 1
+    assert column.codes is None and (column.kinds == IS_TEXT).sum() == 3 and column.example == "what" and column.n_missing == 1
     np.testing.assert_array_equal(column.as_numbers()[-8:], [999, np.nan, 1000, np.nan, np.nan, 7, np.nan, np.nan])
     assert column.as_days()[1002] == 18262 and np.isnan(column.as_days()).sum() == column.rows - 1
 
 
 def test_known_categories_keep_their_place_however_many_others_come():
     builder = ColumnBuilder("x", ["b", "a"])
-    builder.add([f"new {number}" for number in range(3 * MOST_TEXTS)])
-    builder.add(["a", "b", "", "new 2999"])
+    builder.add(pyarrow.array([f"new {number}" for number in range(3 * MOST_TEXTS)]))
+    builder.add(pyarrow.array(["a", "b", "", "new 2999"]))
     column = builder.column()
     assert column.as_codes(["b", "a"])[-4:].tolist() == [1, 0, MISSING, UNSEEN] and len(column.texts) == 2 + MOST_TEXTS
 
@@ -165,7 +166,6 @@ def test_frames_are_read_by_their_types():
 
 
 def test_parquet_gives_what_csv_gives(tmp_path):
-    import pyarrow
     from pyarrow import parquet
 
     days = pandas.to_datetime(["2020-01-02", "2021-03-04 12:00", None], format="ISO8601")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meristem
-from meristem.tables.time_limit import FILES, Deadline, options_of, plan_search, reserve
+from meristem.tables.time_limit import FILES, Deadline, Timing, fit_into, options_of, plan_search, reserve
 from meristem.train.callbacks import Watcher
 
 QUICK = {"cv": 2, "max_epochs": 30, "depth": 2, "max_width": 8, "penalties": [1e-4], "l2s": [1e-4], "learning_rate": 0.03}
@@ -150,3 +150,12 @@ def test_less_is_searched_where_time_is_short():
     assert tried(1500.0) == ({"l2s": 1, "input_dropouts": 1, "penalties": 1, "cv": 2}, 0.5)
     model.set_params(penalties=[1e-3, 1e-2], l2s=[0.0], cv=2)
     assert tried(250.0, is_open=False) == ({"input_dropouts": 1, "cv": 2}, 1)
+
+
+def test_what_was_measured_is_used_where_there_is_no_time_to_compile_more():
+    X, y, end = np.random.default_rng(0).normal(size=(2000, 3)), np.arange(2000) % 2, time.monotonic() + 100
+    for epoch, penalties in ((1e-6, 5), (1.0, 1)):
+        model = meristem.TunnelClassifierCV(random_state=0)
+        rows, deadline = fit_into(model, X, y, Timing(epoch, 1e6, 0.0, 500), 100.0, end, n_test=100, seed=0)
+        assert len(rows) == 500 and model.cv == 5 and model.callbacks == [deadline] and end - 60 < deadline.at < end
+        assert model.penalties == "auto" if penalties == 5 else len(model.penalties) == 1

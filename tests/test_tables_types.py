@@ -10,10 +10,10 @@ import pytest
 from pyarrow import parquet
 
 from meristem.inputs.schema import MISSING, MOST_TEXTS, UNSEEN
-from meristem.tables.column_kinds import kind_of
-from meristem.tables.frames import column_of
 from meristem.tables.reading import read_table, table_of
+from meristem.tables.table_columns import kind_of
 from meristem.tables.target import Target
+from one_column import column_of
 
 NAN = np.nan
 

@@ -4,14 +4,11 @@
     budding           s_m = 1 + (1 − γ_m)(s_left + s_right), s = s_root; hard: the number of nodes
     plain, residual   every unit counts 1
 
-What a network costs to keep and to run, exactly and as a price (`nn/axes.py`):
+    parameters, multiply_adds             of the compact network, as it is shipped
+    soft_parameters, soft_multiply_adds   of its matrices one after the other, each gate by how open it is; differentiable
 
-    parameters(network), multiply_adds(network)              of the compact network, as it is shipped
-    soft_parameters, soft_multiply_adds                      of its matrices one after the other, each gate by how open it is:
-                                                             exact where gates are 0 or 1, and differentiable
-
-All of it is derived from the axes that a body declares. It is asked of a network and its inputs [n, features], of a body and
-the inputs [n, width] that reach it, or of any model with bodies in it.
+All but the compact counts follow from the axes that a body declares (nn/axes.py). Sizes are those of a network and its inputs
+[n, features], of a body and the inputs [n, width] that reach it, or of any model with bodies in it.
 """
 
 from typing import Any
@@ -46,18 +43,15 @@ def layer_sizes(model: Any, inputs: Inputs, weight: Float[Array | np.ndarray, " 
     return jnp.concatenate([body_sizes(body, jnp.asarray(inputs), weight) for body in _bodies(model)])
 
 
-def body_sizes(
-    body: Body, inputs: Inputs | None = None, weight: Float[Array | np.ndarray, " n"] | None = None
-) -> Float[Array, " layers"]:
+def body_sizes(body: Body, inputs: Inputs | None = None, weight: Any = None) -> Float[Array, " layers"]:
     """The soft size of each layer of a body, over the inputs that reach it where it depends on them."""
     return axis_counts.layer_sizes(body.axes(inputs, weight))
 
 
 def soft_size(model: Any, inputs: Inputs) -> Float[Array, ""]:
-    """The sum over all layers: s = Σ_l s_l; of a model of one's own, over all bodies in it.
+    """The sum over all layers and bodies: s = Σ_l s_l.
 
-    `inputs` are what the network takes; of a body or a model of one's own, what reaches its bodies, which matters to
-    highways alone.
+    `inputs` are what the network takes; of a body or a model of one's own, what reaches its bodies, for highways alone.
 
     >>> from meristem.nn import Budding
     >>> soft_size(Budding(width=3, key=jax.random.key(0)), jnp.ones((1, 3))).item()
@@ -79,9 +73,8 @@ def hard_size(model: Any) -> Int[Array, ""]:
 def soft_cost(network: Network, price: str) -> Float[Array, ""]:
     """What the penalty multiplies where the price is "parameters" or "multiply-adds": in units of fifty.
 
-    So a penalty means the same loss per parameter in every network, and about what it means per unit. Where inputs may close,
-    each costs three units besides: a column has to be known before anything is multiplied by it, and among many that say
-    nothing the best seem to say something (with 200 such and 1,000 rows, one unit let 1 to 3 % of them through, three none).
+    Where inputs may close, each costs three units besides: among many that say nothing the best seem to say something (with 200
+    such and 1,000 rows, one unit let 1 to 3 % of them through, three none).
     """
     cost = SOFT[price](network) / UNIT
     return cost if network.features is None else cost + INPUT * network.features.value.sum()

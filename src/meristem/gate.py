@@ -2,8 +2,8 @@
 
     p ← clip(p + u, 0, 1)        u: the optimizer's update
 
-So it reaches 0 and 1 *exactly*; sizes, growth and compaction rely on it. One of the two ends is *closed* (0 for gates, 1 for
-leafness): what it gates takes no part.
+So it reaches 0 and 1 *exactly*; sizes, growth and compaction rely on it. At one end, *closed* (0 for gates, 1 for leafness),
+what it gates takes no part.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,6 @@ from jaxtyping import Array, Bool, Float, PyTree
 class Confined(eqx.Module):
     """A trainable array in [0, 1]; an entry equal to `closed` switches off what it gates.
 
-    >>> import jax.numpy as jnp
     >>> Confined(jnp.zeros(3)).is_open.tolist()
     [False, False, False]
     """
@@ -43,10 +42,8 @@ def is_confined(node: Any) -> bool:
 def project() -> optax.GradientTransformation:
     """Return the last link of an optax chain, which keeps every `Confined` parameter in [0, 1]; others pass through.
 
-    The update becomes clip(p + u) − p; adding it to p gives 0 and 1 to the bit. In meristem's own training it is the end of
-    `Recipe.chain` (train/optimizer.py puts it there), which train/step.py calls for every minibatch.
+    The update becomes clip(p + u) − p; adding it to p gives 0 and 1 to the bit.
 
-    >>> import jax.numpy as jnp, optax
     >>> params = {"gate": Confined(jnp.array([0.0, 0.9])), "weight": jnp.array([5.0])}
     >>> grads = {"gate": Confined(jnp.array([1.0, -1.0])), "weight": jnp.array([1.0])}
     >>> optimizer = optax.chain(optax.sgd(0.5), project())
@@ -55,7 +52,7 @@ def project() -> optax.GradientTransformation:
     [0.0, 1.0]
     """
 
-    def update(updates: PyTree, state: optax.EmptyState, params: PyTree | None = None) -> tuple[PyTree, optax.EmptyState]:
+    def update(updates: PyTree, params: PyTree | None) -> PyTree:
         if params is None:
             raise ValueError("project() needs the parameters: call optimizer.update(grads, state, params).")
 
@@ -65,18 +62,16 @@ def project() -> optax.GradientTransformation:
             return param.at(jnp.clip(param.value + update.value, 0, 1) - param.value)
 
         # None means "no update"; the parameter may then be anything.
-        return jax.tree.map(clip, updates, params, is_leaf=lambda node: node is None or is_confined(node)), state
+        return jax.tree.map(clip, updates, params, is_leaf=lambda node: node is None or is_confined(node))
 
-    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+    return optax.stateless(update)
 
 
 def map_gates(change: Callable[..., Any], model: PyTree, *others: PyTree) -> PyTree:
     """Return the model with change(gate, the same gate of the others, …) in place of each of its gates."""
-
-    def changed(node: Any, *rest: Any) -> Any:
-        return change(node, *rest) if is_confined(node) else node
-
-    return jax.tree.map(changed, model, *others, is_leaf=is_confined)
+    return jax.tree.map(
+        lambda node, *rest: change(node, *rest) if is_confined(node) else node, model, *others, is_leaf=is_confined
+    )
 
 
 def hold(before: PyTree, after: PyTree, when: Bool[Array, ""] | bool = True) -> PyTree:

@@ -13,13 +13,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_number
-from meristem.compact.model import check_samples, compact, outputs
+from meristem.compact.report import check_samples, outputs
 from meristem.gate import is_confined
 from meristem.layers.compact_network import CompactNetwork
 from meristem.nn import Body, Network
 from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import open_mask
-from meristem.nn.compaction import check_concrete
+from meristem.nn.compaction import check_concrete, compact
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,9 @@ def approximate(network: Network, x: Float[Array | np.ndarray, "n in ..."], *, g
     body, count = _close(network.body, gates_below)
     small = compact(eqx.tree_at(lambda n: n.body, network, body))
     before, after = outputs(network, samples), outputs(small, samples)
-    return Approximation(
-        network=small,
-        closed=count,
-        moved=float(np.abs(after - before).max()),
-        largest=float(np.abs(before).max()),
-        changed=float((_decisions(after) != _decisions(before)).mean()),
-    )
+    old, new = (values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(1) for values in (before, after))
+    moved, largest = float(np.abs(after - before).max()), float(np.abs(before).max())
+    return Approximation(small, count, moved, largest, changed=float((old != new).mean()))
 
 
 def _close(body: Body, gates_below: float) -> tuple[Body, int]:
@@ -81,7 +77,3 @@ def _close(body: Body, gates_below: float) -> tuple[Body, int]:
     if not counts:
         raise ValueError(f"A {type(body).__name__} has no gates that could be closed for all inputs; use compact(network).")
     return closed, sum(counts)
-
-
-def _decisions(outputs: np.ndarray) -> np.ndarray:
-    return outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(1)

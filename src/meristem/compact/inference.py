@@ -1,8 +1,5 @@
 """A compact network applied to a matrix with NumPy alone: nothing is compiled, and any process can do it.
 
-    Predictor(network).outputs(x [n, in]) → [n, out]
-    Predictor(network).decisive_outputs(x, unsure) → [n, out], good enough to decide by
-
 The layers compute in double precision, so that a row's output does not depend on the rows beside it (to 1e-15; in single
 precision BLAS makes 1e-7 of it). Which class it is can be told in single precision, in half the time, but for the few rows
 where it hangs on the last digits. Rows go through in blocks, so that activations stay in the cache.
@@ -14,7 +11,7 @@ them, as in NumPy and the runtimes of ONNX (`spread`):
     h ← σ(g W h + g b) + (1 − g) · h          the same where g · σ(z) = σ(g · z), as of a rectifier: the gate is in the weights
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -39,35 +36,28 @@ def as_numpy(network: CompactNetwork) -> CompactNetwork:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """All units of a gated layer. No `Layer` of a network: made for inference alone."""
+    """All units of a gated layer, the gates in its weights. No `Layer` of a network: made for inference alone."""
 
     weight: np.ndarray  # [width, width]
     bias: np.ndarray  # [width]
-    gate: np.ndarray | None  # [width]; None: it is in the weights
     copied: np.ndarray  # [width], 1 − gate
     activation: str
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         new = ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
-        if self.gate is not None:
-            new = ops.scale(self.gate, new, name="gate")
         return ops.add(new, ops.scale(self.copied, h, name="copied"))
 
 
 def spread(layer: Layer) -> Layer | Spread:
-    """The layer itself, or one that computes the same without picking; arrays are NumPy's and keep their type.
-
-    >>> spread(Gated(np.ones((1, 2)), np.ones(1), np.array([0.25]), rows=(1,), activation="tanh")).gate.tolist()
-    [0.0, 0.25]
-    """
+    """The layer itself, or one that computes the same without picking; arrays are NumPy's and keep their type."""
     if not isinstance(layer, Gated) or 2 * len(layer.rows) < (width := layer.weight.shape[1]):
         return layer
     rows, dtype = list(layer.rows), layer.weight.dtype
     weight, bias, gate = np.zeros((width, width), dtype), np.zeros(width, dtype), np.zeros(width, dtype)
     weight[rows], bias[rows], gate[rows] = layer.weight, layer.bias, layer.gate
     if ACTIVATIONS[layer.activation].is_homogeneous:
-        return Spread(gate[:, None] * weight, gate * bias, None, 1 - gate, layer.activation)
-    return Spread(weight, bias, gate, 1 - gate, layer.activation)
+        return Spread(gate[:, None] * weight, gate * bias, 1 - gate, layer.activation)
+    return Gated(weight, bias, gate, tuple(range(width)), layer.activation)
 
 
 class Predictor:
@@ -92,9 +82,14 @@ class Predictor:
 
     def outputs(self, x: np.ndarray, dtype: type[np.floating] = np.float64) -> np.ndarray:
         """Return the outputs [n, out] for rows [n, in]."""
-        layers = self.layers(dtype)
-        blocks = (x[start : start + BLOCK].astype(dtype, copy=False) for start in range(0, len(x), BLOCK))
-        return np.concatenate([_through(layers, block) for block in blocks])
+        blocks = []
+        for start in range(0, len(x), BLOCK):
+            h = x[start : start + BLOCK].astype(dtype, copy=False).view()
+            for layer in self.layers(dtype):
+                h.flags.writeable = False  # x is the caller's, and a formula may read h twice
+                h = layer(NUMPY, h)
+            blocks.append(h)
+        return np.concatenate(blocks)
 
     def decisive_outputs(self, x: np.ndarray, unsure: Callable[[np.ndarray, float], np.ndarray]) -> np.ndarray:
         """Return outputs in single precision; in double for rows of which `unsure(outputs, margin)` says that it matters."""
@@ -112,12 +107,3 @@ class Predictor:
 
     def __setstate__(self, state: dict[str, CompactNetwork]) -> None:
         self.__init__(state["network"])  # type: ignore[misc]
-
-
-def _through(layers: Sequence[Layer | Spread], h: np.ndarray) -> np.ndarray:
-    """One block of rows. A layer may not write over what it is given: x is the caller's, and a formula may read h twice."""
-    h = h.view()
-    for layer in layers:
-        h.flags.writeable = False
-        h = layer(NUMPY, h)
-    return h

@@ -1,7 +1,6 @@
 """What compaction saves: parameters, multiply-adds and latency, of the full network, of the compact one, and of a plain one.
 
-parameters      the numbers that are stored: weights, biases, gates and shares; of the full network with all that is closed,
-                dormant or free
+parameters      the numbers that are stored: weights, biases, gates, shares; of the full network also the closed and dormant
 multiply-adds   those of matrix products and convolutions, for one sample, counted in the program itself
 latency         of a compiled call for a batch; a call of each in turn, the medians of many
 plain           the perceptrons one would have built had one known: live layer for live layer as many units as are open
@@ -21,14 +20,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from meristem.check import check_size
-from meristem.compact.model import check_samples, compact, outputs
 from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.layers.layer import Affine, Perceptron
 from meristem.nn import Network
-from meristem.nn.compaction import check_concrete
+from meristem.nn.compaction import check_concrete, compact
 
 BATCH = 1000
-REPEATS = 30
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,9 @@ class Report:
 
     def __str__(self) -> str:
         rows = [["network", "parameters", "multiply-adds", f"{self.samples:,} samples", "of the compact time"]]
-        plain = [] if self.plain is None else [(f"plain, {_listed(self.units)}", self.plain)]
+        is_even = len(self.units) > 1 and len(set(self.units)) == 1
+        units = f"{len(self.units)} × {self.units[0]}" if is_even else " + ".join(map(str, self.units))
+        plain = [] if self.plain is None else [(f"plain, {units} units" if self.units else "plain, affine", self.plain)]
         for name, cost in [("full", self.full), ("compact", self.compact), *plain]:
             times = f"{1e6 * cost.seconds:,.0f} µs", f"{cost.seconds / self.compact.seconds:.2g} ×"
             rows.append([name, f"{cost.parameters:,}", f"{cost.multiply_adds:,}", *times])
@@ -71,7 +70,7 @@ class Report:
         return "\n".join([title, *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)])
 
 
-def report(network: Network, x: Float[Array | np.ndarray, "n in ..."] | None = None, *, repeats: int = REPEATS) -> Report:
+def report(network: Network, x: Float[Array | np.ndarray, "n in ..."] | None = None, *, repeats: int = 30) -> Report:
     """What compaction saves, measured on the batch x [n, in]; without one, on 1,000 random samples.
 
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
@@ -89,14 +88,27 @@ def report(network: Network, x: Float[Array | np.ndarray, "n in ..."] | None = N
     if len(network.input_shape) == 1:
         sides["plain"] = plain_of(network)
     seconds = in_turns({name: compiled(side, samples) for name, side in sides.items()}, repeats)
-    costs = {
-        name: Cost(n_floats(side), multiply_adds(side, samples[0]), statistics.median(seconds[name]))
-        for name, side in sides.items()
-    }
+    counts = {name: (n_floats(side), multiply_adds(side, samples[0])) for name, side in sides.items()}
+    costs = {name: Cost(*counts[name], statistics.median(seconds[name])) for name in sides}
     before, after = outputs(network, samples), outputs(small, samples)
     largest = max(np.abs(before).max(), np.finfo(before.dtype).tiny)
     difference, device = float(np.abs(after - before).max() / largest), jax.devices()[0].device_kind
     return Report(costs["full"], costs["compact"], costs.get("plain"), small.units, len(samples), difference, device)
+
+
+def check_samples(x: Any, network: Network) -> Float[Array, "n in ..."]:
+    """Return the samples x as the network takes them; ValueError where their shape is another."""
+    sample, shape = network.input_shape, np.shape(x)
+    if shape[1:] != sample or not len(shape) or shape[0] == 0:
+        features = ", ".join(map(str, sample))
+        raise ValueError(f"x has shape {shape}; it must be [samples, {features}] with at least one sample.")
+    return jnp.asarray(x, network.dtype)
+
+
+def outputs(network: Any, x: Float[Array, "n in ..."]) -> np.ndarray:
+    """Return the outputs of all samples in full precision: by default a GPU rounds factors to 10 bits."""
+    with jax.default_matmul_precision("highest"):
+        return np.asarray(jax.jit(jax.vmap(network))(x))
 
 
 def plain_of(network: Network) -> CompactNetwork:
@@ -111,11 +123,7 @@ def plain_of(network: Network) -> CompactNetwork:
 
 
 def multiply_adds(network: Any, x: Float[Array, "in ..."]) -> int:
-    """Those of all matrix products and convolutions in the program for one sample.
-
-    >>> multiply_adds(lambda x: jnp.ones((3, 4)) @ x, jnp.ones(4))
-    12
-    """
+    """Those of all matrix products and convolutions in the program for one sample."""
     return _products(jax.make_jaxpr(lambda x: network(x))(x).jaxpr)
 
 
@@ -152,14 +160,3 @@ def in_turns(calls: dict[str, Callable[[], Array]], repeats: int) -> dict[str, l
             if repeat:  # the first does not count
                 seconds[name].append(time.perf_counter() - begin)
     return seconds
-
-
-def _listed(units: tuple[int, ...]) -> str:
-    """The layers in words.
-
-    >>> _listed((30, 8)), _listed((10, 10, 10)), _listed(())
-    ('30 + 8 units', '3 × 10 units', 'affine')
-    """
-    if len(units) > 1 and len(set(units)) == 1:
-        return f"{len(units)} × {units[0]} units"
-    return " + ".join(map(str, units)) + " units" if units else "affine"

@@ -3,7 +3,7 @@
     {"body": "budding", "n_in": 2, "n_out": 1, "embed_bias": false, "head_bias": true, "members": [], "feature_gates": false,
      "width": 10, "capacity": 8, "activation": "relu", "probe": "bud", "root": "layer", "learn_width": false}
 
-The second line is `body.options()`; "body" is the lower-case name of the class, under which it registered itself (nn/part.py).
+The second line is `body.options()`; "body" is the lower-case name of the class, under which it registered itself (nn/body.py).
 Where embedding or head are not plain linear maps, "embed" and "head" describe them: {"part": "linear", …}. A tree of leaves is
 an array, so a grown network is written like a new one. To load a network, the classes' constructors are traced for its shapes,
 without computing anything, and the arrays filled in. An option that an older file lacks has the constructor's default.
@@ -25,11 +25,10 @@ from meristem.files.named_arrays import Arrays, by_path, check_network, fill
 from meristem.gate import Confined
 from meristem.json_schema import ANY, FLAG, OBJECT, SIZE, TEXT, check_json
 from meristem.memory import shapes_alone
-from meristem.nn.body import Body
+from meristem.nn.body import PART, REGISTRY, Body, Part, described, part_name
 from meristem.nn.ends import described_ends
 from meristem.nn.linear import Linear
 from meristem.nn.network import Network
-from meristem.nn.part import PART, REGISTRY, Part, described, part_name
 
 STRUCTURE: dict[str, Any] = {  # and the options of the body; not all files have the entries with "?"
     **{"body": TEXT, "n_in": SIZE, "n_out": SIZE, "width": SIZE, "embed_bias": FLAG, "head_bias": FLAG, "members": [SIZE]},

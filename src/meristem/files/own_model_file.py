@@ -18,8 +18,7 @@ from jaxtyping import PyTree
 from meristem.files.named_arrays import Arrays, by_path, check_model, fill, named_leaves, on_device, path_name
 from meristem.files.network_file import make_part
 from meristem.json_schema import OBJECT, TEXT, check_json, first_difference
-from meristem.nn.body import is_body
-from meristem.nn.part import PART, described
+from meristem.nn.body import PART, described, is_body
 
 MODEL = {"model": TEXT, "values": OBJECT, "bodies": {TEXT: OBJECT}}
 

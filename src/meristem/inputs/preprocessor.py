@@ -11,7 +11,6 @@ single precision cannot hold is an error that names the column. With `selected` 
 0 in every training row).
 """
 
-import itertools
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
@@ -26,8 +25,8 @@ from meristem.weighted_quantiles import weighted_quantiles
 LIMIT = 4.0  # standard deviations
 FAR = 1.75  # times the limit; twice is never reached
 FENCE = 30.0  # interquartile ranges
-SPREADS = ((0.25, 0.75), (0.05, 0.95))  # the second where the first are equal: most of a column is one value
-RARE = 0.99 * SPREADS[1][0]  # the share of rows
+QUANTILES = [0.5, 0.25, 0.75, 0.05, 0.95]  # the last two where quartiles are equal: most of a column is one value
+RARE = 0.99 * QUANTILES[3]  # the share of rows
 SAMPLE = 20_000  # rows that quantiles are computed from
 DIVIDE = "divide the column by a power of ten, or leave standardize=True."
 V = TypeVar("V")
@@ -204,11 +203,7 @@ def _are_indices(values: np.ndarray, n: float) -> bool:
 
 
 def n_numbers(x: Any, weight: np.ndarray | None = None) -> int:
-    """Return how many columns have more than two different values.
-
-    >>> n_numbers(np.array([[0, 1.5, 3], [1, 2.5, 3], [1, 0.5, 3]]))
-    1
-    """
+    """Return how many columns have more than two different values."""
     x = x if weight is None else x[np.flatnonzero(weight > 0)]
     x = x[:, occurring(x, np.ones(x.shape[0], bool))] if is_sparse(x) else x
     low, high, more = np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf), np.zeros(x.shape[1], bool)
@@ -272,12 +267,9 @@ def _fence(x: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         block = x[:, part]
         block = np.asarray(block.toarray() if hasattr(block, "toarray") else block, float)
         counted = np.where(np.isnan(block), 0, weight[rows][:, None])
-        median, *others = weighted_quantiles(block, counted, [0.5, *itertools.chain(*SPREADS)])
-        spread = np.zeros(block.shape[1])
+        median, lower, upper, lowest, highest = weighted_quantiles(block, counted, QUANTILES)
         with np.errstate(over="ignore"):  # then there is no fence
-            for below, above in zip(others[::2], others[1::2], strict=True):
-                spread = np.where(spread > 0, spread, above - below)
-            is_fenced = spread > 0
-            low[part] = np.where(is_fenced, median - FENCE * spread, -np.inf)
-            high[part] = np.where(is_fenced, median + FENCE * spread, np.inf)
+            spread = np.where(upper - lower > 0, upper - lower, highest - lowest)
+            low[part] = np.where(spread > 0, median - FENCE * spread, -np.inf)
+            high[part] = np.where(spread > 0, median + FENCE * spread, np.inf)
     return low, high

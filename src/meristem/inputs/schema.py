@@ -24,6 +24,7 @@ import numpy as np
 
 from meristem.check import many, short
 from meristem.inputs.preprocessor import Preprocessor
+from meristem.json_schema import ANY, FLAG, TEXT, check_json, one_of
 from meristem.layers.ops.base import InputOps
 
 NUMBER, DATE, CATEGORY = "number", "date", "category"
@@ -35,6 +36,9 @@ MOST_SPACES = 64  # a blank cell of a fixed width is missing
 MISSING_TEXTS = frozenset(
     ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NAN", "NaT", "null", "NULL", "Null", "None", "?"]
 )
+TEXTS: list[Any] = [TEXT]
+FIELD = {"name": TEXT, "kind": one_of([NUMBER, DATE, CATEGORY]), "why": TEXT, "categories": TEXTS, "rare": TEXTS}
+JSON = {"columns": [FIELD | {"has_missing": FLAG, "silent": (None, TEXT), TEXT: ANY}], "dropped": [TEXTS], TEXT: ANY}
 V = TypeVar("V")
 
 
@@ -63,11 +67,6 @@ def spellings(text: str) -> list[str]:
     return [text] if text != text.strip(" ") else [text, f" {text}", f"{text} ", f" {text} "]
 
 
-def is_missing(raw: str) -> bool:
-    """Return whether a text stands for no value."""
-    return normalized(raw) in MISSING_TEXTS
-
-
 MISSING_SPELLINGS = [raw for text in sorted(MISSING_TEXTS) for raw in spellings(text)]
 
 
@@ -85,7 +84,6 @@ class Field:
 
     @cached_property
     def features(self) -> list[str]:
-        """Names of its features."""
         if self.kind != CATEGORY:
             return [self.name if self.kind == NUMBER else f"{self.name} (days)"]
         further = [OTHERS] * bool(self.rare) + [GAP] * self.has_missing
@@ -113,35 +111,6 @@ class Field:
         codes = dict.fromkeys(MISSING_SPELLINGS, MISSING)
         return codes | {raw: code for code, text in enumerate(self.texts) for raw in spellings(text)}
 
-    def trace(self, ops: InputOps[V], value: V) -> V:
-        """Return its features [N, features] from its value [N, 1]: a number, days, or a code."""
-        return value if self.kind != CATEGORY else ops.one_hot(self.places, len(self.features), value)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"categories": [*self.categories], "rare": [*self.rare]}
-
-    @classmethod
-    def of_json(cls, entry: dict[str, Any]) -> Self:
-        """Return what `as_json` gave; raise ValueError where it is something else."""
-        parts = {name: entry[name] for name in cls.__dataclass_fields__}
-        name, categories, rare, silent = (parts[part] for part in ("name", "categories", "rare", "silent"))
-        if not isinstance(categories, list) or not isinstance(rare, list):
-            raise ValueError(f"its column {short(name)} has categories that are no list.")
-        if (n := len(categories) + len(rare)) > MOST_TEXTS:
-            raise ValueError(f"its column {short(name)} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
-        _check_texts(name, parts["kind"], parts["why"], *categories, *rare, *([] if silent is None else [silent]))
-        if name and parts["kind"] in (NUMBER, DATE, CATEGORY) and type(parts["has_missing"]) is bool:
-            field = cls(**parts | {"categories": tuple(categories), "rare": tuple(rare)})
-            if field.features and len(set(field.texts)) == len(field.texts):
-                return field
-        raise ValueError(f"its column {short(name)} is inconsistent.")
-
-
-def _check_texts(*values: Any) -> None:
-    for value in values:
-        if not isinstance(value, str):
-            raise ValueError(f"its schema holds {short(value)} where a text should be.")
-
 
 @dataclass(frozen=True)
 class Schema:
@@ -152,12 +121,10 @@ class Schema:
 
     @cached_property
     def features(self) -> list[str]:
-        """Names of all features, in order."""
         return [name for field in self.fields for name in field.features]
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
         return [field.name for field in self.fields]
 
     @property
@@ -176,11 +143,12 @@ class Schema:
         parts = []
         for place, (field, value) in enumerate(zip(self.fields, values, strict=True)):
             with ops.named(f"column_{place}"):
-                parts.append(field.trace(ops, value))
+                parts.append(value if field.kind != CATEGORY else ops.one_hot(field.places, len(field.features), value))
         return ops.concat(parts)
 
     def as_json(self) -> dict[str, Any]:
-        return {"columns": [field.as_json() for field in self.fields], "dropped": [[name, why] for name, why in self.dropped]}
+        lists = [asdict(field) | {"categories": [*field.categories], "rare": [*field.rare]} for field in self.fields]
+        return {"columns": lists, "dropped": [[name, why] for name, why in self.dropped]}
 
     @classmethod
     def of_json(cls, entry: Any) -> Self:
@@ -190,12 +158,17 @@ class Schema:
         >>> Schema.of_json(schema.as_json()) == schema, schema.features
         (True, ['size', 'color=red'])
         """
-        dropped = tuple((name, why) for name, why in entry["dropped"])
-        _check_texts(*(text for pair in dropped for text in pair))
-        schema = cls(tuple(map(Field.of_json, entry["columns"])), dropped)
-        if not schema.fields or len(set(schema.names)) < len(schema.fields):
+        check_json(entry, JSON, "its schema does not fit: ")
+        columns = [{name: column[name] for name in Field.__dataclass_fields__} for column in entry["columns"]]
+        fields = tuple(Field(**c | {name: tuple(c[name]) for name in ("categories", "rare")}) for c in columns)
+        for field in fields:
+            if (n := len(field.categories) + len(field.rare)) > MOST_TEXTS:
+                raise ValueError(f"its column {short(field.name)} has {n:,} categories; a table has at most {MOST_TEXTS:,}.")
+            if not (field.name and field.features) or len(set(field.texts)) < len(field.texts):
+                raise ValueError(f"its column {short(field.name)} is inconsistent.")
+        if not fields or len({field.name for field in fields}) < len(fields):
             raise ValueError("its schema has no columns, or two of a name.")
-        return schema
+        return cls(fields, tuple((name, why) for name, why in entry["dropped"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +186,6 @@ class Inputs:
 
     @property
     def n_inputs(self) -> int:
-        """How many inputs the network has."""
         return self.preprocessor.n_inputs
 
     @property
@@ -228,7 +200,6 @@ class Inputs:
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the columns."""
         if self.schema is not None:
             return self.schema.names
         return [f"column {place}" for place in range(self.n_features)] if self.names is None else [*self.names]

@@ -1,6 +1,7 @@
 """A compact network: layers applied in turn, one sample per call. Batches by `vmap`, as with any network."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +16,6 @@ from meristem.layers.ops.jax import JAX
 class CompactNetwork(eqx.Module):
     """One sample [n_in, …] → [n_out, …]; `layers` is all there is to it, for those who print, save or export it. None: a copy.
 
-    >>> import jax, jax.numpy as jnp
     >>> from meristem.compact import compact
     >>> from meristem.nn import Network
     >>> network = compact(Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0)))
@@ -34,16 +34,14 @@ class CompactNetwork(eqx.Module):
         arrays, rest = eqx.partition(self, eqx.is_array_like)
         return by_columns(lambda arrays, x: eqx.combine(arrays, rest).columns(x))(arrays, x)
 
+    def columns(self, x: Float[Array, "in ..."]) -> Float[Array, "out ..."]:
+        """The layers in turn: of one sample [in, …], or of many, the samples last [in, …, n]."""
+        return reduce(lambda h, layer: layer(JAX, h), self.layers, x)
+
     def priced(self, x: Float[Array, "in ..."]) -> tuple[Float[Array, "out ..."], Float[Array, ""]]:
         """The output and a price of 0, so that it may stand where a body stood."""
         y = self(x)
         return y, jnp.zeros((), y.dtype)
-
-    def columns(self, x: Float[Array, "in ..."]) -> Float[Array, "out ..."]:
-        """The layers in turn: of one sample [in, …], or of many, the samples last [in, …, n]."""
-        for layer in self.layers:
-            x = layer(JAX, x)
-        return x
 
     @property
     def n_parameters(self) -> int:
@@ -57,11 +55,7 @@ class CompactNetwork(eqx.Module):
 
 
 def n_floats(tree: Any) -> int:
-    """The floating point numbers in all arrays of a tree; integers, such as a tree's structure, do not count.
-
-    >>> n_floats((jnp.ones(3), jnp.arange(2)))
-    3
-    """
+    """The floating point numbers in all arrays of a tree; integers, such as a tree's structure, do not count."""
     return sum(leaf.size for leaf in jax.tree.leaves(tree) if eqx.is_inexact_array(leaf))
 
 

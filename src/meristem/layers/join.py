@@ -62,7 +62,7 @@ def products(layers: list[Layer]) -> int:
 
 
 def plainer(layer: Layer) -> Layer:
-    """A gated layer whose gates are all 1 copies nothing."""
+    """The layer, or a plain one where it is gated and its gates are all 1: it copies nothing."""
     if isinstance(layer, Gated) and len(layer.rows) == layer.n_in and (layer.gate == 1).all():
         return Perceptron(layer.weight, layer.bias, layer.activation)
     return layer

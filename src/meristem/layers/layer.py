@@ -14,7 +14,7 @@
 
 A layer says its formula once, in the operations of ops/base.py: `layer(ops, h)` computes it in JAX or NumPy, or records it for
 ONNX or PyTorch, whichever `ops` does. Arrays are JAX's or NumPy's; what is structure (rows, reads, the activation's name) is
-static. A layer of one's own is another subclass of `Layer`, and runs everywhere. Imports nothing but the operations.
+static. A layer of one's own is another subclass of `Layer`, and runs everywhere.
 """
 
 import abc
@@ -35,17 +35,13 @@ INPUT = -1  # among the reads of a leaf: the tree's own input
 
 
 class Layer(eqx.Module):
-    """A map of the values of `n_in` units to those of others; see the module's header."""
+    """A map of the values of `n_in` units, by default the columns of its first array [out, in], to those of others.
 
-    @property
-    def n_in(self) -> int:
-        """How many units it reads; by default the columns of its first array [out, in]."""
-        return jax.tree.leaves(self)[0].shape[1]
+    `units` are how many units with a nonlinearity it has: one number for each stage that waits for the one before.
+    """
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        """How many units with a nonlinearity it has: one number for each that waits for the one before; by default none."""
-        return ()
+    n_in = property(lambda self: jax.tree.leaves(self)[0].shape[1])
+    units = property(lambda self: ())
 
     @abc.abstractmethod
     def __call__(self, ops: Ops[V], h: V) -> V:
@@ -53,19 +49,12 @@ class Layer(eqx.Module):
 
 
 class Pick(Layer):
-    """Some of its input.
-
-    >>> from meristem.layers.ops.numpy import NUMPY
-    >>> Pick(rows=(0, 2), of=3)(NUMPY, np.array([[1.0, 2.0, 3.0]])).tolist()
-    [[1.0, 3.0]]
-    """
+    """Some of its input."""
 
     rows: tuple[int, ...] = eqx.field(static=True)  # ascending
     of: int = eqx.field(static=True)
 
-    @property
-    def n_in(self) -> int:
-        return self.of
+    n_in = property(lambda self: self.of)
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.pick(self.rows, h)
@@ -74,10 +63,9 @@ class Pick(Layer):
 class Affine(Layer):
     """W h + b, or W h.
 
-    >>> import jax.numpy as jnp
-    >>> from meristem.layers.ops.jax import JAX
-    >>> Affine(jnp.array([[1.0, 2.0]]), jnp.array([0.5]))(JAX, jnp.ones(2)).tolist()
-    [3.5]
+    >>> from meristem.layers.ops.numpy import NUMPY
+    >>> Affine(np.array([[1.0, 2.0]]), np.array([0.5]))(NUMPY, np.ones((1, 2))).tolist()
+    [[3.5]]
     """
 
     weight: Float[Constants, "out in"]
@@ -90,10 +78,9 @@ class Affine(Layer):
 class Convolution(Layer):
     """W ∗ h + b, or W ∗ h, for h [in, time] or [in, height, width]: as many positions come out as go in, zeros beyond the edge.
 
-    >>> import jax.numpy as jnp
-    >>> from meristem.layers.ops.jax import JAX
-    >>> Convolution(jnp.ones((1, 1, 3)), None)(JAX, jnp.array([[1.0, 2.0, 3.0]])).tolist()
-    [[3.0, 6.0, 5.0]]
+    >>> from meristem.layers.ops.numpy import NUMPY
+    >>> Convolution(np.ones((1, 1, 3)), None)(NUMPY, np.array([[[1.0, 2.0, 3.0]]])).tolist()
+    [[[3.0, 6.0, 5.0]]]
     """
 
     weight: Float[Constants, "out in *kernel"]
@@ -104,33 +91,23 @@ class Convolution(Layer):
 
 
 class Mean(Layer):
-    """The mean over all positions.
-
-    >>> from meristem.layers.ops.numpy import NUMPY
-    >>> Mean(n=2, positions=(3,))(NUMPY, np.arange(6.0).reshape(1, 2, 3)).tolist()
-    [[1.0, 4.0]]
-    """
+    """The mean over all positions."""
 
     n: int = eqx.field(static=True)
     positions: tuple[int, ...] = eqx.field(static=True)
 
-    @property
-    def n_in(self) -> int:
-        return self.n
+    n_in = property(lambda self: self.n)
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         return ops.mean(len(self.positions), h)
 
 
 class Units(eqx.Module):
-    """Units with a nonlinearity, of a `weight` [units, in], a `bias` [units] and an `activation`."""
+    """Units with a nonlinearity, σ(W h + b), of a `weight` [units, in], a `bias` [units] and an `activation`."""
 
-    @property
-    def units(self: Any) -> tuple[int, ...]:
-        return (self.bias.shape[0],)
+    units = property(lambda self: (self.bias.shape[0],))
 
-    def active(self: Any, ops: Ops[V], h: V) -> V:
-        """σ(W h + b)."""
+    def __call__(self: Any, ops: Ops[V], h: V) -> V:
         return ops.activate(self.activation, ops.affine(self.weight, self.bias, h))
 
 
@@ -141,9 +118,6 @@ class Perceptron(Units, Layer):
     bias: Float[Constants, " out"]
     activation: str = eqx.field(static=True)
 
-    def __call__(self, ops: Ops[V], h: V) -> V:
-        return self.active(ops, h)
-
 
 class Residual(Units, Layer):
     """σ(W h + b) + h."""
@@ -153,7 +127,7 @@ class Residual(Units, Layer):
     activation: str = eqx.field(static=True)
 
     def __call__(self, ops: Ops[V], h: V) -> V:
-        return ops.add(self.active(ops, h), h)
+        return ops.add(super().__call__(ops, h), h)
 
 
 class Gated(Units, Layer):
@@ -172,7 +146,7 @@ class Gated(Units, Layer):
     activation: str = eqx.field(static=True)
 
     def __call__(self, ops: Ops[V], h: V) -> V:
-        return ops.merge_rows(self.gate, self.rows, self.weight.shape[1], self.active(ops, h), h)
+        return ops.merge_rows(self.gate, self.rows, self.weight.shape[1], super().__call__(ops, h), h)
 
 
 class Cascade(Layer):
@@ -192,9 +166,7 @@ class Cascade(Layer):
     couplings: tuple[Float[Constants, "_ _"], ...]  # [stage, all before]: of the second stage, the third, …, the output
     activation: str = eqx.field(static=True)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return (self.couplings[0].shape[1], *(coupling.shape[0] for coupling in self.couplings[:-1]))
+    units = property(lambda self: (self.couplings[0].shape[1], *(coupling.shape[0] for coupling in self.couplings[:-1])))
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         *inner, last = self.couplings
@@ -217,7 +189,7 @@ class Highway(Units, Layer):
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         gate = ops.activate("sigmoid", ops.affine(self.gate_weight, self.gate_bias, h, name="gate"))
-        return ops.mix(gate, self.active(ops, h), h)
+        return ops.mix(gate, super().__call__(ops, h), h)
 
 
 class Leaf(eqx.Module):
@@ -242,14 +214,8 @@ class Tree(Layer):
     leaves: tuple[Leaf, ...]
     activation: str = eqx.field(static=True)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return tuple(leaf.bias.shape[0] for leaf in self.leaves)
-
-    @property
-    def reads_input(self) -> bool:
-        """Whether anything but the first leaf reads what the tree is given."""
-        return any(INPUT in leaf.reads for leaf in self.leaves)
+    units = property(lambda self: tuple(leaf.bias.shape[0] for leaf in self.leaves))
+    reads_input = property(lambda self: any(INPUT in leaf.reads for leaf in self.leaves))  # besides the first leaf
 
     def __call__(self, ops: Ops[V], h: V) -> V:
         values = {INPUT: h}
@@ -270,9 +236,7 @@ class Bag(Layer):
 
     members: tuple[tuple[Layer, ...], ...]
 
-    @property
-    def n_in(self) -> int:
-        return self.members[0][0].n_in
+    n_in = property(lambda self: self.members[0][0].n_in)
 
     @property
     def units(self) -> tuple[int, ...]:
@@ -281,11 +245,9 @@ class Bag(Layer):
         return tuple(sum(stage) for stage in zip_longest(*each, fillvalue=0))
 
     def __call__(self, ops: Ops[V], h: V) -> V:
-        outputs = []
+        outputs = [h] * len(self.members)
         for m, layers in enumerate(self.members):
-            value = h
             for k, layer in enumerate(layers):
                 with ops.named(f"member_{m}_{k}"):
-                    value = layer(ops, value)
-            outputs.append(value)
+                    outputs[m] = layer(ops, outputs[m])
         return ops.combine(np.full(len(outputs), 1 / len(outputs)), outputs, name="shares")

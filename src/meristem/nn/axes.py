@@ -1,10 +1,5 @@
 """Axes: the named dimensions of a module's arrays, and how open their places are. Every size follows from this declaration.
 
-    Axis(openness, is_open, per, on, …)          the places of a dimension: units of a layer, dimensions of the trunk, leaves
-    ArrayAxes(names, role, positions, reads)     of one array: its dimensions, what it is, where a map is applied, what it reads
-    Axes(arrays, axes, size, trunks, …)          of a module, what `module.axes()` returns: its own tree with an ArrayAxes for
-                                                 every array, its axes by name, and what holds for the module as a whole
-
     Tunnel      weight [layer, unit, trunk]   bias, gate [layer, unit]       a unit's gate differs by layer, and it stands on a
                                                                              dimension of the trunk: it is there where that is
     Tree        weight [leaf, row, trunk]     bias [leaf, row]               a leaf is as open as the nodes above it
@@ -17,7 +12,6 @@ no module declares. Names count from an array's last dimension, so that a popula
 declaration. The axis that another differs by (`per`) differs by none.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -31,7 +25,7 @@ from meristem.gate import Confined
 
 # The role of an array: multiplied with inputs; stored besides; there while it trains, not shipped; where packed units stand.
 MAP, STORED, TRAINED, ROWS = "map", "stored", "trained", "rows"
-TRUNK = "trunk"
+TRUNK, INPUT, OUTPUT = "trunk", "input", "output"  # axes that networks share by name
 T = TypeVar("T")
 
 
@@ -53,7 +47,7 @@ UNITS = ArrayAxes(("layer", "unit"), STORED)
 
 
 def Standing(axis: str) -> ArrayAxes:
-    """The entry of a field that is None but while a module computes with some places of an axis alone: then their `Rows`."""
+    """The entry of a field that is None, but while a module computes with some places of an axis alone: then their `Rows`."""
     return ArrayAxes((axis,), ROWS)
 
 
@@ -98,25 +92,22 @@ def gate_axis(gate: Confined | None, **options: Any) -> Axis:
     """An axis whose places have the gates of a parameter; None: all are open."""
     if gate is None:
         return Axis(**options)
-    return Axis(lambda: gate.value if not gate.closed else 1 - gate.value, lambda: gate.is_open, closable=True, **options)
+    return Axis(lambda: 1 - gate.value if gate.closed else gate.value, lambda: gate.is_open, closable=True, **options)
 
 
 def declare(module: T, **fields: Any) -> T:
-    """The module's tree with these entries for the arrays of its fields; other arrays have no named dimension.
+    """The module's tree with these entries for the arrays of its fields, one for all arrays of a field or a tree of them.
 
-    An entry is one for all arrays of a field, or a tree of them.
+    Other arrays have no named dimension.
     """
 
-    def entries(entry: Any, field: Any) -> Any:
+    def entries(path: Any, field: Any) -> Any:
+        entry = fields.get(path[0].name, ArrayAxes())
         if is_entry(entry):
             return entry if entry.role == ROWS else jax.tree.map(lambda _: entry, field)
         return jax.tree.map(lambda own, leaf: None if leaf is None else own, entry, field, is_leaf=is_entry)
 
-    children, structure = jax.tree.flatten(module, is_leaf=lambda node: node is not module)
-    own: Any = dataclasses.fields(module)  # type: ignore[arg-type]
-    names = [field.name for field in own if not field.metadata.get("static", False)]
-    each = [entries(fields.get(name, ArrayAxes()), child) for name, child in zip(names, children, strict=True)]
-    return jax.tree.unflatten(structure, each)
+    return jax.tree.map_with_path(entries, module, is_leaf=lambda node: node is not module)
 
 
 def is_entry(node: Any) -> bool:
@@ -125,10 +116,9 @@ def is_entry(node: Any) -> bool:
 
 def with_axes(module: Any, declared: Axes) -> list[tuple[ArrayAxes, Any]]:
     """Every array of a module with its entry."""
-    structure: Any
-    entries, structure = jax.tree.flatten(declared.arrays, is_leaf=is_entry)
-    pairs = zip(entries, structure.flatten_up_to(module), strict=True)
-    return [(entry, leaf) for entry, leaf in pairs if entry.role != ROWS]
+    pairs: list[tuple[ArrayAxes, Any]] = []
+    tree_map(lambda *pair: pairs.append(pair), declared, module)
+    return pairs
 
 
 def tree_map(function: Callable[..., Any], declared: Axes, *trees: Any) -> Any:
@@ -148,8 +138,8 @@ def n_places(module: Any, declared: Axes, name: str) -> int:
 
 def members_of(module: Any, declared: Axes) -> tuple[int, ...]:
     """The leading axes of a population; () for one module."""
-    named = ((entry, leaf) for entry, leaf in with_axes(module, declared) if entry.names and leaf is not None)
-    return next((tuple(leaf.shape[: leaf.ndim - len(entry.names)]) for entry, leaf in named), ())
+    pairs = with_axes(module, declared)
+    return next((leaf.shape[: leaf.ndim - len(entry.names)] for entry, leaf in pairs if entry.names and leaf is not None), ())
 
 
 def depths(module: T, declared: Axes) -> T:
@@ -176,21 +166,16 @@ def along(declared: Axes, entry: ArrayAxes, place: int, values: Any, ndim: int) 
 def indices_of(declared: Axes, entry: ArrayAxes, leaf: Any, places: Mapping[str, Any]) -> tuple[Any, ...]:
     """The index of an array that selects these places of some axes, [n] or [per, n], and all places of the others.
 
-    An array with fewer dimensions than its entry, such as an age per layer, has the first of them.
+    Places that stand on selected ones are selected with them. An array with fewer dimensions than its entry, such as an age per
+    layer, has the first of them.
     """
     entry = entry._replace(names=entry.names[: leaf.ndim])
     sizes = leaf.shape[leaf.ndim - len(entry.names) :]
+    places = {name: places[axis.on] for name, axis in declared.axes.items() if axis.on and axis.on in places} | dict(places)
     each = [places.get(name, np.arange(n, dtype=np.int32)) for name, n in zip(entry.names, sizes, strict=True)]
     return (..., *(along(declared, entry, place, index, len(sizes)) for place, index in enumerate(each)))
 
 
 def take(tree: T, declared: Axes, places: Mapping[str, np.ndarray]) -> T:
-    """The tree on these places of some axes, and of those that stand on them; of NumPy's arrays. A host function.
-
-    >>> declared = Axes({"bias": ArrayAxes(("trunk",))}, {})
-    >>> take({"bias": np.arange(3)}, declared, {"trunk": np.array([0, 2])})["bias"].tolist()
-    [0, 2]
-    """
-    standing = {name: places[axis.on] for name, axis in declared.axes.items() if axis.on is not None and axis.on in places}
-    every = {**standing, **places}
-    return tree_map(lambda entry, leaf: np.asarray(leaf)[indices_of(declared, entry, leaf, every)], declared, tree)
+    """The tree on these places of some axes, of NumPy's arrays. A host function."""
+    return tree_map(lambda entry, leaf: np.asarray(leaf)[indices_of(declared, entry, leaf, places)], declared, tree)

@@ -1,14 +1,12 @@
 """What a declaration of axes amounts to: how many numbers there are, as far as they are open.
 
-    soft counts    Σ over arrays Π over axes Σ openness, × positions         parameters and multiply-adds; exact where gates
-                                                                             are 0 or 1, differentiable between
-    half_norm      ½ Σ W² over the places of maps that are open
-    layer_sizes    Σ openness of the axes that are the size, layer by layer; hard_size: how many of their places are open
-
-For one module; `vmap` for many.
+soft counts    Σ over arrays Π over axes Σ openness, × positions: exact where gates are 0 or 1, differentiable between
+half_norm      ½ Σ W² over the places of maps that are open
+layer_sizes    Σ openness of the axes that are the size, layer by layer; hard_size: how many of their places are open
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,24 +15,17 @@ from jaxtyping import Array, Bool, Float, Int
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis, along, with_axes
 
 
-def reach(declared: Axes, name: str) -> Float[Array, "..."] | None:
-    """How open the places of an axis are, those they stand on included: [places] or [per, places]; None: all are open."""
-    return _with_below(declared, name, "openness")
+def reach(declared: Axes, name: str, *, hard: bool = False) -> Any:
+    """How open the places of an axis are, those they stand on included: [places] or [per, places]; None: all are open.
 
-
-def open_places(declared: Axes, name: str) -> Bool[Array, "..."] | None:
-    """Which places of an axis are open, those they stand on included; None: all."""
-    return _with_below(declared, name, "is_open")
-
-
-def _with_below(declared: Axes, name: str, what: str) -> Any:
-    """An axis's own values times those of the places they stand on; a product of flags is that both are set."""
+    `hard`: whether they are open; a product of flags is that both are set.
+    """
     axis = declared.axis(name)
-    function = getattr(axis, what)
-    below = None if axis.on is None else _with_below(declared, axis.on, what)
-    if below is None or function is None:
-        return below if function is None else function()
-    return function() * placed_on(axis, below)
+    own = axis.is_open if hard else axis.openness
+    below = None if axis.on is None else reach(declared, axis.on, hard=hard)
+    if below is None or own is None:
+        return below if own is None else own()
+    return own() * placed_on(axis, below)
 
 
 def placed_on(axis: Axis, values: Array) -> Array:
@@ -50,10 +41,10 @@ def count(declared: Axes, entry: ArrayAxes, shape: tuple[int, ...]) -> Float[Arr
     total: Any = 1.0
     for name, n in zip(entry.names, shape[len(shape) - len(entry.names) :], strict=True):
         openness = reach(declared, name)
-        if openness is None:
-            total = total * (jnp.ones(n) if name == front else float(n))
+        if name == front:
+            total = total * (jnp.ones(n) if openness is None else openness)
         else:
-            total = total * (openness if name == front else openness.sum(-1))
+            total = total * (float(n) if openness is None else openness.sum(-1))
     return total.sum() if front is not None else total
 
 
@@ -70,25 +61,24 @@ def soft_multiply_adds(module: Any) -> Float[Array, ""]:
 def _total(module: Any, factor: Callable[[ArrayAxes], float]) -> Float[Array, ""]:
     declared = module.axes()
     pairs = [(entry, leaf) for entry, leaf in with_axes(module, declared) if factor(entry)]
-    counts = (factor(entry) * count(declared, entry, leaf.shape) for entry, leaf in pairs)
-    return jnp.asarray(sum(counts, start=jnp.zeros(())))
+    return jnp.asarray(sum((factor(entry) * count(declared, entry, leaf.shape) for entry, leaf in pairs), start=jnp.zeros(())))
 
 
 def half_norm(module: Any, declared: Axes) -> Float[Array, ""]:
     """½ ‖W‖² over what is open of its maps: under Adam, L2 alone would shrink the rest at the full rate."""
-    squares = []
+    total: Any = 0.0
     for entry, leaf in with_axes(module, declared):
         if entry.role == MAP:
             mask = open_mask(declared, entry, leaf.ndim)
-            squares.append((leaf**2).sum() if mask is None else jnp.where(mask, leaf**2, 0).sum())
-    return 0.5 * sum(squares[1:], start=squares[0]) if squares else jnp.zeros(())
+            total = total + (leaf**2 if mask is None else jnp.where(mask, leaf**2, 0)).sum()
+    return jnp.asarray(0.5 * total)
 
 
 def open_mask(declared: Axes, entry: ArrayAxes, ndim: int) -> Bool[Array, "..."] | None:
     """Which numbers of an array are at open places, broadcast to its dimensions; None: all."""
     mask = None
     for place, name in enumerate(entry.names):
-        if (is_open := open_places(declared, name)) is not None:
+        if (is_open := reach(declared, name, hard=True)) is not None:
             own = along(declared, entry, place, is_open, ndim)
             mask = own if mask is None else mask & own
     return mask
@@ -101,7 +91,7 @@ def used(module: Any, declared: Axes, name: str) -> Float[Array, " places"]:
         if entry.role == MAP and name in entry.names:
             place = entry.names.index(name)
             flags.append((leaf != 0).any(tuple(k for k in range(leaf.ndim) if k != place)).astype(leaf.dtype))
-    return flags[0] if len(flags) == 1 else jnp.stack(flags).max(0)
+    return reduce(jnp.maximum, flags)
 
 
 def size_openness(declared: Axes, name: str) -> Float[Array, "..."]:
@@ -109,7 +99,7 @@ def size_openness(declared: Axes, name: str) -> Float[Array, "..."]:
     axis = declared.axis(name)
     assert axis.openness is not None, "the axis that is the size has gates"
     values = axis.openness()
-    below = None if axis.on is None else open_places(declared, axis.on)
+    below = None if axis.on is None else reach(declared, axis.on, hard=True)
     return values if below is None else jnp.where(placed_on(axis, below), values, 0)
 
 
@@ -127,6 +117,5 @@ def layer_sizes(declared: Axes) -> Float[Array, " layers"]:
 
 def hard_size(declared: Axes) -> Int[Array, ""]:
     """How many places of the axes that are its size are open."""
-    is_open = [open_places(declared, name) for name in declared.sizes]
-    counts = [flags.sum(dtype=jnp.int32) for flags in is_open if flags is not None]
-    return counts[0] if len(counts) == 1 else jnp.stack(counts).sum(dtype=jnp.int32)
+    is_open = [reach(declared, name, hard=True) for name in declared.sizes]
+    return reduce(jnp.add, [flags.sum(dtype=jnp.int32) for flags in is_open if flags is not None])

@@ -1,23 +1,81 @@
-"""A body: the part of a network (part.py) that finds its own size. Equal input and output width, one sample per call.
+"""The parts of a network: its embedding, its body, its head, maps between stages; and bodies, which find their own size.
 
-Training, sizes, files, studies and pictures know nothing of it but the members of `Body`, and none of them asks which kind it
-is. Its formula, `priced`, must be written; the rest has a default. From its `axes` follow prices, L2, sizes, rates, settling,
-budgets, steps that follow the size, room for growth, pictures and what compaction keeps (axes.py). The constructor of a body
-that grows calls its places `capacity`.
+A class registers itself for files, by its name in small letters. The last class of a name counts, but for those of meristem.
+An embedding also has `input_shape`, the shape of a sample; a head has `n_out`. Features come first, then positions.
+
+The rest of meristem knows nothing of a body but the members of `Body`. Its formula, `priced`, must be written; from its `axes`
+follow prices, L2, sizes, rates, settling, budgets, steps that follow the size, room for growth, pictures and what compaction
+keeps (axes.py). The constructor of a body that grows calls its places `capacity`.
 """
 
 import abc
+import inspect
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from meristem.gate import is_confined
+from meristem.layers.layer import Layer
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis
-from meristem.nn.part import Part
+
+OURS, PART = "meristem.", "part"
+REGISTRY: dict[str, type["Part"]] = {}  # the classes that files can name
+
+
+def part_name(kind: type) -> str:
+    return kind.__name__.lower()
+
+
+def is_ours(kind: type) -> bool:
+    return kind.__module__.startswith(OURS)
+
+
+class Part(eqx.Module):
+    """A map of one sample: [in], [in, time] or [in, height, width]."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        name = part_name(cls)
+        if not name.startswith("_") and (is_ours(cls) or not is_ours(REGISTRY.get(name, object))):
+            REGISTRY[name] = cls
+
+    @abc.abstractmethod
+    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The output of one sample."""
+
+    def axes(self) -> Axes:
+        """The axes of its arrays (axes.py), from which all that is counted, priced, closed and left out follows."""
+        raise NotImplementedError(f"{type(self).__name__} declares no axes; write its axes(), as meristem.nn.Linear does.")
+
+    def compact_layers(self) -> list[Layer]:
+        """The layers that compute the same, of NumPy arrays; none at all: it copies its input. A host function."""
+        name = type(self).__name__
+        raise ValueError(f"compact() does not know the body {name}: write its compact_layers(), of meristem.compact.layers.")
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of the constructor but for the key, as JSON has them; by default the attributes of these names."""
+        names = [name for name in inspect.signature(type(self)).parameters if name != "key"]
+        missing = [name for name in names if not hasattr(self, name)]
+        if missing:
+            raise ValueError(
+                f"A {type(self).__name__} cannot be saved: its constructor takes {missing[0]!r}, of which it keeps nothing. "
+                f"Make it a field or a property, or write options()."
+            )
+        return {name: getattr(self, name) for name in names}
+
+    def fault(self) -> str | None:
+        """What is wrong with its numbers, of one part or of a population; by default all must be finite. A host function."""
+        for path, leaf in jax.tree_util.tree_flatten_with_path(self)[0]:
+            values = np.asarray(leaf)
+            is_float = values.size and jnp.issubdtype(values.dtype, jnp.inexact)
+            if is_float and not (np.isfinite(values.min()) and np.isfinite(values.max())):  # a NaN is both
+                return f"{jax.tree_util.keystr(path, simple=True, separator='.')} holds numbers that are not finite."
+        return None
 
 
 class Dormant(eqx.Module):
@@ -34,8 +92,7 @@ class GrowthInfo(NamedTuple):
     @classmethod
     def total(cls, infos: Sequence["GrowthInfo"] = ()) -> "GrowthInfo":
         """The sums over several bodies; of none, zeros."""
-        first, *others = infos or [cls(*[jnp.zeros((), jnp.int32)] * 3)]
-        return jax.tree.map(lambda *counts: sum(counts[1:], start=counts[0]), first, *others)
+        return jax.tree.map(lambda *counts: sum(counts), cls(*[jnp.zeros((), jnp.int32)] * 3), *infos)
 
 
 class Body(Part):
@@ -59,12 +116,9 @@ class Body(Part):
             role = STORED if is_confined(node) else MAP
             return jax.tree.map(lambda leaf: ArrayAxes(tuple(f"axis {k}" for k in range(leaf.ndim)), role), node)
 
-        def joined(values: list[Array]) -> Array:
-            return jnp.concatenate([value.reshape(-1) for value in values]) if values else jnp.ones(1)
-
         openness = Axis(
-            lambda: joined([jnp.abs(gate.value - gate.closed) for gate in gates]),
-            lambda: joined([gate.is_open for gate in gates]) != 0,
+            lambda: jnp.concatenate([jnp.abs(gate.value - gate.closed).reshape(-1) for gate in gates] or [jnp.ones(1)]),
+            lambda: jnp.concatenate([gate.is_open.reshape(-1) for gate in gates] or [jnp.ones(1, bool)]),
         )
         return Axes(jax.tree.map(entries, self, is_leaf=is_confined), {"gate": openness}, size="gate")
 
@@ -84,3 +138,11 @@ def is_body(node: Any) -> bool:
 def bodies_of(model: Any) -> list[Body]:
     """Every body in a model, in the order of its fields."""
     return [node for node in jax.tree.leaves(model, is_leaf=is_body) if is_body(node)]
+
+
+def described(part: Part) -> dict[str, Any]:
+    """Return what files say of a part: its class and its options."""
+    name = part_name(type(part))
+    if REGISTRY.get(name) is not type(part) and is_ours(REGISTRY.get(name, object)):
+        raise ValueError(f"{name!r} is a part of meristem's own; give your {type(part).__name__} another name to save it.")
+    return {PART: name, **part.options()}

@@ -10,13 +10,14 @@ first, does h ← (1 − γ_m) h + γ_m p_first(m). So h is linear in the p's, w
     h_j = Σ_{k ≤ j} A_jk p_k,        y = h_{n−1}
 
 Each leaf keeps a bud, a dormant layer. At γ = 1 it does not change the output; as the right child that is not there yet
-it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. How the structure changes is in tree_growth.py; here it is only read.
+it gives γ its true derivative, ⟨∂E/∂y, p − σ(V p + c)⟩. tree_growth.py changes the structure; here it is only read.
 
 With root="identity" (the paper's footnote) the tree may be nothing at all: one more γ₀ ∈ [0, 1], at first 1, stands above it,
 
     y(x) = γ₀ · x + (1 − γ₀) · y_root(x)        its price 1 − γ₀, the size (1 − γ₀) · s_root
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -28,15 +29,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from meristem.check import check_size, unknown
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
-from meristem.layers.layer import Layer
+from meristem.layers.layer import INPUT, Layer, Leaf, Perceptron, Tree
 from meristem.memory import check_memory
 from meristem.nn import tree_growth
 from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
 from meristem.nn.body import Body, Dormant
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
-from meristem.nn.tree import in_order, inner_of, is_tree, leaf_depth, leaves_of, living, n_leaves, seedling, spans
-from meristem.nn.tree_layers import living_leaves, unchained
+from meristem.nn.tree import in_order, is_tree, leaf_depth, leaf_openness, leaves_of, living, mixing, node_openness, seedling
 from meristem.nn.trunk import read, with_price
 
 PROBES = ["bud", "zero"]
@@ -56,7 +56,6 @@ class Budding(Body):
     Rows 0 … n−1 of `weight`, `bias` and `bud` are the live leaves in the order in which they are applied; `leafness`
     holds every node's γ in the tree's order (leaf, inner, leaf, …); `depth` is the tree itself, see tree.py.
 
-    >>> import jax, jax.numpy as jnp
     >>> budding = Budding(width=3, key=jax.random.key(0))
     >>> budding(jnp.ones(3)).shape, budding.capacity, int(budding.n_leaves)
     ((3,), 4, 1)
@@ -84,10 +83,9 @@ class Budding(Body):
         key: PRNGKeyArray,
     ):
         width, capacity = check_size("width", width), check_size("capacity", capacity)
-        if probe not in PROBES:
-            raise unknown("probe", probe, PROBES)
-        if root not in ROOTS:
-            raise unknown("root", root, ROOTS)
+        for option, value, choices in (("probe", probe, PROBES), ("root", root, ROOTS)):
+            if value not in choices:
+                raise unknown(option, value, choices)
         check_memory((2 * capacity, width, width))  # leaves and their buds
         layer_key, bud_key = jax.random.split(key)
         self.weight, self.bias = _first_row(he_layer(layer_key, (width, width)), capacity)
@@ -95,37 +93,22 @@ class Budding(Body):
         self.leafness = Confined(jnp.ones(2 * capacity - 1), closed=1.0)
         self.depth = seedling(capacity)
         self.identity = Confined(jnp.ones(()), closed=1.0) if root == "identity" else None
-        self.activation = check_activation(activation)
-        self.probe = probe
+        self.activation, self.probe = check_activation(activation), probe
         self.trunk = Confined(jnp.ones(width)) if learn_width else None
 
-    @property
-    def width(self) -> int:
-        return self.weight.shape[-1]
-
-    @property
-    def learn_width(self) -> bool:
-        return self.trunk is not None
-
-    @property
-    def capacity(self) -> int:
-        return self.bias.shape[-2]
-
-    @property
-    def root(self) -> str:
-        return "layer" if self.identity is None else "identity"
-
-    @property
-    def n_leaves(self) -> Int[Array, ""]:
-        return n_leaves(self.depth)
+    width = property(lambda self: self.weight.shape[-1])
+    capacity = property(lambda self: self.bias.shape[-2])
+    root = property(lambda self: "layer" if self.identity is None else "identity")
+    learn_width = property(lambda self: self.trunk is not None)
+    n_leaves = property(lambda self: living(self.depth).sum(dtype=jnp.int32))
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         y, alive = self._tree(x), living(self.depth)
-        nodes = jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
+        price = jnp.where(in_order(alive, alive), 1 - self.leafness.value, 0).sum()
         if self.identity is not None:
             copied = self.identity.value
-            y, nodes = copied * x + (1 - copied) * y, nodes + (1 - copied)
-        return read(self.trunk, y), with_price(self.trunk, nodes)
+            y, price = copied * x + (1 - copied) * y, price + (1 - copied)
+        return read(self.trunk, y), with_price(self.trunk, price)
 
     def _tree(self, x: Float[Array, " width"]) -> Float[Array, " width"]:
         sigma = ACTIVATIONS[self.activation]
@@ -144,7 +127,7 @@ class Budding(Body):
             x = sum(others, start=first)
             outputs.append(p)
             hidden.append(x)
-        last = jnp.arange(self.capacity) == n_leaves(self.depth) - 1
+        last = jnp.arange(self.capacity) == self.n_leaves - 1
         return jnp.where(last[:, None], jnp.stack(hidden), 0).sum(0)
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
@@ -152,11 +135,11 @@ class Budding(Body):
         depth = seedling(self.capacity) if self.depth is None else self.depth
         identity = None if self.identity is None or self.identity.value is None else self.identity
 
-        def copied(openness: Array) -> Array:
-            return openness if identity is None else (1 - identity.value) * openness
-
-        def behind(is_there: Array) -> Array:
-            return is_there if identity is None else is_there & (identity.value < 1)
+        def axis(openness: Callable[[], Array], is_open: Callable[[], Array], **options: Any) -> Axis:
+            if identity is None:
+                return Axis(openness, is_open, **options)
+            gamma = identity  # a root that copies hides the tree
+            return Axis(lambda: (1 - gamma.value) * openness(), lambda: is_open() & (gamma.value < 1), **options)
 
         arrays = declare(
             self,
@@ -166,34 +149,22 @@ class Budding(Body):
             leafness=ArrayAxes(("node",)),
             trunk=ArrayAxes((TRUNK,)),
         )
-        leaf = Axis(
-            lambda: copied(leaf_openness(self.leafness.value, depth)),
-            lambda: behind(living(depth)),
-            depth=lambda: depth + 1,
-        )
-        node = Axis(
-            lambda: copied(node_openness(self.leafness.value, depth)),
-            lambda: behind(in_order(living(depth), depth >= 0)),
+        leaf = axis(lambda: leaf_openness(self.leafness.value, depth), lambda: living(depth), depth=lambda: depth + 1)
+        node = axis(
+            lambda: node_openness(self.leafness.value, depth),
+            lambda: in_order(living(depth), depth >= 0),
             depth=lambda: in_order(leaf_depth(depth), jnp.maximum(depth, 0)),
             picture=self._picture,
         )
         bud = Axis(depth=lambda: leaf_depth(depth) + 1)
         axes = {"leaf": leaf, "bud": bud, "node": node, "row": Axis(on=TRUNK), TRUNK: gate_axis(self.trunk)}
-        return Axes(
-            arrays,
-            axes,
-            size="node",
-            capacity=self.capacity,
-            in_use=self._in_use,
-            is_fused=self.identity is None,
-            n_shares=self._n_shares,
-        )
+        options = {"capacity": self.capacity, "in_use": self._in_use, "n_shares": self._n_shares}
+        return Axes(arrays, axes, size="node", is_fused=self.identity is None, **options)
 
     def _in_use(self) -> Int[Array | np.ndarray, "*members"]:
         # The host asks after every epoch: with NumPy, for JAX would compile a program for each little operation.
-        if isinstance(self.depth, jax.core.Tracer):
-            return 1 + (self.depth[..., 1:] >= 0).sum(-1, dtype=jnp.int32)
-        return np.asarray(1 + (np.asarray(self.depth)[..., 1:] >= 0).sum(-1), np.int32)
+        xp: Any = jnp if isinstance(self.depth, jax.core.Tracer) else np
+        return xp.asarray(1 + (xp.asarray(self.depth)[..., 1:] >= 0).sum(-1), np.int32)
 
     def _n_shares(self) -> Float[Array, ""]:
         """The numbers that mix its leaves; a single leaf has none."""
@@ -205,12 +176,50 @@ class Budding(Body):
         return Nodes(np.asarray(self.depth), np.asarray(self.leafness.value), identity)
 
     def compact_layers(self) -> list[Layer]:
-        """The leaves that the output depends on; a tree that copies its input is nothing at all."""
+        """The leaves that the output depends on; a tree that copies its input is nothing at all.
+
+        Leaves at the front that only the next one reads, whole, are plain layers; the rest is a tree.
+        """
+        leaves, layers = self._live_leaves(), list[Layer]()
+        if not leaves or any(INPUT in leaf.reads for leaf in leaves):
+            return [Tree(tuple(leaves), self.activation)] if leaves else []
+        while leaves and leaves[0].shares.tolist() == [1] and not any(0 in leaf.reads for leaf in leaves[1:]):
+            layers.append(Perceptron(leaves[0].weight, leaves[0].bias, self.activation))
+            leaves = [Leaf(leaf.weight, leaf.bias, leaf.shares, tuple(k - 1 for k in leaf.reads)) for leaf in leaves[1:]]
+        return [*layers, Tree(tuple(leaves), self.activation)] if leaves else layers
+
+    def _live_leaves(self) -> list[Leaf]:
+        """The leaves that the output depends on, in their order; one below γ = 1 is yet to open: its bud follows it."""
         nodes = self._picture()
         if nodes.identity == 1:
             return []
-        mix = np.asarray(jax.jit(mixing)(self.leafness.value, self.depth), np.float64)
-        return unchained(living_leaves(self, nodes, mix), self.activation)
+        stacks = self.weight, self.bias, self.bud.weight, self.bud.bias, jax.jit(mixing)(self.leafness.value, self.depth)
+        weight, bias, bud_weight, bud_bias, mix = (np.asarray(array, np.float64) for array in stacks)
+        layers: list[tuple[np.ndarray, np.ndarray]] = []
+        inputs: list[dict[int, float]] = []  # what the layer after each one reads: {layer: share}
+        place: list[int] = []  # of each leaf among the layers
+        for j, gamma in enumerate(np.asarray(nodes.leafness, np.float64)[0 : 2 * nodes.n_leaves : 2]):
+            place.append(len(layers))
+            layers.append((weight[j], bias[j]))
+            row = {place[k]: mix[j, k] for k in range(j + 1)}
+            if gamma != 1:
+                row[place[j]] *= gamma
+                if self.probe == "bud":
+                    inputs.append({place[j]: 1.0})
+                    row[len(layers)] = mix[j, j] * (1 - gamma)
+                    layers.append((bud_weight[j], bud_bias[j]))
+            inputs.append({k: share for k, share in row.items() if share != 0} or {place[j]: 0.0})
+        if copied := nodes.identity:  # neither None nor 0
+            inputs[-1] = {INPUT: copied} | {k: (1 - copied) * share for k, share in inputs[-1].items()}
+        needed = set(inputs[-1])
+        for j in range(len(layers) - 1, 0, -1):
+            needed |= set(inputs[j - 1]) if j in needed else set()
+        # What follows a needed layer reads what the next needed one takes, or the output.
+        order = sorted(needed - {INPUT})
+        new = {old: i for i, old in enumerate(order)} | {INPUT: INPUT}
+        feeds = [inputs[k - 1] for k in order[1:]] + [inputs[-1]]
+        reads = [(np.array(list(row.values())), tuple(new[i] for i in row)) for row in feeds]
+        return [Leaf(*layers[k], *read) for k, read in zip(order, reads, strict=True)]
 
     after_update, with_capacity = tree_growth.close_and_open, tree_growth.with_capacity
 
@@ -223,46 +232,3 @@ class Budding(Body):
 def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:
     """A layer's arrays as the first of `capacity` rows; the free ones hold zeros."""
     return [jnp.zeros((capacity, *part.shape), part.dtype).at[0].set(part) for part in layer]
-
-
-def node_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " nodes"]:
-    """How open each node is, in the tree's order: Π (1 − γ_a) over its ancestors a. The sum is equation 8, unrolled."""
-    alive, inner = living(depth), depth >= 0
-    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
-    first, last = spans(depth)
-    factor = (1 - inner_of(leafness, 0.0))[:, None]  # [ancestor, node]
-    above_leaf = (first[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])
-    above_inner = above_leaf & (first[:, None] < index[None, :]) & (index[:, None] != index[None, :])
-    leaves = jnp.where(above_leaf, factor, 1).prod(0)
-    inners = jnp.where(above_inner, factor, 1).prod(0)
-    return in_order(jnp.where(alive, leaves, 0), jnp.where(inner, inners, 0))
-
-
-def leaf_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " capacity"]:
-    """How open each leaf's layer is: as far as every node is open in whose right part it stands."""
-    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
-    last = spans(depth)[1]
-    on_the_right = (index[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])  # [node, leaf]
-    gamma = inner_of(leafness, 0.0)[:, None]
-    return jnp.where(living(depth), jnp.where(on_the_right, 1 - gamma, 1).prod(0), 0)
-
-
-def mixing(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, "capacity capacity"]:
-    """The matrix A: the output after leaf j is Σ_k A_jk p_k. Rows are convex; a free place j has h_j = p_j.
-
-    >>> import jax.numpy as jnp
-    >>> mixing(jnp.array([1.0, 0.25, 1.0]), jnp.array([-1, 0])).tolist()    # h_1 = γ p_0 + (1 − γ) p_1
-    [[1.0, 0.0], [0.25, 0.75]]
-    """
-    capacity = depth.shape[0]
-    index = jnp.arange(capacity, dtype=depth.dtype)
-    first, last = spans(depth)
-    gamma = inner_of(leafness, 0.0)
-    ends = jnp.where(last[:, None] == index[None, :], gamma[:, None], 0)  # [node, j]: γ where the node's span ends at j
-    starts = (first[:, None] == index[None, :]).astype(leafness.dtype)  # [node, k]: 1 where it starts
-    rows = jnp.eye(capacity, dtype=leafness.dtype)
-    # Of two nodes that end at the same leaf the inner one stands further right, so right to left is innermost first.
-    for node in range(capacity - 1, 0, -1):
-        share = ends[node][:, None]
-        rows = (1 - share) * rows + share * starts[node][None, :]
-    return rows

@@ -1,49 +1,100 @@
-"""What compaction keeps: the open places of every axis, and of each part the layers that it says it is.
+"""compact(): the same function with nothing in it that is closed; of a network, of a body, or of a model with bodies in it.
 
-    compact_network(network) → CompactNetwork          compact_body(body) → CompactNetwork
+    a Network     a `CompactNetwork`: the layers of its parts, joined in as few products as possible (layers/join.py)
+    a body        a `CompactNetwork` [width] → [width] of its layers alone; a body that copies its input has none
+    a model       of one's own: the same model, each body or Network in it replaced by its compact form
 
 Closed dimensions of a trunk and closed inputs are left out, their gates multiplied into what reads them; the parts say their
-layers (`Part.compact_layers`), which are joined in as few products as possible (layers/join.py). Host functions: they look at
-the values of the gates.
+layers (`Part.compact_layers`). Exact by construction: sums are taken in another order, so outputs agree to rounding, not to the
+bit. Host functions: they look at the values of the gates.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.layers.compact_network import CompactNetwork
+from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.layers.join import join, plainer
 from meristem.layers.layer import Affine, Layer, Pick
-from meristem.nn.axes import ArrayAxes, Axes, along, members_of, take, tree_map, with_axes
+from meristem.nn.axes import INPUT, ArrayAxes, Axes, along, members_of, take, tree_map, with_axes
+from meristem.nn.body import Body
+from meristem.nn.network import Network
 
-INPUT = "input"
+M = TypeVar("M", bound=eqx.Module)
 
 
-def compact_network(network: Any) -> CompactNetwork:
-    """The live network: the layers of its parts, joined."""
+@overload
+def compact(model: Network | Body | CompactNetwork) -> CompactNetwork: ...
+@overload
+def compact(model: M) -> M: ...
+def compact(model: Any) -> Any:
+    """The same function with nothing in it that is closed. A host function: it looks at the values of the gates.
+
+    Outputs agree to rounding: within 1e-5 of the largest output in float32, 1e-12 in float64; on a GPU under
+    `jax.default_matmul_precision("highest")`, without which it rounds more than that in either network. In a model of one's own
+    the compact bodies are called as the bodies were; `priced` gives them a price of 0.
+
+    >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
+    >>> small = compact(network)                                                  # all gates are 0: an affine map
+    >>> small.layers[0].weight.shape
+    (1, 2)
+    >>> bool(jnp.allclose(small(jnp.ones(2)), network(jnp.ones(2)), rtol=1e-5))
+    True
+    >>> compact(network.body).layers
+    ()
+    """
+    if isinstance(model, CompactNetwork):
+        return model
+    if not any(map(_is_compactable, jax.tree.leaves(model, is_leaf=_is_compactable))):
+        raise ValueError(
+            f"compact() takes a Network, a body or a model that holds some, got a {type(model).__name__} without any; "
+            "make one with Network.create(…)."
+        )
+    return jax.tree.map(_compacted, model, is_leaf=_is_compactable)
+
+
+def n_parameters(model: Any) -> int:
+    """How many numbers the compact form of a network, a body or a model stores: weights, biases, gates and shares.
+
+    >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
+    >>> n_parameters(network), n_parameters(network.body)
+    (3, 0)
+    """
+    return n_floats(compact(model))
+
+
+def _is_compactable(node: Any) -> bool:
+    return isinstance(node, (Network, Body))
+
+
+def _compacted(node: Any) -> Any:
+    if not _is_compactable(node):
+        return node
+    return compact_network(node) if isinstance(node, Network) else compact_body(node)
+
+
+def compact_network(network: Network) -> CompactNetwork:
+    """The layers of its parts, joined."""
     check_concrete("compact()", network)
-    dtype, (n_in, *positions), declared = network.dtype, network.input_shape, network.axes()
+    (n_in, *positions), declared = network.input_shape, network.axes()
     gates = trunk_gates(declared)
     if network.features is not None:
         gates[INPUT] = np.asarray(network.features.value, np.float64)
     small, places = on_open_places(network, declared, gates)
     pick = [Pick(tuple(places[INPUT].tolist()), n_in)] if INPUT in places else []
     layers = [layer for part in (small.embed, small.body, small.head) for layer in part.compact_layers()]
-    return _stored([*pick, *join(layers)], dtype, positions)
+    return _stored([*pick, *join(layers)], network.dtype, positions)
 
 
-def compact_body(body: Any) -> CompactNetwork:
-    """The live body; one that copies its input has no layers."""
+def compact_body(body: Body) -> CompactNetwork:
+    """The layers of a body; one that copies its input has none."""
     check_values("compact()", body)
     declared = body.axes()
-    if members := members_of(body, declared):
-        raise ValueError(
-            f"compact() takes one body, got a population of {members[0]}; pick one: jax.tree.map(lambda a: a[0], bodies)."
-        )
+    _check_single("compact()", "body", "bodies", members_of(body, declared))
     gates = trunk_gates(declared)
     if gates and any(entry.positions > 1 for entry, _ in with_axes(body, declared)):
         raise ValueError(f"compact() takes a {type(body).__name__} on positions with its embedding and head: a Network.")
@@ -53,9 +104,7 @@ def compact_body(body: Any) -> CompactNetwork:
     if enters in places:  # what enters is cut to the open dimensions, what comes out is put in its places
         layers = [Pick(tuple(places[enters].tolist()), len(gates[enters])), *layers]
     if leaves in places:
-        back = np.zeros((len(gates[leaves]), len(places[leaves])))
-        back[places[leaves], np.arange(len(places[leaves]))] = gates[leaves][places[leaves]]
-        layers = [*layers, Affine(back, None)]
+        layers = [*layers, Affine(np.diag(gates[leaves])[:, places[leaves]], None)]
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(body) if eqx.is_inexact_array(leaf)]
     return _stored(layers, dtypes[0] if dtypes else jnp.result_type(float), ())
 
@@ -88,17 +137,19 @@ def _stored(layers: list[Layer], dtype: Any, positions: Any) -> CompactNetwork:
 
 def check_concrete(what: str, network: Any) -> None:
     """Raise a ValueError of one line unless this is one network with values in it."""
-    if not hasattr(network, "input_shape"):
+    if not isinstance(network, Network):
         raise ValueError(f"{what} takes a Network, got a {type(network).__name__}; make one with Network.create(…).")
     check_values(what, network)
-    if network.members:
-        raise ValueError(
-            f"{what} takes one network, got a population of {network.members[0]}; "
-            "pick one: jax.tree.map(lambda a: a[0], networks)."
-        )
+    _check_single(what, "network", "networks", network.members)
 
 
 def check_values(what: str, model: Any) -> None:
     """Raise a ValueError of one line unless all arrays have values."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(model)):
         raise ValueError(f"{what} looks at the values of the gates, which jit, vmap and grad hide; call it outside of them.")
+
+
+def _check_single(what: str, kind: str, plural: str, members: tuple[int, ...]) -> None:
+    if members:
+        pick = f"jax.tree.map(lambda a: a[0], {plural})"
+        raise ValueError(f"{what} takes one {kind}, got a population of {members[0]}; pick one: {pick}.")

@@ -21,7 +21,7 @@ from meristem.check import check_size
 from meristem.layers.layer import Affine, Convolution, Layer, Mean
 from meristem.memory import check_memory
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare
-from meristem.nn.part import Part
+from meristem.nn.body import Part
 
 
 def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
@@ -43,8 +43,7 @@ def he_layer(key: PRNGKeyArray, shape: tuple[int, ...]) -> tuple[Float[Array, "*
 class Linear(Part):
     """y = W x (+ b), for one sample; with `positions`, such as (time,), at each of them: [in, time] → [out, time].
 
-    >>> import jax
-    >>> Linear(2, 3, key=jax.random.key(0))(jax.numpy.ones(2)).shape
+    >>> Linear(2, 3, key=jax.random.key(0))(jnp.ones(2)).shape
     (3,)
     """
 
@@ -61,6 +60,7 @@ class Linear(Part):
         self.positions = tuple(check_size("positions", n) for n in positions)
 
     def __call__(self, x: Float[Array, "in ..."]) -> Float[Array, "out ..."]:
+        x = x.mean(tuple(range(1, x.ndim))) if self.is_pooled else x
         y = self.weight @ x if x.ndim <= 2 else jnp.tensordot(self.weight, x, 1)
         return y if self.bias is None else y + self.bias.reshape(-1, *[1] * (y.ndim - 1))
 
@@ -69,41 +69,27 @@ class Linear(Part):
         return Axes(declare(self, weight=weight, bias=ArrayAxes(("out",), STORED)), {}, trunks=("in", "out"))
 
     def compact_layers(self) -> list[Layer]:
-        affine = self._affine()
-        if not self.positions:
-            return [affine]
-        return [Convolution(affine.weight.reshape(*self.weight.shape, *[1] * len(self.positions)), affine.bias)]
-
-    def _affine(self) -> Affine:
         """The map in double precision."""
-        bias = None if self.bias is None else np.asarray(self.bias, np.float64)
-        return Affine(np.asarray(self.weight, np.float64), bias)
+        weight, bias = np.asarray(self.weight, np.float64), None if self.bias is None else np.asarray(self.bias, np.float64)
+        if self.is_pooled:
+            return [Mean(weight.shape[1], self.positions), Affine(weight, bias)]
+        if not self.positions:
+            return [Affine(weight, bias)]
+        return [Convolution(weight.reshape(*weight.shape, *[1] * len(self.positions)), bias)]
 
     def options(self) -> dict[str, Any]:
         use_bias, positions = self.bias is not None, list(self.positions)
         return {"n_in": self.input_shape[0], "n_out": self.n_out, "use_bias": use_bias, "positions": positions}
 
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return (self.weight.shape[-1], *self.positions)
-
-    @property
-    def n_out(self) -> int:
-        return self.weight.shape[-2]
+    input_shape = property(lambda self: (self.weight.shape[-1], *self.positions))
+    n_out = property(lambda self: self.weight.shape[-2])
 
 
 class PooledLinear(Linear):
     """y = W x̄ (+ b) of the mean x̄ over all positions: [in, time] → [out], a head after convolutions.
 
-    >>> import jax
-    >>> PooledLinear(2, 3, positions=(5,), key=jax.random.key(0))(jax.numpy.ones((2, 5))).shape
+    >>> PooledLinear(2, 3, positions=(5,), key=jax.random.key(0))(jnp.ones((2, 5))).shape
     (3,)
     """
 
     is_pooled: ClassVar[bool] = True
-
-    def __call__(self, x: Float[Array, "in ..."]) -> Float[Array, " out"]:
-        return super().__call__(x.mean(tuple(range(1, x.ndim))))
-
-    def compact_layers(self) -> list[Layer]:
-        return [Mean(self.weight.shape[1], self.positions), self._affine()]

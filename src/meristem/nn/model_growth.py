@@ -3,8 +3,8 @@
     grow(model, opt_state, key)           after each update, inside `jit` if you like
     resize(model, opt_state, capacity)    between dispatches, on the host: shapes change
 
-`opt_state` is any optax state. Its mirrors are the places that are shaped as the model's bodies: moments, ages. What happens
-to a body and its mirrors is the body's own business (`Body.after_update`, `Body.with_capacity`).
+`opt_state` is any optax state. Its mirrors are what is shaped as the model's bodies: moments, ages. A body says what happens to
+it and its mirrors (`Body.after_update`, `Body.with_capacity`).
 """
 
 from collections.abc import Callable, Sequence
@@ -21,11 +21,9 @@ S = TypeVar("S")
 
 
 def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo]:
-    """Let every body of a model that can grow do so; call it after each update.
+    """Let every body of a model that can grow do so; call it after each update. `key` draws what is new.
 
-    `opt_state` is any optax state; what it keeps for a layer or a γ moves with it. `key` draws what is new.
-
-    >>> import equinox as eqx, jax, jax.numpy as jnp, optax
+    >>> import equinox as eqx, optax
     >>> from meristem.nn import Budding
     >>> body = Budding(width=3, key=jax.random.key(0))
     >>> body = eqx.tree_at(lambda b: b.leafness.value, body, body.leafness.value.at[0].set(0.9))   # an optimizer did this
@@ -62,7 +60,6 @@ def grow_each(model: M, opt_state: S, key_of: Callable[[int], PRNGKeyArray]) -> 
 def resize(model: M, opt_state: S, capacity: int) -> tuple[M, S]:
     """The same model and optimizer state with room for `capacity` leaves. A host function: shapes change.
 
-    >>> import jax
     >>> from meristem.nn import Budding
     >>> body, _ = resize(Budding(width=3, key=jax.random.key(0)), None, 8)
     >>> body.capacity

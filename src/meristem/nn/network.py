@@ -2,9 +2,9 @@
 
 y = head(body(embed(f ⊙ x)))     f ∈ [0, 1]^n_in, a gate for each input, where inputs may close; at first 1, its price Σ f
 
-Embedding and head are parts (part.py), such as `Linear`; a body of several stages is `Stages`. Shapes are asked for, not read
-off arrays: `input_shape`, `n_out`, `width`, `members`, `dtype`. They hold for one network, for a population with leading axes,
-and for shapes in place of arrays. Nobody outside of nn reads `embed` and `head` (ends.py).
+Embedding and head are parts (body.py), such as `Linear`; a body of several stages is `Stages`. `input_shape`, `n_out`, `width`,
+`members` and `dtype` hold for one network, for a population with leading axes, and for shapes in place of arrays. Nobody
+outside of nn reads `embed` and `head` (ends.py).
 """
 
 import inspect
@@ -20,27 +20,23 @@ from jaxtyping import Array, Float, Int
 from meristem.check import as_key, check_size, unknown
 from meristem.gate import Confined, fully_open, is_confined
 from meristem.layers.compact_network import CompactNetwork
-from meristem.nn.axes import ArrayAxes, Axes, Axis, members_of, n_places
+from meristem.nn.axes import INPUT, OUTPUT, ArrayAxes, Axes, Axis, members_of, n_places
 from meristem.nn.axis_counts import half_norm, hard_size, soft_parameters, used
-from meristem.nn.body import Body
+from meristem.nn.body import Body, Part
 from meristem.nn.budding import Budding
-from meristem.nn.compaction import INPUT, compact_network
-from meristem.nn.highway import Highway
 from meristem.nn.linear import Linear
-from meristem.nn.part import Part
-from meristem.nn.stack import Plain, Residual
+from meristem.nn.stack import Highway, Plain, Residual
 from meristem.nn.stages import renamed
+from meristem.nn.trunk import read, with_price
 from meristem.nn.tunnel import Tunnel
 
 MAX_WIDTH = 64  # of a trunk that learns its width
-OUTPUT = "output"
 BODIES = {"tunnel": Tunnel, "budding": Budding, "highway": Highway, "plain": Plain, "residual": Residual}
 
 
 class Network(eqx.Module):
     """One sample [n_in, …] → [n_out].
 
-    >>> import jax, jax.numpy as jnp
     >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=10, key=jax.random.key(0))
     >>> network(jnp.ones(2)).shape
     (1,)
@@ -67,8 +63,7 @@ class Network(eqx.Module):
         """A fresh network with a body by name.
 
         A width of "auto" is learned, up to `max_width`; with `feature_gates` inputs may close. `options` go to the body:
-        `activation`; `depth` of a tunnel, highway, plain or residual body, which needs it;
-        `gate_bias` of a highway; `capacity` and `probe` of a budding body.
+        `activation`; `depth` of all but a budding body, which has `capacity` and `probe`; `gate_bias` of a highway.
         """
         if body not in BODIES:
             raise unknown("body", body, list(BODIES))
@@ -95,7 +90,6 @@ class Network(eqx.Module):
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one sample.
 
-        >>> import jax
         >>> network = Network.create("tunnel", n_in=2, n_out=1, width=10, depth=3, key=jax.random.key(0))
         >>> network.input_shape, network.n_out, network.width, network.members
         ((2,), 1, 10, ())
@@ -133,13 +127,8 @@ class Network(eqx.Module):
         count = self.body.axes().in_use
         return np.zeros(self.members, np.int32) if count is None else count()
 
-    @property
-    def has_embed_bias(self) -> bool:
-        return getattr(self.embed, "bias", None) is not None
-
-    @property
-    def has_head_bias(self) -> bool:
-        return getattr(self.head, "bias", None) is not None
+    has_embed_bias = property(lambda self: getattr(self.embed, "bias", None) is not None)
+    has_head_bias = property(lambda self: getattr(self.head, "bias", None) is not None)
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, " out"]:
         if x.ndim != len(self.input_shape):
@@ -150,19 +139,16 @@ class Network(eqx.Module):
     def priced(self, x: Float[Array, "in ..."]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
         """The output and the price of body and input gates."""
         h, price = self.body.priced(self.embedded(x))
-        return self.read_out(h), price if self.features is None else price + self.features.value.sum()
+        return self.read_out(h), with_price(self.features, price)
 
     def embedded(self, x: Float[Array, "in ..."]) -> Float[Array, "width ..."]:
         """What reaches the body."""
-        if self.features is not None:
-            x = self.features.value.reshape(-1, *[1] * (x.ndim - 1)) * x
-        return self.embed(x)
+        return self.embed(read(self.features, x))
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
         """The axes of embedding, body and head; what leaves a part and enters the next is one axis of both.
 
-        `inputs` are those that reach the body. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost
-        nothing.
+        `inputs` reach the body. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing.
         """
         body, features = self.body.axes(inputs, weight), self.features
         embed = _between(self.embed.axes(), "embed", INPUT, body.trunks[0])
@@ -201,11 +187,12 @@ class Network(eqx.Module):
     def compact(self) -> CompactNetwork:
         """Exactly the live network.
 
-        >>> import jax
         >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
         >>> [type(layer).__name__ for layer in network.compact().layers]
         ['Affine']
         """
+        from meristem.nn.compaction import compact_network  # which imports this file
+
         return compact_network(self)
 
 

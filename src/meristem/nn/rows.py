@@ -1,17 +1,10 @@
 """A network on what is open of it: its arrays without closed dimensions, units and layers, and back.
 
-    taken(tree, network, live) → small           what `live` names of a network, or of what an optimizer keeps for one
-    put(tree, small, network, live) → tree       the tree with what has become of it
-
-`live` has indices for some axes. index == size is padding: it is read as 0, a closed gate, and written nowhere. So many
-structures share the few shapes that `live` may have. The small network computes the same, its sums in another order.
-Units that stand on dimensions of the trunk must know on which ones, once some of either are left out (`Rows`):
-
-    stood(rows, l, h)           [units, …], the values of the trunk that the units of layer l stand on
-    placed(rows, l, h, new)     [width, …], the trunk with `new` in their places
-
-Rows of None: there is a unit on every dimension, in its order; both are then the identity. Each dimension has at most one unit
-of a layer and each unit one dimension, so that the gradient of either function is the other, a gather, where JAX would scatter.
+`Live` has indices for some axes. index == size is padding: it is read as 0, a closed gate, and written nowhere. So many
+structures share the few shapes that it may have. The small network computes the same, its sums in another order. Units that
+stand on dimensions of the trunk must know on which ones, once some of either are left out (`Rows`); where rows are None, there
+is a unit on every dimension, in its order. Each dimension has at most one unit of a layer and each unit one dimension, so that
+the gradient of `stood` is `placed`, a gather, where JAX would scatter.
 """
 
 from collections.abc import Mapping
@@ -24,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from meristem.gate import Confined
-from meristem.nn.axes import ROWS, TRUNK, ArrayAxes, Axes, Axis, gate_axis, indices_of, is_entry
+from meristem.nn.axes import ROWS, TRUNK, ArrayAxes, Axes, Axis, gate_axis, indices_of, is_entry, tree_map
 
 
 class Rows(eqx.Module):
@@ -61,30 +54,23 @@ def put(tree: Any, small: Any, network: Any, live: Live) -> Any:
     declared = network.axes()
 
     def scattered(entry: ArrayAxes, leaf: Any, new: Any) -> Any:
-        if entry.role == ROWS or leaf is None:
-            return leaf
-        return leaf.at[indices_of(declared, entry, leaf, live.indices)].set(new, mode="drop")
+        return None if leaf is None else leaf.at[indices_of(declared, entry, leaf, live.indices)].set(new, mode="drop")
 
-    return jax.tree.map(scattered, declared.arrays, tree, small, is_leaf=is_entry)
-
-
-def layered(arrays: Any, unit: Axis, trunk: Confined | None, depth: int, rows: Rows | None = None, **options: Any) -> Axes:
-    """Return the axes of a stack of layers on a trunk, whose size is its units."""
-    layer = Axis(depth=lambda: jnp.arange(depth))
-    if rows is not None:
-        places = jnp.asarray(rows.layer)
-        layer = Axis(depth=lambda: places, part_of=(places, rows.depth))
-    return Axes(arrays, {"layer": layer, "unit": unit, TRUNK: gate_axis(trunk)}, size="unit", **options)
+    return tree_map(scattered, declared, tree, small)
 
 
 def gated_layers(arrays: Any, gate: Confined, trunk: Confined | None, rows: Rows | None, *, on: str | None = TRUNK) -> Axes:
     """Return the axes of layers of units with gates [layer, unit]; `on`: the axis that the units stand on, None: nothing."""
     unit = gate_axis(gate, per="layer", on=on, at=None if rows is None else rows.at)
-    return layered(arrays, unit, trunk, gate.value.shape[-2], rows)
+    layer = Axis(depth=lambda: jnp.arange(gate.value.shape[-2]))
+    if rows is not None:
+        places = jnp.asarray(rows.layer)
+        layer = Axis(depth=lambda: places, part_of=(places, rows.depth))
+    return Axes(arrays, {"layer": layer, "unit": unit, TRUNK: gate_axis(trunk)}, size="unit")
 
 
-def stood(rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, "width ..."]) -> Float[Array, "units ..."]:
-    """What the units of a layer stand on.
+def stood(rows: Rows | None, layer: Any, h: Float[Array, "width ..."]) -> Float[Array, "units ..."]:
+    """What the units of a layer stand on, [units, …].
 
     >>> rows = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)
     >>> stood(rows, 0, jnp.array([5.0, 6.0, 7.0])).tolist()
@@ -95,10 +81,8 @@ def stood(rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, "width
     return _moved(h, rows.at[layer], rows.unit[layer])
 
 
-def placed(
-    rows: Rows | None, layer: int | Int[Array, ""], h: Float[Array, "width ..."], new: Float[Array, "units ..."]
-) -> Float[Array, "width ..."]:
-    """The trunk after the units of a layer.
+def placed(rows: Rows | None, layer: Any, h: Float[Array, "width ..."], new: Float[Array, "units ..."]) -> Array:
+    """The trunk after the units of a layer, [width, …].
 
     >>> rows = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)
     >>> placed(rows, 0, jnp.array([5.0, 6.0, 7.0]), jnp.array([1.0, 2.0, 9.0])).tolist()

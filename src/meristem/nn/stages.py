@@ -2,12 +2,12 @@
 
     Stages([first, map, second])        what leaves a part enters the next; the price is the sum of the bodies' prices
 
-A part is a body, or a map such as `Linear`. What leaves a part and what enters the next is one axis of the declaration
-(`chained`): the rows of a map are the trunk of the body after it.
+A part is a body, or a map such as `Linear`, whose rows are the trunk of the body after it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Self
 
 import equinox as eqx
@@ -16,10 +16,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.layers.layer import Layer
-from meristem.nn.axes import Axes, Axis, is_entry
-from meristem.nn.body import Body, GrowthInfo, is_body
+from meristem.nn.axes import ArrayAxes, Axes, Axis, is_entry
+from meristem.nn.body import Body, GrowthInfo, Part, described, is_body
 from meristem.nn.model_growth import grow_each, with_mirrors
-from meristem.nn.part import Part, described
 
 
 class Stages(Body):
@@ -50,11 +49,39 @@ class Stages(Body):
         return x, total
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
-        declared = []
-        for part in self.parts:
-            declared.append(part.axes(inputs, weight) if isinstance(part, Body) else part.axes())
+        """What leaves a part and what enters the next is one axis, with the gates of whichever has some.
+
+        All other names of the parts after the first get a number behind them, and the depths of their layers go on where those
+        of the part before ended.
+        """
+        declared: list[Axes] = []
+        axes: dict[str, Axis] = {}
+        trunks: list[str] = []
+        depth: Callable[[], Any] = lambda: 0  # noqa: E731
+        for number, part in enumerate(self.parts, start=1):
+            own = part.axes(inputs, weight) if isinstance(part, Body) else part.axes()
             inputs = None if inputs is None else jax.vmap(part)(inputs)
-        return chained(declared, lambda arrays: _with_parts(self, arrays))
+            if declared:
+                entries = jax.tree.leaves(own.arrays, is_leaf=is_entry)
+                names = {*own.axes, *own.trunks, *(name for entry in entries for name in entry.names)}
+                own = renamed(own, {name: f"{name} {number}" for name in names} | {own.trunks[0]: trunks[-1]})
+            for name, axis in own.axes.items():
+                if name not in axes or axes[name].openness is None:
+                    axes[name] = _deeper(axis, depth) if declared else axis
+            trunks, depth = [*trunks, *own.trunks], _end_of(own, depth)
+            declared.append(own)
+        in_use = [own.in_use for own in declared if own.in_use is not None]
+        shares = [own.n_shares for own in declared if own.n_shares is not None]
+        return Axes(
+            _with_parts(self, [own.arrays for own in declared]),
+            axes,
+            size=tuple(name for own in declared for name in own.sizes),
+            trunks=tuple(dict.fromkeys(trunks)),
+            capacity=max(own.capacity for own in declared),
+            in_use=(lambda: reduce(jnp.maximum, [count() for count in in_use])) if in_use else None,
+            is_fused=declared[0].is_fused,
+            n_shares=(lambda: sum(count() for count in shares)) if shares else None,
+        )
 
     def compact_layers(self) -> list[Layer]:
         return [layer for part in self.parts for layer in part.compact_layers()]
@@ -82,55 +109,18 @@ def _with_parts(body: Any, parts: Sequence[Any]) -> Any:
     return eqx.tree_at(lambda b: b.parts, body, tuple(parts))
 
 
-def chained(parts: Sequence[Axes], arrays: Callable[[list[Any]], Any]) -> Axes:
-    """Return the declaration of parts of which each reads the output of the one before; `arrays` makes one tree of theirs.
-
-    What leaves a part and what enters the next is one axis, with the gates of whichever has some. All other names of the parts
-    after the first get a number behind them, and the depths of their layers go on where those of the part before ended.
-    """
-    first, *others = parts
-    all_parts, axes, trunks, depth = [first], dict(first.axes), first.trunks, _end_of(first, lambda: 0)
-    for number, part in enumerate(others, start=2):
-        entries = jax.tree.leaves(part.arrays, is_leaf=is_entry)
-        names = {*part.axes, *part.trunks, *(name for entry in entries for name in entry.names)}
-        part = renamed(part, {name: f"{name} {number}" for name in names} | {part.trunks[0]: trunks[-1]})
-        for name, axis in part.axes.items():
-            if name not in axes or axes[name].openness is None:
-                axes[name] = _deeper(axis, depth)
-        trunks, depth = (*trunks, *part.trunks[1:]), _end_of(part, depth)
-        all_parts.append(part)
-    growing = [part for part in all_parts if part.capacity]
-    in_use = [part.in_use for part in growing if part.in_use is not None]
-    shares = [part.n_shares for part in all_parts if part.n_shares is not None]
-
-    def most() -> Array:
-        return jnp.stack([jnp.asarray(count()) for count in in_use]).max(0)
-
-    return Axes(
-        arrays([part.arrays for part in all_parts]),
-        axes,
-        size=tuple(name for part in all_parts for name in part.sizes),
-        trunks=tuple(dict.fromkeys(trunks)),
-        capacity=max((part.capacity for part in growing), default=0),
-        in_use=most if len(in_use) > 1 else next(iter(in_use), None),
-        is_fused=first.is_fused,
-        n_shares=(lambda: sum(count() for count in shares)) if shares else None,
-    )
-
-
 def renamed(declared: Axes, names: Mapping[str, str]) -> Axes:
     """The same declaration with other names: two stages of a network have a trunk each."""
 
     def new(name: Any) -> Any:
         return names.get(name, name)
 
+    def entry(own: ArrayAxes) -> ArrayAxes:
+        return own._replace(names=tuple(map(new, own.names)), reads=new(own.reads))
+
     return replace(
         declared,
-        arrays=jax.tree.map(
-            lambda entry: entry._replace(names=tuple(map(new, entry.names)), reads=new(entry.reads)),
-            declared.arrays,
-            is_leaf=is_entry,
-        ),
+        arrays=jax.tree.map(entry, declared.arrays, is_leaf=is_entry),
         axes={new(name): replace(axis, per=new(axis.per), on=new(axis.on)) for name, axis in declared.axes.items()},
         size=tuple(map(new, declared.sizes)),
         trunks=tuple(map(new, declared.trunks)),

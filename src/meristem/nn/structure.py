@@ -1,8 +1,6 @@
 """What there is to be seen of a body: gates of a stack of layers, or nodes of a tree. Plain data, for words and pictures.
 
-    structure(body, inputs) → Gates or Nodes       structures(body, inputs) → one for each stage that it has
-
-Both follow from the axes that are the body's size (axes.py), averaged over inputs where openness depends on them. For the host.
+It follows from the axes that are the body's size (axes.py), averaged over inputs where openness depends on them. For the host.
 """
 
 from dataclasses import dataclass
@@ -45,10 +43,8 @@ class Gates:
         share = (self.values > 0.5).mean()
         if self.source != "parameters" or share <= OPEN:
             return None
-        return (
-            f"{share:.0%} of the units are open: the network would be larger if it could. "
-            "Give it more room (width, depth), or raise penalty."
-        )
+        advice = "Give it more room (width, depth), or raise penalty."
+        return f"{share:.0%} of the units are open: the network would be larger if it could. {advice}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +92,11 @@ def structures(body: Any, inputs: Any = None) -> list[Gates | Nodes]:
     """Return what there is to be seen of each stage of a body."""
     declared = body.axes(inputs)
     has_gates = any(map(is_confined, jax.tree.leaves(body, is_leaf=is_confined)))
-    pictures: list[Gates | Nodes] = []
-    for name in declared.sizes:
+
+    def picture(name: str) -> Gates | Nodes:
         if (own := declared.axis(name).picture) is not None:
-            pictures.append(own())
-        else:
-            values = np.asarray(size_openness(declared, name), float)
-            pictures.append(Gates(values.reshape(-1, values.shape[-1]), "parameters" if has_gates else "fixed"))
-    return pictures
+            return own()
+        values = np.asarray(size_openness(declared, name), float)
+        return Gates(values.reshape(-1, values.shape[-1]), "parameters" if has_gates else "fixed")
+
+    return [picture(name) for name in declared.sizes]

@@ -7,13 +7,13 @@ subtree ends at j−1 and whose right subtree begins at j. So a tree with at mos
 
 and everything else follows by comparing neighbours: a subtree is bounded by the nearest inner nodes that are less deep.
 In the tree's own order (leaf, inner, leaf, …, leaf) leaf j is node 2j and inner node j is node 2j − 1: `capacity` leaves
-make 2·capacity − 1 nodes. Pure functions of `depth`; imports nothing of meristem.
+make 2·capacity − 1 nodes. Pure functions of `depth` and of the nodes' γ (`leafness`).
 """
 
 from collections.abc import Sequence
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 
 def seedling(capacity: int) -> Int[Array, " capacity"]:
@@ -22,11 +22,7 @@ def seedling(capacity: int) -> Int[Array, " capacity"]:
 
 
 def is_tree(depth: Sequence[int]) -> bool:
-    """Whether these numbers are a tree, as the module's header says; a host function.
-
-    >>> is_tree([-1, 1, 0, -1]), is_tree([-1, 0, 0]), is_tree([-1, -1, 0]), is_tree([-1, 2, 0])
-    (True, False, False, False)
-    """
+    """Whether these numbers are a tree, as the module's header says; a host function."""
     n = next((j for j, own in enumerate(depth) if j and own < 0), len(depth))
     if not len(depth) or any(own != -1 for own in (depth[0], *depth[n:])):
         return False
@@ -54,7 +50,6 @@ def n_leaves(depth: Int[Array, " capacity"]) -> Int[Array, ""]:
 def spans(depth: Int[Array, " capacity"]) -> tuple[Int[Array, " capacity"], Int[Array, " capacity"]]:
     """The first and the last leaf below each inner node. Where there is no inner node: (capacity, −1), an empty span.
 
-    >>> import jax.numpy as jnp
     >>> first, last = spans(jnp.array([-1, 1, 0, -1]))    # ((0 1) 2) and a free place
     >>> first.tolist(), last.tolist()
     ([4, 0, 0, 4], [-1, 1, 2, -1])
@@ -84,6 +79,46 @@ def leaves_of(node: Array) -> Array:
     return node[0::2]
 
 
-def inner_of(node: Array, first: float) -> Array:
-    """[2·capacity − 1] nodes → [capacity] inner nodes, with `first` in the place that is no node."""
-    return jnp.concatenate([jnp.full(1, first, node.dtype), node[1::2]])
+def inner_of(node: Array) -> Array:
+    """[2·capacity − 1] nodes → [capacity] inner nodes, with 0 in the place that is no node."""
+    return jnp.concatenate([jnp.zeros(1, node.dtype), node[1::2]])
+
+
+def node_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " nodes"]:
+    """How open each node is, in the tree's order: Π (1 − γ_a) over its ancestors a. The sum is equation 8, unrolled."""
+    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
+    first, last = spans(depth)
+    factor = (1 - inner_of(leafness))[:, None]  # [ancestor, node]
+    above_leaf = (first[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])
+    above_inner = above_leaf & (first[:, None] < index[None, :]) & (index[:, None] != index[None, :])
+    leaves, inner = (jnp.where(above, factor, 1).prod(0) for above in (above_leaf, above_inner))
+    return in_order(jnp.where(living(depth), leaves, 0), jnp.where(depth >= 0, inner, 0))
+
+
+def leaf_openness(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, " capacity"]:
+    """How open each leaf's layer is: as far as every node is open in whose right part it stands."""
+    index = jnp.arange(depth.shape[0], dtype=depth.dtype)
+    last = spans(depth)[1]
+    on_the_right = (index[:, None] <= index[None, :]) & (index[None, :] <= last[:, None])  # [node, leaf]
+    gamma = inner_of(leafness)[:, None]
+    return jnp.where(living(depth), jnp.where(on_the_right, 1 - gamma, 1).prod(0), 0)
+
+
+def mixing(leafness: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> Float[Array, "capacity capacity"]:
+    """The matrix A: the output after leaf j is Σ_k A_jk p_k. Rows are convex; a free place j has h_j = p_j.
+
+    >>> mixing(jnp.array([1.0, 0.25, 1.0]), jnp.array([-1, 0])).tolist()    # h_1 = γ p_0 + (1 − γ) p_1
+    [[1.0, 0.0], [0.25, 0.75]]
+    """
+    capacity = depth.shape[0]
+    index = jnp.arange(capacity, dtype=depth.dtype)
+    first, last = spans(depth)
+    gamma = inner_of(leafness)
+    ends = jnp.where(last[:, None] == index[None, :], gamma[:, None], 0)  # [node, j]: γ where the node's span ends at j
+    starts = (first[:, None] == index[None, :]).astype(leafness.dtype)  # [node, k]: 1 where it starts
+    rows = jnp.eye(capacity, dtype=leafness.dtype)
+    # Of two nodes that end at the same leaf the inner one stands further right, so right to left is innermost first.
+    for node in range(capacity - 1, 0, -1):
+        share = ends[node][:, None]
+        rows = (1 - share) * rows + share * starts[node][None, :]
+    return rows

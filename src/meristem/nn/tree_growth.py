@@ -3,16 +3,13 @@
 After an optimizer step (clipped by `gate.project`)
     close   an inner node that reached γ = 1 becomes a leaf: its subtree goes, its right child's layer stays as its bud
     open    a leaf below γ = 1 becomes an inner node: its bud becomes the next layer; both children get fresh buds, γ = 1
-Each is a `Move`: for every row of the next structure, the row it comes from. Parameters and anything an optimizer keeps
-per parameter (moments, ages) move by the same `Move`; what is born starts with zeros there. A leaf that finds no free
-place has its γ set back to 1 and is counted as waiting; left-most leaves win the free places.
-
-`close_and_open` is pure and compiles into a training step; `with_capacity` is for the host, between dispatches. Both take a
-budding body and its mirrors: whatever an optimizer keeps for it, shaped as the body itself. `Budding` is made of these.
+Each is a `Move`: for every row of the next structure, the row it comes from. Mirrors, which are what an optimizer keeps for a
+body in its shape (moments, ages), move by the same `Move`; what is born starts with zeros there. A leaf that finds no place has
+its γ set back to 1 and is counted as waiting; left-most leaves win the free places.
 """
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -30,12 +27,13 @@ Mirrors = Sequence[Any]
 
 
 class Move(NamedTuple):
-    """Sources of the next structure's rows; −1: none."""
+    """Sources of the next structure's rows; a source too large for its array is none.
 
-    layer: Int[Array, " capacity"]  # the layer that stays a layer
-    sprout: Int[Array, " capacity"]  # the bud that becomes a layer
-    bud: Int[Array, " capacity"]  # the bud that stays a bud
-    retired: Int[Array, " capacity"]  # the layer that becomes a bud
+    What an optimizer keeps for a layer does not follow it where it becomes a bud, or the other way round: that is too large.
+    """
+
+    layer: Int[Array, " capacity"]  # of [layers, buds]: the layer that stays one, or the bud that becomes one
+    bud: Int[Array, " capacity"]  # of [buds, layers]: the bud that stays one, or the layer that becomes one
     node: Int[Array, " nodes"]  # the node whose γ this is
     depth: Int[Array, " capacity"]  # the next tree
 
@@ -66,7 +64,7 @@ def close_and_open(body: Budding, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[
 
 def is_due(body: Budding) -> Bool[Array, ""]:
     """Whether any inner node closes, or any leaf wants to open and there is room."""
-    closes = (body.depth >= 0) & (inner_of(body.leafness.value, 0.0) >= 1)
+    closes = (body.depth >= 0) & (inner_of(body.leafness.value) >= 1)
     return closes.any() | (waiting(body).any() & (body.n_leaves < body.capacity))
 
 
@@ -93,23 +91,22 @@ def closing(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
     """The move that turns every inner node with γ = 1 into a leaf, and how many there are (the outermost count)."""
     index = jnp.arange(depth.shape[0], dtype=depth.dtype)
     first, last = spans(depth)
-    closed = (depth >= 0) & (inner_of(gamma, 0.0) >= 1)
+    closed = (depth >= 0) & (inner_of(gamma) >= 1)
     inside = (first[:, None] < index[None, :]) & (index[None, :] <= last[:, None])  # [node, inner node below or itself]
     gone = (closed[:, None] & inside).any(0)
     covered = (closed[:, None] & inside & (index[:, None] != index[None, :])).any(0)
     outermost = closed & ~covered
     # The node that becomes a leaf at each of the old positions, if one does.
-    heir = jnp.where(outermost[:, None] & (first[:, None] == index[None, :]), index[:, None], -1).max(0)
+    none = 2 * depth.shape[0]
+    heir = jnp.where(outermost[:, None] & (first[:, None] == index[None, :]), index[:, None], none).min(0)
 
     keep = living(depth) & ~gone
-    source = _inverse(jnp.where(keep, _running(keep) - 1, -1))
-    heir = _rows(heir, source, -1)
+    source = _inverse(keep, jnp.cumsum(keep, dtype=jnp.int32) - 1)
+    heir = _rows(heir, source, none)
     move = Move(
         layer=source,
-        sprout=jnp.full_like(source, -1),
-        bud=jnp.where(heir >= 0, -1, source),
-        retired=heir,
-        node=in_order(jnp.where(heir >= 0, 2 * heir - 1, _leaf_node(source)), _inner_node(source)),
+        bud=jnp.where(heir < none, depth.shape[0] + heir, source),
+        node=in_order(jnp.where(heir < none, 2 * heir - 1, 2 * source), 2 * source - 1),
         depth=_rows(depth, source, -1),
     )
     return move, outermost.sum(dtype=jnp.int32)
@@ -118,22 +115,21 @@ def closing(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
 def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tuple[Move, Int[Array, ""]]:
     """The move that makes two leaves of every leaf with γ < 1 that finds a place, and how many there are."""
     capacity = depth.shape[0]
-    index = jnp.arange(capacity, dtype=depth.dtype)
     alive = living(depth)
     wants = alive & (leaves_of(gamma) < 1)
-    opened = wants & (_running(wants) <= capacity - n_leaves(depth))
-    place = index + _running(opened) - opened
-    source = _inverse(jnp.where(alive, place, -1))
-    mother = _inverse(jnp.where(opened, place + 1, -1))  # for a newborn layer, the leaf whose bud it was
-    stays = jnp.where(_rows(opened, source, False), -1, source)
+    opened = wants & (jnp.cumsum(wants, dtype=jnp.int32) <= capacity - n_leaves(depth))
+    place = jnp.arange(capacity, dtype=depth.dtype) + jnp.cumsum(opened, dtype=jnp.int32) - opened
+    source = _inverse(alive, place)
+    mother = _inverse(opened, place + 1)  # for a newborn layer, the leaf whose bud it was
+    is_born, none = mother < capacity, 2 * capacity
+    stays = jnp.where(_rows(opened, source, False), none, source)
+    layer = jnp.where(is_born, capacity + mother, source)
     move = Move(
-        layer=source,
-        sprout=mother,
+        layer=layer,
         bud=stays,
-        retired=jnp.full_like(source, -1),
         # The opened leaf's γ, with all its history, is now the inner node's.
-        node=in_order(_leaf_node(stays), jnp.where(mother >= 0, 2 * mother, _inner_node(source))),
-        depth=jnp.where(mother >= 0, _rows(leaf_depth(depth), mother, -1), _rows(depth, source, -1)),
+        node=in_order(2 * stays, jnp.where(is_born, 2 * mother, 2 * source - 1)),
+        depth=_rows(jnp.concatenate([depth, leaf_depth(depth)]), layer, -1),
     )
     return move, opened.sum(dtype=jnp.int32)
 
@@ -145,72 +141,49 @@ def with_capacity(body: Budding, capacity: int, mirrors: Mirrors) -> tuple[Buddi
         raise ValueError(f"capacity={capacity} is too small: the network has {needed} live leaves.")
     axis = body.depth.ndim - 1  # a population has its members in front
 
-    def resized(leaf: Array, n: int, fill: float) -> Array:
+    def resized(gamma: float, rows_of: str, leaf: Array) -> Array:
+        n, fill = (2 * capacity - 1 if rows_of == "node" else capacity), {"node": gamma, "depth": -1}.get(rows_of, 0)
         old = np.asarray(leaf)[(slice(None),) * axis + (slice(n),)]
         free = [(0, n - old.shape[axis] if k == axis else 0) for k in range(old.ndim)]
         return jax.device_put(np.pad(old, free, constant_values=fill))
 
-    def with_room(tree: Budding, gamma: float) -> Budding:
-        rows = {"layer": (capacity, 0), "bud": (capacity, 0), "node": (2 * capacity - 1, gamma), "depth": (capacity, -1)}
-        return _by_row(tree, lambda rows_of, leaf: resized(leaf, *rows[rows_of]))
-
-    return with_room(body, 1), [with_room(mirror, 0) for mirror in mirrors]
+    return _by_row(body, partial(resized, 1)), [_by_row(mirror, partial(resized, 0)) for mirror in mirrors]
 
 
 def _by_row(tree: Budding, change: Callable[[str, Array], Array]) -> Budding:
     """change("layer", "bud", "node" or "depth", array) for all arrays of a body, or of what mirrors it, that have such rows."""
     parts = {"weight": "layer", "bias": "layer", "bud": "bud", "leafness": "node", "depth": "depth"}
-    changed = [jax.tree.map(functools.partial(change, rows), getattr(tree, name)) for name, rows in parts.items()]
+    changed = [jax.tree.map(partial(change, rows), getattr(tree, name)) for name, rows in parts.items()]
     return eqx.tree_at(lambda b: [getattr(b, name) for name in parts], tree, changed, is_leaf=lambda node: node is None)
 
 
 def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
-    layer, bud = (body.weight, body.bias), (body.bud.weight, body.bud.bias)
-    weight, bias = (_either(own, move.layer, other, move.sprout) for own, other in zip(layer, bud, strict=True))
-    bud_weight, bud_bias = (_either(own, move.bud, other, move.retired) for own, other in zip(bud, layer, strict=True))
+    def parts(body: Budding) -> Any:
+        return body.weight, body.bias, body.bud.weight, body.bud.bias, body.leafness.value, body.depth
+
+    layer, bud = parts(body)[:2], parts(body)[2:4]
+    layers = [_rows(jnp.concatenate(pair), move.layer, 0) for pair in zip(layer, bud, strict=True)]
+    buds = [_rows(jnp.concatenate(pair), move.bud, 0) for pair in zip(bud, layer, strict=True)]
     if key is not None:
-        fresh = living(move.depth) & (move.bud < 0) & (move.retired < 0)
+        fresh = living(move.depth) & (move.bud >= 2 * body.capacity)
         keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(jnp.arange(fresh.shape[0]))
-        weight_draw, bias_draw = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
-        bud_weight = jnp.where(fresh[:, None, None], weight_draw.astype(weight.dtype), bud_weight)
-        bud_bias = jnp.where(fresh[:, None], bias_draw.astype(bias.dtype), bud_bias)
-    return eqx.tree_at(
-        lambda b: (b.weight, b.bias, b.bud.weight, b.bud.bias, b.leafness.value, b.depth),
-        body,
-        (weight, bias, bud_weight, bud_bias, _rows(body.leafness.value, move.node, 1), move.depth),
-    )
+        drawn = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
+        is_fresh = fresh[:, None, None], fresh[:, None]
+        buds = [jnp.where(new, own.astype(old.dtype), old) for new, own, old in zip(is_fresh, drawn, buds, strict=True)]
+    return eqx.tree_at(parts, body, (*layers, *buds, _rows(body.leafness.value, move.node, 1), move.depth))
 
 
 def _move_mirror(mirror: Budding, move: Move) -> Budding:
-    """What an optimizer keeps for a body: rows follow their parameter, the newborn start at zero."""
+    """Rows follow their parameter, the newborn start at zero."""
     return _by_row(mirror, lambda rows_of, leaf: leaf if rows_of == "depth" else _rows(leaf, getattr(move, rows_of), 0))
 
 
 def _rows(values: Array, source: Int[Array, " rows"], fill: float) -> Array:
-    """values[source], and `fill` where the source is −1."""
-    has_source = (source >= 0).reshape(-1, *[1] * (values.ndim - 1))
-    return jnp.where(has_source, values[source], jnp.asarray(fill, values.dtype))
+    """values[source], and `fill` where there is no such row."""
+    return values.at[source].get(mode="fill", fill_value=fill, wrap_negative_indices=False)
 
 
-def _either(first: Array, from_first: Int[Array, " rows"], second: Array, from_second: Int[Array, " rows"]) -> Array:
-    """Rows of the first array where it has a source, else of the second, else 0."""
-    has_source = (from_first >= 0).reshape(-1, *[1] * (first.ndim - 1))
-    return jnp.where(has_source, _rows(first, from_first, 0), _rows(second, from_second, 0))
-
-
-def _running(flags: Bool[Array, " capacity"]) -> Int[Array, " capacity"]:
-    return jnp.cumsum(flags, dtype=jnp.int32)
-
-
-def _inverse(place: Int[Array, " capacity"]) -> Int[Array, " capacity"]:
-    """For each place the row that goes there, −1 if none does."""
+def _inverse(moves: Bool[Array, " capacity"], place: Int[Array, " capacity"]) -> Int[Array, " capacity"]:
+    """For each place the row that goes there, 2 · capacity if none does."""
     index = jnp.arange(place.shape[0], dtype=place.dtype)
-    return jnp.where(place[None, :] == index[:, None], index[None, :], -1).max(1)
-
-
-def _leaf_node(source: Array) -> Array:
-    return jnp.where(source >= 0, 2 * source, -1)
-
-
-def _inner_node(source: Array) -> Array:
-    return jnp.where(source >= 1, 2 * source - 1, -1)
+    return jnp.where(moves[None, :] & (place[None, :] == index[:, None]), index[None, :], 2 * place.shape[0]).min(1)

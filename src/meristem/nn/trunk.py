@@ -7,9 +7,8 @@ With h̃ = t ⊙ h it is the same as t on what enters and on every nonlinearity,
     h̃_0 = t ⊙ x        h̃_l = g · (t ⊙ σ(W_l h̃_{l−1} + b_l)) + (1 − g) · h̃_{l−1}        y = h̃_L
 
 so that a copied value meets its gate once, however deep the network is. Where t_i = 0, row i of the embedding, row and column i
-of every layer and column i of the head take no part, and compaction leaves them out. Its price is Σ t.
-
-At first all dimensions are open: with all closed nothing reaches the gates but through the biases, a saddle.
+of every layer and column i of the head take no part, and compaction leaves them out. Its price is Σ t. At first all dimensions
+are open: with all closed nothing reaches the gates but through the biases, a saddle.
 """
 
 from jaxtyping import Array, Float
@@ -18,12 +17,7 @@ from meristem.gate import Confined
 
 
 def read(trunk: Confined | None, h: Float[Array, "width ..."]) -> Float[Array, "width ..."]:
-    """What a layer reads of the trunk; without gates all of it.
-
-    >>> import jax.numpy as jnp
-    >>> read(Confined(jnp.array([1.0, 0.5, 0.0])), jnp.ones(3)).tolist()
-    [1.0, 0.5, 0.0]
-    """
+    """What a layer reads of the trunk; without gates all of it."""
     return h if trunk is None else trunk.value.reshape(-1, *[1] * (h.ndim - 1)) * h
 
 

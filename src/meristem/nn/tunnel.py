@@ -24,7 +24,7 @@ from meristem.nn.trunk import read, with_price
 class Tunnel(Stacked):
     """`depth` layers of `width` units, all closed at first: the identity.
 
-    >>> import jax, jax.numpy as jnp
+    >>> import jax
     >>> tunnel = Tunnel(width=3, depth=2, key=jax.random.key(0))
     >>> tunnel(jnp.array([1.0, 2.0, 3.0])).tolist()
     [1.0, 2.0, 3.0]

@@ -1,16 +1,10 @@
 """CSV files: a header of different names, and as many fields in each row; parsed by pyarrow, a block of rows at a time.
 
 The file is UTF-8 (a byte-order mark is allowed) or in the encoding that is given; fields are separated by commas, semicolons or
-tabs, whichever the header has, or by `sep`. Errors are a ValueError of one line that names the file and the line. By hand,
-because pyarrow cannot do it:
-
-    the header                          its names and separator are needed before columns have types
-    where rows end (ByteStream.rows)    a block is whole rows, so that memory is bounded and lines are counted: pyarrow's own
-                                        stream fails on a row that is longer than its block, and names no line
-    rows that pyarrow refuses, or       by Python's csv module, strictly: it says what is wrong, and in which line. pyarrow
-    accepts though they are wrong       accepts an open quote at the end, a quote that is closed within a field, a carriage
-                                        return as a line's end, a field of any length
-    a separator beyond ASCII            by the csv module, too: pyarrow's is one byte
+tabs, whichever the header has, or by `sep`. Errors are a ValueError of one line that names the file and the line. By hand is
+where rows end (`ByteStream.rows`), so that memory is bounded and lines are counted: pyarrow's own stream fails on a row that is
+longer than its block, and names no line. The header, separators beyond ASCII, and rows that pyarrow refuses, or accepts though
+they are wrong (open quotes, carriage returns, fields of any length), are for Python's csv module, which says what is wrong.
 """
 
 import codecs
@@ -25,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from meristem.check import many, short
-from meristem.tables.arrow import csv_arrays, pyarrow_for
+from meristem.inputs.schema import MISSING_SPELLINGS
+from meristem.tables.column_builder import load_pyarrow
 from meristem.tables.frames import build_table
 from meristem.tables.table_columns import KnownTexts, Table
 
@@ -35,7 +30,7 @@ DELIMITERS = ",;\t"
 UNDEFINED_IN_CP1252 = set(b"\x81\x8d\x8f\x90\x9d")
 LONGEST_LINE = 16 * 2**20  # bytes, and characters of a row
 READ = 2**20  # bytes at a time
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
 QUOTE, NEWLINE = b'"\n'
 ADVICE = {  # what the csv module says → what is wrong, and what to do
     "unexpected end of data": "a quote is opened before here and never closed; close it.",
@@ -49,14 +44,13 @@ def read_csv(
     file: BufferedReader, name: str, known_texts: KnownTexts | None, sep: str | None, keep: Sequence[str], encoding: str | None
 ) -> Table:
     """Return the table of an open file, which errors call `name`; for the rest see `read_table`."""
-    pyarrow = pyarrow_for("CSV files")
     stream = ByteStream(file, name, encoding)
     header = stream.text_line()
     stream.put_back(header.encode())
     delimiter = sep or max(DELIMITERS, key=header.count)  # of equals the first
     names = [field.strip() for field in next(_rows(stream, delimiter), [])]
     table = build_table(name, names, _blocks(stream, names, delimiter, not keep), known_texts, keep, commas=delimiter != ",")
-    pyarrow.default_memory_pool().release_unused()
+    load_pyarrow().default_memory_pool().release_unused()
     digest = stream.digest.hexdigest()
     return replace(table, digest=digest, sep=delimiter, encoding=encoding or "utf-8", format="csv")
 
@@ -64,14 +58,11 @@ def read_csv(
 def _blocks(stream: "ByteStream", names: list[str], delimiter: str, is_null_missing: bool) -> Iterator[list[Any]]:
     """Yield blocks of rows, for each column a list of texts or an Arrow array of strings."""
     size = min(MOST_BYTES, max(LEAST_BYTES, BYTES_PER_COLUMN * len(names)))
-    while True:
-        data = stream.rows(size, delimiter.encode()) if delimiter.isascii() else None
-        if data == b"":
-            return
+    while (data := stream.rows(size, delimiter.encode()) if delimiter.isascii() else None) != b"":
         arrays = None if data is None else csv_arrays(data, len(names), delimiter, is_null_missing=is_null_missing)
         if arrays is None:
             stream.put_back(data or b"")
-            rows = list(islice(_table_rows(stream, names, delimiter), BLOCK))
+            rows = list(islice(_rows(stream, delimiter, names), BLOCK))
             if not rows:
                 return
             arrays = [*map(list, zip(*rows, strict=True))]
@@ -79,19 +70,35 @@ def _blocks(stream: "ByteStream", names: list[str], delimiter: str, is_null_miss
         yield arrays
 
 
-def _table_rows(stream: "ByteStream", names: list[str], delimiter: str) -> Iterator[list[str]]:
-    """Yield rows of as many fields as there are names; empty lines are no rows."""
-    for row in filter(None, _rows(stream, delimiter)):
-        if len(row) != len(names):
-            is_short = len(row) < len(names)
-            which = f"column {short(names[len(row)])} and what follows is not there" if is_short else "there are too many"
-            what = f"{many(len(row), 'field')} where the header has {len(names)} columns: {which}"
-            raise ValueError(f"{stream.name}, line {stream.line} has {what}; correct the line, or put quotes around commas.")
-        yield row
+def csv_arrays(data: bytes, n_columns: int, delimiter: str, *, is_null_missing: bool) -> list[Any] | None:
+    """Return an array of strings for each column of whole CSV rows; None where they are not `n_columns` fields of legal length.
+
+    With `is_null_missing` texts that mean "missing" are null.
+
+    >>> [array.to_pylist() for array in csv_arrays(b'1,"a,b"\\n\\n2,NA\\n', 2, ",", is_null_missing=True)]
+    [['1', '2'], ['a,b', None]]
+    """
+    pyarrow = load_pyarrow()
+    names = [str(place) for place in range(n_columns)]
+    try:
+        nulls = {"null_values": MISSING_SPELLINGS, "strings_can_be_null": is_null_missing}
+        table = pyarrow.csv.read_csv(
+            pyarrow.py_buffer(data),
+            pyarrow.csv.ReadOptions(column_names=names, block_size=len(data) + 1),
+            pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data),
+            pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string()), **nulls),
+        )
+    except pyarrow.ArrowInvalid:
+        return None
+    arrays = [column.combine_chunks() for column in table.columns]
+    longest, compute = csv.field_size_limit(), pyarrow.compute
+    if len(data) > longest and any((compute.max(compute.binary_length(array)).as_py() or 0) > longest for array in arrays):
+        return None
+    return arrays
 
 
-def _rows(stream: "ByteStream", delimiter: str) -> Iterator[list[str]]:
-    """Yield rows by the csv module, [] of an empty line; no line more is taken than it needs."""
+def _rows(stream: "ByteStream", delimiter: str, names: list[str] | None = None) -> Iterator[list[str]]:
+    """Yield rows by the csv module, no line more than it needs; of as many fields as there are names, if they are given."""
     length = 0
 
     def lines() -> Iterator[str]:
@@ -103,11 +110,17 @@ def _rows(stream: "ByteStream", delimiter: str) -> Iterator[list[str]]:
                 raise ValueError(f"{stream.name}, line {stream.line}: {what}")
             yield line
 
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     try:
-        for row in reader:
+        for row in csv.reader(lines(), delimiter=delimiter, strict=True):
             length = 0
-            yield row
+            if names is None or len(row) == len(names):
+                yield row
+            elif row:  # empty lines are no rows
+                is_short = len(row) < len(names)
+                which = f"column {short(names[len(row)])} and what follows is not there" if is_short else "there are too many"
+                what = f"{many(len(row), 'field')} where the header has {len(names)} columns: {which}"
+                remedy = "correct the line, or put quotes around commas"
+                raise ValueError(f"{stream.name}, line {stream.line} has {what}; {remedy}.")
     except csv.Error as error:
         advice = next((advice for part, advice in ADVICE.items() if part in str(error)), f"{error}.")
         advice = advice.replace("{limit:,}", f"{csv.field_size_limit():,}")
@@ -130,10 +143,10 @@ class ByteStream:
         self.name, self.line, self.digest = name, 0, hashlib.sha256()
         self._file, self._is_first, self._is_over, self._encoding = file, True, False, encoding
         self._pending = BytesIO()  # what was read and not returned yet
-        self._decoder = None if encoding is None or is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
+        self._decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
 
     def text_line(self) -> str:
-        """Return a line with its end, "" at the end of the file; a ValueError guesses the encoding if it is not UTF-8."""
+        """Return a line with its end, "" at the end of the file."""
         while True:
             begin = self._pending.tell()
             line = self._pending.readline(LONGEST_LINE + 1)
@@ -145,13 +158,7 @@ class ByteStream:
         if len(line) > LONGEST_LINE:
             size = LONGEST_LINE >> 20
             raise ValueError(f"{self.name}, line {self.line} is longer than {size} MiB; that is no line of a table.")
-        try:
-            return line.decode()
-        except UnicodeDecodeError as error:
-            what = f"holds the byte 0x{line[error.start]:02x} at place {error.start + 1}, which is not UTF-8"
-            guess = "latin-1" if set(line) & UNDEFINED_IN_CP1252 else "cp1252"
-            remedy = f"give --encoding {guess} (a guess), or save it as UTF-8"
-            raise ValueError(f"{self.name}, line {self.line} {what}; {remedy}.") from error
+        return line.decode()
 
     def rows(self, size: int, delimiter: bytes) -> bytes | None:
         """Return whole rows of about `size` bytes, b"" at the end of the file; None where quotes or line ends are irregular."""
@@ -179,49 +186,41 @@ class ByteStream:
 
     def _read(self, size: int) -> None:
         """Read more of the file behind what is pending."""
-        raw = self._file.read(size)
+        raw, pending = self._file.read(size), self._pending.read()
         self.digest.update(raw)
-        pending = self._pending.read()
-        data = raw if self._decoder is None else self._decoded(raw, pending)
+        try:
+            data = self._decoder.decode(raw, final=not raw).encode()
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(self._encoding or "utf-8", "ignore").encode(errors="ignore")
+            byte = error.object[error.start] if error.start < len(error.object) else 0
+            guess = "latin-1" if set(error.object) & UNDEFINED_IN_CP1252 else "cp1252"
+            remedy = f"give --encoding {guess} (a guess), or save it as UTF-8"
+            what, remedy = ("UTF-8", remedy) if self._encoding is None else (short(self._encoding), "give another --encoding")
+            raise self._error(f"the byte 0x{byte:02x}", pending + before, f", which is not {what}; {remedy}.") from error
+        except UnicodeError as error:
+            raise ValueError(f"{self.name} cannot be read as {short(self._encoding)}; give another --encoding.") from error
         data = pending + (data.removeprefix(BYTE_ORDER_MARK) if self._is_first else data)
         self._pending, self._is_first, self._is_over = BytesIO(data), False, not raw
         if (index := data.find(b"\0", len(pending))) >= 0:
-            line, place = self._place(data[:index])
-            raise ValueError(f"{self.name}, line {line} holds a NUL byte at place {place}; is it a CSV file?")
+            raise self._error("a NUL byte", data[:index], "; is it a CSV file?")
 
-    def _decoded(self, raw: bytes, pending: bytes) -> bytes:
-        """Return bytes of another encoding, which follow the pending ones, as UTF-8."""
-        assert self._decoder is not None
-        encoding = short(self._encoding)
-        try:
-            return self._decoder.decode(raw, final=not raw).encode()
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start] if error.start < len(error.object) else 0
-            before = error.object[: error.start].decode(self._encoding or "", "ignore").encode(errors="ignore")
-            line, place = self._place(pending + before)
-            what = f"line {line} holds the byte 0x{byte:02x} at place {place}, which is not {encoding}"
-            raise ValueError(f"{self.name}, {what}; give another --encoding.") from error
-        except UnicodeError as error:
-            raise ValueError(f"{self.name} cannot be read as {encoding}; give another --encoding.") from error
-
-    def _place(self, before: bytes) -> tuple[int, int]:
-        """Return line, and place in it, of what follows these pending bytes; both count from 1."""
-        return self.line + before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
+    def _error(self, what: str, before: bytes, remedy: str) -> ValueError:
+        """Return the error of a byte that follows these pending ones; its line, and its place there, count from 1."""
+        line, place = self.line + before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        return ValueError(f"{self.name}, line {line} holds {what} at place {place}{remedy}")
 
 
 def _n_lines(data: bytes) -> int:
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
-def is_utf8(encoding: str) -> bool:
-    """Return whether an encoding is UTF-8 by another name; raise ValueError where Python has none of this name."""
+def check_encoding(encoding: str) -> None:
+    """Raise ValueError where Python has no text encoding of this name."""
     try:
-        name = codecs.lookup(encoding).name
         "a".encode(encoding)
     except (LookupError, ValueError, TypeError):
         what = f"encoding={short(encoding)} is not known"
         raise ValueError(f"{what}; give one of Python's, such as utf-8, utf-16, cp1252 or shift_jis.") from None
-    return name in ("utf-8", "utf-8-sig")
 
 
 def _end_of_rows(data: bytes, delimiter: bytes, *, is_over: bool) -> int | None:

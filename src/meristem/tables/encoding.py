@@ -6,14 +6,14 @@ not have is missing in every row; one that the schema does not have is ignored.
 
 import json
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from meristem.check import many
 from meristem.inputs.schema import CATEGORY, MISSING, NUMBER, UNSEEN, Field, Schema
 from meristem.layers.ops.numpy import NUMPY
-from meristem.tables.column_kinds import DROPPED, kind_of
-from meristem.tables.table_columns import Column, Table
+from meristem.tables.table_columns import DROPPED, IS_BLANK, ROW_KINDS, Column, Table, kind_of
 
 RARE = 0.001  # of the rows
 MOST_CHARACTERS = 50_000_000  # of all categories as JSON: the header of a model file has at most 100 MB
@@ -38,10 +38,9 @@ def learn_schema(table: Table, rows: np.ndarray, *, without: Collection[str] = (
 
 
 def _learn_field(column: Column, rows: np.ndarray) -> Field:
-    kind = kind_of(column)
-    if kind.kind != CATEGORY:
-        return Field(column.name, kind.kind, kind.why)
-    assert column.codes is not None
+    field = kind_of(column)
+    if field.kind != CATEGORY or column.codes is None:
+        return field
     codes = column.codes[rows]
     counts = np.bincount(codes[codes >= 0], minlength=len(column.texts))
     count_of = {text: n for text, n in zip(column.texts, counts.tolist(), strict=True) if n}
@@ -52,11 +51,11 @@ def _learn_field(column: Column, rows: np.ndarray) -> Field:
     n_kinds = len(frequent) + bool(rare) + bool(n_missing)
     if n_kinds < 2:
         why = "every category occurs once" if rare else "the same in every row that is learned from"
-        return Field(column.name, DROPPED, why)
+        return replace(field, kind=DROPPED, why=why)
     silent = None
     if frequent and n_kinds == 2:
         silent, frequent = frequent[0], frequent[1:]
-    return Field(column.name, CATEGORY, kind.why, tuple(frequent), tuple(rare), n_missing > 0, silent)
+    return replace(field, categories=tuple(frequent), rare=tuple(rare), has_missing=n_missing > 0, silent=silent)
 
 
 def column_values(schema: Schema, table: Table, rows: Rows = ALL) -> list[np.ndarray]:
@@ -119,26 +118,18 @@ def _values(field: Field, table: Table) -> np.ndarray:
 def _texts(field: Field, table: Table) -> np.ndarray:
     """Return the text of each row of a column of categories, which may be absent."""
     column, unseen = table.columns.get(field.name), "(none of them)"
-    if column is None:
-        return np.full(table.rows, "", object)
     while unseen in field.codes:
         unseen += "_"
-    texts, codes = (field.texts, column.as_codes(field.texts)) if column.codes is None else (column.texts, column.codes)
-    return np.array([*texts, unseen, ""], object)[codes]
+    if column is None or column.codes is None:
+        return np.array([*field.texts, unseen, ""], object)[_values(field, table).astype(int)]
+    return np.array([*column.texts, unseen, ""], object)[column.codes]
 
 
 def _difference(field: Field, column: Column) -> str:
-    if field.kind == CATEGORY:
-        if column.codes is not None and all(text in field.codes for text in column.texts):
-            return ""
-        n = int((column.as_codes(field.texts) == UNSEEN).sum())
-        text = next((text for text in column.texts if text not in field.codes), None)
-        such = f", such as {text!r}" if text is not None else ""
-        return f"{many(n, 'row')} of unseen categories{such}" if n else ""
-    typed = column.numbers if field.kind == NUMBER else column.days
-    is_typed = column.codes is None and column.is_text is None and (column.numbers is None or column.days is None)
-    if is_typed and typed is not None:
-        return ""
-    values = column.as_numbers() if field.kind == NUMBER else column.as_days()
-    n = column.n_values - int((~np.isnan(values)).sum())
-    return f"{many(n, 'row')} with something else than a {field.kind}, read as missing" if n else ""
+    if field.kind != CATEGORY:
+        n = int((~np.isin(column.row_kinds, (IS_BLANK, ROW_KINDS[field.kind]))).sum())
+        return f"{many(n, 'row')} with something else than a {field.kind}, read as missing" if n else ""
+    n = int((column.as_codes(field.texts) == UNSEEN).sum())
+    text = next((text for text in column.texts if text not in field.codes), None)
+    such = f", such as {text!r}" if text is not None else ""
+    return f"{many(n, 'row')} of unseen categories{such}" if n else ""

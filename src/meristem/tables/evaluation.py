@@ -25,7 +25,6 @@ class Evaluation:
     """Outputs of all rows, unless they are very many; features and targets of the sample that a report shows."""
 
     outputs: np.ndarray | None  # [rows, n_out], of all rows; None: too many to hold
-    sample: np.ndarray  # indices among the rows, ascending
     X: np.ndarray  # features of the sample
     y: np.ndarray  # targets of the sample: indices of classes (negative: none of them), or numbers
     sample_outputs: np.ndarray
@@ -49,7 +48,6 @@ class Evaluation:
         held_outputs = np.concatenate(outputs)
         return cls(
             held_outputs if holds_all else None,
-            sample,
             features(schema, table, rows[sample]),
             values[rows[sample]],
             held_outputs[sample] if holds_all else held_outputs,
@@ -73,8 +71,7 @@ def onnx_agreement(
     if outputs is None:
         outputs = np.concatenate([model.outputs(block) for block in feature_blocks(model.schema, table, rows)])
     furthest = 0.0
-    for begin in range(0, len(rows), BLOCK):
-        some = slice(begin, begin + BLOCK)
+    for some in (slice(begin, begin + BLOCK) for begin in range(0, len(rows), BLOCK)):
         distance = _distance(model, session.run(None, feeds(model.schema, table, rows[some])), outputs[some])
         furthest = max(furthest, distance if np.isfinite(distance) else np.inf)
     if furthest > TOLERANCE:

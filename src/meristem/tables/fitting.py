@@ -32,7 +32,7 @@ from meristem.tables.reading import as_table
 from meristem.tables.split import TableSplit
 from meristem.tables.table_model import MEDIAN, TableModel
 from meristem.tables.target import CLASS, target_values
-from meristem.tables.time_limit import Limit, fit_into, start_timing, wait_for_timing
+from meristem.tables.time_limit import fit_into, start_timing, wait_for_timing
 
 MOST_ROWS, MOST_NUMBERS = 50_000, 50_000_000  # of the search; rows × inputs
 NUMBERS_PER_SECOND, LEAST_USED = 50_000, 1000  # with a limit: scaling, baselines and timing pass over them several times
@@ -127,20 +127,19 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         say(line)
     labels, places = np.unique(y, return_inverse=True) if target.task == CLASS else (None, y)
     values = target_values(test_table, target.name, target.task, labels)[0]
-    limit = None if seconds is None else Limit(seconds, begun + seconds)
     scores, predicted, rows, deadline = {}, {}, np.arange(len(y)), None
     with warnings.catch_warnings():  # those of two threads, which set and reset them
-        timing = None if limit is None else start_timing(estimator, X, y, seed=seed)
-        share = None if limit is None else BASELINE_SHARE * max(0.0, limit.end - time.monotonic())
+        timing = None if seconds is None else start_timing(estimator, X, y, seed=seed)
+        share = None if seconds is None else BASELINE_SHARE * max(0.0, begun + seconds - time.monotonic())
         for name, predict, lacks in baselines(target.task, X, places, seconds=share, seed=seed):
             predicted[name] = np.concatenate([predict(block) for block in feature_blocks(schema, test_table, test_rows)])
             scores[name] = scored(target.task, values[test_rows], predicted[name], seed) | ({"lacks": lacks} if lacks else {})
             say(f"{name}: {in_words(scores[name])}{lacks and f', in the time there was ({lacks})'}")
         compared = time.monotonic()
-        if timing is not None and limit is not None:
-            measured = wait_for_timing(timing, limit)
-            rows, deadline = fit_into(estimator, X, y, measured, limit, n_test=len(test_rows), seed=seed)
-    if limit is None:
+        if timing is not None and seconds is not None:
+            limit = (wait_for_timing(timing, seconds, begun + seconds), seconds, begun + seconds)
+            rows, deadline = fit_into(estimator, X, y, *limit, n_test=len(test_rows), seed=seed)
+    if deadline is None:
         estimator.fit_search(plan.search)
     else:
         estimator.fit(X[rows], y[rows])
@@ -151,7 +150,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     evaluation = Evaluation.of(model, test_table, test_rows, values, predicted)
     model = replace(model, evaluation=evaluation)
     facts |= _facts(model, split, scores, used=len(rows), body=plan.body)
-    facts["score"] = model.scored(values[test_rows], evaluation.predicted)
+    facts["score"] = scored(target.task, values[test_rows], evaluation.predicted, seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
         "ended_the_search": deadline is not None and deadline.has_ended,
@@ -161,22 +160,12 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         "all": round(time.monotonic() - begun, 3),
     }
     say(f"found: {in_words(facts['score'])}, {facts['n_parameters']:,} parameters")
-    for line in _too_short(facts, int(estimator.n_iter_), len(y)):
-        say(line)
+    epochs = int(estimator.n_iter_)
+    few = [many(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
+    few += [f"{len(rows):,} of {len(y):,} rows"] if len(rows) < len(y) else []
+    if few:
+        say(f"seconds={seconds:g} left time for {' and '.join(few)}: the model is likely poor; give more.")
     return model
-
-
-def _too_short(facts: dict[str, Any], epochs: int, drawn: int) -> list[str]:
-    """Return a line where a time limit left too few epochs or rows.
-
-    >>> facts = {"seconds": {"limit": 20.0, "ended_the_search": True}, "rows": {"searched_with": 2000}}
-    >>> _too_short(facts, 3, 8000)
-    ['seconds=20 left time for 3 epochs and 2,000 of 8,000 rows: the model is likely poor; give more.']
-    """
-    limit, rows = facts["seconds"]["limit"], facts["rows"]["searched_with"]
-    parts = [many(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
-    parts += [f"{rows:,} of {drawn:,} rows"] if rows < drawn else []
-    return [f"seconds={limit:g} left time for {' and '.join(parts)}: the model is likely poor; give more."] if parts else []
 
 
 def check_options(*, test: Any = 0.2, body: str = BODIES[0], seconds: float | None = None, **options: Any) -> None:
@@ -214,12 +203,11 @@ def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, u
     """Return the facts of a model but for its score and its time; made of JSON values."""
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
     names = ["penalty", "l2", "dropout", "loss", "error", "n_parameters"]
-    numbers = [column.name for column in split.schema.fields if column.kind == NUMBER]
-    commas = [name for name in numbers if table[name].has_commas]
-    source, test_source = ({"table": each.source.strip("'\""), "sha256": each.digest} for each in (table, split.test_table))
+    commas = [field.name for field in split.schema.fields if field.kind == NUMBER and table[field.name].has_commas]
+    test_source = {"table": split.test_table.source.strip("'\""), "sha256": split.test_table.digest}
     return {
-        "table": source["table"],
-        "table_sha256": source["sha256"],
+        "table": table.source.strip("'\""),
+        "table_sha256": table.digest,
         "reading": {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas},
         "test": test_source if split.has_test_table else None,
         "target": target.name,

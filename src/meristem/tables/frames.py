@@ -7,25 +7,25 @@ their values are, else texts as in a CSV file; categories are what they hold, de
 intervals, periods or complex numbers, is a ValueError that names the column and the type. pandas and polars are not imported.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from meristem.check import short
-from meristem.tables.arrow import pyarrow_for
-from meristem.tables.column_builder import ALLOWED, ColumnBuilder
-from meristem.tables.scalars import DAY, EXACT
-from meristem.tables.table_columns import Column, KnownTexts, Table, check_names, is_unicode, texts_to_keep
+from meristem.check import short, unknown
+from meristem.tables.column_builder import ALLOWED, ColumnBuilder, load_pyarrow
+from meristem.tables.table_columns import DAY, KnownTexts, Table
 
-Blocks = Iterable[Sequence[Any]]  # of rows, each with a list, an array or a series for each column
 SOURCE = "the frame"
-BLOCK, BATCH = 8192, 65_536  # rows of objects, and of a record batch, that are added at a time
+BLOCK, BATCH = 8192, 65_536  # rows of objects, and of an Arrow array, that are added at a time
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 READABLE = (*NUMBERS, str, bytes, Decimal, datetime, date, timedelta, np.datetime64, np.timedelta64)
 GAPS = {"NoneType", "NAType", "NaTType"}
+NOT_UNICODE = re.compile("[\ud800-\udfff]")  # surrogates, such as bytes that were decoded with `surrogateescape`
 ARROW_TYPES = {  # pyarrow.types.is_… → what the values are read as
     **dict.fromkeys(("string", "large_string", "string_view", "decimal", "null"), "texts"),
     **dict.fromkeys(("boolean", "integer", "floating", "date", "timestamp", "duration"), "values"),
@@ -41,9 +41,9 @@ def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
         raise ValueError(f"A {type(frame).__name__} holds no rows yet; give frame.collect().")
     if _is_arrow(frame) and not isinstance(frame, Mapping):
         reader = _arrow_reader(frame)
-        return build_table(SOURCE, reader.schema.names, batch_columns(reader), known_texts)
+        return build_table(SOURCE, reader.schema.names, (batch.columns for batch in reader), known_texts)
     if hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
-        names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+        names = list(frame if isinstance(frame, Mapping) else frame.columns)
         return build_table(SOURCE, names, [[frame[name] for name in names]], known_texts)
     raise _no_table(frame)
 
@@ -53,12 +53,19 @@ def _no_table(frame: Any) -> ValueError:
 
 
 def build_table(
-    source: str, names: Sequence[Any], blocks: Blocks, known_texts: KnownTexts | None, keep: Sequence[str] = (), **how: Any
+    source: str, names: Iterable[Any], blocks: Any, known_texts: KnownTexts | None, keep: Sequence[str] = (), **how: Any
 ) -> Table:
-    """Return the table of blocks of rows; errors call it `source`, `how` are further options of `ColumnBuilder`."""
+    """Return the table of blocks of rows, each with a list, an array or a series for each column; errors call it `source`.
+
+    Entries of `keep` are a name, or several with commas, of columns whose raw texts are held. `how`: see `ColumnBuilder`.
+    """
     names = [str(name).strip() for name in names]
     check_names(source, names)
-    texts = texts_to_keep(keep, names)
+    columns = [part for entry in keep for part in ([entry] if entry in names else map(str.strip, entry.split(",")))]
+    for name in columns:
+        if name not in names:
+            raise unknown("keep", name, names, most=300)
+    texts: dict[str, list[str]] = {name: [] for name in columns}
     builders = [ColumnBuilder(name, (known_texts or {}).get(name), **how) for name in names]
     for block in blocks:
         for builder, values in zip(builders, block, strict=True):
@@ -75,46 +82,26 @@ def build_table(
     return Table({builder.name: builder.column() for builder in builders}, rows, source, texts=texts)
 
 
-def column_of(name: str, values: Any, known_texts: Sequence[str] | None = None) -> Column:
-    """Return the column of an array, a list or a series; raise ValueError where its type cannot be learned from.
-
-    >>> column_of("size", np.array([1.5, np.nan])).n_missing, column_of("is_red", [True, False]).texts
-    (1, ('False', 'True'))
-    """
-    builder = ColumnBuilder(name, known_texts)
-    _add(builder, values, SOURCE)
-    return builder.column()
-
-
 def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
     """Add the rows of a list, an array or a series."""
     dtype: Any = getattr(values, "dtype", None)
-    name, kind = builder.name, type(dtype).__name__
     if isinstance(values, list):
         return _add_objects(builder, values)
-    if _is_arrow(values) or hasattr(dtype, "pyarrow_dtype"):
-        array = values if _is_arrow(values) else getattr(values, "array", values).__arrow_array__()
-        return _add_arrow(builder, array, source)
+    if _is_arrow(values):
+        return _add_arrow(builder, values, source)
+    is_numpy = dtype is None or isinstance(dtype, np.dtype) or type(dtype).__name__ == "SparseDtype"
+    value_type = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of categories: the type of their values
+    if not is_numpy and str(value_type) != "object":
+        try:
+            values = load_pyarrow().array(values, from_pandas=True)
+        except (TypeError, ValueError, NotImplementedError):  # of texts that are not Unicode, say: objects are checked below
+            pass
+        else:
+            return _add_arrow(builder, values, source, value_type)
     missing: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else False
-    if kind == "CategoricalDtype":
-        places, categories = np.asarray(getattr(values, "cat", values).codes), np.asarray(dtype.categories)
-        if categories.dtype.kind not in "biufmM" or not isinstance(dtype.categories.dtype, np.dtype) or not len(categories):
-            used, rows = np.unique(places, return_inverse=True)  # categories without a row are left out
-            texts = _texts_of(name, [*categories, None])  # −1 is the last
-            return builder.add_categories([texts[place] for place in used], rows)
-        array, missing = categories[np.maximum(places, 0)], places < 0
-    elif kind == "DatetimeTZDtype":
-        array = np.asarray(getattr(values, "dt", values).tz_convert(None))
-    elif hasattr(dtype, "numpy_dtype"):
-        array, missing = values.to_numpy(dtype=dtype.numpy_dtype, na_value=0), np.asarray(values.isna())
-    elif dtype is None or kind == "StringDtype":
-        array = np.array(values, dtype=object)
-    elif isinstance(dtype, np.dtype) or kind == "SparseDtype":
-        array = np.asarray(values)
-    else:
-        raise ValueError(f"Column {name!r} has the type {dtype}; {ALLOWED}.")
+    array = np.array(values, object) if dtype is None else np.asarray(values)
     if array.ndim != 1:
-        raise ValueError(f"Column {name!r} has shape {array.shape}; it must be one value a row.")
+        raise ValueError(f"Column {builder.name!r} has shape {array.shape}; it must be one value a row.")
     if array.dtype.kind in "OUST":
         return _add_objects(builder, array.tolist())
     missing = missing | np.isnat(array) if array.dtype.kind in "mM" else missing
@@ -129,7 +116,7 @@ def _is_arrow(values: Any) -> bool:
 
 def _arrow_reader(frame: Any) -> Any:
     """Return a reader of the record batches of a frame; a single array is no table."""
-    pyarrow = pyarrow_for("frames of Arrow")
+    pyarrow = load_pyarrow()
     schema = getattr(frame, "schema", None)
     for name, dtype in schema.items() if isinstance(schema, Mapping) else ():  # polars
         if str(dtype).startswith(("Object", "Int128", "UInt128")):
@@ -143,18 +130,11 @@ def _arrow_reader(frame: Any) -> Any:
         raise ValueError(f"{SOURCE} has a column that Arrow cannot hold ({why}).") from None
 
 
-def batch_columns(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the columns of record batches, a block of rows at a time."""
-    for batch in batches:
-        for begin in range(0, batch.num_rows, BATCH):
-            yield batch.slice(begin, BATCH).columns
-
-
-def _add_arrow(builder: ColumnBuilder, values: Any, source: str) -> None:
+def _add_arrow(builder: ColumnBuilder, values: Any, source: str, dtype: Any = None) -> None:
     """Add the rows of an Arrow array, or a chunked one; raise ValueError where there is nothing to learn from its type."""
-    pyarrow, where = pyarrow_for("frames of Arrow"), f"{source}: column {builder.name!r}"
-    types = pyarrow.types
-    for array in [values] if isinstance(values, pyarrow.Array) else pyarrow.chunked_array(values).chunks:
+    pyarrow, where = load_pyarrow(), f"{source}: column {builder.name!r}"
+    types, chunks = pyarrow.types, [values] if isinstance(values, pyarrow.Array) else pyarrow.chunked_array(values).chunks
+    for array in (chunk.slice(begin, BATCH) for chunk in chunks for begin in range(0, len(chunk), BATCH)):
         while types.is_dictionary(array.type):
             if types.is_string_view(array.type.value_type):  # Arrow cannot take elements of it
                 array = pyarrow.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pyarrow.string()))
@@ -171,7 +151,7 @@ def _add_arrow(builder: ColumnBuilder, values: Any, source: str) -> None:
             else:
                 raise pyarrow.ArrowNotImplementedError
         except pyarrow.ArrowNotImplementedError as error:
-            raise ValueError(f"{where} has the type {' '.join(str(array.type).split())}; {ALLOWED}.") from error
+            raise ValueError(f"{where} has the type {' '.join(str(dtype or array.type).split())}; {ALLOWED}.") from error
         except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
             raise ValueError(f"{where} holds {what} that are not UTF-8; convert them.") from error
 
@@ -181,36 +161,26 @@ def _written(array: Any) -> list[str]:
     try:
         values = array.to_pylist()
     except (ValueError, OverflowError):
-        values = array.cast(pyarrow_for().string()).to_pylist()
+        values = array.cast(load_pyarrow().string()).to_pylist()
     return ["" if value is None else str(value) for value in values]
 
 
 def _add_objects(builder: ColumnBuilder, values: list[Any]) -> None:
-    """Add Python objects: as booleans or numbers where all are, else as texts."""
+    """Add Python objects: as booleans or numbers where all are and an Arrow array holds them exactly, else as texts."""
+    pyarrow = load_pyarrow()
     if all(issubclass(kind, NUMBERS) or kind.__name__ in GAPS for kind in set(map(type, values))):
-        gaps = np.array([type(value).__name__ in GAPS or value != value for value in values], bool)
-        present = [value for value, is_gap in zip(values, gaps.tolist(), strict=True) if not is_gap]
-        if (dtype := _exact_type(present)) is not None:
-            array = np.zeros(len(values), dtype)
-            array[~gaps] = present
-            builder.add_values(array, gaps)
-            return
+        gaps = (type(value).__name__ in GAPS or value != value for value in values)
+        plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+        plain = [None if is_gap else value for is_gap, value in zip(gaps, plain, strict=True)]
+        kinds = set(map(type, plain)) - {type(None)}
+        if kinds == {bool} or bool not in kinds:
+            for dtype in [None, pyarrow.uint64()] if kinds == {int} else [None]:
+                with suppress(OverflowError, pyarrow.ArrowException):
+                    return _add_arrow(builder, pyarrow.array(plain, dtype), SOURCE)
     for begin in range(0, len(values), BLOCK):
-        builder.add(_texts_of(builder.name, values[begin : begin + BLOCK], begin))
-
-
-def _exact_type(values: list[Any]) -> Any:
-    """Return the type of an array that holds all of these booleans or numbers exactly; None where there is none."""
-    kinds = set(map(type, values))
-    are_booleans = {issubclass(kind, bool | np.bool_) for kind in kinds}
-    if are_booleans != {False}:
-        return bool if are_booleans == {True} else None
-    integer_kinds = {kind for kind in kinds if issubclass(kind, int | np.integer)}
-    integers = [int(value) for value in values if type(value) in integer_kinds]
-    if len(integers) < len(values):
-        return np.float64 if all(abs(integer) <= EXACT for integer in integers) else None
-    limits = [np.iinfo(np.int64), np.iinfo(np.uint64)]
-    return next((limit.dtype for limit in limits if limit.min <= min(integers) and max(integers) <= limit.max), None)
+        texts = _texts_of(builder.name, values[begin : begin + BLOCK], begin)
+        builder.add(pyarrow.array(texts, pyarrow.string()))
+    return None
 
 
 def _texts_of(name: str, values: list[Any], begin: int = 0) -> list[str]:
@@ -222,8 +192,8 @@ def _texts_of(name: str, values: list[Any], begin: int = 0) -> list[str]:
         texts = [value if type(value) is str else _text_of(value) for value in values]
     except UnicodeDecodeError as error:
         raise ValueError(f"Column {name!r} holds bytes that are not UTF-8; make texts of them.") from error
-    if not is_unicode("".join(texts)):
-        row, text = next((row, text) for row, text in enumerate(texts, begin) if not is_unicode(text))
+    if NOT_UNICODE.search("".join(texts)):
+        row, text = next((row, text) for row, text in enumerate(texts, begin) if NOT_UNICODE.search(text))
         raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is not Unicode text; correct it.")
     return texts
 
@@ -238,3 +208,20 @@ def _text_of(value: Any) -> str:
     if isinstance(value, np.timedelta64):
         return "" if np.isnat(value) else repr(float(value / np.timedelta64(1, "D")))
     return repr(value / DAY) if isinstance(value, timedelta) else str(value)
+
+
+def check_names(source: str, names: list[str]) -> None:
+    """Raise ValueError where a column has no name, the name of another, or one that is not Unicode."""
+    if not names:
+        raise ValueError(f"{source} has no columns; its first line must name them.")
+    places: dict[str, int] = {}
+    for place, name in enumerate(names):
+        column = f"{source}: column {place + 1}"
+        if not name:
+            hint = " (an index that pandas wrote? to_csv(…, index=False))" if place == 0 else ""
+            raise ValueError(f"{column} of {len(names)} has no name{hint}; give it one in the header.")
+        if "\0" in name or NOT_UNICODE.search(name):
+            raise ValueError(f"{column} is called {short(name)}, which is not Unicode text without NUL; rename it.")
+        if (first := places.setdefault(name, place)) != place:
+            both = f"columns {first + 1} and {place + 1} are both called {short(name)}"
+            raise ValueError(f"{source}: {both}; rename one in the header.")

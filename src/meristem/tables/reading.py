@@ -22,9 +22,9 @@ from typing import Any, BinaryIO
 from meristem.check import cut, short
 from meristem.files.atomic_write import PATHS
 from meristem.memory import memory
-from meristem.tables.arrow import pyarrow_for
-from meristem.tables.csv_reader import is_utf8, read_csv
-from meristem.tables.frames import batch_columns, build_table, table_of as table_of
+from meristem.tables.column_builder import load_pyarrow
+from meristem.tables.csv_reader import check_encoding, read_csv
+from meristem.tables.frames import build_table, table_of as table_of
 from meristem.tables.table_columns import KnownTexts, Table
 
 STDIN, FORBIDDEN = "-", '"\r\n\0'
@@ -58,10 +58,9 @@ def read_table(
     if sep is not None and (len(sep) != 1 or sep in FORBIDDEN):
         raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
     if encoding is not None:
-        is_utf8(encoding)  # raises where there is no such encoding
+        check_encoding(encoding)
     if is_stdin and sys.stdin is None:  # as Python has it where it was closed before it began
-        remedy = "give the path of a table in place of '-', or a table there: meristem … - < table.csv"
-        raise ValueError(f"{name} is closed; {remedy}")
+        raise ValueError(f"{name} is closed; give the path of a table in place of '-', or: meristem … - < table.csv")
     with ExitStack() as stack:
         try:
             if is_stdin:
@@ -134,13 +133,14 @@ def refuse_changes(file: BinaryIO, name: str) -> Iterator[None]:
 
 def _read_parquet(stream: io.BufferedReader, name: str, known_texts: KnownTexts | None, keep: Sequence[str]) -> Table:
     """Return the table of an open Parquet file, which is left at its end; it is read once for the digest and once for rows."""
-    pyarrow, digest, n_bytes = pyarrow_for("Parquet files"), hashlib.file_digest(stream, "sha256"), stream.tell()
+    pyarrow, digest, n_bytes = load_pyarrow(), hashlib.file_digest(stream, "sha256"), stream.tell()
     stream.seek(0)
     try:
         with pyarrow.parquet.ParquetFile(stream) as file:
             names, rows = file.schema_arrow.names, int(file.metadata.num_rows)
             _check_memory(name, rows, len(names))
-            table = build_table(name, names, batch_columns(file.iter_batches(PARQUET_ROWS)), known_texts, keep)
+            blocks = (batch.columns for batch in file.iter_batches(PARQUET_ROWS))
+            table = build_table(name, names, blocks, known_texts, keep)
             if table.rows != rows:
                 raise ValueError("columns of other lengths than it says")
     except (*UNREADABLE, pyarrow.ArrowException) as error:

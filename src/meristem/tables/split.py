@@ -13,11 +13,9 @@ import numpy as np
 
 from meristem.check import cut, short
 from meristem.inputs.schema import CATEGORY, NUMBER, Schema, inputs_in_words
-from meristem.tables.column_kinds import misread_as
 from meristem.tables.encoding import column_values, differences, learn_schema
 from meristem.tables.reading import as_table
-from meristem.tables.scalars import number_of
-from meristem.tables.table_columns import Table
+from meristem.tables.table_columns import Table, misread_as, number_of
 from meristem.tables.target import CLASS, MOST_NAMED, Target, check_test_target
 
 LEAST_ROWS = 10  # with a target

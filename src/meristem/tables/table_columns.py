@@ -3,112 +3,230 @@
     table["age"] → Column;  column.as_numbers(), column.as_days() → float64 [rows], NaN where a row has none
     column.as_codes(["blue", "red"]) → int16 [rows], the index of each row's text; MISSING, UNSEEN
 
-Memory: a column of at most 1,000 different texts holds a two-byte code per row, and numbers and days are parsed from the texts
-on demand. Beyond that a row is a float64 (and another one where the column has dates), and other texts are only counted.
-Decimal commas are accepted where commas do not separate columns: 2,3 and 1.234,5 are numbers, too.
+`kind_of` decides from the values what a column is, in this order: 1. No value, or the same in every row: dropped. 2. Numbers in
+at least 99 % of the rows that have a value: numbers, the others count as missing; the same for dates. 3. At most 1,000
+different texts: categories. 4. Otherwise, as names and order numbers: dropped. `misread_as` finds columns of numbers or dates
+in a notation that is read as texts: $8,622.04, 19.0 %, 25.07.2012, 7/2/2021. They are reported and not parsed: whether 1,234 is
+a thousand and whether 7/2 is in July is ambiguous.
+
+Memory: a column of at most 1,000 different texts holds a two-byte code per row, and each text is parsed once. Beyond that a row
+is a float64 and a byte that says what it is, and other texts are only counted. Decimal commas are accepted where commas do not
+separate columns: 2,3 and 1.234,5 are numbers, too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from meristem.check import short, unknown
-from meristem.inputs.schema import MISSING, UNSEEN
-from meristem.tables.scalars import EXACT, ISO_DAY, days_of, is_canonical, number_of
+from meristem.check import many, short
+from meristem.inputs.schema import CATEGORY, DATE, MISSING, MISSING_TEXTS, NUMBER, TOO_MANY_TEXTS, UNSEEN, Field, normalized
 
 KnownTexts = Mapping[str, Sequence[str]]  # column → texts whose codes are fixed
+IS_BLANK, IS_NUMBER, IS_DAY, IS_TEXT = range(4)  # what a text or a row is
+DECIMAL_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+),\d+")
+ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+EPOCH, DAY = datetime(1970, 1, 1), timedelta(days=1)
+EXACT = 2**53  # up to which every whole number is a float64
+DROPPED = "dropped"  # beside the kinds of a field
+ROW_KINDS = {NUMBER: IS_NUMBER, DATE: IS_DAY}  # what the rows of such a column are
+STRAYS = 0.01  # the share of the values that may be something else than the rest
+MOST = 0.8  # the share of the rows that must look like numbers or dates
+SIGN, UNIT = r"[-+−(]?", r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)?"
+DIGITS = r"(?:\d{1,3}(?:[,.'’\s]\d{3})+|\d+)(?:[.,]\d+)?"
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+NUMBER_NOTATION = re.compile(rf"{SIGN}\s?{UNIT}\s?{SIGN}{DIGITS}\s?{UNIT}\)?")
+DATE_NOTATION = re.compile(
+    r"(?:\d{1,2}([./-])\d{1,2}\1\d{4}|\d\d([./-])\d\d\2\d\d|\d{1,2}/\d{1,2}/\d\d|\d{4}([./-])\d{1,2}\3\d{1,2}"
+    rf"|\d{{1,2}}[. -]+{MONTH}[., -]+\d{{2,4}}|{MONTH}[. -]+\d{{1,2}},?[ -]+\d{{4}})(?:,?[ T]+\d.*)?",
+    re.IGNORECASE,
+)
+REMEDIES = {
+    NUMBER: "write plain numbers, such as 8622.04, and leave a cell empty where there is none",
+    DATE: "write dates as 2012-07-25, and leave a cell empty where there is none",
+}
+
+
+def number_of(text: str, *, commas: bool = False) -> float:
+    """Return a finite number, or NaN; with `commas` it may have a decimal comma, and points between thousands.
+
+    >>> [number_of(text) for text in (" 1e3", "1_000", "inf", "")]
+    [1000.0, nan, nan, nan]
+    >>> [number_of(text, commas=True) for text in ("2,3", "-1.234,5", "2.3", "1,2,3")]
+    [2.3, -1234.5, 2.3, nan]
+    """
+    if commas and DECIMAL_COMMA.fullmatch(text.strip()):
+        text = text.replace(".", "").replace(",", ".")
+    try:
+        value = float(text)
+    except ValueError:
+        return np.nan
+    return value if "_" not in text and abs(value) < np.inf else np.nan
+
+
+def days_of(text: str) -> float:
+    """Return days since 1970-01-01 (UTC, if it names an offset) of an ISO date or date-time, or NaN.
+
+    >>> [days_of(text) for text in ("1970-01-02", "1970-01-01 06:00:00", "1970-01-01T01:00+01:00", "1970", "1970-13-01")]
+    [1.0, 0.25, 0.0, nan, nan]
+    """
+    text = text.strip()
+    if not ISO_DAY.match(text):
+        return np.nan
+    try:
+        when = datetime.fromisoformat(text)
+        when = when if when.tzinfo is None else when.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return np.nan
+    return (when - EPOCH) / DAY
+
+
+def parse(text: str, *, commas: bool = False) -> tuple[int, float]:
+    """Return what a text is, IS_NUMBER or one of the others, and its number or days."""
+    for kind, value in ((IS_NUMBER, number_of(text, commas=commas)), (IS_DAY, days_of(text))):
+        if value == value:
+            return kind, value
+    return IS_BLANK if not text.strip() or normalized(text) in MISSING_TEXTS else IS_TEXT, np.nan
+
+
+def is_canonical(text: str, kind: type) -> bool:
+    """Return whether Python writes a finite number of this type so.
+
+    >>> [is_canonical(text, float) for text in ("7.0", "7", "7.00", "1e+20", "inf", "seven")]
+    [True, False, False, True, False, False]
+    """
+    try:
+        return str(kind(text)) == text and abs(float(text)) < np.inf
+    except (ValueError, OverflowError):
+        return False
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Rows as `texts[codes[row]]`, or as `numbers` and `days` where there are no codes."""
+    """Rows as `texts[codes[row]]`, or without codes; `values` and `kinds` are those of the texts, or of the rows."""
 
     name: str
-    rows: int
     codes: np.ndarray | None = field(repr=False)  # int16 [rows]; MISSING or UNSEEN where negative
-    texts: tuple[str, ...] = ()  # without codes: the first of them
-    numbers: np.ndarray | None = field(default=None, repr=False)  # float64 [rows], NaN where there is none
-    days: np.ndarray | None = field(default=None, repr=False)
-    is_text: np.ndarray | None = field(default=None, repr=False)  # bool [rows]: neither number nor date, without codes
-    example: str | None = None  # one of those texts
+    texts: tuple[str, ...]  # without codes: the first of them
+    values: np.ndarray = field(repr=False)  # float64 [texts + 2], the last of UNSEEN and MISSING; or [rows]
+    kinds: np.ndarray = field(repr=False)  # int8, as many: IS_BLANK, …
+    example: str | None = None  # a text that is neither number nor date, without codes
     exact: np.ndarray | None = field(default=None, repr=False)  # the booleans or integers it was made from; 0 where missing
     has_commas: bool = False  # whether some numbers have decimal commas
 
+    @property
+    def rows(self) -> int:
+        return len(self.values if self.codes is None else self.codes)
+
+    @property
+    def row_kinds(self) -> np.ndarray:
+        """What each row is."""
+        return self.kinds if self.codes is None else self.kinds[self.codes]
+
     def as_numbers(self) -> np.ndarray:
         """Return float64 [rows], NaN where a row has no number."""
-        return self._parsed(self.numbers, partial(number_of, commas=self.has_commas))
+        return self._of_kind(IS_NUMBER)
 
     def as_days(self) -> np.ndarray:
         """Return days since 1970-01-01, float64 [rows], NaN where a row has no date."""
-        return self._parsed(self.days, days_of)
+        return self._of_kind(IS_DAY)
+
+    def _of_kind(self, kind: int) -> np.ndarray:
+        values = np.where(self.kinds == kind, self.values, np.nan)
+        return values if self.codes is None else values[self.codes]
 
     def as_codes(self, known_texts: Sequence[str]) -> np.ndarray:
         """Return the index of each row's text among `known_texts`; MISSING, or UNSEEN where it is none of them.
 
         A value of a typed column is the text that Python writes: 1 is "1", not "01"; 1.0 is "1.0", or else "1".
         """
+        pairs = [(text, code) for code, text in enumerate(known_texts)]
         if self.codes is not None:
-            code_of = {text: code for code, text in enumerate(known_texts)}
-            recoded = np.array([*(code_of.get(text, UNSEEN) for text in self.texts), UNSEEN, MISSING], np.int16)
-            return recoded[self.codes]  # −1 and −2 are the last two
-        is_missing = self._is_missing()
-        codes = np.where(is_missing, MISSING, UNSEEN).astype(np.int16)
-        values, code_of = self._codes_of_values(known_texts)
-        if code_of:
-            keys = np.array(sorted(code_of), values.dtype)
-            nearest = np.searchsorted(keys[:-1], values)  # the only key that can be equal
-            is_equal = (keys[nearest] == values) & ~is_missing
-            codes[is_equal] = np.array([code_of[key] for key in sorted(code_of)], np.int16)[nearest[is_equal]]
+            code_of = dict(pairs)
+            return np.array([*(code_of.get(text, UNSEEN) for text in self.texts), UNSEEN, MISSING], np.int16)[self.codes]
+        values, code_of_value = self._code_of_values(pairs)
+        different, places = np.unique(values, return_inverse=True)
+        codes = np.array([code_of_value.get(value, UNSEEN) for value in different.tolist()], np.int16)[places]
+        codes[self.kinds == IS_BLANK] = MISSING
         return codes
 
-    def _codes_of_values(self, known_texts: Sequence[str]) -> tuple[np.ndarray, dict[Any, int]]:
+    def _code_of_values(self, pairs: list[tuple[str, int]]) -> tuple[np.ndarray, dict[Any, int]]:
         """Return the values of a column without codes, and the code of each value that one of the texts stands for."""
-        pairs = [(text, code) for code, text in enumerate(known_texts)]
         wholes = {int(text): code for text, code in pairs if is_canonical(text, int)}
         if self.exact is not None:
-            limits = np.iinfo(self.exact.dtype)
-            return self.exact, {value: code for value, code in wholes.items() if limits.min <= value <= limits.max}
-        if self.numbers is None and self.days is not None:
-            dates = {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
-            return self.days, {value: code for value, code in dates.items() if value == value}
+            return self.exact, wholes
+        if not self.texts and not (self.kinds == IS_NUMBER).any():
+            return self.as_days(), {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
         numbers = {float(value): code for value, code in wholes.items()}
         numbers |= {float(text): code for text, code in pairs if is_canonical(text, float)}
         largest = EXACT if self.texts else np.inf  # beyond it two different texts may be one float
         return self.as_numbers(), {value: code for value, code in numbers.items() if abs(value) <= largest}
 
-    def _is_missing(self) -> np.ndarray:
-        if self.codes is not None:
-            return self.codes == MISSING
-        is_missing = np.isnan(self.as_numbers()) & np.isnan(self.as_days())
-        return is_missing if self.is_text is None else is_missing & ~self.is_text
-
-    @property
-    def n_texts(self) -> int:
-        """Rows whose text is neither a number nor a date, where there are no codes."""
-        return 0 if self.is_text is None else int(self.is_text.sum())
-
     @property
     def n_missing(self) -> int:
-        return int(self._is_missing().sum())
-
-    @property
-    def n_values(self) -> int:
-        """Rows that are neither missing nor of whitespace alone (a text, where there are more spaces than a gap has)."""
-        n, blank = self.rows - self.n_missing, [code for code, text in enumerate(self.texts) if not text.strip()]
-        return n - int(np.isin(self.codes, blank).sum()) if blank and self.codes is not None else n
+        return int((self.kinds == IS_BLANK if self.codes is None else self.codes == MISSING).sum())
 
     def is_constant(self) -> bool:
         """Return whether all rows are equal, and none is missing."""
-        values = next(values for values in (self.codes, self.exact, self.numbers, self.days) if values is not None)
-        return not self.n_missing and not self.n_texts and bool((values == values[0]).all())
+        values = next(values for values in (self.codes, self.exact, self.values) if values is not None)
+        return not self.n_missing and bool((values == values[0]).all())
 
-    def _parsed(self, values: np.ndarray | None, parse: Callable[[str], float]) -> np.ndarray:
-        if self.codes is not None:
-            return np.array([*map(parse, self.texts), np.nan, np.nan])[self.codes]
-        return np.full(self.rows, np.nan) if values is None else values
+
+def kind_of(column: Column) -> Field:
+    """Return what a column is (see the module's header): number, date, category or dropped, and why in words."""
+    n_missing, kinds = column.n_missing, column.row_kinds
+    if n_missing == column.rows:
+        return Field(column.name, DROPPED, "missing in every row")
+    if column.is_constant():
+        first = f"{column.values[0]:g}" if column.codes is None else repr(column.texts[int(column.codes[0])])
+        return Field(column.name, DROPPED, f"the same in every row: {first}")
+    n_values = int((kinds != IS_BLANK).sum())
+    for kind, words in ((NUMBER, "numbers"), (DATE, "dates, as days")):
+        n = int((kinds == ROW_KINDS[kind]).sum())
+        n_strays = n_values - n
+        if n and n_strays <= STRAYS * n_values:
+            others = (
+                text for text in column.texts if parse(text, commas=column.has_commas)[0] not in (IS_BLANK, ROW_KINDS[kind])
+            )
+            strays = f"{next(others, column.example)!r} and {n_strays - 1} more texts are read as missing" if n_strays else ""
+            gaps = f"{column.rows - n_values:,} missing" if n_values < column.rows else ""
+            comma = ", " if kind == NUMBER and not strays else "; "
+            return Field(column.name, kind, comma.join(part for part in (words, strays, gaps) if part))
+    if column.codes is None:
+        return Field(column.name, DROPPED, TOO_MANY_TEXTS)
+    n = len(np.unique(column.codes[column.codes >= 0]))
+    return Field(column.name, CATEGORY, many(n, "category", "categories") + (f", {n_missing:,} missing" if n_missing else ""))
+
+
+class Misread(NamedTuple):
+    """What a column was likely meant to be, number or date; why it is not read as such, and what to do."""
+
+    kind: str
+    words: str
+    remedy: str
+
+
+def misread_as(column: Column) -> Misread | None:
+    """Return what a column of texts was likely meant to be; of one without codes, its first texts decide.
+
+    >>> from meristem.tables.frames import table_of
+    >>> table = table_of({"price": ["$8,622.04", "$12.50", "", "7"], "seat": ["12A", "3C", "7", ""]})
+    >>> misread_as(table["price"]).words, misread_as(table["seat"])
+    ("looks like numbers, but '$8,622.04' cannot be read as one", None)
+    """
+    if len(column.texts) < 2 or kind_of(column).kind in (NUMBER, DATE):
+        return None
+    rows = np.arange(len(column.texts)) if column.codes is None else column.codes[column.codes >= 0]
+    for kind, notation in ((NUMBER, NUMBER_NOTATION), (DATE, DATE_NOTATION)):
+        is_read = np.array([parse(text)[0] == ROW_KINDS[kind] for text in column.texts])
+        is_like = is_read | [notation.fullmatch(text.strip()) is not None for text in column.texts]
+        if is_like[rows].mean() >= MOST:
+            example = short(column.example or column.texts[int(np.argmin(is_read))])
+            return Misread(kind, f"looks like {kind}s, but {example} cannot be read as one", REMEDIES[kind])
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,38 +247,3 @@ class Table:
 
     def __contains__(self, name: object) -> bool:
         return name in self.columns
-
-
-def check_names(source: str, names: list[str]) -> None:
-    """Raise ValueError where a column has no name, the name of another, or one that is not Unicode."""
-    if not names:
-        raise ValueError(f"{source} has no columns; its first line must name them.")
-    places: dict[str, int] = {}
-    for place, name in enumerate(names):
-        column = f"{source}: column {place + 1}"
-        if not name.strip():
-            hint = " (an index that pandas wrote? to_csv(…, index=False))" if place == 0 else ""
-            raise ValueError(f"{column} of {len(names)} has no name{hint}; give it one in the header.")
-        if "\0" in name or not is_unicode(name):
-            raise ValueError(f"{column} is called {short(name)}, which is not Unicode text without NUL; rename it.")
-        if (first := places.setdefault(name, place)) != place:
-            both = f"columns {first + 1} and {place + 1} are both called {short(name)}"
-            raise ValueError(f"{source}: {both}; rename one in the header.")
-
-
-def is_unicode(text: str) -> bool:
-    """Return whether a text has no surrogates, such as bytes that were decoded with `surrogateescape`."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def texts_to_keep(keep: Sequence[str], names: list[str]) -> dict[str, list[str]]:
-    """Return an empty list for each column of `keep`, whose entries are a name or several with commas."""
-    columns = [part for entry in keep for part in ([entry] if entry in names else map(str.strip, entry.split(",")))]
-    for name in columns:
-        if name not in names:
-            raise unknown("keep", name, names, most=300)
-    return {name: [] for name in columns}

@@ -15,20 +15,7 @@ from meristem.estimators import search_file
 from meristem.files import FileKind, register
 from meristem.files.named_arrays import Arrays
 from meristem.inputs import Schema
-from meristem.json_schema import (
-    ANY,
-    COUNT,
-    FLAG,
-    NUMBER,
-    OBJECT,
-    POSITIVE,
-    SHA256,
-    TEXT,
-    Rule,
-    check_json,
-    integer,
-    one_of,
-)
+from meristem.json_schema import ANY, COUNT, FLAG, NUMBER, OBJECT, POSITIVE, SHA256, TEXT, Rule, check_json, integer, one_of
 from meristem.tables.table_model import TableModel
 from meristem.tables.target import CLASS, TASKS
 

@@ -96,11 +96,7 @@ class TableModel:
         table = self.table(frame)
         values, rows = target_values(table, self.target, self.task, getattr(self.estimator, "classes_", None))
         predicted = self._by_blocks(table, lambda x: self.point_predictions(self.outputs(x)), rows)
-        return float(self.scored(values[rows], predicted)["value"])
-
-    def scored(self, values: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
-        """Return the score of `point_predictions` with its confidence interval."""
-        return scored(self.task, values, predicted, int(self.facts["seed"]))
+        return float(scored(self.task, values[rows], predicted, int(self.facts["seed"]))["value"])
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the network's outputs [n, n_out] for rows of features."""
@@ -185,8 +181,8 @@ class TableModel:
     def _warned(self, frame: Any) -> Table:
         """Return the table, after a UserWarning for each difference from the training table."""
         table = self.table(frame)
-        lines = differences(self.schema, table)
-        if names := absent(self.schema, table):
+        lines, names = differences(self.schema, table), absent(self.schema, table)
+        if names:
             lacks = f"{len(names)} of {many(len(self.schema.fields), 'column')}"
             missing = f"{table.source} lacks {lacks}, missing in every row: {cut(', '.join(map(repr, names)), 200)}"
             lines = [missing, *lines[len(names) :]]
@@ -194,9 +190,7 @@ class TableModel:
             warnings.warn(line, UserWarning, stacklevel=3)
         return table
 
-    def _by_blocks(
-        self, table: Table, predict: Callable[[np.ndarray], np.ndarray], rows: np.ndarray | None = None
-    ) -> np.ndarray:
+    def _by_blocks(self, table: Table, predict: Callable[[np.ndarray], np.ndarray], rows: Any = None) -> np.ndarray:
         """Return the predictions for some rows, made a block at a time."""
         absent(self.schema, table)  # a table with none of the columns is an error
         rows = np.arange(table.rows) if rows is None else rows

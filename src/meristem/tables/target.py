@@ -14,9 +14,7 @@ import numpy as np
 
 from meristem.check import many, short, unknown
 from meristem.inputs.schema import DATE, MISSING, MOST_TEXTS, NUMBER
-from meristem.tables.column_kinds import kind_of, misread_as
-from meristem.tables.scalars import is_canonical
-from meristem.tables.table_columns import Column, Table
+from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical, kind_of, misread_as
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]
@@ -57,33 +55,35 @@ class Target:
         if name not in table:
             raise _no_such_column(table, name)
         column, where = table[name], f"{table.source}: column {name!r}"
+        kind, numbers = kind_of(column).kind, column.as_numbers()
         if column.n_missing == column.rows:
             raise ValueError(f"{where} is missing in every row; choose another target.")
-        if kind_of(column).kind == DATE or (column.codes is None and column.numbers is None):  # constant ones, too
+        if kind == DATE or np.isin(column.kinds, (IS_BLANK, IS_DAY)).all():  # constant ones, too
             raise ValueError(f"{where} holds dates; {DAYS}.")
-        numbers, is_numeric = column.as_numbers(), _is_numeric(column)
+        is_numeric = kind == NUMBER or int((~np.isnan(numbers)).sum()) == column.rows - column.n_missing  # of constants, too
         if not is_numeric:
             _check_texts(column, where, task)
-        codes = column.codes if column.codes is not None else np.zeros(0)
-        rows = np.flatnonzero(~np.isnan(numbers)) if is_numeric else np.flatnonzero(codes != MISSING)
-        values = numbers if is_numeric else codes
-        if is_numeric and column.codes is None and column.exact is not None:
-            values = column.exact  # beyond 2**53, too
-        different = np.unique(values[rows])
-        exact = column.exact if column.exact is not None else column.codes  # float64 merges integers beyond 2**53
-        n_different = len(different) if exact is None else max(len(different), len(np.unique(exact[rows])))
+        exact = next(values for values in (column.exact, column.codes, numbers) if values is not None)  # beyond 2**53, too
+        values = numbers if is_numeric and column.codes is not None else exact
+        rows = np.flatnonzero(~np.isnan(numbers) if is_numeric else column.codes != MISSING)
+        different, n_different = np.unique(values[rows]), len(np.unique(exact[rows]))
         if n_different < 2:
-            value = repr(different[0].item()) if is_numeric else repr(column.texts[different[0]])
+            value = repr(different[0].item()) if is_numeric else repr(column.texts[int(different[0])])
             raise ValueError(f"{where} is {value} in every row that has one; there is nothing to predict.")
+        is_whole, n = bool(is_numeric and (different == np.round(different)).all()), len(different)
         why = AS_REQUESTED
-        if task is None:
-            task, why = _task_of(different, n_different, len(rows)) if is_numeric else (CLASS, "it holds texts")
-        if task == NUMBER:
+        if task is None and not is_numeric:
+            task, why = CLASS, "it holds texts"
+        elif task is None and n_different == 2:
+            task, why = CLASS, "it holds 2 different numbers"
+        elif task is None and is_whole and n <= min(MOST_WHOLE, len(rows) // ROWS_EACH):
+            task, why = CLASS, f"it holds {n} different whole numbers"
+        if task in (None, NUMBER):
             if abs(largest := max(different[[0, -1]].astype(float), key=abs)) > LARGEST:
                 raise ValueError(f"{where} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
-            return cls(name, task, "numbers" if why == NUMBER else f"numbers, {why}", numbers, rows)
-        if is_numeric and len(different) > MOST_TEXTS:
-            raise ValueError(f"{where} holds {len(different):,} different numbers; task='number' predicts them.")
+            return cls(name, NUMBER, "numbers" if task is None else f"numbers, {why}", numbers, rows)
+        if is_numeric and n > MOST_TEXTS:
+            raise ValueError(f"{where} holds {n:,} different numbers; task='number' predicts them.")
         labels = _labels(column)
         n = len(np.unique(labels[rows]))
         if n > max(MOST_WHOLE, MOST_SHARE * len(rows)):
@@ -95,20 +95,18 @@ class Target:
 
 def _check_texts(column: Column, where: str, task: str | None) -> None:
     """Raise ValueError where a column of texts is no target: a number is requested, or there are too many texts."""
+    if task == NUMBER and misread_as(column) is None:
+        texts = f"holds texts, such as {short(column.example or column.texts[0])}; leave task out for classes"
+        raise ValueError(f"task={task!r}, but column {column.name!r} {texts}.")
     if task == NUMBER:
-        such = short(column.example or column.texts[0])
-        texts = f"holds texts, such as {such}; leave task out for classes"
-        if (misread := misread_as(column)) is None:
-            raise ValueError(f"task={task!r}, but column {column.name!r} {texts}.")
-        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, misread.words)}.")
+        raise ValueError(f"task={task!r}: column {column.name!r} {_remedy(column, '')}.")
     if column.codes is None:
         raise ValueError(f"{where} {_remedy(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
 
 
 def _remedy(column: Column, why: str) -> str:
     """Return why a column of texts cannot be predicted, and what to do: it may hold numbers in another notation."""
-    misread = misread_as(column)
-    if misread is None:
+    if (misread := misread_as(column)) is None:
         return f"{why}; choose another target"
     return f"{misread.words}; {misread.remedy if misread.kind == NUMBER else DAYS}"
 
@@ -122,22 +120,6 @@ def _no_such_column(table: Table, name: str) -> ValueError:
             what = f"target={short(name)} is not known: {table.source} has one column, {short(only)}"
             return ValueError(f"{what}; if {sep!r} separates its columns, give --sep {sep!r}.")
     return unknown("target", name, list(table.columns), most=MOST_NAMED)
-
-
-def _task_of(different: np.ndarray, n_different: int, rows: int) -> tuple[str, str]:
-    """Return task and reason of a column of numbers."""
-    if n_different == 2:
-        return CLASS, "it holds 2 different numbers"
-    is_few = len(different) <= min(MOST_WHOLE, rows // ROWS_EACH)
-    if is_few and (different == np.round(different)).all():
-        return CLASS, f"it holds {len(different)} different whole numbers"
-    return NUMBER, NUMBER
-
-
-def _is_numeric(column: Column) -> bool:
-    """Return whether a column holds numbers; one that is constant has no kind."""
-    n_numbers = int((~np.isnan(column.as_numbers())).sum())
-    return kind_of(column).kind == NUMBER or n_numbers == column.rows - column.n_missing
 
 
 def _labels(column: Column) -> np.ndarray:

@@ -31,13 +31,6 @@ SHARE = 1 / 3  # of the most epochs that a training takes on average
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
 
 
-class Limit(NamedTuple):
-    """So many seconds, the last of which is at `end`, a time of `time.monotonic`."""
-
-    seconds: float
-    end: float
-
-
 class Deadline(Watcher):
     """Ends a training at a time, and records whether it did, and when it began and each epoch was over."""
 
@@ -89,21 +82,6 @@ def plan_search(seconds: float, training: float, *, is_open: bool = True) -> Sea
     return plan._replace(rows=seconds / takes)
 
 
-def plan_with_compiling(left: float, compiling: float, training: float, share: float, *, is_open: bool) -> SearchPlan:
-    """Return the plan after compiling another program; where there is no time for it, one with the measured share of rows.
-
-    >>> plan_with_compiling(100.0, 3.0, 5.0, 0.25, is_open=True).settings
-    10
-    >>> plan_with_compiling(5.0, 3.0, 5.0, 0.25, is_open=True)
-    SearchPlan(settings=1, penalties=1, folds=5, rows=0.25)
-    """
-    if left >= MOST_COMPILING * compiling:
-        return plan_search(left - compiling, training, is_open=is_open)
-    fits = [n for n in (5, 3) if n * FOLDS * SHARE * training * share <= left]
-    n = fits[0] if fits and is_open else 1
-    return SearchPlan(n, n, FOLDS, rows=share)
-
-
 class Timing(NamedTuple):
     """Seconds that were measured, and the number of rows they were measured with."""
 
@@ -121,21 +99,24 @@ def start_timing(estimator: Any, X: np.ndarray, y: np.ndarray, *, seed: int) -> 
     return future
 
 
-def wait_for_timing(timing: Future[Timing], limit: Limit) -> Timing:
-    """Return the measurement; raise ValueError where it takes so long that the limit would be exceeded."""
-    latest = limit.end + SLACK * limit.seconds - reserve(limit.seconds, 0.0) - LEAST
+def wait_for_timing(timing: Future[Timing], seconds: float, end: float) -> Timing:
+    """Return the measurement; raise ValueError where it takes so long that the limit, which ends at `end`, is exceeded."""
+    latest = end + SLACK * seconds - reserve(seconds, 0.0) - LEAST
     try:
         return timing.result(timeout=max(0.0, latest - time.monotonic()))
     except TimeoutError:
         raise ValueError(
-            f"seconds={limit.seconds:g} is too short: to compile a network takes longer here and now (5 to 15 s on an idle "
-            f"machine, and less the second time); give at least {max(20, round(2 * limit.seconds))}."
+            f"seconds={seconds:g} is too short: to compile a network takes longer here and now (5 to 15 s on an idle "
+            f"machine, and less the second time); give at least {max(20, round(2 * seconds))}."
         ) from None
 
 
 def _timing(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing:
     """Train one fold for a few epochs."""
-    watcher, few = Deadline(), _shuffled(y, seed)[: len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS]
+    watcher, few = (
+        Deadline(),
+        np.random.default_rng(seed).permutation(len(y))[: len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS],
+    )
     n_held_out = max(1, len(few) // FOLDS)
     fold = (np.arange(n_held_out, len(few)), np.arange(n_held_out))
     options = {"penalties": [1e-3], "l2s": [L2 / len(y)], "input_dropouts": [0.0], "halving": False, "max_epochs": 4}
@@ -147,23 +128,23 @@ def _timing(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing:
     return Timing(epoch * len(y) / len(few), first - epoch, FOLDS * (time.monotonic() - begun) / len(few), len(few))
 
 
-def _shuffled(y: np.ndarray, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).permutation(len(y))
-
-
 def fit_into(
-    estimator: Any, X: np.ndarray, y: np.ndarray, timing: Timing, limit: Limit, *, n_test: int, seed: int
+    estimator: Any, X: np.ndarray, y: np.ndarray, timing: Timing, seconds: float, end: float, *, n_test: int, seed: int
 ) -> tuple[np.ndarray, Deadline]:
     """Set the estimator's parameters for a search that ends in time; return the rows to use, and what ends the search."""
     parameters, slowdown = estimator.get_params(), measure_slowdown()
     predicting = timing.row * (ALL_PASSES * n_test + SAMPLE_PASSES * min(n_test, MOST_ROWS))
-    left = max(0.1, limit.end - reserve(limit.seconds, predicting, slowdown=slowdown) - time.monotonic())
+    left = max(0.1, end - reserve(seconds, predicting, slowdown=slowdown) - time.monotonic())
     is_open = isinstance(parameters["penalties"], str) and parameters["budget"] is None
-    training = estimator._epochs(len(y)) * timing.epoch / cores()
-    plan = plan_with_compiling(left, timing.compiling, training, timing.rows / len(y), is_open=is_open)
-    rows = np.sort(_shuffled(y, seed)[: max(LEAST_ROWS, round(len(y) * plan.rows))])
+    training, share = estimator._epochs(len(y)) * timing.epoch / cores(), timing.rows / len(y)
+    if left >= MOST_COMPILING * timing.compiling:
+        plan = plan_search(left - timing.compiling, training, is_open=is_open)
+    else:  # there is no time to compile a program for other rows and folds than the measured ones
+        n = next((n for n in (5, 3) if is_open and n * FOLDS * SHARE * training * share <= left), 1)
+        plan = SearchPlan(n, n, FOLDS, rows=share)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(y))[: max(LEAST_ROWS, round(len(y) * plan.rows))])
     epoch = timing.epoch * len(rows) / len(y)
-    deadline = Deadline(limit.end - reserve(limit.seconds, predicting, epoch, slowdown=slowdown))
+    deadline = Deadline(end - reserve(seconds, predicting, epoch, slowdown=slowdown))
     callbacks = parameters["callbacks"] if isinstance(parameters["callbacks"], list) else [parameters["callbacks"]]
     callbacks = [*(callback for callback in callbacks if callback is not None), deadline]
     estimator.set_params(**options_of(plan, estimator, X[rows], y[rows], is_open=is_open), callbacks=callbacks)

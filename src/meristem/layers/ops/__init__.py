@@ -1,3 +1,1 @@
 """The operations that compact layers compute in, base.py; and a set of them each for JAX, NumPy, ONNX and PyTorch."""
-
-from meristem.layers.ops.base import Ops as Ops

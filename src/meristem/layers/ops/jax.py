@@ -41,14 +41,8 @@ class JaxOps(Ops[Array]):
     def activate(self, activation: str, z: Array) -> Array:
         return ACTIVATIONS[activation](z)
 
-    def add(self, a: Array, b: Array) -> Array:
-        return a + b
-
     def scale(self, factor: Any, z: Array, *, name: str) -> Array:
         return column(factor, z) * z
-
-    def mix(self, gate: Array, new: Array, old: Array) -> Array:
-        return gate * new + (1 - gate) * old
 
     def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: Array, old: Array, *, positions: int = 0) -> Array:
         share = column(gate, old)

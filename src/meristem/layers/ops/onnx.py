@@ -13,25 +13,21 @@ from typing import Any
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, Ops, padding
+from meristem.layers.ops.base import InputOps, padding
 
 Input = str | np.ndarray | np.generic
 
 
-class Graph(Ops[str], InputOps[str]):
+class Graph(InputOps[str]):
     """Nodes and constants, as they come; a value is its name."""
 
     def __init__(self, onnx: ModuleType):
-        self.onnx = onnx
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.prefix = ""  # what all names begin with,
-        self.scope = ""  # and what follows it
+        self.onnx, self.nodes, self.constants = onnx, list[Any](), list[Any]()
+        self.prefix, self.scope = "", ""  # what all names begin with, and what follows it
 
     def __call__(self, operator: str, *inputs: Input, output: str | None = None, **attributes: Any) -> str:
         """Another node; the name of its output."""
-        (name,) = self.several(1, operator, *inputs, output=output, **attributes)
-        return name
+        return self.several(1, operator, *inputs, output=output, **attributes)[0]
 
     def several(self, n: int, operator: str, *inputs: Input, output: str | None = None, **attributes: Any) -> list[str]:
         """A node with n outputs."""

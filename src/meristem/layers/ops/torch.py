@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, Ops, padding
+from meristem.layers.ops.base import InputOps, padding
 
 
-class Record(Ops[Any], InputOps[Any]):
+class Record(InputOps[Any]):
     """The forward of one module, recorded while it is computed with `input` and what the operations return."""
 
     def __init__(self, torch: ModuleType, dtype: Any):
@@ -64,14 +64,8 @@ class Record(Ops[Any], InputOps[Any]):
     def activate(self, activation: str, z: Any) -> Any:
         return ACTIVATIONS[activation].torch(self.torch, z)
 
-    def add(self, a: Any, b: Any) -> Any:
-        return a + b
-
     def scale(self, factor: Any, z: Any, *, name: str) -> Any:
         return self.buffer(name, factor) * z
-
-    def mix(self, gate: Any, new: Any, old: Any) -> Any:
-        return gate * new + (1 - gate) * old
 
     def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: Any, old: Any, *, positions: int = 0) -> Any:
         share = self.buffer("gate", np.asarray(gate).reshape(-1, *[1] * positions))
