@@ -107,7 +107,7 @@ class Search:
 
     @cached_property
     def prepared(self) -> Prepared:
-        return self.prepared_rows(self.table)
+        return prepared_data(self.table, self.begun_network, self.recipe.task)
 
     def _new_state(self, number: int = 0) -> TrainState:
         """Return an untrained state, that of the seed or another one."""
@@ -138,10 +138,6 @@ class Search:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
         watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
-
-    def prepared_rows(self, table: EncodedTable) -> Prepared:
-        """Return the padded rows of a table."""
-        return prepared_data(table, self.begun_network, self.recipe.task)
 
     def path(self, members: list[Member], runs: list[Run], seconds: float = 0.0) -> Path:
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
@@ -269,7 +265,7 @@ class _PreparedBlocks(Sequence[Prepared]):
     def __getitem__(self, number: Any) -> Any:
         (X, y), table = self.blocks[number], self.search.table
         encoded = replace(table, x=X, y=table.targets.encode(y), weight=np.ones(len(y)), raw_y=y)
-        return self.search.prepared_rows(encoded)
+        return prepared_data(encoded, self.search.begun_network, self.search.recipe.task)
 
 
 def path_of(
