@@ -8,7 +8,7 @@ import meristem
 from commanding import meristem as in_a_process
 from exporting import run
 from meristem import sparse
-from meristem.estimators.predictability import predictability
+from meristem.estimators.defaults import predictability
 from meristem.inputs import Preprocessor
 from meristem.inputs.preprocessor import n_numbers
 from soak import FACTOR
