@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any, Self, get_args
 
 import jaxtyping
@@ -20,6 +21,7 @@ checked = beartype(
     conf=BeartypeConf(is_pep484_tower=True, hint_overrides=FrozenDict({Self: object}), violation_type=jaxtyping.TypeCheckError)
 )
 in_context = jaxtyping.jaxtyped  # whose place `checked_call` takes
+KNOWN: dict[tuple[str, CodeType], tuple[dict[str, Any], Any, bool]] = {}  # annotations, the function that checks them, arrays?
 
 
 def about_arrays(annotation: Any) -> bool:
@@ -54,11 +56,29 @@ def _checked(what: Any) -> Any:
         return property(*(part and _checked(part) for part in (what.fget, what.fset, what.fdel)))
     if inspect.isgeneratorfunction(what):
         return in_context(what, typechecker=checked)  # type: ignore[call-overload]
-    checks = checked(what)
-    if any(map(about_arrays, inspect.get_annotations(what).values())):
+    checks, has_arrays = _checks_of(what)
+    if has_arrays:
         checks = _in_a_context(checks)
     checks.checks = True
     return checks
+
+
+def _checks_of(what: Any) -> tuple[Any, bool]:
+    """The function with its checks, and whether some are about arrays.
+
+    A function inside another is made anew at every call of that one: beartype writes and compiles its checks once, here, and
+    each next one gets them with itself in the place of the first.
+    """
+    key, annotations = (what.__module__, what.__code__), inspect.get_annotations(what)
+    if key not in KNOWN or KNOWN[key][0] != annotations:
+        KNOWN[key] = annotations, checked(what), any(map(about_arrays, annotations.values()))
+        return KNOWN[key][1:]
+    _, first, has_arrays = KNOWN[key]
+    if "__beartype_func" not in (first.__kwdefaults__ or {}):  # nothing to check
+        return what, has_arrays
+    again = FunctionType(first.__code__, first.__globals__, first.__name__, first.__defaults__, first.__closure__)
+    again.__kwdefaults__ = first.__kwdefaults__ | {"__beartype_func": what}
+    return functools.update_wrapper(again, what), has_arrays
 
 
 def _in_a_context(checks: Any) -> Any:

@@ -60,6 +60,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # The file about numbers that an earlier version wrote: it runs the programs that users run, optimized.
 TO_THE_BIT = {"test_io"}
 
+# Files with reports and tables in which scikit-learn's MLP, to which each model is compared, ends sooner; not so in a soak,
+# nor in test_tables_fit.py, which is about it.
+COMPARING = {"docs", "inputs_contract", "inputs_found", "report", "report_words", "tables_commands", "tables_mistakes"}
+COMPARING |= {"full_disk", "hostile_folders", "streams", "tables_onnx", "tables_resume", "tables_time", "work_once"}
+
 # Each worker takes one file after another: those that take longest come first, so that no worker is left with a long one when
 # the others have finished. (pytest-xdist would take those with most tests first.) The examples of the documentation find
 # programs that scikit-learn's checks have compiled.
@@ -67,6 +72,8 @@ LONGEST = [
     "sklearn_checks",
     "cv",
     "docs",
+    "report",
+    "inputs_found",
     "settle",
     "estimators_training",
     "live",
@@ -76,10 +83,22 @@ LONGEST = [
     "own_feed_forward",
     "runs",
     "plots",
+    "tables_fit",
     "training",
+    "model_files",
+    "watch",
     "tagging_studies",
     "estimators_prior",
     "compact",
+    "hostile_folders",
+    "tables_resume",
+    "tables_after",
+    "temperature",
+    "tables_commands",
+    "own_models",
+    "stages",
+    "io_forged",
+    "sparse",
     "inputs_contract",
     "figures",
     "reference",
@@ -95,15 +114,18 @@ LONGEST = [
     "growth",
     "axes",
     "watch_browser",
-    "watch",
     "folders",
     "checkpoints",
     "signals",
     "interrupted_fit",
     "estimator_calls",
+    "export_estimators",
+    "float64",
+    "replay",
+    "tables_time",
+    "input_checks",
     "downloads",
     "long_epochs",
-    "model_files",
     "estimators_weights",
     "cache",
     "estimators_programs",
@@ -113,11 +135,9 @@ LONGEST = [
     "estimators_advice",
     "models",
     "loggers",
-    "export_estimators",
     "user_optimizer",
     "paths",
     "io_refused",
-    "io_forged",
     "io_writing",
 ]
 
@@ -131,6 +151,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return  # alone: in the order of the command line, which mutants.py relies on
     place = {f"test_{name}": number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_baselines(request: pytest.FixtureRequest) -> Iterator[None]:
+    if os.environ.get("MERISTEM_SOAK", "1") != "1" or request.module.__name__.removeprefix("test_") not in COMPARING:
+        yield
+        return
+    from meristem.report import baselines
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines, "EPOCHS", 20)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

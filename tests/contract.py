@@ -80,7 +80,13 @@ def it_settles(trained: Trained, folder: Path) -> None:
 def it_trains_in_a_population(trained: Trained, folder: Path) -> None:
     keys, penalty = jax.random.split(KEY, 3), np.array([1e-4, 3e-3, 1.0])
     networks = jax.vmap(trained.create)(keys)
-    settings = {"learning_rate": 0.02, "penalty": penalty, "key": keys, "recipe": RECIPE, "max_epochs": 20}
+    settings = {
+        "learning_rate": 0.02,
+        "penalty": penalty,
+        "key": keys,
+        "recipe": RECIPE,
+        "max_epochs": 20 if FACTOR > 1 else 12,
+    }
     run = fit(networks, trained.data, together=True, **settings)
     costs = run.history["hard_cost"][-1]
     assert costs[0] > costs[1] > costs[2] and [member.last.members for member in run.each()] == [()] * 3
@@ -108,14 +114,15 @@ def it_is_priced(trained: Trained, folder: Path) -> None:
 def it_keeps_a_budget(trained: Trained, folder: Path) -> None:
     budget = 0.4 * trained.run.history["hard_cost"].max()
     recipe = replace(RECIPE, follow=False)
-    settings = {"learning_rate": 0.02, "key": KEY, "recipe": recipe, "max_epochs": EPOCHS // 2}
+    settings = {"learning_rate": 0.02, "key": KEY, "recipe": recipe, "max_epochs": EPOCHS // (2 if FACTOR > 1 else 4)}
     run = fit(trained.create(KEY), trained.data, budget=budget, **settings)
     assert compact(run.best).n_parameters <= float(hard_cost(run.best, RECIPE)) <= budget
 
 
 def its_steps_follow_its_size(trained: Trained, folder: Path) -> None:
     run, data = trained.run, trained.data
-    state = eqx.tree_at(lambda s: (s.plateau.stage, s.epoch), run.state, (jnp.asarray(2), jnp.asarray(7)))
+    strong = (jnp.asarray(2, jnp.int32), jnp.asarray(7, jnp.int32))  # else all of it is compiled again
+    state = eqx.tree_at(lambda s: (s.plateau.stage, s.epoch), run.state, strong)
     live = live_part(state, run.knobs, replace(RECIPE, follow=True))
     assert live is not None and len(live.indices) >= 2
     prepared = prepare(data, run.last, run.recipe.task)

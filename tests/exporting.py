@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from meristem.export import to_torch
-from meristem.export.onnx import build
+from meristem.export.onnx import onnx_bytes
 from meristem.layers.layer import INPUT, Affine, Bag, Cascade, Gated, Highway, Layer, Leaf, Perceptron, Pick, Residual, Tree
 
 TOLERANCE = 1e-5
@@ -23,6 +23,13 @@ def session(model: Any) -> Any:
 
     source = str(model) if not hasattr(model, "SerializeToString") else model.SerializeToString()
     return onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+
+
+def build(network: Any, **options: Any) -> Any:
+    """The file of a network, as an `onnx.ModelProto`."""
+    import onnx
+
+    return onnx.load_from_string(onnx_bytes(network, **options))
 
 
 def run(model: Any, x: Any) -> dict[str, np.ndarray]:

@@ -90,7 +90,7 @@ def complaint(call: Callable, *args, **options) -> str:
 
 
 def start(network: Network, generator: str = "threefry2x32") -> train_state.TrainState:
-    return train_state.start(network, RECIPE, key=jax.random.key(1, impl=generator))
+    return train_state.start(network, jax.random.key(1, impl=generator), RECIPE)
 
 
 def launch(program: str, *args: str) -> subprocess.Popen:

@@ -44,7 +44,7 @@ from meristem.files import document, load, save
 from meristem.inputs import Schema
 from meristem.inputs.schema import Field
 from meristem.nn import Network
-from meristem.paths.members import grid
+from meristem.paths.members import COLUMNS, grid
 from meristem.paths.result import Path as PenaltyPath
 from meristem.report import table_page
 from meristem.tables.table_model import TableModel
@@ -150,10 +150,11 @@ def _estimators(every: bool) -> dict[str, Any]:
 def _search(member: Any) -> Any:
     """As a search leaves it, without one: a bag of two, and a table of what was tried."""
     members = grid(penalties=[1e-3, 1e-2], l2s=[0.0], dropouts=[0.0], rates=[3e-3], folds=2)
+    columns = {name: np.array([getattr(member, name) for member in members]) for name in COLUMNS}
     count = len(members)
     said = {"loss": np.arange(4.0), "error": np.zeros(4), "n_parameters": np.arange(4), "soft_size": np.zeros(4)}
     said |= {"hard_size": np.zeros(4, int), "epochs": np.ones(count, int), "finished": np.ones(count, bool)}
-    path = PenaltyPath(members.columns | said, (), np.zeros((count, 2), np.float32), 1.5)
+    path = PenaltyPath(columns | said, (), np.zeros((count, 2), np.float32), 1.5)
     model = meristem.TunnelClassifierCV(depth=2, penalties=[1e-3, 1e-2], cv=2, width=4)
     model._store(path, path.best(), [member, copy.copy(member)])
     return model

@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 
 from estimating import SMALL, split, tunnel, tunnel_regressor
 from meristem import BuddingClassifier, BuddingRegressor, TunnelClassifier, load
-from meristem.estimators.predictability import ALPHAS, SAMPLE, predictability
+from meristem.estimators.defaults import ALPHAS, SAMPLE, predictability
 from meristem.targets import Classes
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # an epoch or two

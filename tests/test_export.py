@@ -13,11 +13,10 @@ import onnx
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from exporting import ROWS, assert_close, everywhere, random_layer, run, session, some_x
+from exporting import ROWS, assert_close, build, everywhere, random_layer, run, session, some_x
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import Predictor, as_numpy
 from meristem.export import AnyOf, OneOf, Raw, Values, to_onnx, to_torch
-from meristem.export.onnx import build
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.layer import Affine, Cascade, Gated, Highway, Layer, Perceptron, Residual, Tree
 from meristem.nn import Network, Tunnel

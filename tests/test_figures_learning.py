@@ -11,9 +11,8 @@ import pytest
 
 from meristem import Data, Recipe
 from meristem.experiments.options import Options
-from meristem.experiments.study import Task
+from meristem.experiments.study import Result, Task
 from meristem.experiments.study_training import train
-from meristem.experiments.summary import Result
 from meristem.pictures import studies as figures
 from meristem.pictures.image_files import MARK
 from meristem.pictures.studies import LearningPictures

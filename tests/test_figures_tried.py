@@ -8,9 +8,8 @@ import pytest
 
 from meristem import Recipe
 from meristem.experiments.options import Options
-from meristem.experiments.study import Task
+from meristem.experiments.study import Result, Task
 from meristem.experiments.study_training import train_model
-from meristem.experiments.summary import Result
 from meristem.pictures import studies as figures
 from meristem.pictures.figure_style import COLORS
 from meristem.pictures.studies.study_figures import CATALOG, load_study

@@ -12,6 +12,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 3))
 Y = {"Classifier": (X[:, 0] > 0).astype(int), "Regressor": X[:, 0]}
 SMALL = {"width": 2, "max_epochs": 1, "random_state": 0}
+AT_ONCE = {"input_dropout": 0.0, "early_stopping": False}  # no trials, which compile programs of their own
 SEARCH = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 2}
 NAMES = [
     "TunnelClassifier",
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def made(name, **parameters):
-    return getattr(meristem, name)(**SMALL | (SEARCH if name.endswith("CV") else {}) | parameters)
+    body = {"max_leaves": 2} if "Budding" in name else {"depth": 2}
+    return getattr(meristem, name)(**SMALL | body | (SEARCH if name.endswith("CV") else AT_ONCE) | parameters)
 
 
 def target(name):

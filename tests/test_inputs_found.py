@@ -122,7 +122,7 @@ def test_many_texts_in_a_new_frame_take_no_category_away(tmp_path):
     tested = meristem.fit_table(ids(200, 0), target="y", test=new, **QUICK | {"max_epochs": 40})
     assert tested.facts["score"]["value"] == pytest.approx((labels == new["y"]).mean(), abs=0.02)
     ids(200, 0).to_csv(tmp_path / "table.csv", index=False)
-    out = ["--out", tmp_path / "out", "--max-epochs", 40]
+    out = ["--out", tmp_path / "out", "--max-epochs", 40, "--budget", 900]  # there is no price to search for
     done = meristem_here("fit", tmp_path / "table.csv", "--target", "y", "--test-file", tmp_path / "new.csv", *out)
     assert done.returncode == 0 and "1,200 rows of unseen categories" in done.stderr, done.stderr
     score = json.loads((tmp_path / "out" / "summary.json").read_text())["score"]["value"]

@@ -60,7 +60,8 @@ def half_closed(name: str, seed: int = 0) -> Network:
 def begun(name: str, recipe: Recipe = RECIPE, stage: int = LAST) -> Run:
     """A run of such a network in a stage of its schedule, before an epoch in which nothing is asked to close."""
     run = begin(half_closed(name), recipe, KNOBS, jax.random.key(1))
-    state = eqx.tree_at(lambda s: (s.plateau.stage, s.epoch), run.state, (jnp.asarray(stage, jnp.int32), jnp.asarray(1)))
+    strong = (jnp.asarray(stage, jnp.int32), jnp.asarray(1, jnp.int32))  # else all of it is compiled again
+    state = eqx.tree_at(lambda s: (s.plateau.stage, s.epoch), run.state, strong)
     return replace(run, state=state, begun_at=np.asarray(1))
 
 

@@ -100,13 +100,13 @@ def test_parts_are_compiled_once(monkeypatch):
             )
         found.append(compiled)
     first, second = found
-    parts = ["jit(_start)", "jit(descend)", "jit(finish)"]
+    parts = ["jit(start)", "jit(descend)", "jit(finish)"]
     assert [first.count(name) for name in [*parts, "jit(epoch)"]] == [1, 1, 1, 0] and not second
 
 
 def test_a_step_that_does_not_count_changes_nothing():
     """The last of 24 places for 23 batches: descend the last part alone, with and without the empty place."""
-    state = start(network("tunnel", jax.random.key(0)), RECIPE, key=jax.random.key(1))
+    state = start(network("tunnel", jax.random.key(0)), jax.random.key(1), RECIPE)
     data = Data(*map(jnp.asarray, digits()[:4]))
     data = data._replace(y=data.y.astype(jnp.int32), dev_y=data.dev_y.astype(jnp.int32))
     knobs = Knobs(jnp.float32(1e-2), jnp.float32(1e-3))

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
-from meristem.train.metrics import PIECE, Sums, evaluate, measure, measures_of, piece_of
+from meristem.train.metrics import PIECE, Sums, evaluate, measures_of, piece_of, sum_up
 from meristem.train.objectives import Binary, Multiclass, Multilabel
 from meristem.train.step import cost
 
@@ -40,11 +40,11 @@ def test_ten_thousand_classes_are_never_there_for_all_rows():
     """800 rows × 10,000 outputs are 32 MB; a piece of them is 4 MB, and no array of the program is more than twice that."""
     network = Network.create("tunnel", 5, 10_000, width=6, depth=2, key=jax.random.key(0))
     x, y = labelled(800)[0], np.arange(800) % 10_000
-    program = jax.jit(lambda x, y: measure(network, x, y, Multiclass())[0]).lower(x, y).compile()
+    program = jax.jit(lambda x, y: measures_of(sum_up(network, x, y, Multiclass())[0])).lower(x, y).compile()
     assert program.memory_analysis().temp_size_in_bytes < 4 * 2 * 10_000 * piece_of(network, x) * 2 < 4 * 800 * 10_000
     outputs = jax.vmap(network)(jnp.asarray(x[::100]))
     expected = jax.nn.logsumexp(outputs, 1) - outputs[np.arange(8), y[::100]]
-    found = measure(network, x[::100], y[::100], Multiclass())[0]
+    found = measures_of(sum_up(network, x[::100], y[::100], Multiclass())[0])
     np.testing.assert_allclose(float(found.loss), np.mean(expected), rtol=1e-5)
 
 
@@ -86,7 +86,7 @@ def test_the_price_is_that_of_the_cost(feature_gates):
     gates = {"feature_gates": feature_gates}
     network = Network.create("budding", 5, 1, width=6, capacity=2, key=jax.random.key(0), **gates)
     x, y = labelled(9)[0], np.zeros(9, np.float32)
-    measures, _ = measure(network, x, y, Binary(), priced=True)
+    measures = measures_of(sum_up(network, x, y, Binary(), priced=True)[0])
     wanted = cost(network, jnp.asarray(x), jnp.asarray(y), objective=Binary(), penalty=0.1, l2=0.01)
     np.testing.assert_allclose(measures.loss + 0.1 * measures.price + 0.01 * network.half_norm(), wanted, rtol=1e-6)
     assert float(measures.price) == (5 if feature_gates else 0)

@@ -31,7 +31,7 @@ class TimeTunnel(Body):
 
     def __init__(self, width: int, depth: int, *, key):
         self.weight = jax.random.normal(key, (depth, width, width, 3)) / np.sqrt(1.5 * width)
-        self.bias, self.gate = jnp.zeros((depth, width)), Confined(jnp.full((depth, width), 0.1))
+        self.bias, self.gate = jnp.zeros((depth, width)), Confined(jnp.full((depth, width), 0.1, float))
         self.trunk, self.rows = Confined(jnp.ones(width)), None
 
     width = property(lambda self: self.weight.shape[-2])

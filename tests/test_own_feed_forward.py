@@ -30,7 +30,7 @@ class FeedForward(Body):
         keys = jax.random.split(key)
         self.inner = jax.random.normal(keys[0], (depth, units, width)) / np.sqrt(width)
         self.outer = jax.random.normal(keys[1], (depth, width, units)) / np.sqrt(units)
-        self.bias, self.gate = jnp.zeros((depth, units)), Confined(jnp.full((depth, units), 0.1))
+        self.bias, self.gate = jnp.zeros((depth, units)), Confined(jnp.full((depth, units), 0.1, float))
         self.trunk, self.rows = Confined(jnp.ones(width)), None
 
     width = property(lambda self: self.inner.shape[-1])

@@ -11,8 +11,8 @@ from meristem import Recipe
 from meristem.complexity import UNIT
 from meristem.nn import Network
 from meristem.paths.folds import check_weights, constant_losses, fold_weights, has_learned, measured_rows, shuffled_folds
-from meristem.paths.halving import _rungs, better_half, better_than, least_loss, promising
-from meristem.paths.members import grid, highest_penalty, penalties_below
+from meristem.paths.halving import _rungs, better_half, least_loss, promising
+from meristem.paths.members import by_number, default_penalties, grid, settings_of
 from meristem.paths.result import Path
 from meristem.train.hyperparameters import Knobs
 from meristem.train.objectives import Binary, Multiclass, Multilabel, SquaredError
@@ -50,8 +50,9 @@ def test_once_a_network_settles_earlier_losses_do_not_count():
 
 
 def test_a_setting_as_good_as_the_limit_is_not_better():
-    assert better_than(1.5, [1.0, 2.0, 3.0, 2.0], np.array([0, 0, 1, 1])).tolist() == [False] * 4
-    assert better_than(1.6, [1.0, 2.0, 3.0, 2.0], np.array([0, 0, 1, 1])).tolist() == [True, True, False, False]
+    losses, settings = [1.0, 1.0, 2.0, 2.0, 3.0, 4.0, 3.5, 4.5], np.repeat(np.arange(4), 2)
+    assert promising(losses, settings, limit=3.5).tolist() == [True] * 4 + [False] * 4
+    assert promising(losses, settings, limit=3.6).tolist() == [True] * 6 + [False] * 2
 
 
 def test_half_of_the_settings_is_rounded_up_and_one_always_stays():
@@ -86,27 +87,30 @@ def test_a_rung_is_before_the_last_epoch():
 
 def test_numbers_of_a_grid_are_finite_and_not_below_zero():
     numbers = {"penalties": [0.0], "l2s": [0.0], "dropouts": [0.0], "rates": [1e-3]}
-    assert len(grid(**numbers)) == 1 and grid(**numbers).fold.tolist() == [-1]
+    assert [member.fold for member in grid(**numbers)] == [-1]
     for name in numbers:
         with pytest.raises(ValueError):
             grid(**numbers | {name: [np.inf]})
-    assert "fold" not in grid(**numbers).named[0] and grid(**numbers, folds=2).named[1]["fold"] == 1
+    assert "fold" not in by_number(grid(**numbers))[0] and by_number(grid(**numbers, folds=2))[1]["fold"] == 1
 
 
 def test_settings_are_numbered_by_all_of_their_knobs():
     members = grid(penalties=[1.0], l2s=[0.0, 1.0], dropouts=[0.0, 0.5], rates=[1e-3], folds=2, seeds=[3, 4])
-    assert members.settings.tolist() == np.repeat(np.arange(4), 4).tolist()
-    more = members.at(np.array([15, 0])).joined(members.at(np.array([0])))
-    assert more.l2.tolist() == [1.0, 0.0, 0.0] and more.settings.tolist() == [0, 1, 1] and more.seed.tolist() == [4, 3, 3]
+    assert settings_of(members).tolist() == np.repeat(np.arange(4), 4).tolist()
+    more = [members[15], members[0], members[0]]
+    assert settings_of(more).tolist() == [0, 1, 1] and [member.l2 for member in more] == [1.0, 0.0, 0.0]
 
 
 def test_the_highest_penalty_is_the_mean_loss_by_the_cheapest_unit():
     y, weight = np.array([[0.0], [2.0], [4.0]]), np.array([1.0, 3.0, 0.0])
     mean = (0.0 * 1 + 2.0 * 3) / 4
-    assert highest_penalty(y, weight, SquaredError(), 5, 1, "units") == pytest.approx(mean)
-    assert highest_penalty(y, weight, SquaredError(), 5, 1, "parameters") == pytest.approx(mean * UNIT / 6)
-    assert highest_penalty(np.array([0, 1]), np.ones(2), Binary(), 5, 1, "units") == pytest.approx(np.log(2), rel=1e-5)
-    np.testing.assert_allclose(penalties_below(2.0), [2e-5, 2e-4, 2e-3, 2e-2, 2e-1])
+    shares = np.array([1e-5, 1e-4, 1e-3, 1e-2, 1e-1])
+    of_units = default_penalties(y, weight, SquaredError(), 5, 1, "units")
+    of_parameters = default_penalties(y, weight, SquaredError(), 5, 1, "parameters")
+    of_classes = default_penalties(np.array([0, 1]), np.ones(2), Binary(), 5, 1, "units")
+    np.testing.assert_allclose(of_units, mean * shares, rtol=1e-6)
+    np.testing.assert_allclose(of_parameters, mean * UNIT / 6 * shares, rtol=1e-6)
+    np.testing.assert_allclose(of_classes, np.log(2) * shares, rtol=1e-5)
 
 
 # ---- folds

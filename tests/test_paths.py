@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_one_line(how, said):
 
 def test_a_grid_is_in_the_order_of_the_price():
     members = grid(penalties=[1, 0.1, 1], l2s=[0.0], dropouts=[0, 0.0], rates=[1e-3], folds=2)
-    assert members.penalty.tolist() == [0.1, 0.1, 1, 1] and members.fold.tolist() == [0, 1, 0, 1]
+    assert [(member.penalty, member.fold) for member in members] == [(0.1, 0), (0.1, 1), (1, 0), (1, 1)]
 
 
 def test_a_member_that_failed_gives_its_place_to_the_best_of_its_fold():

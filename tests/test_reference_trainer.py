@@ -102,7 +102,7 @@ def test_the_plain_trainer_follows_the_compiled_one(setting: Setting) -> None:
             network, rate=setting.rate, penalty=setting.penalty, l2=knobs.l2, decay=RECIPE.depth_decay
         )
         data = Data(x, y)
-        state = stepped = start(network, RECIPE, key=jax.random.key(4))
+        state = stepped = start(network, jax.random.key(4), RECIPE)
         whole_epoch = jax.jit(train_epoch, static_argnames="recipe")
         openings = closings = waits = 0
         structures = set()

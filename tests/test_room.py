@@ -7,7 +7,7 @@ import pytest
 
 import meristem
 from estimating import iris
-from meristem.estimators.room import Room, rooms
+from meristem.estimators.training_settings import Room, rooms
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 ROOMY = {"max_width": 33, "depth": 3, "max_epochs": 12, "learning_rate": 0.01, "random_state": 0}  # rooms of 32 × 2 and 33 × 3

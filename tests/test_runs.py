@@ -154,7 +154,7 @@ def test_dropout_is_a_knob_and_none_of_it_compiles_none():
     plain = fit(population("tunnel", [0, 0]), DATA, together=True, **options)
     np.testing.assert_allclose(run.history["loss"][:, 0], plain.history["loss"][:, 0], rtol=1e-6)
     assert (run.history["loss"][:, 1] != run.history["loss"][:, 0]).all()
-    state = start(network("tunnel"), RECIPE, key=jax.random.key(0))
+    state = start(network("tunnel"), jax.random.key(0), RECIPE)
     batch = Batch(jax.random.key(2), jnp.ones((16, 2)), jnp.ones(16))
     with_dropout, without = (
         str(jax.make_jaxpr(lambda s, k=k: step(s, batch, k, RECIPE))(state)) for k in (KNOBS._replace(dropout=0.5), KNOBS)

@@ -25,9 +25,9 @@ jax.monitoring.register_event_duration_secs_listener(_note)
 
 # Small, so that they compile fast; everything else as it is by default, save the number of epochs, and that trees
 # settle in a soak alone; tunnels always do.
-SMALL = {"width": 16, "max_epochs": 30}
+SMALL = {"width": 16, "max_epochs": 30 if FACTOR > 1 else 20}
 ESTIMATORS = [
-    meristem.TunnelClassifier(**SMALL | {"max_epochs": 60}, depth=2),  # what settles early learns less
+    meristem.TunnelClassifier(**SMALL | {"max_epochs": 60 if FACTOR > 1 else 40}, depth=2),  # what settles early learns less
     meristem.BuddingRegressor(**SMALL, max_leaves=2, settle=FACTOR > 1),
 ]
 if FACTOR > 1:

@@ -151,7 +151,8 @@ def test_a_test_table_of_its_own_with_a_class_that_was_never_seen(folder):
     frame = pandas.read_csv(folder / "iris.csv")
     apart = frame.iloc[::3].assign(species=lambda rows: rows["species"].replace("setosa", "unknown"))
     model = meristem.fit_table(frame, target="species", test=apart, **QUICK)
-    assert model.facts["rows"] == {"all": 150, "without_target": 0, "train": 150, "test": 50, "searched_with": 150}
+    rows = {"all": 150, "without_target": 0, "train": 150, "test": 50, "searched_with": 150, "learned_from": 150}
+    assert model.facts["rows"] == rows
     assert model.facts["score"]["value"] <= 33 / 50, "what cannot be predicted counts as wrong"
     assert model.facts["baselines"]["constant"]["value"] <= 17 / 50
 
@@ -159,7 +160,8 @@ def test_a_test_table_of_its_own_with_a_class_that_was_never_seen(folder):
 def test_many_rows_are_drawn_from_and_all_are_scored(folder, monkeypatch):
     monkeypatch.setattr(fitting, "MOST_ROWS", 100)
     model = meristem.fit_table(folder / "prices.csv", target="price", **QUICK | {"max_epochs": 5})
-    assert model.facts["rows"]["searched_with"] == 100 and model.facts["rows"]["test"] > 200
+    rows = model.facts["rows"]
+    assert rows["searched_with"] == 100 and rows["learned_from"] == rows["train"] > 100 and rows["test"] > 200
 
 
 # ---- what it is seen beside

@@ -14,6 +14,11 @@ from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 from test_tables_commands import FEW, people
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
 
 def refused(tmp_path, text, *args):
     (tmp_path / "table.csv").write_text(text)
@@ -49,7 +54,7 @@ def test_a_column_of_names_has_no_classes(tmp_path):
 
 
 def test_a_budget_that_is_too_little_is_named_before_anything_is_fitted(tmp_path):
-    said = refused(tmp_path, people(60), "--target", "rich", "--budget", "12")
+    said = refused(tmp_path, people(60), "--target", "rich", "--budget", "12", "--refit", "bag")
     assert said == "meristem: --budget=12 is shared by 5 networks and below the least, 20; give at least that.\n"
     assert not (tmp_path / "out").exists()
     with pytest.raises(ValueError, match=r"^budget=3 is below the smallest network, which has 4 parameters; raise it"):

@@ -10,9 +10,8 @@ import miniature
 from commanding import Done, meristem_here
 from meristem.experiments import mirflickr, tagging
 from meristem.experiments.options import Options
-from meristem.experiments.study import Study
+from meristem.experiments.study import Result, Study
 from meristem.experiments.study_training import run as run_study
-from meristem.experiments.summary import Result
 from meristem.show.progress import Progress
 
 SMALL = ["--width", "30", "--depth", "3"]  # what is tested is the way through the study

@@ -54,7 +54,7 @@ def test_saliency_is_the_distance_of_a_gate_from_closed(closed):
 def test_a_step_has_the_learning_rate_of_its_stage():
     recipe = Recipe(batch_size=4, scales=(1.0, 0.5, 0.25))
     network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
-    first = start(network, recipe, key=jax.random.key(1))
+    first = start(network, jax.random.key(1), recipe)
     batch = Batch(jax.random.key(2), jnp.ones((4, 2)), jnp.ones(4))
     compiled = eqx.filter_jit(step)
 

@@ -60,7 +60,7 @@ def test_held_out_rows_are_predicted_once_and_the_file_is_written_and_read_back_
         outputs=("tables/table_model.py", "outputs"),
         packed=("files/file_kinds.py", "packed_file"),
         read_back=("files/file_kinds.py", "check"),
-        graph=("export/onnx.py", "build"),
+        graph=("export/onnx.py", "onnx_bytes"),
     )
     assert done[0].returncode == 0, done[0].stderr
     assert found == {"outputs": 1, "packed": 1, "read_back": 1, "graph": 1}

@@ -5,32 +5,9 @@ The gates that decide how many units and layers exist are trained by gradient de
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the core
-    from meristem import nn as nn
+if TYPE_CHECKING:
+    from meristem import compact as compact, export as export, nn as nn, pictures as pictures
     from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
-    from meristem.gate import Confined as Confined, project as project
-    from meristem.nn import grow as grow, resize as resize
-    from meristem.paths import Path as Path, path as path
-    from meristem.train.callbacks import Watcher as Watcher
-    from meristem.train.hyperparameters import Knobs as Knobs, Recipe as Recipe
-    from meristem.train.loop import DivergedError as DivergedError, fit as fit
-    from meristem.train.optimizer import (
-        adam as adam,
-        decay_mask as decay_mask,
-        scale_by_rate as scale_by_rate,
-        trainable as trainable,
-    )
-    from meristem.train.run import Run as Run, advance as advance, begin as begin
-    from meristem.train.settle import (
-        close_to_budget as close_to_budget,
-        model_cost as model_cost,
-        settle as settle,
-    )
-    from meristem.train.step import step as step
-    from meristem.train.training_data import Data as Data
-
-if TYPE_CHECKING:  # with extras
-    from meristem import compact as compact, export as export, pictures as pictures
     from meristem.estimators import (
         BuddingClassifier as BuddingClassifier,
         BuddingClassifierCV as BuddingClassifierCV,
@@ -45,6 +22,9 @@ if TYPE_CHECKING:  # with extras
         TunnelRegressorCV as TunnelRegressorCV,
     )
     from meristem.files import save as save
+    from meristem.gate import Confined as Confined, project as project
+    from meristem.nn import grow as grow, resize as resize
+    from meristem.paths import Path as Path, path as path
     from meristem.persistence import load as load
     from meristem.pictures import (
         plot_decision_boundary as plot_decision_boundary,
@@ -53,42 +33,47 @@ if TYPE_CHECKING:  # with extras
         plot_structure as plot_structure,
     )
     from meristem.tables import TableModel as TableModel, fit_table as fit_table
+    from meristem.train.callbacks import Watcher as Watcher
+    from meristem.train.hyperparameters import Knobs as Knobs, Recipe as Recipe
+    from meristem.train.loop import DivergedError as DivergedError, fit as fit
+    from meristem.train.optimizer import (
+        adam as adam,
+        decay_mask as decay_mask,
+        scale_by_rate as scale_by_rate,
+        trainable as trainable,
+    )
+    from meristem.train.run import Run as Run, advance as advance, begin as begin
+    from meristem.train.settle import close_to_budget as close_to_budget, model_cost as model_cost, settle as settle
+    from meristem.train.step import step as step
+    from meristem.train.training_data import Data as Data
 
 __version__ = "0.1.0"
 
 # All names are looked up when they are asked for: the command line must listen to signals before anything large is imported,
 # and some need more than the core's five dependencies.
 NAMES = {  # by module
-    "complexity": ["hard_size", "layer_sizes", "soft_size"],
-    "gate": ["Confined", "project"],
-    "nn": ["grow", "resize"],
-    "train.loop": ["fit", "DivergedError"],
-    "train.run": ["begin", "advance", "Run"],
-    "train.step": ["step"],
-    "train.settle": ["settle", "close_to_budget", "model_cost"],
-    "train.hyperparameters": ["Recipe", "Knobs"],
-    "train.training_data": ["Data"],
-    "train.callbacks": ["Watcher"],
-    "paths": ["path", "Path"],
-    "train.optimizer": ["adam", "decay_mask", "scale_by_rate", "trainable"],
-    "estimators": [
-        *("BuddingClassifier", "BuddingClassifierCV", "BuddingRegressor", "BuddingRegressorCV", "GrowthWarning"),
-        *("HighwayClassifier", "HighwayRegressor"),
-        *("TunnelClassifier", "TunnelClassifierCV", "TunnelRegressor", "TunnelRegressorCV"),
-    ],
-    "tables": ["TableModel", "fit_table"],
-    "persistence": ["load"],
-    "files": ["save"],
-    "pictures": ["plot_decision_boundary", "plot_frontier", "plot_growth", "plot_structure"],
+    "complexity": "hard_size layer_sizes soft_size",
+    "gate": "Confined project",
+    "nn": "grow resize",
+    "train.loop": "fit DivergedError",
+    "train.run": "begin advance Run",
+    "train.step": "step",
+    "train.settle": "settle close_to_budget model_cost",
+    "train.hyperparameters": "Recipe Knobs",
+    "train.training_data": "Data",
+    "train.callbacks": "Watcher",
+    "paths": "path Path",
+    "train.optimizer": "adam decay_mask scale_by_rate trainable",
+    "estimators": "BuddingClassifier BuddingClassifierCV BuddingRegressor BuddingRegressorCV GrowthWarning HighwayClassifier "
+    "HighwayRegressor TunnelClassifier TunnelClassifierCV TunnelRegressor TunnelRegressorCV",
+    "tables": "TableModel fit_table",
+    "persistence": "load",
+    "files": "save",
+    "pictures": "plot_decision_boundary plot_frontier plot_growth plot_structure",
 }
-EXTRAS = {
-    "estimators": "sklearn",
-    "tables": "sklearn",
-    "persistence": "files",
-    "files": "files",
-    "pictures": "cli",
-}  # to install
-MODULES = {name: module for module, names in NAMES.items() for name in names}
+# The extra that pip installs for a module.
+EXTRAS = {"estimators": "sklearn", "tables": "sklearn", "persistence": "files", "files": "files", "pictures": "cli"}
+MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

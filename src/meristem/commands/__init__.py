@@ -1,1 +1,1 @@
-"""The commands of `meristem`, a module each; `add(commands)` adds the parser of its commands."""
+"""The commands of `meristem`, a module each; parsing.py names them."""

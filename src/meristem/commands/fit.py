@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("--resume and --seconds exclude each other: a time limit saves no checkpoints; leave one out.")
     if args.table == "-" and args.test_file == "-":
         raise ValueError("TABLE and --test-file are both standard input; give the path of one.")
-    settings: dict[str, Any] = {name: getattr(args, name) for name in ("body", "budget", "rule", "seconds")}
+    settings: dict[str, Any] = {name: getattr(args, name) for name in ("body", "budget", "rule", "refit", "seconds")}
     settings |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
     test = args.test_file or (0.2 if args.test is None else args.test)
     reading = {"sep": args.sep, "encoding": args.encoding}

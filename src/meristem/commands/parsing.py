@@ -90,6 +90,10 @@ KEEP = (
     "columns of TABLE to copy in front of the predictions, such as an id; may be repeated, and a name may hold a comma. "
     "If the target is copied, its prediction is called 'TARGET (predicted)'"
 )
+REFIT = (
+    "bag: the average of the folds' networks; one: a network that learns from all rows; auto (default): a bag, and one with "
+    "--budget or where the table has more rows than the search uses (50,000)"
+)
 EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
@@ -98,6 +102,7 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("fit", "--body", str, "tunnel", "BODY", "tunnel or budding (default: %(default)s)"),
     ("fit", "--budget", int, None, "N", "maximum number of parameters, instead of a search for the penalty"),
     ("fit", "--rule", str, "min", "RULE", "min: the best penalty; 1se: the highest within one standard error"),
+    ("fit", "--refit", str, "auto", "MODEL", REFIT),
     ("fit", "--seconds", float, None, "S", "time limit in seconds (default: none)"),
     ("fit", "--test", float, None, "SHARE", "share of the rows to hold out (default: 0.2)"),
     ("fit", "--test-file", str, None, "TABLE", "a table of held-out rows, instead of --test"),

@@ -12,7 +12,7 @@ from meristem.estimators.cv import (
     TunnelClassifierCV as TunnelClassifierCV,
     TunnelRegressorCV as TunnelRegressorCV,
 )
-from meristem.estimators.fit_warnings import GrowthWarning as GrowthWarning
+from meristem.estimators.fit_procedure import GrowthWarning as GrowthWarning
 from meristem.estimators.regressors import (
     BuddingRegressor as BuddingRegressor,
     HighwayRegressor as HighwayRegressor,

@@ -32,15 +32,6 @@ BATCH, MOST_BATCH = 32, 1024
 RATE, MOST_RATE_FACTOR = 3e-3, 2.0
 
 
-def batch_for(rows: int, rows_per_doubling: int) -> int:
-    """Return the default batch size: 32, doubled from twice `rows_per_doubling` rows on whenever the rows double.
-
-    >>> [batch_for(rows, 1000) for rows in (100, 1999, 2000, 5000, 15_000, 1_000_000)]
-    [32, 32, 64, 128, 256, 1024]
-    """
-    return min(BATCH << max(0, (rows // rows_per_doubling).bit_length() - 1), MOST_BATCH)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class Estimator(BaseEstimator):
     """An estimator whose network finds its own size."""
@@ -73,21 +64,21 @@ class Estimator(BaseEstimator):
         """Return the most epochs of a training on so many rows; `share`: of the usual steps."""
         return self._counted(self.max_epochs, EPOCHS, share * STEPS, rows)
 
-    def _patience(self, rows: int, share: float = 1.0, least_passes: int = PATIENCE) -> int:
+    def _patience(self, rows: int, share: float = 1.0, *, is_patient: bool = False) -> int:
         """Return the epochs without a better loss before the learning rate drops; `share`: of the usual steps."""
-        return self._counted(self.patience, least_passes, share * PATIENCE_STEPS, rows)
+        return self._counted(self.patience, HELD_OUT_PATIENCE if is_patient else PATIENCE, share * PATIENCE_STEPS, rows)
 
     def _counted(self, epochs: int | str, passes: int, steps: float, rows: int) -> int:
         """Return the user's number of epochs, or for "auto" that of so many passes or steps, whichever is longer."""
         if not isinstance(epochs, str):
             return int(epochs)
-        return -(-max(passes, round(steps / self._steps_of_pass(rows))) // self._passes(rows))
-
-    def _steps_of_pass(self, rows: int) -> int:
-        return -(-rows // self._batch_of(rows))
+        return -(-max(passes, round(steps / -(-rows // self._batch_of(rows)))) // self._passes(rows))
 
     def _batch_of(self, rows: int) -> int:
-        return batch_for(rows, self._rows_per_doubling) if isinstance(self.batch_size, str) else int(self.batch_size)
+        """Return the batch size; by default 32, doubled from twice `_rows_per_doubling` rows on whenever the rows double."""
+        if not isinstance(self.batch_size, str):
+            return int(self.batch_size)
+        return min(BATCH << max(0, (rows // self._rows_per_doubling).bit_length() - 1), MOST_BATCH)
 
     def _rate_of(self, rows: int) -> float:
         """Return the learning rate; by default it grows with the square root of the batch size, up to twice."""
@@ -98,7 +89,7 @@ class Estimator(BaseEstimator):
     def _passes(self, rows: int) -> int:
         """Return the passes over the rows in an epoch; 1 where the user counts epochs."""
         are_counted = not isinstance(self.max_epochs, str) or not isinstance(self.patience, str)
-        return 1 if are_counted else max(1, STEPS_PER_EPOCH // self._steps_of_pass(rows))
+        return 1 if are_counted else max(1, STEPS_PER_EPOCH // -(-rows // self._batch_of(rows)))
 
     def _outputs(self, X: Any, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return what `compute` makes of the network inputs of all rows, dense ones; warn of rows that are not finite."""
@@ -165,21 +156,18 @@ class Estimator(BaseEstimator):
         from meristem.report import write_report
 
         check_is_fitted(self)
-        if X is None or y is None:
-            missing = "X and y are" if X is None and y is None else f"{'X' if X is None else 'y'} is"
-            raise ValueError(f"{missing} not given; a report needs rows that were not trained on: report(path, X, y).")
+        if missing := [name for name, value in (("X", X), ("y", y)) if value is None]:
+            names = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
+            raise ValueError(f"{names} not given; a report needs rows that were not trained on: report(path, X, y).")
         return write_report(path, self, X, y, train=train)
 
     def _repr_html_inner(self) -> str:
-        return self._with_size_card(super()._repr_html_inner())
+        """Return scikit-learn's diagram, followed by the size and structure of a fitted estimator."""
+        return super()._repr_html_inner() + (size_card(self) if self.__sklearn_is_fitted__() else "")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        return {kind: self._with_size_card(text) if kind == "text/html" else text for kind, text in bundle.items()}
-
-    def _with_size_card(self, html: str) -> str:
-        """Return scikit-learn's diagram, followed by the size and structure of a fitted estimator."""
-        return html + size_card(self) if self.__sklearn_is_fitted__() else html
+        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_compact_")

@@ -1,7 +1,6 @@
 """The classifiers: one of several classes of any type, or any number of labels (an indicator matrix)."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -68,8 +67,8 @@ class ClassifierBase(ClassifierMixin, Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the weighted accuracy; of labels, the share of rows with all labels correct."""
         check_is_fitted(self)
-        check = partial(check_labels, classes=self.classes_)
-        return super().score(X, *check_scoring_data(self, X, y, sample_weight, check))
+        check_labels(y, self.classes_)
+        return super().score(X, *check_scoring_data(self, X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,7 +109,6 @@ class TunnelClassifier(Classifier):
     depth: int = 5
 
     _body = "tunnel"
-    _example = "width=16, depth=2"
 
 
 @registered
@@ -122,7 +120,6 @@ class BuddingClassifier(Classifier):
     _body = "budding"
     _rows_per_doubling = 4000  # with larger batches trees were worse on tables of 2,000 to 4,500 rows
     _defaults = ClassifierDefaults(noisy_l2=(3.0, 3.0))  # it starts as a layer of rectifiers, which can memorize noise
-    _example = "width=8"
 
 
 @registered
@@ -135,4 +132,3 @@ class HighwayClassifier(Classifier):
     depth: int = 5
 
     _body = "highway"
-    _example = "width=16, depth=2"

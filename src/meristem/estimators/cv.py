@@ -22,7 +22,7 @@ from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
-from meristem.estimators.fit_warnings import fit_warning
+from meristem.estimators.fit_procedure import fit_warning
 from meristem.estimators.growing import Growing
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.regressors import BuddingRegressor, RegressorBase, TunnelRegressor
@@ -31,11 +31,8 @@ from meristem.layers.layer import Bag
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
 from meristem.show.measures import error_measure
-from meristem.train.callbacks import WatcherGroup
-from meristem.train.run import Run, within_budget
+from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
-
-AUTO_VALUES = {"penalties": 5, "l2s": 3, "input_dropouts": 2}  # how many values "auto" tries
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -64,20 +61,20 @@ class CrossValidated(Estimator):
         plain = self._plain(**{field.name: getattr(self, field.name) for field in fields(self._plain) if field.name in own})
         table = plain._encoded(X, y, sample_weight)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
-        networks = len(folds) if self._makes_bag else 1
+        networks = len(folds) if self.makes_bag else 1
         budget = None if self.budget is None else float(int(self.budget) // networks)
         search = Search(plain, table, folds, budget=budget, scoring=self.scoring)
-        if self.budget is not None and budget is not None:
+        if budget is not None:
             with on_device(self.device):
                 if networks == 1:
                     check_budget(search.begun_network, budget, search.recipe)
-                elif int(self.budget) < (least := networks * smallest(search.begun_network, search.recipe)):
-                    shared = f"is shared by {networks} networks and below the least, {least}"
+                elif budget < (least := smallest(search.begun_network, search.recipe)):
+                    shared = f"is shared by {networks} networks and below the least, {networks * least}"
                     raise ValueError(f"budget={self.budget} {shared}; give at least that.")
         return search
 
     @property
-    def _makes_bag(self) -> bool:
+    def makes_bag(self) -> bool:
         """Whether the final model has a network of each fold; by default not if they would have to share a budget."""
         return self.budget is None if self.refit == "auto" else self.refit == "bag"
 
@@ -85,19 +82,16 @@ class CrossValidated(Estimator):
         """Fit by a planned search; a single final network learns from these blocks, of which the search has a sample."""
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
-        watched = watchers(name, self._expected_epochs(search), objective, callbacks=self.callbacks, verbose=self.verbose)
-        with (
-            on_device(self.device),
-            watched as (watch, say),
-            checkpointing(self, table.seed, table.arrays, say) as epoch_log,
-        ):
-            search = replace(search, watcher=WatcherGroup([*watch.watchers, epoch_log]))
-            lists: dict[str, Any] = {
-                "penalties": search.penalties(self.penalties),
-                "l2s": search.l2s(self.l2s),
-                "dropouts": search.dropouts(self.input_dropouts),
-                "rates": [search.estimator._rate_of(len(table.y))],
-            }
+        rates = [search.estimator._rate_of(len(table.y))]
+        with on_device(self.device):
+            lists = search.lists(penalties=self.penalties, l2s=self.l2s, dropouts=self.input_dropouts, rates=rates)
+        counts = [len(values) for values in lists.values()]
+        settings = sum(counts) - len(counts) + 1 if self.halving else math.prod(counts)
+        # A guess, for the progress display: some members stop early.
+        epochs = settings * len(folds) * min(search.max_epochs, max(60, search.max_epochs // 5))
+        watched = watchers(name, epochs, objective, callbacks=self.callbacks, verbose=self.verbose)
+        with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
+            search = replace(search, watcher=watcher)
             search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             chosen = path.best() if self.rule == "min" else path.within_one_se()
             measure = error_measure(objective.error_name, is_share=objective.error_is_share)
@@ -106,14 +100,18 @@ class CrossValidated(Estimator):
                 f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
                 f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters per network"
             )
-            members = path.replace_failed_folds(chosen) if self._makes_bag else chosen.members
+            members = path.replace_failed_folds(chosen) if self.makes_bag else chosen.members
             finite = [runs[m] for m in members if runs[m].best_epoch]  # others diverged in their first epoch
             final = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
-            warning = None if search.watcher.over() else self._warning(final, search)
+            constant = objective.constant_error(table.y, table.weight)
+            judged = [] if search.watcher.over() else final
+            each = [fit_warning(run, run.best, search.max_epochs, constant) for run in judged]
+            raised = [warning for warning in each if warning is not None]
+            warning = raised[0] if 2 * len(raised) > len(final) else None  # that of most networks at the chosen setting
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
-            if not self._makes_bag:
+            if not self.makes_bag:
                 run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
         search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
@@ -121,21 +119,6 @@ class CrossValidated(Estimator):
         if warning is not None:
             warnings.warn(warning, stacklevel=3)
         return self
-
-    def _warning(self, runs: list[Run], search: Search) -> Warning | None:
-        """Return the warning of most networks at the chosen setting, if most have one."""
-        constant = search.table.targets.objective.constant_error(search.table.y, search.table.weight)
-        each = [fit_warning(run, run.best, search.max_epochs, constant) for run in runs]
-        raised = [warning for warning in each if warning is not None]
-        return raised[0] if 2 * len(raised) > len(runs) else None
-
-    def _expected_epochs(self, search: Search) -> int:
-        """Return how many epochs the search takes, for the progress display: some members stop early."""
-        counts = AUTO_VALUES | ({} if self.budget is None else {"penalties": 1})
-        lists = {name: getattr(self, name) for name in counts}
-        counts |= {name: len(values) for name, values in lists.items() if not isinstance(values, str)}
-        settings = sum(counts.values()) - len(counts) + 1 if self.halving else math.prod(counts.values())
-        return settings * len(search.folds) * min(search.max_epochs, max(60, search.max_epochs // 5))
 
     def _store(self, path: Path, chosen: Point, members: list[Growing]) -> None:
         """Set all fitted attributes."""
@@ -153,21 +136,20 @@ class CrossValidated(Estimator):
 
 
 def cv_results(path: Path) -> dict[str, Any]:
-    """Return a row for each setting, as GridSearchCV does; without `scoring`, scores are negated losses.
-
-    Settings that stopped early rank behind those that were trained to their end: their scores are not comparable.
-    """
+    """Return a row for each setting, as GridSearchCV does; those that stopped early rank last: they are not comparable."""
     points = path.points
     names = {"penalty": "penalty", "l2": "l2", "dropout": "input_dropout", "learning_rate": "learning_rate"}
     scores = np.array([path.scores[list(point.members)] for point in points])  # [settings, folds]
     mean, is_finished = scores.mean(1), np.array([point.is_finished for point in points])
+    with np.errstate(invalid="ignore"):  # members that diverged are at −∞
+        deviation = scores.std(1)
     is_better = (is_finished[:, None] & ~is_finished) | ((is_finished[:, None] == is_finished) & (mean[:, None] > mean))
     return {
         "params": [{names[name]: value for name, value in point.knobs.items()} for point in points],
         **{f"param_{names[name]}": np.array([point.knobs[name] for point in points]) for name in names},
         **{f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])},
         "mean_test_score": mean,
-        "std_test_score": scores.std(1),
+        "std_test_score": deviation,
         "rank_test_score": 1 + is_better.sum(0),  # ties share a rank
         "finished": is_finished,
         "mean_n_parameters": np.array([point.n_parameters for point in points]),
@@ -181,7 +163,6 @@ class TunnelClassifierCV(ClassifierBase, CrossValidated):
     depth: int = 5
 
     _plain = TunnelClassifier
-    _example = "penalties=[1e-3, 1e-2], cv=2, max_width=8, depth=2, learning_rate=0.01, max_epochs=60"
 
 
 @registered
@@ -191,7 +172,6 @@ class BuddingClassifierCV(ClassifierBase, CrossValidated):
     max_leaves: int = 4
 
     _plain = BuddingClassifier
-    _example = "penalties=[1e-3, 1e-2], cv=2, max_width=8, max_leaves=2, learning_rate=0.01, max_epochs=60"
 
 
 @registered
@@ -201,7 +181,6 @@ class TunnelRegressorCV(RegressorBase, CrossValidated):
     depth: int = 5
 
     _plain = TunnelRegressor
-    _example = "penalties=[1e-3], cv=2, max_width=16, depth=2, max_epochs=60"
 
 
 @registered
@@ -211,4 +190,3 @@ class BuddingRegressorCV(RegressorBase, CrossValidated):
     max_leaves: int = 4
 
     _plain = BuddingRegressor
-    _example = "penalties=[1e-3], cv=2, max_width=16, max_leaves=2, max_epochs=60"

@@ -139,6 +139,7 @@ True
 """
 CLASSIFIER_DATA = {"data": "load_iris", "options": "return_X_y=True", "score": 0.9}
 REGRESSOR_DATA = {"data": "make_friedman1", "options": "200, random_state=0", "score": 0.7}
+CV_EXAMPLE = "penalties=[1e-3], cv=2, max_width=16, learning_rate=0.01, max_epochs=60"
 
 
 def attributes_of(kind: Any) -> dict[str, str]:
@@ -148,15 +149,13 @@ def attributes_of(kind: Any) -> dict[str, str]:
 
 
 def docstring_of(kind: Any) -> str:
-    """Return the docstring of a class with its parameters, attributes, and an example with the parameters `_example`."""
+    """Return the docstring of a class with its parameters, attributes, and an example."""
     parameters = {f"{p} : {kind_of(p)}, default={default!r}": PARAMETERS[p] for p, default in parameters_of(kind).items()}
+    lines, wrapper = [kind.__doc__], textwrap.TextWrapper(96, break_on_hyphens=False)
+    for title, entries in {"Parameters": parameters, "Attributes": attributes_of(kind)}.items():
+        lines += ["", title, "-" * len(title)]
+        for head, text in entries.items():
+            lines += [head, textwrap.indent(wrapper.fill(text), "    ")]
     data = CLASSIFIER_DATA if hasattr(kind, "predict_proba") else REGRESSOR_DATA
-    example = EXAMPLE.format(name=kind.__name__, parameters=kind._example, **data)
-    return f"{kind.__doc__}\n\n{_section('Parameters', parameters)}\n{_section('Attributes', attributes_of(kind))}{example}"
-
-
-def _section(title: str, entries: dict[str, str]) -> str:
-    lines = [title, "-" * len(title)]
-    for head, text in entries.items():
-        lines += [head, *textwrap.wrap(text, 100, break_on_hyphens=False, initial_indent="    ", subsequent_indent="    ")]
-    return "\n".join([*lines, ""])
+    example = CV_EXAMPLE if hasattr(kind, "penalties") else "width=16"
+    return "\n".join([*lines, EXAMPLE.format(name=kind.__name__, parameters=example, **data)])

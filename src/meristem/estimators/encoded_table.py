@@ -24,18 +24,14 @@ from meristem.paths.folds import Fold, check_weights
 from meristem.sparse import Scattered, is_large
 from meristem.targets import Targets
 from meristem.train.objectives import Objective
-from meristem.train.training_data import Data
+from meristem.train.training_data import Data, Prepared, prepare
 
 ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest padded sizes
 LEAST_HELD_OUT = 5  # rows
 
 
 def padded_size(n: int, least: int) -> int:
-    """Return the next shared size.
-
-    >>> [padded_size(n, 32) for n in (1, 32, 33, 100, 300, 784)]
-    [32, 32, 64, 128, 320, 896]
-    """
+    """Return the next shared size."""
     power = max(least, 1 << (n - 1).bit_length())
     step = power if power <= 8 * least else power // 8
     return -(-n // step) * step
@@ -54,11 +50,6 @@ class EncodedTable:
     raw_y: np.ndarray  # not encoded, for folds and scores
     continues: bool = False  # a training that earlier rows began
     is_stream: bool = False  # which is one epoch, of these rows
-
-    @property
-    def arrays(self) -> dict[str, Any]:
-        """What is trained on, by name."""
-        return {"x": self.x, "y": self.y, "weight": self.weight}
 
     @property
     def has_equal_weights(self) -> bool:
@@ -112,11 +103,11 @@ class EncodedTable:
         return folds
 
 
-def padded_data(table: EncodedTable, network: Network, objective: Objective, dev: EncodedTable | None = None) -> Data:
-    """Return training and validation rows in the shapes of a padded network."""
+def prepared_data(table: EncodedTable, network: Network, objective: Objective, dev: EncodedTable | None = None) -> Prepared:
+    """Return training and validation rows in the shapes of a padded network, on the device."""
     x, y, weight = _padded(table, network, objective)
     dev_x, dev_y, dev_weight = (None, None, None) if dev is None else _padded(dev, network, objective)
-    return Data(x, y, dev_x, dev_y, weight, dev_weight)
+    return prepare(Data(x, y, dev_x, dev_y, weight, dev_weight), network, objective)
 
 
 def _padded(table: EncodedTable, network: Network, objective: Objective) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -130,6 +121,4 @@ def _padded(table: EncodedTable, network: Network, objective: Objective) -> tupl
 
 
 def _zero_padded(array: np.ndarray, *shape: int) -> np.ndarray:
-    padded = np.zeros(shape, array.dtype)
-    padded[tuple(slice(n) for n in array.shape)] = array
-    return padded
+    return np.pad(array, [(0, n - own) for n, own in zip(shape, array.shape, strict=True)])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
+from numpy.random import Generator, RandomState
 from sklearn.base import ClassifierMixin
 
 from meristem.check import cut, many, unknown
@@ -89,19 +90,16 @@ def ready_to_predict(estimator: Growing) -> Growing:
 def check(header: Any, arrays: Arrays) -> Growing:
     """Return the estimator with host arrays, which cannot predict yet; raise ValueError where its parts do not fit."""
     check_json(header, ESTIMATOR)
-    parts = separated(arrays, PARTS)
-    estimator = unfitted(header, Growing)
+    parts, estimator = separated(arrays, PARTS), unfitted(header, Growing)
     estimator.network_ = unpack_network(header["network"], parts["network"])
     estimator._state_ = unpack_state(header["state"], parts["state"])
     estimator._targets_ = unpack_targets(header["targets"], parts["targets"])
-    preprocessor = Preprocessor.unpack(parts["scaling"])
-    estimator.history_ = parts["history"]
+    preprocessor, estimator.history_ = Preprocessor.unpack(parts["scaling"]), parts["history"]
     for name, value in ({"n_samples_seen_": round(preprocessor.scaling.total)} | header["learned"]).items():
         if name != "n_parameters_":  # only for readers of the header: the estimator counts its compact network
             setattr(estimator, name, value)
     names = header["feature_names"]
     _check_parts(estimator, header, preprocessor)
-    _check_history(estimator)
     estimator._inputs_ = Inputs(preprocessor, names=None if names is None else tuple(names))
     if hasattr(estimator._targets_, "classes"):
         estimator.classes_ = estimator._targets_.classes
@@ -164,7 +162,7 @@ def check_predictions(estimator: Growing) -> None:
 
 
 def _check_parts(estimator: Growing, header: dict[str, Any], columns: Preprocessor) -> None:
-    """Raise ValueError unless the parts belong to one estimator."""
+    """Raise ValueError unless the parts belong to one estimator, whose history has a row for each epoch."""
     names, targets = header["feature_names"], estimator._targets_
     last = header["state"]["network"]
     for name in {"body", *estimator.network_.body.options()} - {"capacity"}:
@@ -183,10 +181,6 @@ def _check_parts(estimator: Growing, header: dict[str, Any], columns: Preprocess
     ]
     if not all(fits):
         raise ValueError("its network, its scaling, its targets and its number of features do not fit together.")
-
-
-def _check_history(estimator: Growing) -> None:
-    """Raise ValueError unless there is a row for each epoch; values may be NaN where a training diverged."""
     history, epochs = estimator.history_, estimator.n_iter_
     is_complete = set(history) == {*HISTORY, "rate"} and all(
         values.shape[:1] == (epochs,) and values.ndim == 1 + (name == "layer_sizes") and values.dtype.kind in "if"
@@ -198,11 +192,10 @@ def _check_history(estimator: Growing) -> None:
 
 def pack_unfitted(estimator: E) -> dict[str, Any]:
     """Return the class and the parameters of an estimator as JSON; raise ValueError for a value that has no such form."""
-    kind, packed = registered_base(estimator), {}
+    kind, packed, transient = registered_base(estimator), {}, not_kept(estimator)
     for name in parameters_of(kind):
-        value = getattr(estimator, name)
         try:
-            packed[name] = None if is_transient(name, value) else to_json(value)
+            packed[name] = None if name in transient else to_json(getattr(estimator, name))
         except ValueError as error:
             raise ValueError(
                 f"This {type(estimator).__name__} cannot be saved: its {name} holds a {error}, which no file holds; change "
@@ -212,13 +205,9 @@ def pack_unfitted(estimator: E) -> dict[str, Any]:
 
 
 def not_kept(estimator: Estimator) -> list[str]:
-    """Return the parameters of an estimator that are not saved."""
-    return [name for name in vars(estimator) if is_transient(name, getattr(estimator, name))]
-
-
-def is_transient(name: str, value: Any) -> bool:
-    """Return whether a parameter only matters during training: callbacks and random generators."""
-    return (name == "callbacks" and value is not None) or isinstance(value, np.random.RandomState | np.random.Generator)
+    """Return the parameters of an estimator that only matter during training: callbacks and random generators."""
+    generators = [name for name, value in vars(estimator).items() if isinstance(value, RandomState | Generator)]
+    return generators + ["callbacks"] * (estimator.callbacks is not None)
 
 
 def to_json(value: Any) -> Any:
@@ -229,28 +218,21 @@ def to_json(value: Any) -> Any:
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO":
         return {"array": to_json(value.tolist()), "type": value.dtype.str if value.dtype.kind != "O" else "O"}
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = value.item() if isinstance(value, np.generic) else value
     if type(value) is dict:
         return {"pairs": [[to_json(key), to_json(entry)] for key, entry in value.items()]}
     if type(value) in (tuple, list):
         entries = [to_json(entry) for entry in value]
         return {"tuple": entries} if isinstance(value, tuple) else entries
-    if isinstance(value, float) and not np.isfinite(value):
-        return {"float": repr(float(value))}
+    if isinstance(value, float):
+        return float(value) if np.isfinite(value) else {"float": repr(float(value))}
     if value is None or isinstance(value, bool | int | str):
         return value
-    if isinstance(value, float):
-        return float(value)
     raise ValueError(type(value).__name__)
 
 
 def from_json(value: Any) -> Any:
-    """Return what `to_json` converted.
-
-    >>> from_json(to_json({"a": (1, [None, float("-inf")])}))
-    {'a': (1, [None, -inf])}
-    """
+    """Return what `to_json` converted."""
     if isinstance(value, list):
         return [from_json(entry) for entry in value]
     if not isinstance(value, dict):

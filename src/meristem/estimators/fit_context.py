@@ -1,6 +1,6 @@
 """The surroundings of a fit: its device, its callbacks, Ctrl-C, progress on the terminal, and its checkpoint folder.
 
-    with on_device(name), watchers(…) as (watch, say), checkpointing(estimator, seed, data, say) as epoch_log: …
+    with on_device(name), watchers(…) as (watch, say), checkpointing(estimator, table, watch, say) as watch: …
 
 The first Ctrl-C ends the training after the current epoch, with the best model; a second one raises KeyboardInterrupt.
 """
@@ -8,7 +8,7 @@ The first Ctrl-C ends the training after the current epoch, with the best model;
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
@@ -18,11 +18,11 @@ import jax
 import numpy as np
 
 from meristem.check import unknown
+from meristem.estimators.encoded_table import EncodedTable
 from meristem.files.atomic_write import not_written
 from meristem.folders.checkpoints import digest_of
 from meristem.folders.run_folder import RunFolder
-from meristem.show.measures import error_measure
-from meristem.show.progress import Progress
+from meristem.paths.penalty_path import watching
 from meristem.sparse import is_sparse
 from meristem.train.callbacks import Watcher, WatcherGroup, watcher_of
 from meristem.train.objectives import Objective
@@ -51,7 +51,7 @@ def find_device(name: Any) -> jax.Device:
 
 
 class Interrupt(Watcher):
-    """Ends the training once it is requested."""
+    """Ends the training after the first SIGINT; the second one raises KeyboardInterrupt."""
 
     requested = False
 
@@ -62,7 +62,6 @@ class Interrupt(Watcher):
         return self.requested
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Handle a SIGINT: the first one is a request, the second one raises."""
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
@@ -70,63 +69,46 @@ class Interrupt(Watcher):
 
 
 @contextmanager
-def first_interrupt() -> Iterator[Interrupt]:
-    """Let the first SIGINT end the training.
+def watchers(
+    name: str, epochs: int, objective: Objective, *, callbacks: Any, verbose: Any, before: int = 0
+) -> Iterator[tuple[WatcherGroup, Callable[[str], None]]]:
+    """Yield the watcher of a fit, and a function that prints a line if `verbose`; `before` are the epochs of earlier fits.
 
-    Does nothing outside the main thread, which alone may handle signals, or where SIGINT has another handler: the command
-    line ends in its own order (commands/entry.py).
+    SIGINT is not handled outside the main thread, which alone may, nor where it has another handler: the command line ends in
+    its own order (commands/entry.py).
     """
     interrupt, is_main = Interrupt(), threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield interrupt
-        return
-    before = signal.signal(signal.SIGINT, interrupt.handle)
-    try:
-        yield interrupt
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def watchers(
-    name: str, epochs: int, objective: Objective, *, callbacks: Any, verbose: Any, epochs_before: int = 0
-) -> Iterator[tuple[WatcherGroup, Callable[[str], None]]]:
-    """Yield the watcher of a fit and a function that prints a line, which does nothing unless `verbose`.
-
-    `epochs_before` are those of earlier fits.
-    """
+    own, handles = [interrupt, watcher_of("callbacks", callbacks)], is_main and signal.getsignal(signal.SIGINT)
     with ExitStack() as stack:
-        members: list[Watcher] = [stack.enter_context(first_interrupt()), watcher_of("callbacks", callbacks)]
-        if not verbose:
-            yield WatcherGroup(members), lambda line: None
-            return
-        measure = error_measure(objective.error_name, is_share=objective.error_is_share)
-        progress = stack.enter_context(Progress())
-        progress.plan({(name, "fit"): epochs})
-        display = stack.enter_context(progress.group(name, "fit", epochs, measure, before=epochs_before))
-        yield WatcherGroup([display, *members]), progress.say
+        if handles is signal.default_int_handler:
+            stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, interrupt.handle))
+        yield stack.enter_context(watching(name, "fit", epochs, objective, own, verbose=verbose, before=before))
 
 
 @contextmanager
-def checkpointing(estimator: Any, seed: int, data: Mapping[str, Any], say: Callable[[str], None]) -> Iterator[Watcher]:
+def checkpointing(
+    estimator: Any, table: EncodedTable, watch: WatcherGroup, say: Callable[[str], None], dev: EncodedTable | None = None
+) -> Iterator[WatcherGroup]:
     """Save checkpoints of every training inside to `checkpoint_dir`, if there is one, and continue from those of the same fit.
 
-    Yields the watcher that logs epochs for `meristem watch`. The folder belongs to one fit at a time (folders/run_folder.py);
-    checkpoints are found by what their training starts from (folders/checkpoints.py). They stay until another fit starts, so
-    that the same fit with `resume=True` takes no time.
+    Yields a watcher that also logs epochs for `meristem watch`. The folder belongs to one fit at a time
+    (folders/run_folder.py); checkpoints are found by what their training starts from (folders/checkpoints.py). They stay until
+    another fit starts, so that the same fit with `resume=True` takes no time. Streams have none.
     """
-    if estimator.checkpoint_dir is None:
-        yield Watcher()
+    if estimator.checkpoint_dir is None or table.is_stream:
+        yield watch
         return
     if not isinstance(estimator.random_state, int | np.integer):
         raise ValueError(f"random_state={estimator.random_state!r} makes every fit different: checkpoint_dir needs an integer.")
     tell = say if estimator.verbose else lambda line: print(line, file=sys.stderr)
     name, path, parameters = type(estimator).__name__, Path(estimator.checkpoint_dir), estimator.get_params(deep=False)
     settings = {name: repr(value)[:200] for name, value in parameters.items() if name not in NOT_SETTINGS}
+    tables = {"": table} if dev is None else {"": table, "validation.": dev}
+    data = {f"{prefix}{part}": getattr(own, part) for prefix, own in tables.items() for part in ("x", "y", "weight")}
     arrays = {name: [part.data, part.indices, part.indptr] if is_sparse(part) else [part] for name, part in data.items()}
     identity = {
         "estimator": name,
-        "settings": settings | {"seed": seed},
+        "settings": settings | {"seed": table.seed},
         "data": {name: digest_of(parts).hex()[:16] for name, parts in arrays.items()},
     }
     try:
@@ -139,7 +121,7 @@ def checkpointing(estimator: Any, seed: int, data: Mapping[str, Any], say: Calla
         checkpoints = folder.checkpoints(seconds=SECONDS, say=tell)
         try:
             with checkpoints.keeping("fit"):
-                yield folder.epochs.watcher("fit")
+                yield WatcherGroup([*watch.watchers, folder.epochs.watcher("fit")])
         except BaseException:
             with suppress(Exception):  # the first error is the one to report
                 checkpoints.now()

@@ -3,11 +3,13 @@
     choose_dropout   where dropout may help or harm, or a quick model predicts nothing from the inputs, short trainings with
                      held-out rows decide: with dropout or without; and a strong l2 if a network predicts nothing either
     train            from the initial or stored state
-    enlarge          in a larger room (room.py), where the network is crowded or little was learned
+    enlarge          in a larger room (training_settings.py), where the network is crowded or little was learned
     restart          from another seed with a higher learning rate, where the targets are predictable and little was learned
     replay           where held-out rows determined how long to train, all rows are trained as long (train/loop.py)
+    fit_warning      GrowthWarning: the training failed; nothing opened although the fit is poor; or a limit on the size was
+                     reached. scikit-learn's ConvergenceWarning: it ended at max_epochs while the loss was falling considerably
 
-Heuristics compare the training with the predictability of the targets (predictability.py) and the error of the best constant
+Heuristics compare the training with the predictability of the targets (defaults.py) and the error of the best constant
 prediction.
 """
 
@@ -16,12 +18,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from meristem.estimators.base import PATIENCE
 from meristem.estimators.encoded_table import EncodedTable
-from meristem.estimators.fit_warnings import GrowthWarning
-from meristem.estimators.room import Room, is_crowded
-from meristem.paths.folds import Fold, in_fold
+from meristem.estimators.training_settings import is_crowded
+from meristem.nn import Network
+from meristem.nn.structure import structure
+from meristem.paths.folds import Fold, fold_weights
 from meristem.paths.halving import least_loss
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Knobs, Recipe
@@ -37,26 +40,13 @@ LEARNED = 0.5  # of the predictability, at least
 PREDICTABLE = 0.2
 TRIALS = 3
 RESTART_FACTOR = 3.0  # of learning rate and patience; the difficult spirals succeed in 6 of 6 cases, in place of 1
+POOR, FAILED = 0.5, 2.0  # training error relative to that of a constant prediction
+CONSIDERABLE = 0.01  # of the total decrease of the loss
+LEAST_EPOCHS = 10  # to judge whether a loss is falling
 
 
-def is_chance(error: float, constant: float, rows: int) -> bool:
-    """Return whether the error on held-out rows is not below that of a constant by two standard errors.
-
-    >>> is_chance(0.4, 0.5, 40), is_chance(0.1, 0.5, 40)
-    (True, False)
-    """
-    return not error < constant - 2 * np.sqrt(constant * max(1 - constant, 0.0) / rows)
-
-
-def learned_too_little(predictability: float, error: float, constant: float) -> bool:
-    """Return whether the training error is large although the targets are predictable.
-
-    A tunnel starts linear, and some trainings end before anything opens.
-
-    >>> [learned_too_little(*case) for case in ((0.99, 0.35, 0.5), (0.99, 0.01, 0.5), (0.1, 0.5, 0.5))]
-    [True, False, False]
-    """
-    return predictability > PREDICTABLE and error > (1 - LEARNED * predictability) * constant > 0
+class GrowthWarning(UserWarning):
+    """The training or the size of the network suggests to change a parameter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +58,11 @@ class FitProcedure:
     prepared: Prepared
     recipe: Recipe
     knobs: Knobs
-    dropouts: tuple[Any, ...]  # to choose from: numbers, or None
     fold: Fold | None  # training and held-out rows, for a replay
-    least_passes: int  # over the rows, of patience
-    predictability: float | None  # None: not computed
     epochs: int
     watch: WatcherGroup
+    is_patient: bool  # whether the loss of held-out rows may rise for long
+    predictability: float | None  # None: not computed
 
     def run(self, state: TrainState, *, is_first: bool) -> tuple[Run, Run]:
         """Return the run of the final network, and the one that determined how long to train, which may be the same.
@@ -83,8 +72,13 @@ class FitProcedure:
         knobs = self._choose_dropout(state) if is_first else self.knobs
         run, room = self._train(state, knobs, "train"), self.estimator._rooms[0]
         for number, larger in enumerate(self.estimator._rooms[1:], 1):
-            needs_more = is_first and self._is_complete(run) and (is_crowded(run.best, room) or self._learned_too_little(run))
-            if not needs_more or (other := self._in_room(larger, knobs, f"room-{number}")) is None:
+            if not is_first or not self._is_complete(run) or not (is_crowded(run.best, room) or self._learned_too_little(run)):
+                break
+            try:
+                other = self._train(self.estimator._new_state(self.table, larger), knobs, f"room-{number}")
+            except DivergedError:
+                break
+            if not self._is_complete(other):
                 break
             run, room = (other, larger) if other.state.best[0] < run.state.best[0] else (run, room)
         for number in range(1, TRIALS):
@@ -92,36 +86,26 @@ class FitProcedure:
                 break
             patience = RESTART_FACTOR * self.estimator._patience(self._n)
             restart_knobs = knobs._replace(learning_rate=RESTART_FACTOR * knobs.learning_rate, patience=patience)
-            other = self._train(self._new_state(room, number), restart_knobs, f"restart-{number}")
+            other = self._train(self.estimator._new_state(self.table, room, number), restart_knobs, f"restart-{number}")
             run = min(run, other, key=_training_error)
         if self.fold is None or not run.best_epoch or not self._is_complete(run):
             return run, run
-        watch = self.watch.part("replay")
-        replayed = replay_on_all_rows([run], self._new_state(room), [self.prepared], self._n, run.knobs.budget, watch)
+        state, watch = self.estimator._new_state(self.table, room), self.watch.part("replay")
+        replayed = replay_on_all_rows([run], state, [self.prepared], self._n, run.knobs.budget, watch)
         return run if replayed.diverged else replayed, run
 
     @property
     def _n(self) -> int:
         return len(self.table.y)
 
-    def _new_state(self, room: Room, number: int = 0) -> TrainState:
-        """Return an untrained state, that of the seed or another one."""
-        return self.estimator._new_state(self.table.targets, self.table.inputs, (self.table.seed + number) % 2**32, room)
-
-    def _in_room(self, room: Room, knobs: Knobs, part: str) -> Run | None:
-        """Return a run in another room; None if it diverged or was interrupted."""
-        try:
-            run = self._train(self._new_state(room), knobs, part)
-        except DivergedError:
-            return None
-        return run if self._is_complete(run) else None
-
     def _train(self, state: TrainState, knobs: Knobs, part: str) -> Run:
         """Return a complete run, with less patience on some of the rows; one that diverged after a good epoch ends there."""
         if self.fold is not None:
-            share = self.estimator._patience(self._n, STEPS_SHARE, self.least_passes) / self.estimator._patience(self._n)
+            patience = self.estimator._patience(self._n, STEPS_SHARE, is_patient=self.is_patient)
+            share = patience / self.estimator._patience(self._n)
             knobs = knobs._replace(patience=np.round(share * np.asarray(knobs.patience)))
-            knobs = in_fold(knobs, self.fold, len(self.prepared.data.x))
+            train, held_out = fold_weights([self.fold], len(self.prepared.data.x))
+            knobs = knobs._replace(weight=train[0], dev_weight=held_out[0])
         begun = of_state(state, self.recipe, knobs, max_capacity=self.estimator._max_capacity)
         try:
             return fit(begun, self.prepared, max_epochs=self.epochs, watch=self.watch.part(part))
@@ -136,22 +120,22 @@ class FitProcedure:
         table, objective = self.table, self.table.targets.objective
         is_nothing = self.predictability is not None and self.predictability < UNPREDICTABLE
         is_unpredictable = is_nothing and table.has_equal_weights and objective.error_is_share
-        if self.prepared.data.dev_x is not None or not (is_unpredictable or len(self.dropouts) > 1):
+        chooses = isinstance(self.estimator.input_dropout, str) and self.knobs.dropout is not None
+        if self.prepared.data.dev_x is not None or not (is_unpredictable or chooses):
             return self.knobs
         knobs, fold = self.knobs, table.split(self.estimator.validation_fraction)
         if fold is not None:
-            recipe = self.estimator._recipe(
-                table.targets, self._n, has_dev=True, work=0, is_patient=self.least_passes > PATIENCE
-            )
+            recipe = self.estimator._recipe(table.targets, self._n, has_dev=True, work=0, is_patient=self.is_patient)
             short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(self._n, STEPS_SHARE))
             trials = [
                 short._train(state, knobs._replace(dropout=dropout), f"dropout-{number}")
-                for number, dropout in enumerate(self.dropouts, 1)
+                for number, dropout in enumerate((0.0, knobs.dropout) if chooses else (knobs.dropout,), 1)
             ]
             best, held_out = min(trials, key=least_loss), fold[1]
             knobs = knobs._replace(dropout=best.knobs.dropout)
             constant = objective.constant_error(table.y[held_out], table.weight[held_out])
-            if not is_chance(float(best.history["dev_error"][int(best.best_epoch) - 1]), constant, len(held_out)):
+            error, deviation = best.history["dev_error"][int(best.best_epoch) - 1], constant * max(1 - constant, 0.0)
+            if error < constant - 2 * np.sqrt(deviation / len(held_out)):  # by two standard errors: not by chance
                 return knobs
         return knobs._replace(l2=STRONG_L2 / self._n) if is_unpredictable else knobs
 
@@ -160,11 +144,45 @@ class FitProcedure:
         return bool(not run.diverged and (run.stopped or run.epochs >= self.epochs))
 
     def _learned_too_little(self, run: Run) -> bool:
-        if self.predictability is None or self.prepared.data.dev_x is not None:
+        """Return whether the error is large although the targets are predictable: some trainings end before anything opens."""
+        share = self.predictability
+        if share is None or share <= PREDICTABLE or self.prepared.data.dev_x is not None:
             return False
         constant = self.table.targets.objective.constant_error(self.table.y, self.table.weight)
-        return learned_too_little(self.predictability, _training_error(run), constant)
+        return _training_error(run) > (1 - LEARNED * share) * constant > 0
 
 
 def _training_error(run: Run) -> float:
     return float(np.nanmin(run.history["error"], initial=np.inf))
+
+
+def fit_warning(run: Run, network: Network, max_epochs: int, constant: float) -> Warning | None:
+    """Return the warning of a fit, or None; `constant` is the error of the best constant prediction."""
+    error = float(run.history["error"][int(run.best_epoch) - 1])
+    if error > FAILED * constant > 0:  # a linear start alone is better
+        return GrowthWarning(
+            f"The training diverged: the error of its best model is {error:.3g}, that of a constant prediction {constant:.3g}. "
+            "Lower learning_rate, or check the scale of the features."
+        )
+    waited = bool(((run.history["waited"] > 0) & (run.history["most_leaves"] >= run.max_capacity)).any())
+    body = structure(network.body)
+    crowded, unopened = body.crowded(most=run.max_capacity, waited=waited), body.unopened()
+    if crowded is not None:
+        return GrowthWarning(crowded)
+    if unopened is not None and error > POOR * constant > 0:
+        return GrowthWarning(
+            f"The fit is poor (training error {error:.3g}, that of a constant prediction is {constant:.3g}), and {unopened}: "
+            "lower penalty, raise learning_rate or max_epochs, or check the scale and relevance of the features."
+        )
+    epochs, best = int(run.epochs), int(run.best_epoch)
+    patience = min(run.patience, max(LEAST_EPOCHS, epochs // 2))
+    if run.stopped or not max_epochs == epochs > patience or epochs - best >= patience:
+        return None
+    losses = run.history["dev_loss"]
+    late, total = losses[:-patience].min() - losses[best - 1], losses[0] - losses[best - 1]
+    if not late > CONSIDERABLE * total:
+        return None
+    return ConvergenceWarning(
+        f"Training ended at max_epochs={max_epochs} while the loss was still falling, in the last {patience} epochs by "
+        f"{late / total:.1%} of its total decrease: raise max_epochs."
+    )

@@ -6,7 +6,6 @@ Fitted attributes are set at the end: a fit that fails or is aborted leaves the 
 """
 
 import warnings
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,11 +18,9 @@ from meristem.cache import keep_programs
 from meristem.check import many
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
-from meristem.estimators.base import HELD_OUT_PATIENCE, PATIENCE
-from meristem.estimators.encoded_table import EncodedTable, padded_data
+from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
-from meristem.estimators.fit_procedure import STEPS_SHARE, FitProcedure
-from meristem.estimators.fit_warnings import fit_warning
+from meristem.estimators.fit_procedure import STEPS_SHARE, FitProcedure, fit_warning
 from meristem.estimators.input_checks import weights_of
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import TrainingSettings, continued
@@ -32,17 +29,14 @@ from meristem.nn import Network
 from meristem.nn.ends import trim_ends
 from meristem.paths.result import Path
 from meristem.sparse import is_large, occurring
-from meristem.train.callbacks import Watcher, WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import DivergedError
 from meristem.train.metrics import tempered
 from meristem.train.objectives import Quantile
 from meristem.train.run import Run
 from meristem.train.train_state import TrainState, fit_to_recipe
-from meristem.train.training_data import prepare
 
 HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size", "hard_size"]
-SET_BY_SKLEARN = ["n_features_in_", "feature_names_in_"]  # as soon as X is validated
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -62,26 +56,24 @@ class Growing(TrainingSettings):
     ) -> Self:
         """Train to the end, or one epoch on these rows of a stream, whose `classes` are those of all rows."""
         check_parameters(self)
-        before = {name: self.__dict__[name] for name in SET_BY_SKLEARN if name in self.__dict__}
+        before = dict(vars(self))
         try:
             continues = (self.warm_start or is_stream) and hasattr(self, "network_")
             table = self._encoded(X, y, sample_weight, classes, continues=continues, is_stream=is_stream)
             self._train(table, None if validation is None else self._validation_table(validation, table))
         except BaseException as error:
-            for name in SET_BY_SKLEARN:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
+            self.__dict__ = before
             if isinstance(error, DivergedError):
                 stays = "is as it was before" if hasattr(self, "network_") else "stays unfitted"
                 error.args = (f"{error} The {type(self).__name__} {stays}.",)
             raise
         return self
 
-    def _path(self, data: Any, **options: Any) -> Path:
-        """Train along a grid of penalties, for `meristem.path`; the options are those of `path_of`."""
+    def _path(self, *data: Any, **options: Any) -> Path:
+        """Train along a grid of penalties, for `meristem.path`; see `path_of`."""
         from meristem.estimators.search import path_of  # it imports this module
 
-        return path_of(self, data, **options)
+        return path_of(self, *data, **options)
 
     def _encoded(
         self, X: Any, y: Any, weight: Any = None, classes: Any = None, *, continues: bool = False, is_stream: bool = False
@@ -126,7 +118,7 @@ class Growing(TrainingSettings):
     def _state_before(self, table: EncodedTable) -> TrainState:
         """Return the state that training starts from; raise ValueError where a parameter does not fit the stored network."""
         if not table.continues:
-            return self._new_state(table.targets, table.inputs, table.seed, self._rooms[-1 if table.is_stream else 0])
+            return self._new_state(table, self._rooms[-1 if table.is_stream else 0])
         stored = self.network_.body.options()
         room = next((room for room in self._rooms if room.depth == stored.get("depth")), self._rooms[-1])
         options = self._network_options(room)
@@ -155,40 +147,23 @@ class Growing(TrainingSettings):
         epochs = 1 if is_stream else self._epochs(n, 1.0 if fold is None else STEPS_SHARE)
         facts = self._facts(table, vars(self) if continues else {})
         before = int(self._state_.epoch) if continues else 0
-        options = {"callbacks": self.callbacks, "verbose": self.verbose, "epochs_before": before}
+        options = {"callbacks": self.callbacks, "verbose": self.verbose, "before": before}
         with on_device(self.device), watchers(name, epochs, targets.objective, **options) as (watch, say):
             state = self._state_before(table)
             on_cpu = next(iter(state.epoch.devices())).platform == "cpu"  # elsewhere a small step takes as long as a large one
             work = n * sum(leaf.size for leaf in jax.tree.leaves(state.network)) if on_cpu else 0
             has_dev = dev is not None or fold is not None
             is_patient = has_dev and isinstance(self.patience, str)
-            least_passes = HELD_OUT_PATIENCE if is_patient else PATIENCE
             recipe = self._recipe(targets, 0 if is_stream else n, has_dev=has_dev, work=work, is_patient=is_patient)
             knobs = self._knobs(facts, table)._replace(passes=1 if is_stream else self._passes(n))
             if dev is not None:
-                patience = self._patience(facts["n_samples_seen_"], least_passes=least_passes)
-                knobs = knobs._replace(patience=float(patience))
-            chooses_dropout = is_first and isinstance(self.input_dropout, str) and knobs.dropout is not None
-            prepared = prepare(padded_data(table, state.network, recipe.task, dev), state.network, recipe.task)
-            parts = table.arrays
-            if dev is not None:
-                parts |= {f"validation.{key}": part for key, part in dev.arrays.items()}
-            with nullcontext(Watcher()) if is_stream else checkpointing(self, table.seed, parts, say) as epoch_log:
-                procedure = FitProcedure(
-                    estimator=self,
-                    table=table,
-                    prepared=prepared,
-                    recipe=recipe,
-                    knobs=knobs,
-                    dropouts=(0.0, knobs.dropout) if chooses_dropout else (knobs.dropout,),
-                    fold=fold,
-                    least_passes=least_passes,
-                    predictability=facts.get("predictability_"),
-                    epochs=epochs,
-                    watch=WatcherGroup([*watch.watchers, epoch_log]),
-                )
+                knobs = knobs._replace(patience=float(self._patience(facts["n_samples_seen_"], is_patient=is_patient)))
+            prepared = prepared_data(table, state.network, recipe.task, dev)
+            with checkpointing(self, table, watch, say, dev) as watcher:
+                predicted = facts.get("predictability_")
+                procedure = FitProcedure(self, table, prepared, recipe, knobs, fold, epochs, watcher, is_patient, predicted)
                 run, timed_run = procedure.run(state, is_first=is_first)
-            if chooses_dropout:
+            if is_first and facts.get("input_dropout_"):
                 facts["input_dropout_"] = round(float(np.asarray(timed_run.knobs.dropout)), 6)
             network = trim_ends(run.last if is_stream else run.best, table.inputs.n_inputs, targets.n_out)
             network = network if is_stream else tempered(network, float(timed_run.temperature))

@@ -8,7 +8,6 @@ NaN. Texts, dates and other types are refused; `fit_table` reads those. NaN and 
 """
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,6 @@ LEAST_WEIGHT = 1e-30  # relative to the largest, which single precision would lo
 NOT_NUMERIC = re.compile(r"(?i)^<?M8|date|time|duration|period|interval|^list|struct|binary|bytes|^array\(")
 SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode them
 OPTIONS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
-
-# X --------------------------------------------------------------------------------------------------------------------------
 
 
 def check_data(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
@@ -48,29 +45,21 @@ def _without_na(X: Any) -> Any:
 
 
 def check_types(X: Any) -> None:
-    """Raise ValueError where the type of a column, or of an array, is not numeric, such as dates.
-
-    >>> check_types(np.array([["2020-01-01"]], "datetime64[D]"))
-    Traceback (most recent call last):
-    ValueError: X has type datetime64[D], which is not numeric; give days or seconds since a date, or use meristem.fit_table.
-    """
-    columns: list[tuple[str, Any]] = [("", X.dtype)] if hasattr(X, "dtype") else []
+    """Raise ValueError where the type of a column, or of an array, is not numeric, such as dates."""
+    columns: list[tuple[Any, Any]] = [(None, X.dtype)] if hasattr(X, "dtype") else []
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        columns = [(f" in column {short(name)}", dtype) for name, dtype in zip(X.columns, X.dtypes, strict=False)]
+        columns = list(zip(X.columns, X.dtypes, strict=False))
     elif hasattr(X, "columns") and hasattr(X, "schema"):  # Arrow
-        columns = [(f" in column {short(column.name)}", column.type) for column in X.schema]
-    for where, dtype in columns:
+        columns = [(column.name, column.type) for column in X.schema]
+    for name, dtype in columns:
         if NOT_NUMERIC.search(str(dtype)):
+            where = f" in column {short(name)}" if hasattr(X, "columns") else ""
             advice = "give days or seconds since a date, or use meristem.fit_table"
             raise ValueError(f"X has type {dtype}{where}, which is not numeric; {advice}.")
 
 
 def naming_argument(error: Exception, argument: str) -> Exception:
-    """Return the error in one line that names the argument.
-
-    >>> naming_argument(ValueError("Expected 2D array, got scalar array instead:\\narray=3.0.\\nReshape your data"), "X")
-    ValueError('X: Expected 2D array, got scalar array instead. Reshape your data')
-    """
+    """Return the error in one line that names the argument."""
     if "feature names should match" in str(error):  # a list of names, which scikit-learn's own checks expect
         return error
     text = " ".join(re.sub(r":?\narray=.*\n(?=Reshape)", ". ", str(error), flags=re.DOTALL).split())
@@ -80,11 +69,7 @@ def naming_argument(error: Exception, argument: str) -> Exception:
 
 
 def value_error(X: Any) -> ValueError | None:
-    """Return an error for the first value that is not a number, or None.
-
-    >>> print(value_error([[1, "red"], [2, "blue"]]))
-    X holds text in column 1, such as 'red'; encode it first: OneHotEncoder or OrdinalEncoder of scikit-learn, in a pipeline.
-    """
+    """Return an error for the first value that is not a number, or None."""
     if getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
         return None
     try:
@@ -119,15 +104,8 @@ def length_error(X: Any, y: Any = None) -> ValueError | None:
     return ValueError(f"y has {rows[1]:,} rows but X has {rows[0]:,}; they must be equal.")
 
 
-# y and sample_weight --------------------------------------------------------------------------------------------------------
-
-
 def weights_of(sample_weight: Any, rows: int) -> np.ndarray:
-    """Return the weight of each row, the largest between 1 and 2: only proportions count. None: all are 1.
-
-    >>> weights_of(None, 2).tolist(), weights_of([2**900, 3 * 2**900, 0], 3).tolist()
-    ([1.0, 1.0], [0.5, 1.5, 0.0])
-    """
+    """Return the weight of each row, the largest between 1 and 2: only proportions count. None: all are 1."""
     if sample_weight is None:
         return np.ones(rows)
     weight = _as_floats("sample_weight", sample_weight, f"give a number for each of the {rows} rows")
@@ -144,12 +122,7 @@ def weights_of(sample_weight: Any, rows: int) -> np.ndarray:
 
 
 def check_labels(y: Any, classes: np.ndarray | None = None) -> None:
-    """Raise ValueError unless a file can hold all labels and they have one type, that of the classes, if these are given.
-
-    >>> check_labels([1, "a"])
-    Traceback (most recent call last):
-    ValueError: y holds labels of several types: 1 in row 0, 'a' in row 1; make all of them text, or all of them numbers.
-    """
+    """Raise ValueError unless a file can hold all labels and they have one type, that of the classes, if these are given."""
     y = _as_array(y)
     if y is None or y.ndim != 1 or not len(y):
         return
@@ -183,13 +156,10 @@ def check_numbers(y: Any) -> None:
         _as_floats("y", array, "encode it, or use a classifier")
 
 
-def check_scoring_data(
-    model: Any, X: Any, y: Any, sample_weight: Any, check: Callable[[Any], None]
-) -> tuple[Any, np.ndarray | None]:
+def check_scoring_data(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
     """Return y and weights for `score`; raise ValueError where they do not fit X."""
     if y is None:
         raise ValueError(f"y=None: {type(model).__name__}.score(X, y) compares predictions with y.")
-    check(y)
     if (error := length_error(X, y)) is not None:
         raise error
     values = np.asarray(y.toarray() if hasattr(y, "toarray") else y)

@@ -1,13 +1,13 @@
 """The parameters of the estimators: constraints as data, which `fit` checks; documentation.py explains each.
 
-    check_value("width", 0, (size(), AUTO))     ValueError: width=0 must be an integer of at least 1 or 'auto'.
+    check_parameter("width", 0)     ValueError: width=0 must be an integer of at least 1 or 'auto'.
 
 A value must satisfy one of the constraints; if it satisfies none, the first one explains why.
 """
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from meristem.check import MOST, check_number, check_size, short, unknown
 from meristem.complexity import PRICES
 from meristem.estimators.fit_context import find_device
 from meristem.forks import check_fork
-from meristem.layers.activation import check_activation
+from meristem.layers.activation import ACTIVATIONS
 from meristem.targets import losses
 from meristem.train.callbacks import watcher_of
 
@@ -51,11 +51,7 @@ def check_parameters(estimator: Any) -> None:
 
 def check_parameter(name: str, value: Any) -> None:
     """Raise a one-line ValueError unless the parameter of this name may have the value."""
-    check_value(name, value, CONSTRAINTS[name])
-
-
-def check_value(name: str, value: Any, constraints: Sequence[Constraint]) -> None:
-    """Raise a one-line ValueError unless the value satisfies a constraint."""
+    constraints = CONSTRAINTS[name]
     errors = [error_of(constraint.check, name, value) for constraint in constraints]
     if all(errors):
         requirement = alternatives(constraint.requirement for constraint in constraints)
@@ -75,9 +71,6 @@ def alternatives(words: Iterable[str]) -> str:
     """Return words as a list for people: "a, b or c"."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
-
-
-# Constraints ----------------------------------------------------------------------------------------------------------------
 
 
 def accepting(kind: str, requirement: str, accepts: Callable[[Any], bool]) -> Constraint:
@@ -110,17 +103,20 @@ def interval(low: float, high: float = math.inf, *, closed: str = "") -> Constra
     return Constraint("float", f"a number {bounds}", lambda name, value: check_number(name, value, bounds, contains))
 
 
-def choice(names: Callable[[], Iterable[str]]) -> Constraint:
-    """Return the constraint to one of some names, which are looked up when a value is checked."""
+def choice(names: Callable[[], Iterable[str]], example: str = "", most: int = 10_000) -> Constraint:
+    """Return the constraint to one of some names, looked up when a value is checked; of many, messages name an example."""
 
     def check(name: str, value: Any) -> None:
+        if example and not isinstance(value, str):
+            raise ValueError(f"{name}={short(value)} must be {example}.")
         if not isinstance(value, str) or value not in names():
-            raise unknown(name, value, list(names()))
+            raise unknown(name, value, list(names()), most)
 
-    return Constraint(f"{{{', '.join(map(repr, names()))}}}", f"one of {', '.join(names())}", check)
+    kind = "str" if example else f"{{{', '.join(map(repr, names()))}}}"
+    return Constraint(kind, example or f"one of {', '.join(names())}", check)
 
 
-def list_of(member: Constraint) -> Constraint:
+def list_of(member: Constraint, kind: str = "list", example: str = "") -> Constraint:
     """Return the constraint to a list, or array, of at least one number."""
 
     def accepts(value: Any) -> bool:
@@ -129,20 +125,13 @@ def list_of(member: Constraint) -> Constraint:
         return bool(entries) and not any(error_of(member.check, "", entry) for entry in entries)
 
     numbers = member.requirement.removeprefix("a ").replace("number", "numbers")
-    return accepting(f"list of {member.kind}", f"a list of {numbers}", accepts)
-
-
-def _are_levels(value: Any) -> bool:
-    try:
-        levels = np.asarray(value, float)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return levels.ndim == 1 and len(levels) > 0 and bool(((levels > 0) & (levels < 1)).all())
+    return accepting(f"{kind} of {member.kind}", f"a list of {numbers}{example}", accepts)
 
 
 def _is_cv(value: Any) -> bool:
-    is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return value <= MOST if is_number else not isinstance(value, bool) and (hasattr(value, "split") or np.iterable(value))
+    if isinstance(value, int | np.integer):
+        return not isinstance(value, bool) and bool(value <= MOST)
+    return hasattr(value, "split") or bool(np.iterable(value))
 
 
 def _is_folder(value: Any) -> bool:
@@ -159,25 +148,13 @@ def _check_class_weight(name: str, value: Any) -> None:
             NON_NEGATIVE.check(f"{name}[{label!r}]", weight)
 
 
-def _check_activation(name: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise ValueError(f"{name}={short(value)} must be a name, such as 'relu'.")
-    check_activation(value)
-
-
-def _check_scoring(name: str, value: Any) -> None:
-    if isinstance(value, str) and value not in (names := get_scorer_names()):
-        raise unknown(name, value, names, most=100)
-    if not isinstance(value, str) and not callable(value):
-        raise ValueError(f"{name}={short(value)} must be a name such as 'roc_auc', a function of (estimator, X, y), or None.")
-
-
 AUTO, NONE = literal("auto"), literal(None)
 NON_NEGATIVE, DROPOUT = interval(0, closed="low"), interval(0, 1, closed="low")
 FLAG = accepting("bool", "True or False", lambda value: isinstance(value, bool | np.bool_))
 VERBOSITY = accepting("bool", "True or False", lambda value: isinstance(value, bool | np.bool_ | int | np.integer))
-LEVELS = accepting("tuple of float", "a list of numbers above 0 and below 1, such as (0.1, 0.5, 0.9)", _are_levels)
+LEVELS = list_of(interval(0, 1), "tuple", ", such as (0.1, 0.5, 0.9)")
 CLASS_WEIGHT = Constraint("dict", "a dictionary {class: weight}", _check_class_weight)
+FUNCTION = accepting("function", "a function of (estimator, X, y)", callable)
 SEED = accepting(
     "int, RandomState or None",
     "None, an integer from 0 to 2³² − 1, or a RandomState",
@@ -211,9 +188,9 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "loss": (choice(losses),),
     "rule": (choice(lambda: ["min", "1se"]),),
     "refit": (choice(lambda: ["auto", "bag", "one"]),),
-    "activation": (Constraint("str", "a name, such as 'relu'", _check_activation),),
+    "activation": (choice(lambda: ACTIVATIONS, "a name, such as 'relu'"),),
     "device": (Constraint("str", "a device", lambda name, value: find_device(value)), NONE),
-    "scoring": (Constraint("str, function", "a scorer", _check_scoring), NONE),
+    "scoring": (choice(get_scorer_names, "a name such as 'roc_auc'", most=100), FUNCTION, NONE),
     "checkpoint_dir": (accepting("str, Path", "the path of a folder", _is_folder), NONE),
     "class_weight": (CLASS_WEIGHT, literal("balanced"), NONE),
     "quantiles": (LEVELS,),

@@ -44,7 +44,8 @@ class RegressorBase(RegressorMixin, Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² of the prediction, whatever the loss; of several quantiles that of the median, which must be among them."""
         check_is_fitted(self)
-        y, weight = check_scoring_data(self, X, y, sample_weight, check_numbers)
+        check_numbers(y)
+        y, weight = check_scoring_data(self, X, y, sample_weight)
         predicted, objective = self.predict(X), self._targets_.objective
         if isinstance(objective, Quantile) and len(objective.levels) > 1:
             if 0.5 not in objective.levels:
@@ -80,7 +81,6 @@ class TunnelRegressor(Regressor):
 
     _body = "tunnel"
     _defaults = RegressorDefaults(ridge=3.0)  # it starts linear, and opens only units that are worth their price
-    _example = "width=16, depth=2"
 
 
 @registered
@@ -91,7 +91,6 @@ class BuddingRegressor(Regressor):
 
     _body = "budding"
     _rows_per_doubling = 4000  # with larger batches trees were worse on tables of 2,000 to 4,500 rows
-    _example = "width=8"
 
 
 @registered
@@ -104,4 +103,3 @@ class HighwayRegressor(Regressor):
     depth: int = 5
 
     _body = "highway"
-    _example = "width=16, depth=2"

@@ -5,7 +5,7 @@
     search.one_by_one(penalties=…, …)       at the middle penalty, or the next lower one at which anything is learned, l2 by
                                             successive halving, then dropout, whose effect shows late; with these every other
                                             penalty, of which those that are clearly behind stop early
-    search.in_rooms(penalties=…, …)         the same in a small room first (room.py), and in larger ones where that is crowded
+    search.in_rooms(penalties=…, …)         the same in a small room first, and in larger ones where that is crowded
     path_of(estimator, data, …)             `meristem.path` of an estimator
 
 The estimator has one network; its parameters apply to everything that is not searched.
@@ -25,23 +25,21 @@ from sklearn.metrics import get_scorer
 
 from meristem.cache import keep_programs
 from meristem.check import short
-from meristem.estimators.base import HELD_OUT_PATIENCE, PATIENCE
-from meristem.estimators.encoded_table import EncodedTable, padded_data
+from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_context import on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import naming_argument
 from meristem.estimators.parameters import check_parameter, check_parameters
-from meristem.estimators.room import Room, is_crowded
-from meristem.estimators.training_settings import shared_objective
+from meristem.estimators.training_settings import Room, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.ends import trim_ends
 from meristem.paths.folds import Fold, constant_losses, fold_weights, has_learned
-from meristem.paths.halving import Stays, better_half, better_than, promising, trained
-from meristem.paths.members import Members, grid, highest_penalty, penalties_below
+from meristem.paths.halving import Stays, better_half, promising, trained
+from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
 from meristem.paths.penalty_path import knobs_of, result_of
-from meristem.paths.result import Path
+from meristem.paths.result import Path, standard_error
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import replay_on_all_rows
@@ -49,7 +47,7 @@ from meristem.train.metrics import tempered
 from meristem.train.objectives import Objective
 from meristem.train.run import Run, of_state
 from meristem.train.train_state import TrainState
-from meristem.train.training_data import Prepared, prepare
+from meristem.train.training_data import Prepared
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
@@ -71,8 +69,6 @@ class Search:
     room: Room | None = None  # of all networks; None: the largest
     part: str = "search"  # its name for watchers
 
-    # What "auto" tries ------------------------------------------------------------------------------------------------------
-
     def penalties(self, values: Any) -> list[float]:
         """Return the values, or for "auto" a grid that depends on the data; with a budget each run adapts its penalty."""
         if not isinstance(values, str):
@@ -81,22 +77,19 @@ class Search:
             return [0.0]
         weight, (y, objective) = self.table.weight, self._shared_targets
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
-        return penalties_below(highest_penalty(y, weight, objective, n_in, n_out, str(self.estimator.price))).tolist()
+        return default_penalties(y, weight, objective, n_in, n_out, str(self.estimator.price)).tolist()
 
-    def l2s(self, values: Any) -> Any:
-        return [alpha / len(self.table.y) for alpha in ALPHAS] if isinstance(values, str) else values
-
-    def dropouts(self, values: Any) -> Any:
-        if not isinstance(values, str):
-            return values
-        n_numeric = n_numbers(self.table.x, self.table.weight)
-        return sorted({0.0, self.estimator._defaults.dropout(n_numeric)})
-
-    # Members ----------------------------------------------------------------------------------------------------------------
+    def lists(self, *, penalties: Any, l2s: Any, dropouts: Any, rates: Any) -> dict[str, Any]:
+        """Return the values to try, "auto" replaced by those that depend on the data."""
+        if isinstance(l2s, str):
+            l2s = [alpha / len(self.table.y) for alpha in ALPHAS]
+        if isinstance(dropouts, str):
+            n_numeric = n_numbers(self.table.x, self.table.weight)
+            dropouts = sorted({0.0, self.estimator._defaults.dropout(n_numeric)})
+        return {"penalties": self.penalties(penalties), "l2s": l2s, "dropouts": dropouts, "rates": rates}
 
     @cached_property
     def recipe(self) -> Recipe:
-        """The recipe of all members."""
         return self.estimator._recipe(self.table.targets, len(self.table.y), has_dev=True, work=0, is_patient=self._is_patient)
 
     @property
@@ -106,63 +99,52 @@ class Search:
 
     @property
     def max_epochs(self) -> int:
-        """The most epochs of a member."""
         return self.estimator._epochs(len(self.table.y), STEPS_SHARE)
 
     @cached_property
     def begun_network(self) -> Network:
-        """An untrained network."""
         return self._new_state().network
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The padded rows of all members."""
-        return self.prepared_rows(self.table)
+        return prepared_data(self.table, self.begun_network, self.recipe.task)
 
     def _new_state(self, number: int = 0) -> TrainState:
         """Return an untrained state, that of the seed or another one."""
-        room = self.estimator._rooms[-1] if self.room is None else self.room
-        return self.estimator._new_state(self.table.targets, self.table.inputs, (self.table.seed + number) % 2**32, room)
+        return self.estimator._new_state(self.table, self.room or self.estimator._rooms[-1], number)
 
-    def members(self, **lists: Any) -> Members:
+    def members(self, **lists: Any) -> list[Member]:
         """Return the members of every combination, in every fold, from every seed."""
         return grid(**lists, folds=len(self.folds), seeds=range(self.seeds))
 
-    def begun(self, members: Members) -> list[Run]:
+    def begun(self, members: list[Member]) -> list[Run]:
         """Return the runs before the first epoch; members of one fold and seed have the same initial state."""
-        n, numbers = len(self.table.y), (members.fold + len(self.folds) * members.seed).tolist()
+        n, numbers = len(self.table.y), [own.fold + len(self.folds) * own.seed for own in members]
         states = {number: self._new_state(number) for number in dict.fromkeys(numbers)}
         knobs = knobs_of(members, fold_weights(self.folds, len(self.prepared.data.x)))
-        patience = self.estimator._patience(n, STEPS_SHARE, HELD_OUT_PATIENCE if self._is_patient else PATIENCE)
+        patience = self.estimator._patience(n, STEPS_SHARE, is_patient=self._is_patient)
         shared: dict[str, Any] = {"budget": self.budget, "patience": float(patience), "passes": self.estimator._passes(n)}
-        options: dict[str, Any] = {"max_capacity": self.estimator._max_capacity}
-        pairs = zip(numbers, knobs, strict=True)
-        return [of_state(states[number], self.recipe, own._replace(**shared), **options) for number, own in pairs]
+        most, pairs = self.estimator._max_capacity, zip(numbers, knobs, strict=True)
+        return [of_state(states[number], self.recipe, own._replace(**shared), max_capacity=most) for number, own in pairs]
 
-    def trained(self, members: Members, stays: Stays | None, first: int = 0) -> list[Run]:
+    def trained(self, members: list[Member], stays: Stays | None, first: int = 0) -> list[Run]:
         """Return the complete runs; `first`: the number of the first one for watchers, which may leave later ones out."""
         watcher = WatcherGroup([self.watcher.part(self.part)], range(first, first + len(members)))
-        watcher.begin(members.named)
+        watcher.begin(by_number(members))
         options: dict[str, Any] = {"stays": stays, "together": self.together, "all_begin": not first, "watcher": watcher}
-        return trained(self.begun(members), self.prepared, members.settings, max_epochs=self.max_epochs, **options)
+        return trained(self.begun(members), self.prepared, settings_of(members), max_epochs=self.max_epochs, **options)
 
     def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
         watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
 
-    def prepared_rows(self, table: EncodedTable) -> Prepared:
-        """Return the padded rows of a table."""
-        return prepare(padded_data(table, self.begun_network, self.recipe.task), self.begun_network, self.recipe.task)
-
-    # Results ----------------------------------------------------------------------------------------------------------------
-
-    def path(self, members: Members, runs: list[Run], seconds: float = 0.0) -> Path:
-        """Return the results."""
+    def path(self, members: list[Member], runs: list[Run], seconds: float = 0.0) -> Path:
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
         networks = [trim_ends(run.best, n_in, n_out) for run in runs]
-        scores = None if self.scoring is None else list(map(self._score, runs, members.fold.tolist()))
-        constant = self._constant_losses[members.fold]
+        folds = [own.fold for own in members]
+        scores = None if self.scoring is None else list(map(self._score, runs, folds))
+        constant = self._constant_losses[folds]
         return result_of(members, runs, networks, self.max_epochs, seconds, score=scores, constant_loss=constant)
 
     def _score(self, run: Run, fold: int) -> float:
@@ -183,11 +165,6 @@ class Search:
         model._store(run, network, table, {"n_samples_seen_": int((table.weight > 0).sum())})
         return model
 
-    def _has_learned(self, path: Path) -> bool:
-        """Return whether the best setting has a lower loss than a constant prediction."""
-        best = list(path.best().members)
-        return has_learned(path.table["loss"][best], path.table["constant_loss"][best])
-
     @cached_property
     def _constant_losses(self) -> np.ndarray:
         """The held-out loss of the best constant prediction in each fold."""
@@ -199,8 +176,6 @@ class Search:
         """The targets and their objective as padded networks have them."""
         y, objective = self.table.y, shared_objective(self.table.targets.objective)
         return (y if objective.targets_are_classes else y.reshape(len(y), -1)), objective
-
-    # Strategies -------------------------------------------------------------------------------------------------------------
 
     def every_combination(self, *, stays: Stays | None = None, **lists: Any) -> tuple[Path, list[Run]]:
         """Return the path and the runs, in the order of the path's rows, of every combination."""
@@ -225,11 +200,14 @@ class Search:
             members = larger.members(**same)
             trial_runs = larger.trained(members, None)
             trial = larger.path(members, trial_runs)
-            if self.watcher.over() or not is_clearly_better(trial.scores, path.scores[list(best.members)]):
+            gain = trial.scores - path.scores[list(best.members)]  # of the same folds
+            if self.watcher.over() or not np.isfinite(trial.scores).all() or not gain.mean() > standard_error(gain):
                 break
-            if penalties := _neighbors(best.penalty, lists["penalties"]):
-                more = larger.members(**same | {"penalties": penalties})
-                stays = partial(_may_win, trial.best().loss)
+            lower = sorted(penalty for penalty in lists["penalties"] if penalty < best.penalty)
+            higher = sorted(penalty for penalty in lists["penalties"] if penalty > best.penalty)
+            if neighbors := lower[-1:] + higher[:1]:
+                more = larger.members(**same | {"penalties": neighbors})
+                stays = partial(promising, limit=trial.best().loss)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
         return search, replace(path, seconds=time.perf_counter() - begun), runs
@@ -245,7 +223,9 @@ class Search:
         members = self.members(**first | {"penalties": lower[:1]})
         runs = self.trained(members, better_half)
         for penalty in lower[1:]:
-            if self._has_learned(self.path(members, runs)):
+            path = self.path(members, runs)
+            best = list(path.best().members)
+            if has_learned(path.table["loss"][best], path.table["constant_loss"][best]):
                 break
             members, runs = self._with_more(members, runs, self.members(**first | {"penalties": [penalty]}), better_half)
         for name in ("dropouts", "penalties"):
@@ -255,97 +235,64 @@ class Search:
             if others:
                 same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
                 more = self.members(**same | {name: others})
-                members, runs = self._with_more(members, runs, more, partial(_may_win, chosen.loss))
+                members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
         return self.path(members, runs, time.perf_counter() - begun), runs
 
-    def _with_more(self, members: Members, runs: list[Run], more: Members, stays: Stays) -> tuple[Members, list[Run]]:
+    def _with_more(
+        self, members: list[Member], runs: list[Run], more: list[Member], stays: Stays
+    ) -> tuple[list[Member], list[Run]]:
         """Train more members, if there is time; those of settings that started in every fold join, by ascending penalty."""
         if self.watcher.over():
             return members, runs
-        new = self.trained(more, stays, first=len(members))
-        has_begun = np.array([bool(run.epochs.max()) for run in new])
-        begun = np.flatnonzero([has_begun[more.settings == setting].all() for setting in more.settings])
-        members, runs = members.joined(more.at(begun)), runs + [new[m] for m in begun]
-        order = np.argsort(members.penalty, kind="stable")
-        return members.at(order), [runs[m] for m in order]
+        new, settings = self.trained(more, stays, first=len(members)), settings_of(more)
+        waiting = {setting for setting, run in zip(settings, new, strict=True) if not run.epochs.max()}
+        begun = [m for m, setting in enumerate(settings) if setting not in waiting]
+        members, runs = members + [more[m] for m in begun], runs + [new[m] for m in begun]
+        order = sorted(range(len(members)), key=lambda m: members[m].penalty)
+        return [members[m] for m in order], [runs[m] for m in order]
 
 
+@dataclass(frozen=True, eq=False)
 class _PreparedBlocks(Sequence[Prepared]):
     """Blocks of rows as a search trains on them, each made when it is asked for: a large table need not be there as numbers."""
 
-    def __init__(self, search: Search, blocks: Blocks):
-        self.search, self.blocks = search, blocks
+    search: Search
+    blocks: Blocks
 
     def __len__(self) -> int:
         return len(self.blocks)
 
     def __getitem__(self, number: Any) -> Any:
+        return self._first if number == 0 else self._prepared(number)
+
+    @cached_property
+    def _first(self) -> Prepared:
+        """The first block, which is asked for several times, and by which a checkpoint is found."""
+        return self._prepared(0)
+
+    def _prepared(self, number: int) -> Prepared:
         (X, y), table = self.blocks[number], self.search.table
         encoded = replace(table, x=X, y=table.targets.encode(y), weight=np.ones(len(y)), raw_y=y)
-        return self.search.prepared_rows(encoded)
-
-
-def is_clearly_better(scores: np.ndarray, others: np.ndarray) -> bool:
-    """Return whether scores of the same folds are higher by more than a standard error of the difference.
-
-    >>> is_clearly_better(np.array([0.9, 0.8, 0.9]), np.array([0.7, 0.6, 0.8]))
-    True
-    """
-    gain = scores - others
-    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-    return bool(np.isfinite(scores).all() and gain.mean() > error)
-
-
-def _neighbors(value: float, values: Sequence[float]) -> list[float]:
-    """Return the next lower and the next higher of the values, as far as there are any.
-
-    >>> _neighbors(2.0, [1.0, 4.0, 2.0, 8.0]), _neighbors(8.0, [1.0, 8.0])
-    ([1.0, 4.0], [1.0])
-    """
-    values = sorted({value, *values})
-    place = values.index(value)
-    return values[max(0, place - 1) : place] + values[place + 1 : place + 2]
-
-
-def _may_win(best: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members continue, given the best loss of a complete setting so far."""
-    return promising(losses, settings) | better_than(best, losses, settings)
+        return prepared_data(encoded, self.search.begun_network, self.search.recipe.task)
 
 
 def path_of(
-    estimator: Growing,
-    data: Any,
-    *,
-    penalties: Any,
-    l2s: Any,
-    dropouts: Any,
-    learning_rates: Any,
-    cv: Any,
-    seeds: int,
-    halving: bool,
-    scoring: Any,
-    watch: Any,
-    verbose: bool,
-    **options: Any,
+    estimator: Growing, data: Any, lists: dict[str, Any], *, cv: Any, halving: bool, watch: Any, verbose: bool, **options: Any
 ) -> Path:
-    """Return `meristem.path` of an estimator, whose parameters are the default of what is None; the options are a search's."""
+    """Return `meristem.path` of an estimator, whose parameters replace lists that are None; options are fields of a search."""
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise ValueError("data must be a pair for an estimator: path(estimator, (X, y), …).")
     check_parameters(estimator)
-    check_parameter("scoring", scoring)
+    check_parameter("scoring", options["scoring"])
     table = estimator._encoded(*data)
-    facts = estimator._facts(table, {})
-    knobs = estimator._knobs(facts, table)
+    knobs = estimator._knobs(estimator._facts(table, {}), table)
     keep_programs()
     folds = table.folds(cv, classes=is_classifier(estimator))
-    epochs = len(folds) * seeds * estimator._epochs(len(table.y), STEPS_SHARE)  # a guess: four settings, a quarter each
+    # A guess: four settings, of a quarter of the epochs each.
+    epochs = len(folds) * options["seeds"] * estimator._epochs(len(table.y), STEPS_SHARE)
     watched = watchers("path", epochs, table.targets.objective, callbacks=watch, verbose=verbose)
     with on_device(estimator.device), watched as (watcher, _):
-        search = Search(estimator, table, folds, seeds, scoring=scoring, watcher=watcher, **options)
-        return search.every_combination(
-            stays=promising if halving else None,
-            penalties=search.penalties(penalties),
-            l2s=[knobs.l2] if l2s is None else search.l2s(l2s),
-            dropouts=[knobs.dropout or 0.0] if dropouts is None else search.dropouts(dropouts),
-            rates=[knobs.learning_rate] if learning_rates is None else learning_rates,
-        )[0]
+        search = Search(estimator, table, folds, watcher=watcher, **options)
+        defaults = {"l2s": [knobs.l2], "dropouts": [knobs.dropout or 0.0], "rates": [knobs.learning_rate]}
+        lists = {name: defaults[name] if values is None else values for name, values in lists.items()}
+        return search.every_combination(stays=promising if halving else None, **search.lists(**lists))[0]

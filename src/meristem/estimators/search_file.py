@@ -41,9 +41,9 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
     """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
     model, path, chosen, members = check(header, arrays)
-    members = [estimator_file.ready_to_predict(member) for member in members]
-    with np.errstate(invalid="ignore"):  # the loss of a diverged member is NaN
-        model._store(path, chosen, members)
+    for member in members:
+        estimator_file.ready_to_predict(member)
+    model._store(path, chosen, members)
     return model
 
 
@@ -58,20 +58,15 @@ def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, lis
     members = [estimator_file.check(head, parts[name]) for name, head in heads.items()]
     if any(type(member) is not model._plain for member in members):
         raise ValueError(f"its bag has other estimators than {model._plain.__name__}.")
-    if any(_signature(head) != _signature(heads["member_0"]) for head in heads.values()):
+    shared = [(head["targets"], head["feature_names"]) for head in heads.values()]
+    ends = [(head["network"]["n_in"], head["network"]["n_out"]) for head in heads.values()]
+    if any(own != shared[0] for own in shared) or len(set(ends)) > 1:
         raise ValueError("the networks of its bag differ in inputs or targets.")
     path = _path(parts["table"], arrays.get("layer_sizes"), header["seconds"])
-    with np.errstate(invalid="ignore"):
-        tried = path.points
-    points = [point for point in tried if all(point.knobs[name] == value for name, value in header["chosen"].items())]
+    points = [point for point in path.points if all(point.knobs[name] == value for name, value in header["chosen"].items())]
     if not points:
         raise ValueError("its chosen setting is not in its table.")
     return model, path, points[0], members
-
-
-def _signature(head: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what all networks of a bag share."""
-    return head["targets"], head["feature_names"], head["network"]["n_in"], head["network"]["n_out"]
 
 
 def _path(table: Arrays, layers: Any, seconds: float) -> Path:

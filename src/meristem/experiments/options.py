@@ -37,8 +37,13 @@ def option(default: Any, help: str, check: Check = lambda name, value: None, def
 
 def choice_option(default: Any, choices: Iterable[str | int], help: str, default_text: str = "", **argument: Any) -> Any:
     """Return a field of one of the choices; of several, separated by commas, if the default is a tuple or None."""
-    read = type(default) if isinstance(default, str | int) else _split
-    return option(default, help, partial(_check_choice, list(choices)), default_text, type=read, **argument)
+    allowed, read = list(choices), type(default) if isinstance(default, str | int) else _split
+
+    def check(name: str, value: str | int) -> None:
+        if value not in allowed:
+            raise unknown(name, value, [*map(str, allowed)])
+
+    return option(default, help, check, default_text, type=read, **argument)
 
 
 def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[[float], bool], **argument: Any) -> Any:
@@ -72,11 +77,6 @@ def _split_numbers(text: str) -> tuple[float, ...]:
         return tuple(float(number) for number in _split(text))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number, or several with commas, as in 0.0003,0.001") from None
-
-
-def _check_choice(choices: list[str | int], name: str, value: str | int) -> None:
-    if value not in choices:
-        raise unknown(name, value, [str(choice) for choice in choices])
 
 
 class Member(NamedTuple):

@@ -1,9 +1,5 @@
 """Training of a study: each model on each task at several settings with several seeds, its test measures and records.
 
-    train("tunnel", task, options, progress) → [(record, run), …], one per setting and seed
-    train_model("tunnel", tasks, options, progress) → a Result with the setting that it keeps on each task
-    run(study, options, plan, progress) → the Result of all models
-
 All members of a task train as one population. The network of the best validation epoch is tested; nothing else sees the test
 part. Of several settings a model keeps one by its validation measure averaged over seeds:
 
@@ -32,8 +28,7 @@ import jax
 import numpy as np
 
 from meristem.experiments.options import MODELS, Options
-from meristem.experiments.study import Plan, Record, Study, Task
-from meristem.experiments.summary import Result, record
+from meristem.experiments.study import Plan, Record, Result, Study, Task, record
 from meristem.files.run_file import pack_recipe
 from meristem.folders.checkpoints import Checkpoints, digest_of
 from meristem.folders.run_folder import RunFolder

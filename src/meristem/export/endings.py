@@ -1,6 +1,6 @@
-"""What follows an exported network: its outputs become y.
+"""What stands around an exported network: features become its inputs, its outputs become y.
 
-    Raw                the outputs as they are: logits, or standardized numbers
+    Raw()              the outputs as they are: logits, or standardized numbers
     OneOf(classes)     one class per row: softmax(z), or softmax([0, z]) where two classes share one logit
     AnyOf()            labels, each present or not: sigmoid(z)
     Values             y = (z + mean / scale) · scale, or, with a log link, y = exp of that
@@ -9,8 +9,9 @@ Numbers are computed in single precision where that keeps y within 1e-6 of the s
 of the scale: so no constant is so small that a runtime takes it for 0.
 """
 
+import importlib
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +19,24 @@ import numpy as np
 
 from meristem.check import unknown
 from meristem.compact import CompactNetwork, compact
+from meristem.compact.inference import Predictor, as_numpy
+from meristem.inputs import Inputs, Preprocessor
+from meristem.layers.ops.base import InputOps
+from meristem.layers.ops.numpy import NUMPY
 from meristem.nn import Network
 from meristem.targets import Classes, Labels, Numbers, Targets
 
 LINKS = ["identity", "log"]
+MODULES = {"onnx": ["onnx.checker", "onnx.helper", "onnx.numpy_helper"], "torch": ["torch.fx"]}  # what is used of each
 SINGLE = np.finfo(np.float32)
 REACH = 8.0  # standard deviations from the mean within which predictions are expected
 TOLERANCE = 1e-6  # of the scale: how far rounding may move a number
+PROMISED = 1e-5  # of a probability, or of the scale of numbers: the error that exports stay below
+MAX_ROWS, MAX_VALUES = 1024, 2**22  # of the trial for the precision of features; values: rows × features
+SPREAD, FARTHEST = 1.5, 4.0  # standard deviations of these rows
+WORST_CASE = 3.0  # standard deviations of the sum of rounding errors in the worst of them
+Scaling = tuple[Any, Any] | Inputs
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -75,29 +87,34 @@ def ending_of(targets: Targets) -> Ending:
             return AnyOf()
         case Numbers():
             return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
-    advice = "export the network alone: to_onnx(path, estimator.compact())"
-    raise ValueError(f"Targets of kind {type(targets).__name__} cannot be exported; {advice}.")
 
 
-def _check_ending(ending: Ending, n_out: int) -> Ending:
-    """Return the ending, with the dtype of its values, if it fits a network with that many outputs."""
+def check_export(extra: str, network: CompactNetwork | Network, ending: Ending) -> tuple[Any, CompactNetwork, int, int, Ending]:
+    """Return the package onnx or torch, the compact network, its numbers of inputs and outputs, and the ending, if it fits."""
+    try:
+        packages = [importlib.import_module(name) for name in (extra, *MODULES[extra])]
+    except ImportError:
+        raise ImportError(f"Exports need {extra}; install it with `pip install 'meristem-nn[{extra}]'`.") from None
+    small = compact(network)
+    if not small.layers:
+        raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
+    n_in = small.layers[0].n_in
+    n_out = jax.eval_shape(small.columns, jax.ShapeDtypeStruct((n_in, *small.positions), jnp.float32)).shape[0]
     if not isinstance(ending, Ending):
         raise ValueError(f"ending={ending!r} is not known; give Raw(), OneOf(classes), AnyOf() or Values(mean, scale).")
-    if isinstance(ending, OneOf):
-        n = len(ending.classes)
-        if n != n_out and (n, n_out) != (2, 1):
-            raise ValueError(f"ending has {n} classes, the network {n_out} outputs; give {2 if n_out == 1 else n_out} classes.")
+    if isinstance(ending, OneOf) and (n := len(ending.classes)) != n_out and (n, n_out) != (2, 1):
+        raise ValueError(f"ending has {n} classes, the network {n_out} outputs; give {2 if n_out == 1 else n_out} classes.")
     if isinstance(ending, Values):
         if ending.link not in LINKS:
             raise unknown("link", ending.link, LINKS)
-        mean, scale = (check_vector(f"ending's {name}", getattr(ending, name), n_out) for name in ("mean", "scale"))
+        mean, scale = (_check_vector(f"ending's {name}", getattr(ending, name), n_out) for name in ("mean", "scale"))
         if ending.is_flat and n_out != 1:
             raise ValueError(f"is_flat=True is for a network with one output, this one has {n_out}; give is_flat=False.")
-        return replace(ending, mean=mean, scale=scale, dtype=ending.dtype or _value_dtype(ending.link, mean, scale))
-    return ending
+        ending = replace(ending, mean=mean, scale=scale, dtype=ending.dtype or _value_dtype(ending.link, mean, scale))
+    return packages[0], small, n_in, n_out, ending
 
 
-def check_vector(name: str, values: Any, n: int) -> np.ndarray:
+def _check_vector(name: str, values: Any, n: int) -> np.ndarray:
     """Return n finite numbers as an array of doubles; raise ValueError for anything else."""
     array = np.asarray(values, np.float64)
     if array.shape != (n,) or not np.isfinite(array).all():
@@ -106,26 +123,62 @@ def check_vector(name: str, values: Any, n: int) -> np.ndarray:
 
 
 def _value_dtype(link: str, mean: np.ndarray, scale: np.ndarray) -> type[np.floating]:
-    """Return the type that holds numbers around the mean to a millionth of the scale.
-
-    >>> one = np.ones(1)
-    >>> [_value_dtype("identity", mean * one, scale * one).__name__ for mean, scale in ((150, 70), (1e9, 1), (1e-60, 1e-61))]
-    ['float32', 'float64', 'float64']
-    """
-    if link != "identity":
-        return np.float64
+    """Return the type that holds numbers around the mean to a millionth of the scale."""
     largest = np.abs(mean) + REACH * np.abs(scale)
     is_precise = SINGLE.eps / 2 * largest <= TOLERANCE * np.abs(scale)
     is_in_range = (largest < SINGLE.max / REACH) & (np.abs(scale) > SINGLE.tiny / SINGLE.eps)
-    return np.float32 if (is_precise & is_in_range).all() else np.float64
+    return np.float32 if link == "identity" and (is_precise & is_in_range).all() else np.float64
 
 
-def check_export(network: CompactNetwork | Network, ending: Ending) -> tuple[CompactNetwork, int, int, Ending]:
-    """Return the compact network, its numbers of inputs and outputs, and the ending, if that fits it."""
-    small = compact(network)
-    if not small.layers:
-        raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
-    n_in = small.layers[0].n_in
-    sample = jax.ShapeDtypeStruct((n_in, *small.positions), jnp.float32)
-    n_out = jax.eval_shape(small.columns, sample).shape[0]
-    return small, n_in, n_out, _check_ending(ending, n_out)
+@dataclass(frozen=True, eq=False)
+class FeatureScaling:
+    """(x − mean) / scale, or the preprocessor of an estimator."""
+
+    mean: np.ndarray  # [n_features]
+    scale: np.ndarray  # [n_features]
+    preprocessor: Preprocessor | None = None
+
+    @classmethod
+    def of(cls, scaling: Scaling, n_in: int) -> Self:
+        """Return the scaling of an estimator's inputs, or of a mean and a scale for each of a network's inputs."""
+        if not isinstance(scaling, Inputs):
+            values = zip(("mean", "scale"), scaling, strict=True)
+            mean, scale = (_check_vector(f"scaling's {name}", vector, n_in) for name, vector in values)
+            if len(zeros := np.flatnonzero(scale == 0)):
+                raise ValueError(f"scaling's scale is 0 for feature {zeros[0]}; give 1 for a constant feature.")
+            return cls(mean, scale)
+        if scaling.n_inputs != n_in:
+            raise ValueError(f"scaling gives {scaling.n_inputs} inputs, the network takes {n_in}; they must be equal.")
+        preprocessor, (mean, scale) = scaling.preprocessor, np.zeros((2, scaling.n_features))
+        used = slice(None) if preprocessor.selected is None else preprocessor.selected
+        mean[used], scale[used] = preprocessor.fill, preprocessor.scaling.scale[: len(preprocessor.fill)]
+        return cls(mean, scale, preprocessor)
+
+    def trace(self, ops: InputOps[V], x: V) -> V:
+        """Return the network's inputs, float32 [N, n_in], from features in double precision."""
+        if self.preprocessor is None:
+            return ops.single(ops.standardize(self.mean, self.scale, x))
+        return self.preprocessor.trace(ops, x)
+
+    def needs_double(self, network: CompactNetwork, ending: Ending, n_out: int) -> bool:
+        """Return whether rounding the features to float32 would change an answer by more than exports promise.
+
+        This is tried on rows drawn around the mean. A feature that varies little around a large value, such as seconds since
+        1970, loses in rounding what the network reads; a year usually does not.
+        """
+        n_features = len(self.mean)
+        rows = max(8, min(MAX_ROWS, MAX_VALUES // max(1, n_features)))
+        noise = np.random.default_rng(0).standard_normal((rows, n_features))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            x = self.mean + np.clip(SPREAD * noise, -FARTHEST, FARTHEST) * self.scale
+            rounded = x.astype(np.float32)
+            if not np.isfinite(rounded).all():
+                return True
+            predictor = Predictor(as_numpy(network))
+            outputs = [predictor.outputs(self.trace(NUMPY, features)) for features in (x, rounded.astype(np.float64))]
+            if isinstance(ending, OneOf | AnyOf):
+                targets = Classes(np.arange(max(2, n_out))) if isinstance(ending, OneOf) else Labels(n_out)
+                outputs = [targets.probabilities(z) for z in outputs]
+            error = np.abs(outputs[0] - outputs[1]).max(initial=0)
+        # Errors of many features cancel in rows drawn at random; in others they may not.
+        return not error * max(1.0, np.sqrt(n_features) / WORST_CASE) <= PROMISED / 2

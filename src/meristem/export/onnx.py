@@ -26,8 +26,7 @@ import numpy as np
 import meristem
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy, spread
-from meristem.export.endings import SINGLE, AnyOf, Ending, OneOf, Raw, Values, check_export, ending_of
-from meristem.export.feature_scaling import FeatureScaling, Scaling
+from meristem.export.endings import SINGLE, AnyOf, Ending, FeatureScaling, OneOf, Raw, Scaling, Values, check_export, ending_of
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.schema import CATEGORY, UNSEEN
@@ -76,27 +75,17 @@ def onnx_of(estimator: Any, path: PATHS) -> Path:
     'iris.onnx'
     """
     network, inputs, metadata = estimator.compact(), estimator._inputs_, {"estimator": type(estimator).__name__}
-    options: dict[str, Any] = {"ending": ending_of(estimator._targets_), "feature_names": inputs.names}
-    return to_onnx(path, network, scaling=inputs, **options, metadata=metadata)
+    ending = ending_of(estimator._targets_)
+    return to_onnx(path, network, scaling=inputs, ending=ending, feature_names=inputs.names, metadata=metadata)
 
 
-def onnx_bytes(network: CompactNetwork | Network, **options: Any) -> bytes:
-    """Return the content of the file that `to_onnx` writes."""
-    data: bytes = build(network, **options).SerializeToString(deterministic=True)
-    return data
-
-
-def build(
-    network: CompactNetwork | Network,
-    *,
-    scaling: Scaling | None = None,
-    ending: Ending = Raw(),
-    feature_names: Sequence[str] | None = None,
-    metadata: Mapping[str, str] | None = None,
-) -> Any:
-    """Return the checked `onnx.ModelProto` that `to_onnx` writes."""
-    graph, (small, n_in, n_out, ending) = Graph(_import_onnx()), check_export(network, ending)
-    helper, types, n_features, graph.scope = graph.onnx.helper, graph.onnx.TensorProto, n_in, "inputs"
+def onnx_bytes(
+    network: CompactNetwork | Network, *, scaling: Scaling | None = None, ending: Ending = Raw(), **description: Any
+) -> bytes:
+    """Return the content of the file that `to_onnx` writes; `description` is its feature_names and metadata."""
+    onnx, small, n_in, n_out, ending = check_export("onnx", network, ending)
+    graph, helper, types, n_features = Graph(onnx), onnx.helper, onnx.TensorProto, n_in
+    graph.scope = "inputs"
     if scaling is None:
         h, inputs = "X", [helper.make_tensor_value_info("X", types.FLOAT, ["N", n_in, *small.positions])]
     elif isinstance(scaling, Inputs) and scaling.schema is not None:
@@ -104,28 +93,26 @@ def build(
         h, inputs = _column_inputs(graph, scaling, scaling.schema)
     else:
         features = FeatureScaling.of(scaling, n_in)
-        is_double, n_features = features.needs_double(small, ending), len(features.mean)
+        is_double, n_features = features.needs_double(small, ending, n_out), len(features.mean)
         h = features.trace(graph, "X" if is_double else graph("Cast", "X", to=types.DOUBLE))
         inputs = [helper.make_tensor_value_info("X", types.DOUBLE if is_double else types.FLOAT, ["N", n_features])]
-    properties = _properties(graph.onnx, n_features, feature_names, metadata)
+    properties = _properties(onnx, n_features, **description)
     for k, layer in enumerate(as_numpy(small).layers):
         graph.scope = f"layer_{k}_{type(layer).__name__}"
         h = spread(layer)(graph, h)
     graph.scope = "ending"
-    outputs = _add_outputs(graph, ending, h, n_out)
-    _rename_outputs(graph, outputs, {value.name for value in inputs})
-    sets = [helper.make_opsetid("", OPSET)]
-    sets += [helper.make_opsetid(*ML_OPSET)] if any(node.domain == ML_OPSET[0] for node in graph.nodes) else []
+    outputs = _add_outputs(graph, ending, h, n_out, {value.name for value in inputs})
+    sets = [("", OPSET)] + [ML_OPSET] * any(node.domain == ML_OPSET[0] for node in graph.nodes)
     model = helper.make_model(
         helper.make_graph(graph.nodes, "meristem", inputs, outputs, graph.constants),
-        opset_imports=sets,
+        opset_imports=[helper.make_opsetid(*each) for each in sets],
         ir_version=IR_VERSION,
         producer_name="meristem",
         producer_version=meristem.__version__,
     )
     helper.set_model_props(model, properties)
-    graph.onnx.checker.check_model(model, full_check=True)
-    return model
+    onnx.checker.check_model(model, full_check=True)
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 def _column_inputs(graph: Graph, inputs: Inputs, schema: Schema) -> tuple[str, list[Any]]:
@@ -145,63 +132,49 @@ def _column_inputs(graph: Graph, inputs: Inputs, schema: Schema) -> tuple[str, l
     return inputs.trace(graph, values), infos
 
 
-def _add_outputs(graph: Graph, ending: Ending, z: str, n_out: int) -> list[Any]:
-    """Add the ending and return the graph's outputs."""
+def _add_outputs(graph: Graph, ending: Ending, z: str, n_out: int, taken: set[str]) -> list[Any]:
+    """Add the ending and return the graph's outputs, whose names are not among those `taken`."""
+    helper, types = graph.onnx.helper, graph.onnx.TensorProto
+
+    def tensor_type(dtype: Any) -> Any:
+        return types.STRING if np.dtype(dtype).kind == "U" else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+    def add(name: str, dtype: Any, shape: list[int], operator: str, *inputs: Any, **attributes: Any) -> Any:
+        """Add a node whose values [N, …] are an output."""
+        while name in taken:
+            name += "_"
+        graph(operator, *inputs, output=name, **attributes)
+        return helper.make_tensor_value_info(name, tensor_type(dtype), ["N", *shape])
+
     match ending:
         case Raw():
-            return [_output(graph, graph("Identity", z, output="outputs"), np.float32, n_out)]
+            return [add("outputs", np.float32, [n_out], "Identity", z)]
         case OneOf():
             classes = ending.classes
             if np.can_cast(classes.dtype, np.int64) and classes.dtype != bool:
                 classes = classes.astype(np.int64)
             if len(classes) > n_out:  # softmax([0, z]): runtimes compute a low sigmoid to few digits only
                 z = graph("MatMul", z, float32([[0, 1]]))
-            label = graph("Gather", classes, graph("ArgMax", z, axis=1, keepdims=0), output="label")
-            probabilities = graph("Softmax", z, axis=1, output="probabilities")
-            return [_output(graph, label, classes.dtype), _output(graph, probabilities, np.float32, len(classes))]
+            label = add("label", classes.dtype, [], "Gather", classes, graph("ArgMax", z, axis=1, keepdims=0))
+            return [label, add("probabilities", np.float32, [len(classes)], "Softmax", z, axis=1)]
         case AnyOf():
-            labels = graph("Cast", graph("Greater", z, float32(0)), to=graph.onnx.TensorProto.INT64, output="labels")
-            probabilities = graph("Sigmoid", z, output="probabilities")
-            return [_output(graph, labels, np.int64, n_out), _output(graph, probabilities, np.float32, n_out)]
+            labels = add("labels", np.int64, [n_out], "Cast", graph("Greater", z, float32(0)), to=types.INT64)
+            return [labels, add("probabilities", np.float32, [n_out], "Sigmoid", z)]
         case Values():
-            return [_add_values(graph, ending, z, n_out)]
+            offset, scale = (np.asarray(values, ending.dtype) for values in (ending.mean / ending.scale, ending.scale))
+            if ending.is_flat:
+                z, offset, scale = graph("Squeeze", z, np.array([1])), offset[0], scale[0]
+            if ending.dtype != np.float32:
+                z = graph("Cast", z, to=tensor_type(ending.dtype))
+            z = graph("Add", z, offset)
+            is_nearly_one = (np.abs(scale - 1) < SINGLE.eps).all() and not (scale == 1).all()
+            if is_nearly_one:  # onnxruntime would take it for 1, and leave it out
+                z, scale = graph("Mul", z, ending.dtype(0.5)), 2 * scale
+            z, shape = graph("Mul", z, scale), [] if ending.is_flat else [n_out]
+            return [add("predictions", ending.dtype, shape, "Exp" if ending.link == "log" else "Identity", z)]
 
 
-def _add_values(graph: Graph, ending: Values, z: str, n_out: int) -> Any:
-    offset, scale = (np.asarray(values, ending.dtype) for values in (ending.mean / ending.scale, ending.scale))
-    if ending.is_flat:
-        z, offset, scale = graph("Squeeze", z, np.array([1])), offset[0], scale[0]
-    if ending.dtype != np.float32:
-        z = graph("Cast", z, to=graph.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(ending.dtype)))
-    z = graph("Add", z, offset)
-    is_nearly_one = (np.abs(scale - 1) < SINGLE.eps).all() and not (scale == 1).all()
-    if is_nearly_one:  # onnxruntime would take it for 1, and leave it out
-        z, scale = graph("Mul", z, ending.dtype(0.5)), 2 * scale
-    z = graph("Mul", z, scale)
-    y = graph("Exp" if ending.link == "log" else "Identity", z, output="predictions")
-    return _output(graph, y, ending.dtype, *([] if ending.is_flat else [n_out]))
-
-
-def _output(graph: Graph, name: str, dtype: Any, *shape: int) -> Any:
-    """Return an output of the graph, [N, …]."""
-    helper, dtype = graph.onnx.helper, np.dtype(dtype)
-    tensor_type = helper.np_dtype_to_tensor_dtype(np.dtype(object) if dtype.kind == "U" else dtype)
-    return helper.make_tensor_value_info(name, tensor_type, ["N", *shape])
-
-
-def _rename_outputs(graph: Graph, outputs: list[Any], taken: set[str]) -> None:
-    """Rename outputs that have the name of an input."""
-    for output in outputs:
-        name = output.name
-        while output.name in taken:
-            output.name += "_"
-        for node in graph.nodes:
-            node.output[:] = [output.name if value == name else value for value in node.output]
-
-
-def _properties(
-    onnx: ModuleType, n_features: int, feature_names: Sequence[str] | None, metadata: Mapping[str, str] | None
-) -> dict[str, str]:
+def _properties(onnx: ModuleType, n_features: int, feature_names: Any = None, metadata: Any = None) -> dict[str, str]:
     """Return the metadata of the file."""
     properties = {"versions": json.dumps({module.__name__: module.__version__ for module in (meristem, jax, np, onnx)})}
     if feature_names is not None:
@@ -209,19 +182,7 @@ def _properties(
         if len(names) != n_features:
             raise ValueError(f"feature_names has {len(names)} names, the model takes {n_features} features; give one for each.")
         properties["feature_names"] = json.dumps(names)
-    for name, value in (metadata or {}).items():
-        if name in ("versions", "feature_names"):
+    for name in ("versions", "feature_names"):
+        if name in (metadata or {}):
             raise ValueError(f"metadata's name {name!r} is taken; choose another.")
-        properties[name] = value
-    return properties
-
-
-def _import_onnx() -> ModuleType:
-    try:
-        import onnx
-        import onnx.checker
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError:
-        raise ImportError("ONNX files need onnx; install it with `pip install 'meristem-nn[onnx]'`.") from None
-    return onnx
+    return properties | dict(metadata or {})

@@ -10,15 +10,13 @@ trained further; gates, shares and scales are buffers. Only this module imports 
 """
 
 from collections import OrderedDict
-from types import ModuleType
 from typing import Any
 
 import jax
 import numpy as np
 
 from meristem.compact import CompactNetwork
-from meristem.export.endings import AnyOf, Ending, OneOf, Raw, Values, check_export, ending_of
-from meristem.export.feature_scaling import FeatureScaling, Scaling
+from meristem.export.endings import AnyOf, Ending, FeatureScaling, OneOf, Raw, Scaling, Values, check_export, ending_of
 from meristem.inputs import Inputs
 from meristem.layers.ops.torch import Record
 from meristem.nn import Network
@@ -38,12 +36,17 @@ def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = Non
     >>> module(torch.zeros(5, 2)).sum(1)                                      # doctest: +SKIP
     tensor([1., 1., 1., 1., 1.], grad_fn=<SumBackward1>)
     """
-    torch, (small, n_in, n_out, ending) = _import_torch(), check_export(network, ending)
+    torch, small, n_in, n_out, ending = check_export("torch", network, ending)
     dtype = np.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves(small)) else np.float32
     modules = OrderedDict()
     if scaling is not None:
         record = Record(torch, np.float64)
-        modules["standardize"] = record.module("Standardize", _network_inputs(record, scaling, n_in, dtype))
+        x = record.input.double()
+        if isinstance(scaling, Inputs) and scaling.schema is not None:
+            z = scaling.trace(record, record.split(x, [1] * len(scaling.schema.fields)))
+        else:
+            z = FeatureScaling.of(scaling, n_in).trace(record, x)
+        modules["standardize"] = record.module("Standardize", z.double() if dtype == np.float64 else z)
     for k, layer in enumerate(small.layers):
         record = Record(torch, dtype)
         modules[f"layer_{k}"] = record.module(type(layer).__name__, layer(record, record.input))
@@ -58,16 +61,6 @@ def torch_of(estimator: Any, *, raw: bool = False) -> Any:
     """Return a `torch.nn.Module`: X → probabilities or predictions; if `raw`, logits or standardized numbers."""
     network = estimator.compact()
     return to_torch(network, scaling=estimator._inputs_, ending=Raw() if raw else ending_of(estimator._targets_))
-
-
-def _network_inputs(record: Record, scaling: Scaling, n_in: int, dtype: Any) -> Any:
-    """Return the network's inputs from features, or from a value for each column of a table."""
-    x = record.input.double()
-    if isinstance(scaling, Inputs) and scaling.schema is not None:
-        z = scaling.trace(record, record.split(x, [1] * len(scaling.schema.fields)))
-    else:
-        z = FeatureScaling.of(scaling, n_in).trace(record, x)
-    return z.double() if dtype == np.float64 else z
 
 
 def _last_module(ending: Ending, record: Record, n_out: int) -> dict[str, Any]:
@@ -88,12 +81,3 @@ def _last_module(ending: Ending, record: Record, n_out: int) -> dict[str, Any]:
             y = (z + record.buffer("offset", ending.mean / ending.scale)) * record.buffer("scale", ending.scale)
             y = torch.exp(y) if ending.link == "log" else y
             return {"predictions": record.module("Values", y.squeeze(1) if ending.is_flat else y)}
-
-
-def _import_torch() -> ModuleType:
-    try:
-        import torch
-        import torch.fx
-    except ImportError:
-        raise ImportError("PyTorch modules need torch; install it with `pip install 'meristem-nn[torch]'`.") from None
-    return torch

@@ -111,7 +111,7 @@ def _state_shapes(structure: dict[str, Any], recipe: Recipe, kinds: Kinds) -> Tr
     generator = structure["key"]
     members = network_file.shapes(structure["network"], kinds).members
     single = network_file.shapes({**structure["network"], "members": []}, kinds)
-    state = jax.eval_shape(lambda network: start(network, recipe, key=jax.random.key(0, impl=generator)), single)
+    state = jax.eval_shape(lambda network: start(network, jax.random.key(0, impl=generator), recipe), single)
     return network_file.population(state, members)
 
 

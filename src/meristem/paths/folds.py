@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from meristem.train.hyperparameters import Knobs
 from meristem.train.objectives import Objective
 
 Fold = tuple[np.ndarray, np.ndarray]  # training rows, held-out rows
@@ -20,11 +19,7 @@ LEAST_GAIN = 0.01  # relative to the loss of the constant
 
 
 def shuffled_folds(rows: int, n: int, seed: int) -> list[Fold]:
-    """Return n folds of random rows whose sizes differ by at most one.
-
-    >>> [held_out.size for _, held_out in shuffled_folds(7, 3, 0)]
-    [3, 2, 2]
-    """
+    """Return n folds of random rows whose sizes differ by at most one."""
     if not 2 <= n <= rows:
         raise ValueError(f"cv={n} must be at least 2 and at most the number of rows, {rows}.")
     parts = np.array_split(np.random.default_rng(seed).permutation(rows), n)
@@ -32,12 +27,7 @@ def shuffled_folds(rows: int, n: int, seed: int) -> list[Fold]:
 
 
 def fold_weights(folds: Sequence[Fold], rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights of training and of held-out rows, [folds, rows] each; `rows` may include padding.
-
-    >>> train, held_out = fold_weights([(np.array([0, 1]), np.array([2]))], 4)
-    >>> train.tolist(), held_out.tolist()
-    ([[1.0, 1.0, 0.0, 0.0]], [[0.0, 0.0, 1.0, 0.0]])
-    """
+    """Return weights of training and of held-out rows, [folds, rows] each; `rows` may include padding."""
     weights = np.zeros((2, len(folds), rows), np.float32)
     for k, fold in enumerate(folds):
         for part, chosen in enumerate(fold):
@@ -45,12 +35,6 @@ def fold_weights(folds: Sequence[Fold], rows: int) -> tuple[np.ndarray, np.ndarr
                 raise ValueError(f"cv: fold {k} has no {'held-out' if part else 'training'} rows.")
             weights[part, k, chosen] = 1
     return weights[0], weights[1]
-
-
-def in_fold(knobs: Knobs, fold: Fold, rows: int) -> Knobs:
-    """Return the knobs of a member that learns from the training rows of a fold and is measured on its held-out rows."""
-    train, held_out = fold_weights([fold], rows)
-    return knobs._replace(weight=jax.device_put(train[0]), dev_weight=jax.device_put(held_out[0]))
 
 
 def check_weights(folds: Sequence[Fold], weight: np.ndarray | None, name: str = "sample_weight") -> None:
@@ -67,10 +51,6 @@ def measured_rows(train: np.ndarray, held_out: np.ndarray) -> np.ndarray:
     """Return for each fold some training rows and all held-out rows, [folds, 2, m]; shorter lists are filled with others.
 
     m depends on the held-out share and on the number of rows, padding included: data of similar size share a program.
-
-    >>> train, held_out = fold_weights([(np.array([0, 1, 3]), np.array([2])), (np.array([2, 3]), np.array([0, 1]))], 4)
-    >>> measured_rows(train, held_out)[:, 1, :2].tolist()
-    [[2, 0], [0, 1]]
     """
     rows, n_real = train.shape[1], ((train > 0) | (held_out > 0)).any(0).sum()
     share = (held_out > 0).sum(1).max() / n_real
@@ -82,13 +62,7 @@ def measured_rows(train: np.ndarray, held_out: np.ndarray) -> np.ndarray:
 
 
 def constant_losses(y: np.ndarray, weight: np.ndarray, folds: Sequence[Fold], objective: Objective, n_out: int) -> np.ndarray:
-    """Return the mean held-out loss of the best constant prediction in each fold; y [n] or [n, n_out].
-
-    >>> from meristem.train.objectives import Multiclass
-    >>> folds = [(np.array([0, 1, 2, 3]), np.array([4, 5]))]
-    >>> constant_losses(np.array([0, 1, 0, 1, 0, 1]), np.ones(6), folds, Multiclass(), 2).round(3).tolist()
-    [0.693]
-    """
+    """Return the mean held-out loss of the best constant prediction in each fold; y [n] or [n, n_out]."""
 
     def constant(train: np.ndarray) -> np.ndarray:
         own, share, n = y[train], weight[train] / weight[train].sum(), len(train)
@@ -99,26 +73,17 @@ def constant_losses(y: np.ndarray, weight: np.ndarray, folds: Sequence[Fold], ob
         positive = np.clip(share @ own.reshape(n, -1), 0.5 / (n + 1), 1 - 0.5 / (n + 1))
         return np.log(positive / (1 - positive))
 
-    losses = row_losses(np.stack([constant(train) for train, _ in folds]), y, objective)
+    losses = np.asarray(row_losses(np.stack([constant(train) for train, _ in folds]).astype(np.float32), y, objective))
     means = [own[rows] @ weight[rows] / max(weight[rows].sum(), 1e-30) for own, (_, rows) in zip(losses, folds, strict=True)]
     return np.array(means, float)
 
 
-def row_losses(outputs: np.ndarray, y: np.ndarray, objective: Objective) -> np.ndarray:
-    """Return the loss of each row for each of several constant predictions, [constants, rows]; outputs [constants, n_out]."""
-    return np.asarray(_row_losses(outputs.astype(np.float32), y, objective))
-
-
 @partial(jax.jit, static_argnums=2)  # as one program: operation by operation it would be thirty
-def _row_losses(outputs: Any, y: Any, objective: Objective) -> Any:
+def row_losses(outputs: Any, y: Any, objective: Objective) -> Any:
+    """Return the loss of each row for each of several constant predictions, [constants, rows]; outputs [constants, n_out]."""
     return jax.vmap(lambda constant: jax.vmap(lambda target: objective.loss(constant, target))(y))(outputs)
 
 
 def has_learned(losses: np.ndarray, constant: np.ndarray) -> bool:
-    """Return whether networks are better than the constant of the same folds by more than 1 %, in the mean.
-
-    >>> constant = np.array([0.69, 0.70, 0.69])
-    >>> has_learned(constant - [0.1, 0.2, 0.1], constant), has_learned(constant - [0.001, 0.0, 0.002], constant)
-    (True, False)
-    """
+    """Return whether networks are better than the constant of the same folds by more than 1 %, in the mean."""
     return bool(np.mean(constant - losses) > LEAST_GAIN * abs(np.mean(constant)))

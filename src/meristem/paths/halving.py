@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from meristem.cache import clear_full_caches
+from meristem.paths.result import standard_error
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.epoch import steps_per_epoch
 from meristem.train.loop import NO_WATCHER, shares_programs, train_alone, train_packed
@@ -36,7 +37,6 @@ def trained(
     clear_full_caches()
     train = train_packed if shares_programs(together) else train_alone
     members = dict(enumerate(runs))
-    running = {m: run for m, run in members.items() if not run.stopped}
     remains = np.ones(len(runs), bool)  # whether each is still in the search; its training may have ended
     rungs = []
     if stays is not None:
@@ -45,58 +45,34 @@ def trained(
     for rung, pause_at in enumerate([*rungs, max_epochs]):
         if rung and stays is not None:
             remains &= stays([least_loss(run) if remains[m] else np.inf for m, run in members.items()], settings)
-            running = {m: run for m, run in running.items() if remains[m]}
-        running = train(running, prepared, max_epochs, watcher, pause_at=pause_at, all_begin=all_begin)
-        members |= running
-        running = {m: run for m, run in running.items() if not run.stopped}
-        if not running or watcher.over():
+        running = {m: run for m, run in members.items() if remains[m] and not run.stopped}
+        if not running or (rung and watcher.over()):
             break
+        members |= train(running, prepared, max_epochs, watcher, pause_at=pause_at, all_begin=all_begin)
     return list(members.values())
 
 
-def promising(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members stay: those of the better half of settings, and all within a standard error of the best.
-
-    >>> promising([1.0, 1.1, 3.0, 3.1, 1.0, 1.2, 2.0, 2.2], np.array([0, 0, 1, 1, 2, 2, 3, 3])).tolist()
-    [True, True, False, False, True, True, False, False]
-    """
-    loss = np.asarray(losses, float)
-    stays = better_half(losses, settings)
-    best = loss[settings == _ranked(loss, settings)[0]]
+def promising(losses: Sequence[float], settings: np.ndarray, limit: float = -np.inf) -> np.ndarray:
+    """Return which members stay: the better half of settings, and all within a standard error of the best or below `limit`."""
+    loss, stays = np.asarray(losses, float), better_half(losses, settings)
+    best = loss[settings == _means(losses, settings).argmin()]
     for number in np.unique(settings[np.isfinite(loss)]):
         with np.errstate(invalid="ignore"):  # members that diverged are at ∞
             behind = loss[settings == number] - best
-        error = behind.std(ddof=1) / np.sqrt(len(behind)) if len(behind) > 1 and np.isfinite(behind).all() else 0.0
-        stays[settings == number] |= behind.mean() <= error
-    return stays
+        stays[settings == number] |= behind.mean() <= standard_error(behind)
+    return stays | (_means(losses, settings)[settings] < limit)
 
 
 def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members stay: those of the better half of the remaining settings; one that stopped early has loss ∞.
-
-    >>> better_half([1.0, 1.1, 3.0, 3.1, 1.0, 1.2], np.array([0, 0, 1, 1, 2, 2])).tolist()
-    [True, True, False, False, True, True]
-    """
-    loss = np.asarray(losses, float)
-    ranked = _ranked(loss, settings)
-    n_remaining = sum(np.isfinite(loss[settings == number]).all() for number in ranked)
-    return np.isin(settings, ranked[: max(1, -(-int(n_remaining) // 2))])
+    """Return which members stay: those of the better half of the remaining settings; one that stopped early has loss ∞."""
+    means = _means(losses, settings)
+    n_staying = max(1, -(-int(np.isfinite(means).sum()) // 2))
+    return np.isin(settings, np.argsort(means, kind="stable")[:n_staying])
 
 
-def better_than(loss: float, losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
-    """Return which members belong to a setting whose mean loss so far is less than this one.
-
-    >>> better_than(2.0, [1.0, 2.0, 3.0, 2.0], np.array([0, 0, 1, 1])).tolist()
-    [True, True, False, False]
-    """
-    means = {number: np.asarray(losses)[settings == number].mean() for number in np.unique(settings)}
-    return np.array([means[number] < loss for number in settings])
-
-
-def _ranked(loss: np.ndarray, settings: np.ndarray) -> np.ndarray:
-    """Return the settings by their mean loss, the best first."""
-    numbers = np.unique(settings)
-    return numbers[np.argsort([loss[settings == number].mean() for number in numbers], kind="stable")]
+def _means(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
+    """Return the mean loss of each setting, by its number."""
+    return np.array([np.asarray(losses)[settings == number].mean() for number in range(settings.max() + 1)])
 
 
 def least_loss(run: Run) -> float:
@@ -108,10 +84,6 @@ def least_loss(run: Run) -> float:
 
 
 def _rungs(max_epochs: int, steps: int) -> list[int]:
-    """Return the epochs, of so many steps each, at which settings are compared.
-
-    >>> _rungs(200, 60), _rungs(200, 5)
-    ([16, 32, 64, 128], [80, 160])
-    """
+    """Return the epochs, of so many steps each, at which settings are compared."""
     first = max(FIRST_RUNG[0], -(-FIRST_RUNG[1] // steps))
     return [first << rung for rung in range(int(max_epochs).bit_length()) if first << rung < max_epochs]

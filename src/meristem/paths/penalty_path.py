@@ -21,11 +21,14 @@ from meristem.complexity import parameters
 from meristem.nn.network import Network
 from meristem.paths.folds import check_weights, fold_weights, measured_rows, shuffled_folds
 from meristem.paths.halving import promising, trained
-from meristem.paths.members import Members, grid
+from meristem.paths.members import Member, by_number, grid, settings_of
 from meristem.paths.result import Path
+from meristem.show.measures import error_measure
+from meristem.show.progress import Progress
 from meristem.train.callbacks import Watcher, WatcherGroup, watcher_of
 from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.loop import MAX_EPOCHS
+from meristem.train.objectives import Objective
 from meristem.train.run import MAX_CAPACITY, Run, begin
 from meristem.train.training_data import prepare
 
@@ -78,14 +81,14 @@ def path(
     ((4,), True)
     """
     if hasattr(start, "get_params"):  # an estimator knows how it is trained
-        search = getattr(start, "_path", None)
+        search: Any = getattr(start, "_path", None)
         if search is None:
             raise ValueError(f"start is a {type(start).__name__}; give a Network, or a meristem estimator without CV.")
         if recipe is not None or key is not None:
             raise ValueError("recipe and key are for a network; set the parameters and random_state of the estimator instead.")
-        grids = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "learning_rates": learning_rates}
-        options = {"cv": cv, "seeds": seeds, "halving": halving, "together": together, "scoring": scoring}
-        return search(data, **grids, **options, watch=watch, verbose=verbose)
+        lists = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "rates": learning_rates}
+        options = {"seeds": seeds, "together": together, "scoring": scoring}
+        return search(data, lists, cv=cv, halving=halving, watch=watch, verbose=verbose, **options)
     if learning_rates is None or key is None or any(isinstance(values, str) for values in (penalties, l2s, dropouts)):
         raise ValueError("For a network give penalties=[…] and learning_rates=[…] as numbers, and key=jax.random.key(0).")
     check_size("seeds", seeds)
@@ -95,89 +98,73 @@ def path(
     keys = [jax.random.fold_in(key, seed) for seed in range(seeds)]
     networks = [start if isinstance(start, Network) else start(jax.random.fold_in(seed_key, 0)) for seed_key in keys]
     ready = prepare(data, networks[0], recipe.task)
-    folds = None if cv is None else _splits(cv, len(ready.data.x), key)
+    if isinstance(cv, int | np.integer):
+        cv = shuffled_folds(len(ready.data.x), int(cv), np.asarray(jax.random.key_data(key)).ravel()[-1].item())
+    folds = None if cv is None else [(np.asarray(train), np.asarray(held_out)) for train, held_out in cv]
     l2s, dropouts, n_folds = (L2,) if l2s is None else l2s, (0.0,) if dropouts is None else dropouts, len(folds or ())
-    grids = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "rates": learning_rates}
-    members = grid(**grids, folds=n_folds, seeds=range(seeds))
+    members = grid(penalties=penalties, l2s=l2s, dropouts=dropouts, rates=learning_rates, folds=n_folds, seeds=range(seeds))
     check_weights(folds or [], None if ready.data.weight is None else np.asarray(ready.data.weight), "weight")
     weights = None if folds is None else fold_weights(folds, len(ready.data.x))
     begun = time.perf_counter()
     runs = [
         begin(networks[seed], recipe, knobs, jax.random.fold_in(keys[seed], 1 + max(fold, 0)), max_capacity=max_capacity)
-        for knobs, fold, seed in zip(knobs_of(members, weights), members.fold, members.seed, strict=True)
+        for (*_, fold, seed), knobs in zip(members, knobs_of(members, weights), strict=True)
     ]
-    stays = promising if halving else None
-    with _progress(recipe, len(members) * max_epochs / USUAL_SHARE, verbose) as shows_progress:
-        watcher = WatcherGroup([*shows_progress, watcher_of("watch", watch)])
-        watcher.begin(members.named)
-        runs = trained(runs, ready, members.settings, max_epochs=max_epochs, stays=stays, together=together, watcher=watcher)
-    best, seconds = [run.best for run in runs], time.perf_counter() - begun
-
-    def held_out(fold: np.integer) -> tuple[Any, Any]:
-        data, rows = ready.data, None if folds is None else folds[fold][1]
-        return (data.dev_x, data.dev_y) if rows is None else (data.x[rows], data.y[rows])
-
-    scores = None
+    options = {"max_epochs": max_epochs, "stays": promising if halving else None, "together": together}
+    epochs, own_watcher = len(members) * max_epochs / USUAL_SHARE, watcher_of("watch", watch)
+    with watching("path", "all members", epochs, recipe.task, [own_watcher], verbose=verbose) as (watcher, _):
+        watcher.begin(by_number(members))
+        runs = trained(runs, ready, settings_of(members), watcher=watcher, **options)
+    best, seconds, scores = [run.best for run in runs], time.perf_counter() - begun, None
     if scoring is not None:
-        scores = [float(scoring(network, *held_out(fold))) for network, fold in zip(best, members.fold, strict=True)]
+        own = ready.data
+        held_out = [(own.dev_x, own.dev_y)] if folds is None else [(own.x[rows], own.y[rows]) for _, rows in folds]
+        scores = [float(scoring(network, *held_out[member.fold])) for network, member in zip(best, members, strict=True)]
     return result_of(members, runs, best, max_epochs, seconds, score=scores)
 
 
 @contextmanager
-def _progress(recipe: Recipe, epochs: float, verbose: bool) -> Iterator[list[Watcher]]:
-    """Yield a watcher that shows progress, if verbose; `epochs` is a guess for all members together."""
+def watching(
+    name: str, part: str, epochs: float, objective: Objective, watchers: list[Watcher], *, verbose: Any, before: int = 0
+) -> Iterator[tuple[WatcherGroup, Callable[[str], None]]]:
+    """Yield the watchers as one and a function that prints a line, with progress if `verbose`; `epochs` is a guess for all."""
     if not verbose:
-        yield []
+        yield WatcherGroup(watchers), lambda line: None
         return
-    from meristem.show.measures import error_measure
-    from meristem.show.progress import Progress
-
-    measure = error_measure(recipe.task.error_name, is_share=recipe.task.error_is_share)
+    measure = error_measure(objective.error_name, is_share=objective.error_is_share)
     with Progress() as progress:
-        progress.plan({("path", "all members"): epochs})
-        with progress.group("path", "all members", epochs, measure) as group:
-            yield [group]
+        progress.plan({(name, part): epochs})
+        with progress.group(name, part, epochs, measure, before=before) as display:
+            yield WatcherGroup([display, *watchers]), progress.say
 
 
-def knobs_of(members: Members, weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
+def knobs_of(members: Sequence[Member], weights: tuple[np.ndarray, np.ndarray] | None) -> list[Knobs]:
     """Return the knobs of each member; `weights` of training and held-out rows, [folds, rows], are on the device once."""
     folds = [] if weights is None else list(zip(*weights, measured_rows(*weights), strict=True))
     each = [dict(zip(("weight", "dev_weight", "measured"), map(jnp.asarray, fold), strict=True)) for fold in folds] or [{}]
-    columns = zip(members.learning_rate, members.penalty, members.l2, members.dropout, members.fold, strict=True)
-    return [Knobs(rate, penalty, l2, dropout or None, **each[fold]) for rate, penalty, l2, dropout, fold in columns]
+    return [Knobs(own.learning_rate, own.penalty, own.l2, own.dropout or None, **each[own.fold]) for own in members]
 
 
 def result_of(
-    members: Members,
+    members: Sequence[Member],
     runs: Sequence[Run],
     networks: Sequence[Network],
     max_epochs: int,
     seconds: float,
     **more: Sequence[float] | np.ndarray | None,
 ) -> Path:
-    """Return the path of these runs, of at most so many epochs; `networks` are their best, as they are shipped.
-
-    `more` are further columns of the table, such as `score`; those that are None are left out.
-    """
-    rows = [_row(run, network, max_epochs) for run, network in zip(runs, networks, strict=True)]
-    measured = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    measured |= {name: np.asarray(column, float) for name, column in more.items() if column is not None}
-    sizes = [np.asarray(run.history["layer_sizes"]) for run in runs]
-    best = [own[run.best_epoch - 1] if run.best_epoch else np.zeros_like(own[0]) for run, own in zip(runs, sizes, strict=True)]
-    return Path(members.columns | measured, tuple(networks), np.stack(best), seconds)
-
-
-def _row(run: Run, network: Network, max_epochs: int) -> dict[str, Any]:
-    """Return the columns of the best model of a run."""
-    row: dict[str, Any] = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
-    if run.best_epoch:  # some epoch was finite
-        names = {"loss": "dev_loss", "error": "dev_error"}
-        row = {name: run.history[names.get(name, name)][run.best_epoch - 1].item() for name in row}
-    is_finished = bool(run.stopped) or int(run.epochs) >= max_epochs
-    return row | {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
-
-
-def _splits(cv: Any, rows: int, key: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    if isinstance(cv, int | np.integer):
-        return shuffled_folds(rows, int(cv), np.asarray(jax.random.key_data(key)).ravel()[-1].item())
-    return [(np.asarray(train), np.asarray(held_out)) for train, held_out in cv]
+    """Return the path of these runs; `networks` are their best, and `more` further columns of the table that are not None."""
+    rows, sizes = [], []
+    for member, run, network in zip(members, runs, networks, strict=True):
+        best, layer_sizes = run.best_epoch - 1, np.asarray(run.history["layer_sizes"])
+        row: dict[str, Any] = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
+        if run.best_epoch:  # some epoch was finite
+            names = {"loss": "dev_loss", "error": "dev_error"}
+            row = {name: run.history[names.get(name, name)][best].item() for name in row}
+        is_finished = bool(run.stopped) or int(run.epochs) >= max_epochs
+        row |= {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
+        rows.append(member._asdict() | row)
+        sizes.append(layer_sizes[best] if run.best_epoch else np.zeros_like(layer_sizes[0]))
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    table |= {name: np.asarray(column, float) for name, column in more.items() if column is not None}
+    return Path(table, tuple(networks), np.stack(sizes), seconds)

@@ -6,41 +6,16 @@ from typing import Any
 import numpy as np
 
 from meristem.paths.result import Path, Point
-from meristem.pictures.figure_style import GREY, INK, SERIES, Axes, canvas, layer_colors
+from meristem.pictures.figure_style import GREY, INK, SERIES, Axes, layer_colors
 
 MOST_NAMES = 6  # of layers
 STOPPED = "stopped early (not comparable)"
 
 
-def plot_path(path: Path, *, ax: Any = None) -> Axes:
-    """Draw a path and return the Axes of the loss; `ax` takes two Axes, one above the other.
-
-    At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point. Marked
-    are the least loss of the settings trained to their end, and the largest penalty within one standard error of it. Settings
-    that stopped early are rings: their networks were not pruned yet, so their loss is not comparable with the others'.
-
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> zeros = dict.fromkeys(("l2", "dropout", "learning_rate", "seed"), np.zeros(4))
-    >>> loss, size = np.array([0.5, 0.6, 0.7, 0.6]), np.array([90, 80, 20, 10])
-    >>> knobs = {"penalty": np.array([1e-3, 1e-3, 1e-2, 1e-2]), "fold": np.array([0, 1, 0, 1]), **zeros}
-    >>> path = Path(knobs | {"loss": loss, "error": loss, "n_parameters": size}, (), np.ones((4, 2)))
-    >>> plot_path(path, ax=Figure().subplots(2, 1)).get_ylabel()
-    'held-out loss'
-    """
-    best, small = path.best(), path.within_one_se()
-    marks = {"least loss" if "score" not in path.table else "best score": best}
-    with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
-        draw_path(above, below, path, marks | ({"within one standard error": small} if small.penalty != best.penalty else {}))
-    return above
-
-
 def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) -> None:
     """Draw a path on two Axes, with a vertical line at each of the points `marks`, by their labels."""
-    finished = {point.members for point in path.finished}
-    points, stopped = (
-        [point for point in best_points(path) if (point.members in finished) == is_done] for is_done in (True, False)
-    )
+    points = [point for point in best_points(path) if point in path.finished]
+    stopped = [point for point in best_points(path) if point not in points]
     penalties, measure = np.array([point.penalty for point in points]), "score" if "score" in path.table else "loss"
     losses, errors = (np.array([getattr(point, name) for point in points]) for name in (measure, "standard_error"))
     above.fill_between(penalties, losses - errors, losses + errors, color=SERIES[0], alpha=0.18, linewidth=0)
@@ -65,7 +40,10 @@ def draw_path(above: Axes, below: Axes, path: Path, marks: Mapping[str, Point]) 
             ax.set_xscale("symlog", linthresh=lowest)
             ax.set_xlim(-lowest / 3)
         ax.xaxis.set_major_formatter("{x:g}")
-    _label_sizes(above, points)
+    label_style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+    for point in points[:: -(-len(points) // 8)]:
+        above.annotate(f"{point.n_parameters:,.0f}", (point.penalty, 1), (0, 4), above.get_xaxis_transform(), **label_style)
+    above.annotate("parameters", (0.5, 1), (0, 17), "axes fraction", color=GREY, **label_style)
 
 
 def best_points(path: Path) -> list[Point]:
@@ -85,11 +63,3 @@ def _draw_bands(ax: Axes, path: Path, points: list[Point], penalties: np.ndarray
         ax.legend(frameon=False, fontsize="small")
     ax.set_ylabel("soft size, layer by layer" if sizes.shape[1] > 1 else "soft size")
     ax.set_ylim(bottom=0)
-
-
-def _label_sizes(ax: Axes, points: list[Point]) -> None:
-    """Write the parameters at each penalty above the axes."""
-    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
-    for point in points[:: -(-len(points) // 8)]:
-        ax.annotate(f"{point.n_parameters:,.0f}", (point.penalty, 1), (0, 4), ax.get_xaxis_transform(), **style)
-    ax.annotate("parameters", (0.5, 1), (0, 17), "axes fraction", color=GREY, **style)

@@ -10,12 +10,13 @@ for all settings. Plain data, NumPy alone; picture.py draws it.
 
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from meristem.nn.network import Network
-from meristem.paths.members import COLUMNS, KNOBS, Members
+from meristem.paths.members import COLUMNS, KNOBS, settings_of
 
 
 @dataclass(frozen=True)
@@ -55,23 +56,24 @@ class Path:
     layer_sizes: np.ndarray = field(repr=False)
     seconds: float = 0.0
 
-    @property
+    @cached_property
     def points(self) -> list[Point]:
         """A point for each setting, in ascending order of penalties."""
-        settings = Members(**{name: self.table[name] for name in COLUMNS}).settings
+        settings, scores = settings_of(zip(*(self.table[name].tolist() for name in COLUMNS), strict=True)), self.scores
         groups = [np.flatnonzero(settings == number) for number in range(settings.max() + 1)]
-        best = max(groups, key=lambda rows: (self._is_finished[rows].all(), np.mean(self.scores[rows])))
-        return [
-            Point(
-                **{name: float(self.table[name][rows[0]]) for name in KNOBS},
-                **{name: float(np.mean(self.table[name][rows])) for name in ("loss", "error", "n_parameters")},
-                score=float(np.mean(self.scores[rows])),
-                standard_error=_paired_error(self.scores[rows], self.scores[best]),
-                members=tuple(rows.tolist()),
-                is_finished=bool(self._is_finished[rows].all()),
-            )
-            for rows in groups
-        ]
+        best = max(groups, key=lambda rows: (self._is_finished[rows].all(), np.mean(scores[rows])))
+        with np.errstate(invalid="ignore"):  # members that diverged are at −∞
+            return [
+                Point(
+                    **{name: float(self.table[name][rows[0]]) for name in KNOBS},
+                    **{name: float(np.mean(self.table[name][rows])) for name in ("loss", "error", "n_parameters")},
+                    score=float(np.mean(scores[rows])),
+                    standard_error=standard_error(scores[rows] - scores[best]),
+                    members=tuple(rows.tolist()),
+                    is_finished=bool(self._is_finished[rows].all()),
+                )
+                for rows in groups
+            ]
 
     @property
     def scores(self) -> np.ndarray:
@@ -90,8 +92,7 @@ class Path:
     @property
     def finished(self) -> list[Point]:
         """The points that did not stop early; all, if all did."""
-        points = self.points
-        return [point for point in points if point.is_finished] or points
+        return [point for point in self.points if point.is_finished] or self.points
 
     def within_one_se(self) -> Point:
         """Return the largest penalty within one standard error of the best point, all other knobs being equal."""
@@ -130,9 +131,13 @@ class Path:
 
     def at(self, penalty: float) -> Point:
         """Return the best point at the nearest penalty, by its logarithm; one that stopped early only if all there did."""
-        points = self.points
-        nearest = min({point.penalty for point in points}, key=lambda own: abs(_log(own) - _log(penalty)))
-        return max((point for point in points if point.penalty == nearest), key=lambda point: (point.is_finished, point.score))
+
+        def distance(point: Point) -> float:
+            return abs(np.log(max(point.penalty, 1e-300)) - np.log(max(penalty, 1e-300)))
+
+        nearest = min(self.points, key=distance).penalty
+        alike = [point for point in self.points if point.penalty == nearest]
+        return max(alike, key=lambda point: (point.is_finished, point.score))
 
     def frontier(self) -> list[Point]:
         """Return the points trained to their end that no other beats in both size and score, the smallest first."""
@@ -152,20 +157,31 @@ class Path:
         """Return a table for notebooks: a row for each setting, the best one in bold."""
         from meristem.show.card import table
 
-        points, best = self.points, self.best().members
         rows = [
             [f"{value:.3g}" for value in (*point.knobs.values(), point.loss, point.error)]
             + [f"{point.n_parameters:,.0f}", "yes" if point.is_finished else "no, its loss is not comparable"]
-            for point in points
+            for point in self.points
         ]
         names = [*KNOBS, "loss", "error", "parameters", "trained to its end"]
-        return table(names, rows, marked=[place for place, point in enumerate(points) if point.members == best])
+        return table(names, rows, marked=[self.points.index(self.best())])
 
     def plot_path(self, ax: Any = None) -> Any:
-        """Draw loss and size against the penalty and return the Axes of the loss."""
-        from meristem.paths.picture import plot_path
+        """Draw loss and size against the penalty and return the Axes of the loss; `ax` takes two Axes, one above the other.
 
-        return plot_path(self, ax=ax)
+        At each penalty the best of the other knobs is drawn, with the standard error of its difference to the best point.
+        Marked are the least loss of the settings trained to their end, and the largest penalty within one standard error of
+        it. Settings that stopped early are rings: their networks were not pruned yet, so their loss is not comparable.
+        """
+        from meristem.paths.picture import draw_path
+        from meristem.pictures.figure_style import canvas
+
+        best, small = self.best(), self.within_one_se()
+        marks = {"least loss" if "score" not in self.table else "best score": best}
+        if small.penalty != best.penalty:
+            marks["within one standard error"] = small
+        with canvas("ax", ax, size=(6.4, 5.2), rows=2) as (above, below):
+            draw_path(above, below, self, marks)
+        return above
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw the held-out loss, or score, against size: a dot for each setting trained to its end, the frontier as rings."""
@@ -173,19 +189,12 @@ class Path:
 
         points, drawn = self.finished, "score" if "score" in self.table else "loss"
         sizes, values, prices = ([getattr(point, name) for point in points] for name in ("n_parameters", drawn, "penalty"))
-        places = {point.members: place for place, point in enumerate(points)}
-        marked = [places[point.members] for point in self.frontier()]
+        marked = [points.index(point) for point in self.frontier()]
         return draw_frontier(sizes, values, marked, ylabel=f"held-out {drawn}", colors=prices, ax=ax)
 
 
-def _paired_error(scores: np.ndarray, of_best: np.ndarray) -> float:
-    """Return the standard error of the mean difference, member by member."""
-    with np.errstate(invalid="ignore"):  # members that diverged are at −∞
-        difference = scores - of_best
-    if len(difference) < 2 or not np.isfinite(difference).all():
+def standard_error(differences: np.ndarray) -> float:
+    """Return the standard error of the mean of differences by member; 0 for a single one, or where one is not finite."""
+    if len(differences) < 2 or not np.isfinite(differences).all():
         return 0.0
-    return float(difference.std(ddof=1) / np.sqrt(len(difference)))
-
-
-def _log(value: float) -> float:
-    return float(np.log(max(value, 1e-300)))
+    return float(differences.std(ddof=1) / np.sqrt(len(differences)))

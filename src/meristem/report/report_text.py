@@ -150,8 +150,11 @@ def _row_caveats(data: ReportData) -> Iterator[str]:
             yield "Baselines were stopped by the time limit; with more time they may score higher."
         if rows["without_target"] > 0.05 * rows["all"]:
             yield f"{percent(rows['without_target'] / rows['all'])} of the rows had no target and were left out."
-        if rows["searched_with"] < rows["train"]:
-            yield f"It was trained on {count(rows['searched_with'])} of {count(rows['train'])} training rows."
+        learned = rows.get("learned_from", rows["searched_with"])  # records of earlier versions have one number
+        if learned < rows["train"]:
+            yield f"It was trained on {count(learned)} of {count(rows['train'])} training rows."
+        elif rows["searched_with"] < learned:
+            yield f"Its settings were chosen with {count(rows['searched_with'])} of its {count(learned)} training rows."
     names = [f"“{shorten(name, 40)}”" for name, why in data.dropped if why == TOO_MANY_TEXTS]
     if names:
         yield f"Columns with {TOO_MANY_TEXTS} are dropped: {_join_some(names)}. To use one, group its categories."

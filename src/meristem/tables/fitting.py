@@ -3,7 +3,8 @@
     fit_table("people.csv", target="income") → TableModel;  model.facts: what was used, and how good the model is
 
 Baselines and search use at most 50,000 rows, fewer where there are many inputs, drawn from the seed; the schema is learned from
-all training rows, and the score is that of all test rows. With `seconds` the whole takes so long at most, within a tenth: an
+all training rows, a single final network too (in blocks of as many rows as the search has), and the score is that of all test
+rows. With `seconds` the whole takes so long at most, within a tenth: an
 eighth of it goes to the baselines, while a first program is compiled and timed (time_limit.py).
 """
 
@@ -11,7 +12,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -50,6 +51,7 @@ def fit_table(
     body: str = "tunnel",
     budget: int | None = None,
     rule: str = "min",
+    refit: str = "auto",
     test: Any = 0.2,
     seconds: float | None = None,
     random_state: int = 0,
@@ -61,7 +63,10 @@ def fit_table(
     table          a frame, a dictionary of lists, or the path of a file (CSV, gzipped CSV, Parquet; "-": standard input)
     task           "class" or "number"; None: chosen from the data
     body           "tunnel" or "budding"
-    budget, rule   the most parameters of the model; how the penalty is chosen ("min", "1se"): see the CV estimators
+    budget         the most parameters of the model
+    rule           how the penalty is chosen ("min", "1se"): see the CV estimators
+    refit          the final model: a "bag" of the folds' networks, or "one", which learns from all rows; "auto" is a bag, and
+                   one with a budget, or where there are more rows than the search uses
     test           the share of rows that is held out, or a table of its own
     seconds        a time limit for everything
     options        further parameters of the CV estimator
@@ -73,7 +78,7 @@ def fit_table(
     ('number', ['constant', 'linear', 'mlp'], True)
     """
     begun = time.monotonic()
-    options |= {"body": body, "budget": budget, "rule": rule, "seconds": seconds, "random_state": random_state}
+    options |= {"body": body, "budget": budget, "rule": rule, "refit": refit, "seconds": seconds, "random_state": random_state}
     check_options(test=test, **options)
     split = TableSplit.of(as_table(table), target=target, task=task, test=test, seed=random_state)
     return fit_planned(plan_fit(split, verbose=verbose, **options), begun=begun)
@@ -106,6 +111,8 @@ def plan_fit(
     numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
     rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
     if len(rows) > most:
+        if estimator.refit == "auto" and seconds is None:
+            estimator.set_params(refit="one")
         rows = np.sort(np.random.default_rng(random_state).choice(rows, most, replace=False))
     X, y = features(split.schema, split.table, rows), split.target.values[rows]
     try:
@@ -115,6 +122,21 @@ def plan_fit(
         what = f"{split.table.source}: column {short(name)} holds numbers whose squares no float holds"
         raise ValueError(f"{what}; divide it by 1e150.") from None
     return FitPlan(split, estimator, search, X, y, body, seconds)
+
+
+class RowBlocks(Sequence[tuple[np.ndarray, np.ndarray]]):
+    """All training rows in random order, as features and targets, in blocks of `n`; the last is filled up from the first."""
+
+    def __init__(self, split: TableSplit, n: int, seed: int):
+        rows = np.random.default_rng(seed).permutation(split.train_rows)
+        self.split, self.blocks = split, np.resize(rows, (-(-len(rows) // n), n))
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, number: Any) -> Any:
+        rows = self.blocks[number]
+        return features(self.split.schema, self.split.table, rows), self.split.target.values[rows]
 
 
 def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
@@ -139,8 +161,11 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         if timing is not None and seconds is not None:
             limit = (wait_for_timing(timing, seconds, begun + seconds), seconds, begun + seconds)
             rows, deadline = fit_into(estimator, X, y, *limit, n_test=len(test_rows), seed=seed)
+    learned = len(rows)
     if deadline is None:
-        estimator.fit_search(plan.search)
+        blocks = RowBlocks(split, len(rows), seed) if len(rows) < len(split.train_rows) and not estimator.makes_bag else ()
+        learned = len(split.train_rows) if blocks else learned
+        estimator.fit_search(plan.search, blocks)
     else:
         estimator.fit(X[rows], y[rows])
     estimator.callbacks = None  # no file holds them
@@ -149,7 +174,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     model = TableModel(schema, estimator, target.name, target.task, facts)
     evaluation = Evaluation.of(model, test_table, test_rows, values, predicted)
     model = replace(model, evaluation=evaluation)
-    facts |= _facts(model, split, scores, used=len(rows), body=plan.body)
+    facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
     facts["score"] = scored(target.task, values[test_rows], evaluation.predicted, seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
@@ -199,7 +224,9 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     return model
 
 
-def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, used: int, body: str) -> dict[str, Any]:
+def _facts(
+    model: TableModel, split: TableSplit, baselines: dict[str, Any], *, used: int, learned: int, body: str
+) -> dict[str, Any]:
     """Return the facts of a model but for its score and its time; made of JSON values."""
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
     names = ["penalty", "l2", "dropout", "loss", "error", "n_parameters"]
@@ -220,6 +247,7 @@ def _facts(model: TableModel, split: TableSplit, baselines: dict[str, Any], *, u
             "train": len(split.train_rows),
             "test": len(split.test_rows),
             "searched_with": used,
+            "learned_from": learned,
         },
         "columns": {column.name: column.why for column in split.schema.fields},
         "dropped": dict(split.schema.dropped),

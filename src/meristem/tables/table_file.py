@@ -60,7 +60,8 @@ FACTS: dict[Any, Any] = {
     **{"columns": TEXTS, "dropped?": TEXTS, "versions?": TEXTS},
     "seed": integer(0, bits=63),
     "classes": (None, [TEXT]),
-    "rows": dict.fromkeys(["all", "train", "test", "searched_with"], POSITIVE) | {"without_target": COUNT, TEXT: ANY},
+    "rows": dict.fromkeys(["all", "train", "test", "searched_with", "learned_from?"], POSITIVE)
+    | {"without_target": COUNT, TEXT: ANY},
     "baselines": {f"{name}?": SCORE for name in BASELINES},
     "score": SCORE,
     "seconds": {"all": SECONDS, "limit?": (None, SECONDS), "ended_the_search?": FLAG, TEXT: ANY}
@@ -89,5 +90,6 @@ def check_facts(facts: Any, expected: Mapping[str, Any]) -> None:
         if score["measure"] != MEASURES[facts["task"]]:
             raise ValueError(f"{PROBLEM}{place}.measure is {short(score['measure'])}, not that of a {facts['task']}.")
     rows = facts["rows"]
-    if rows["train"] + rows["without_target"] > rows["all"] or rows["searched_with"] > rows["train"]:
+    most = max(rows["searched_with"], rows.get("learned_from", 0))
+    if rows["train"] + rows["without_target"] > rows["all"] or most > rows["train"]:
         raise ValueError(f"{PROBLEM}rows is {short(rows)}, of which parts are more than the whole.")

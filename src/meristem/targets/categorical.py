@@ -9,12 +9,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meristem.targets.base import Packed, Targets
-from meristem.train.objectives import Binary, Multiclass, Multilabel, Objective
+from meristem.targets.scaling import Packed
+from meristem.train.objectives import Binary, Multiclass, Multilabel
+
+
+class _Categorical:
+    def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
+        return self
+
+    def typical(self, encoded: np.ndarray) -> np.ndarray:
+        return np.ones(len(encoded), bool)
 
 
 @dataclass(frozen=True)
-class Classes(Targets):
+class Classes(_Categorical):
     """y [n], each one of `classes`, which are ascending and of any type.
 
     >>> Classes(np.array(["ash", "oak"])).encode(np.array(["oak", "ash"])).tolist()
@@ -22,11 +30,10 @@ class Classes(Targets):
     """
 
     classes: np.ndarray
-
     kind: ClassVar[str] = "classes"
 
     @property
-    def objective(self) -> Objective:
+    def objective(self) -> Binary | Multiclass:
         return Binary() if self.n_out == 1 else Multiclass()
 
     @property
@@ -34,7 +41,6 @@ class Classes(Targets):
         return 1 if len(self.classes) <= 2 else len(self.classes)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Return the index of each row's class."""
         if y.ndim != 1:
             raise ValueError(f"y has shape {y.shape}; it must be [samples], one of {len(self.classes)} classes each.")
         is_class = np.isin(y, self.classes)
@@ -49,6 +55,13 @@ class Classes(Targets):
         """Return an indicator column for each class that occurs."""
         return (encoded[:, None] == np.unique(encoded)).astype(float)
 
+    def decode(self, outputs: np.ndarray) -> np.ndarray:
+        index = (outputs[:, 0] > 0).astype(int) if self.n_out == 1 else outputs.argmax(1)
+        return self.classes[np.minimum(index, len(self.classes) - 1)]  # there may be a single class
+
+    def decision(self, outputs: np.ndarray) -> np.ndarray:
+        return outputs[:, 0] if self.n_out == 1 else outputs
+
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
             return np.ones((len(outputs), 1))
@@ -58,23 +71,11 @@ class Classes(Targets):
         z = np.exp(outputs - outputs.max(1, keepdims=True), dtype=float)
         return z / z.sum(1, keepdims=True)
 
-    def decision(self, outputs: np.ndarray) -> np.ndarray:
-        return outputs[:, 0] if self.n_out == 1 else outputs
-
     def unsure(self, outputs: np.ndarray, margin: float) -> np.ndarray:
-        """Return the rows [n] whose class may change if outputs change by at most `margin`.
-
-        >>> Classes(np.arange(3)).unsure(np.array([[0.0, 1.0, 1.1], [0.0, 1.0, 5.0]]), 0.1).tolist()
-        [True, False]
-        """
+        """Return the rows [n] whose class may change if outputs change by at most `margin`."""
         if self.n_out == 1:
             return np.abs(outputs[:, 0]) <= margin
         return (outputs >= outputs.max(1, keepdims=True) - 2 * margin).sum(1) > 1
-
-    def decode(self, outputs: np.ndarray) -> np.ndarray:
-        if len(self.classes) == 1:
-            return np.repeat(self.classes, len(outputs))
-        return self.classes[(outputs[:, 0] > 0).astype(int) if self.n_out == 1 else outputs.argmax(1)]
 
     def pack(self) -> Packed:
         """Return numeric classes as an array, texts in the header."""
@@ -102,7 +103,7 @@ class Classes(Targets):
 
 
 @dataclass(frozen=True)
-class Labels(Targets):
+class Labels(_Categorical):
     """y [n, count] of 0 and 1.
 
     >>> Labels(2).decode(np.array([[-1.0, 2.0]])).tolist()
@@ -110,11 +111,10 @@ class Labels(Targets):
     """
 
     count: int
-
     kind: ClassVar[str] = "labels"
 
     @property
-    def objective(self) -> Objective:
+    def objective(self) -> Multilabel:
         return Multilabel()
 
     @property
@@ -130,18 +130,20 @@ class Labels(Targets):
             raise ValueError(f"y has shape {y.shape}; it must be [samples, {self.count}], a column of 0 and 1 per label.")
         return y.astype(np.float32)
 
-    def probabilities(self, outputs: np.ndarray) -> np.ndarray:
-        return sigmoid(outputs)
+    def columns(self, encoded: np.ndarray) -> np.ndarray:
+        return encoded
+
+    def decode(self, outputs: np.ndarray) -> np.ndarray:
+        return (outputs > 0).astype(int)
 
     def decision(self, outputs: np.ndarray) -> np.ndarray:
         return outputs
 
-    def unsure(self, outputs: np.ndarray, margin: float) -> np.ndarray:
-        """Return the rows [n] of which a label may change if outputs change by at most `margin`."""
-        return (np.abs(outputs) <= margin).any(1)
+    def probabilities(self, outputs: np.ndarray) -> np.ndarray:
+        return sigmoid(outputs)
 
-    def decode(self, outputs: np.ndarray) -> np.ndarray:
-        return (outputs > 0).astype(int)
+    def unsure(self, outputs: np.ndarray, margin: float) -> np.ndarray:
+        return (np.abs(outputs) <= margin).any(1)
 
     def pack(self) -> Packed:
         return {"kind": self.kind, "count": self.count}, {}
@@ -155,9 +157,5 @@ class Labels(Targets):
 
 
 def sigmoid(z: np.ndarray) -> np.ndarray:
-    """Return 1 / (1 + e^−z) without overflow.
-
-    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist()
-    [0.0, 0.5, 1.0]
-    """
+    """Return 1 / (1 + e^−z) without overflow."""
     return 0.5 * (1 + np.tanh(0.5 * z.astype(float)))

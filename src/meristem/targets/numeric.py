@@ -1,20 +1,20 @@
 """Numeric targets: numbers, counts and quantiles, in one column or several.
 
-Numbers      y = z · scale + mean, where the network predicts z. Mean and scale are the mean and standard deviation for the
-squared error; for losses that are robust to outliers they are the median and the interquartile range
+Numbers      y = z · scale + mean, where the network predicts z: mean and standard deviation for the squared error, median and
+             interquartile range for losses that are robust to outliers
 Counts       y = e^(z + m), m the logarithm of the mean rate. The network is trained on y divided by its mean: the Poisson
-loss of y / e^m at z is that of y at z + m, divided by the mean, plus a constant. Outputs of 0 are the mean
-rate, and a penalty means the same in any unit of y
+             loss of y / e^m at z is that of y at z + m, divided by the mean, plus a constant. Outputs of 0 are the mean rate,
+             and a penalty means the same in any unit of y
 Quantiles    an output for each level of each column of y, column by column, levels in the order of the parameter
 """
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meristem.targets.base import Packed, Targets
-from meristem.targets.scaling import LEAST_VARIANCE, ROUNDING, Scaling
+from meristem.targets.scaling import LEAST_VARIANCE, ROUNDING, Packed, Scaling
 from meristem.train.objectives import OBJECTIVES, Objective, Poisson, Quantile, SquaredError
 
 SQUARED_ERROR, POISSON = SquaredError(), Poisson()
@@ -23,7 +23,7 @@ LARGEST = 700.0  # the exponent of a number that a float still holds
 
 
 @dataclass(frozen=True)
-class Numbers(Targets):
+class Numbers:
     """y [n], or [n, columns] unless `is_flat`; decoded as link⁻¹(z · scale + mean).
 
     >>> y = np.array([1.0, 3.0])
@@ -35,6 +35,7 @@ class Numbers(Targets):
     scaling: Scaling  # of the outputs
     is_flat: bool
     objective: Objective = SQUARED_ERROR
+    relative_variance: float = 1.0  # of counts: that of y / mean in the first rows, 1 / mean for pure Poisson noise
 
     kind: ClassVar[str] = "numbers"
     link: ClassVar[str] = "identity"
@@ -42,32 +43,18 @@ class Numbers(Targets):
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = SQUARED_ERROR) -> Self:
         """Return the encoding of these training targets."""
-        columns = y.reshape(len(y), -1)
-        numbers = cls(Scaling.none(columns.shape[1]), y.ndim == 1, objective)
-        scaling = numbers.scaling
-        if standardize:
-            scaling = _check_scaling(numbers._scaling_of(columns, weight), columns, weight)
-        repeats = numbers._outputs_per_column
-        mean, variance = np.repeat(scaling.mean, repeats), np.repeat(scaling.variance, repeats)
-        return cls(Scaling(scaling.total, mean, variance), numbers.is_flat and repeats == 1, objective)
+        n_out = math.prod(y.shape[1:]) * _outputs_per_column(objective)
+        numbers = cls(Scaling.none(n_out), y.ndim == 1 and n_out == 1, objective)
+        columns = numbers._as_columns(y)
+        return numbers._with_scaling(numbers._scaling_of(columns, weight), columns, weight) if standardize else numbers
 
     def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
         columns = self._as_columns(y)
-        scaling = self.scaling.merged(self._scaling_of(columns, weight))
-        return replace(self, scaling=_check_scaling(scaling, columns, weight))
+        return self._with_scaling(self.scaling.merged(self._scaling_of(columns, weight)), columns, weight)
 
     @property
     def n_out(self) -> int:
         return len(self.scaling.mean)
-
-    @property
-    def relative_variance(self) -> float:
-        """The variance of the encoded y; 1 where it is standardized."""
-        return 1.0
-
-    @property
-    def _outputs_per_column(self) -> int:
-        return 1
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         columns = self._as_columns(y)
@@ -77,19 +64,20 @@ class Numbers(Targets):
             raise ValueError(f"y holds {_largest(columns):.3g}, which is out of the range of single precision; {advice}.")
         return encoded
 
-    def columns(self, encoded: np.ndarray) -> np.ndarray:
-        return encoded[:, :: self._outputs_per_column]
-
-    def typical(self, encoded: np.ndarray) -> np.ndarray:
-        return super().typical(encoded) if self._is_squared_error else (np.abs(encoded) <= OUTLYING).all(1)
-
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         y = self.scaling.inverse(outputs.astype(float))
         return y[:, 0] if self.is_flat else y
 
+    def columns(self, encoded: np.ndarray) -> np.ndarray:
+        return encoded[:, :: _outputs_per_column(self.objective)]
+
+    def typical(self, encoded: np.ndarray) -> np.ndarray:
+        is_robust = self.link == "identity" and self.objective != SQUARED_ERROR
+        return (np.abs(encoded) <= OUTLYING).all(1) if is_robust else np.ones(len(encoded), bool)
+
     def pack(self) -> Packed:
         header: dict[str, Any] = {"kind": self.kind, "is_flat": self.is_flat}
-        if not self._is_squared_error:  # the first files name no objective: theirs is the squared error
+        if self.objective != SQUARED_ERROR:  # the first files name no objective: theirs is the squared error
             options = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.objective).items()}
             header["objective"] = {"name": self.objective.name, **options}
         return header, self.scaling.pack()
@@ -104,24 +92,34 @@ class Numbers(Targets):
         numbers = cls(Scaling.unpack(arrays), header["is_flat"], objective(**options))
         if type(numbers.is_flat) is not bool or not numbers.n_out or (numbers.is_flat and numbers.n_out > 1):
             raise ValueError(f"its {cls.kind} are one column or several, as is_flat says.")
-        if numbers.n_out % numbers._outputs_per_column:
+        if numbers.n_out % _outputs_per_column(numbers.objective):
             raise ValueError(f"its {cls.kind} are not one for each level of each column.")
         return numbers
 
     def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
         """Return the scaling of these rows alone."""
-        return (Scaling.of if self._is_squared_error else Scaling.robust)(columns, weight)
+        return (Scaling.of if self.objective == SQUARED_ERROR else Scaling.robust)(columns, weight)
+
+    def _with_scaling(self, scaling: Scaling, columns: np.ndarray, weight: np.ndarray) -> Self:
+        """Return these targets so scaled; raise ValueError where the variance of y is too large or too small for a float."""
+        columns = columns[weight > 0]
+        if len(scaling.too_large):
+            raise ValueError(f"y holds {_largest(columns):.3g}, whose square no float holds; divide y by a power of ten.")
+        for column, mean, variance in zip(columns.T, scaling.mean, scaling.variance, strict=True):
+            low, high = column.min(), column.max()
+            if low < high and variance < LEAST_VARIANCE:
+                raise ValueError(f"y varies by {high - low:.3g}, whose square no float holds; multiply y by a power of ten.")
+            if low < high and np.sqrt(variance) <= ROUNDING * abs(mean):
+                advice = "less than float precision; subtract its mean first"
+                raise ValueError(f"y varies by {high - low:.3g} about {mean:.6g}, {advice}.")
+        return replace(self, scaling=scaling)
 
     def _scaled(self, columns: np.ndarray) -> np.ndarray:
         return self.scaling(columns)
 
-    @property
-    def _is_squared_error(self) -> bool:
-        return self.objective == SQUARED_ERROR
-
     def _as_columns(self, y: np.ndarray) -> np.ndarray:
         """Return y as a column for each output; raise ValueError unless it has as many columns as in the first fit."""
-        columns, repeats = y.reshape(len(y), -1), self._outputs_per_column
+        columns, repeats = y.reshape(len(y), -1), _outputs_per_column(self.objective)
         if columns.shape[1] * repeats != self.n_out:
             raise ValueError(f"y has {columns.shape[1]} columns; it must have {self.n_out // repeats}, as in the first fit.")
         return columns if repeats == 1 else np.repeat(columns, repeats, 1)
@@ -137,8 +135,6 @@ class Counts(Numbers):
     ([[0.5], [1.5]], [2.0])
     """
 
-    relative_variance: float = 1.0  # of y / mean in the first rows; 1 / mean for pure Poisson noise, large for rare events
-
     kind: ClassVar[str] = "counts"
     link: ClassVar[str] = "log"
 
@@ -150,8 +146,12 @@ class Counts(Numbers):
         variance = weight @ (columns / np.where(rate > 0, rate, 1) - 1) ** 2 / total
         return replace(counts, relative_variance=float(variance.mean()))
 
-    def typical(self, encoded: np.ndarray) -> np.ndarray:
-        return np.ones(len(encoded), bool)
+    def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
+        if not self.scaling.total:
+            return self
+        more = self._scaling_of(self._as_columns(y), weight)
+        rates, totals = np.exp([self.scaling.mean, more.mean]), np.array([self.scaling.total, more.total])
+        return replace(self, scaling=self._scaling_of(rates, totals))
 
     def decode(self, outputs: np.ndarray) -> np.ndarray:
         return np.exp(np.minimum(super().decode(outputs), LARGEST))
@@ -167,17 +167,11 @@ class Counts(Numbers):
             raise ValueError("the mean or variance of its counts is out of range.")
         return replace(counts, relative_variance=variance)
 
-    def with_more(self, y: np.ndarray, weight: np.ndarray) -> Self:
-        if not self.scaling.total:
-            return self
-        more = self._scaling_of(self._as_columns(y), weight)
-        total = self.scaling.total + more.total
-        rate = (self.scaling.total * np.exp(self.scaling.mean) + more.total * np.exp(more.mean)) / total
-        return replace(self, scaling=_log_scaling(total, rate))
-
     def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
+        """Return the scaling z + log rate; a column of zeros counts as if half an event had occurred."""
         total = float(weight.sum())
-        return _log_scaling(total, weight @ columns / total)
+        rate = weight @ columns / total
+        return Scaling(total, np.log(np.where(rate > 0, rate, 0.5 / total)), np.ones(len(rate)))
 
     def _scaled(self, columns: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
@@ -191,13 +185,7 @@ class Counts(Numbers):
 
 @dataclass(frozen=True)
 class Quantiles(Numbers):
-    """y [n] or [n, columns]; decoded [n, columns · levels], or [n] for one column and one level.
-
-    >>> y = np.array([1.0, 3.0])
-    >>> quantiles = Quantiles.of(y, np.ones(2), standardize=False, objective=Quantile((0.1, 0.9)))
-    >>> quantiles.encode(y).tolist()
-    [[1.0, 1.0], [3.0, 3.0]]
-    """
+    """y [n] or [n, columns]; decoded [n, columns · levels], or [n] for one column and one level."""
 
     kind: ClassVar[str] = "quantiles"
 
@@ -206,30 +194,16 @@ class Quantiles(Numbers):
         assert isinstance(self.objective, Quantile)
         return tuple(self.objective.levels)
 
-    @property
-    def _outputs_per_column(self) -> int:
-        return len(self.levels)
+
+def losses() -> dict[str, type[Numbers]]:
+    """Return the registered objectives with numeric targets, the squared error first, and the kind of target of each."""
+    kinds = {kind.kind: kind for kind in (Numbers, Counts, Quantiles)}
+    names = sorted(OBJECTIVES, key=lambda name: name != SQUARED_ERROR.name)
+    return {name: kinds[kind] for name in names if (kind := OBJECTIVES[name].target_kind) in kinds}
 
 
-def _log_scaling(total: float, rate: np.ndarray) -> Scaling:
-    """Return the scaling z + log rate; a column of zeros counts as if half an event had occurred."""
-    return Scaling(total, np.log(np.where(rate > 0, rate, 0.5 / total)), np.ones(len(rate)))
-
-
-def _check_scaling(scaling: Scaling, columns: np.ndarray, weight: np.ndarray) -> Scaling:
-    """Return the scaling; raise ValueError where the variance of y is too large or too small for a float."""
-    columns = columns[weight > 0]
-    if len(scaling.too_large):
-        raise ValueError(f"y holds {_largest(columns):.3g}, whose square no float holds; divide y by a power of ten.")
-    varies, is_normal = (columns != columns[:1]).any(0), scaling.variance >= LEAST_VARIANCE
-    is_lost = varies & (~is_normal | (np.sqrt(scaling.variance) <= ROUNDING * np.abs(scaling.mean)))
-    for place in np.flatnonzero(is_lost):
-        spread = np.ptp(columns[:, place])
-        if not is_normal[place]:
-            raise ValueError(f"y varies by {spread:.3g}, whose square no float holds; multiply y by a power of ten.")
-        advice = "less than float precision; subtract its mean first"
-        raise ValueError(f"y varies by {spread:.3g} about {scaling.mean[place]:.6g}, {advice}.")
-    return scaling
+def _outputs_per_column(objective: Objective) -> int:
+    return len(objective.levels) if isinstance(objective, Quantile) else 1
 
 
 def _largest(columns: np.ndarray) -> float:

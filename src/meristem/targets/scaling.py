@@ -16,6 +16,7 @@ import numpy as np
 from meristem.weighted_quantiles import weighted_quantiles
 
 BLOCK_ROWS, BLOCK_NUMBERS = 4096, 2**22  # the most of both in a block
+Packed = tuple[dict[str, Any], dict[str, np.ndarray]]  # a JSON header, and arrays by name
 QUARTILES = 1.349  # the interquartile range of a normal distribution, in standard deviations
 ROUNDING = 1e-12  # relative to the mean: the standard deviation that rounding errors leave of a constant column
 LEAST_VARIANCE = 1e-302  # below it a float has fewer digits, and a column counts as constant
@@ -46,18 +47,15 @@ class Scaling:
         with np.errstate(over="ignore", invalid="ignore"):  # `too_large` tells
             mean = sum(w[rows] @ block for rows, block in blocks(x)) / total
             for rows, block in blocks(x):
-                size = np.maximum(size, np.abs(_zero_unweighted(block - mean, w[rows])).max(0, initial=0))
+                size = np.maximum(size, np.abs(block - mean).max(0, initial=0, where=w[rows, None] > 0))
             unit = unit_of(size)
-            squares = (w[rows] @ (_zero_unweighted(block - mean, w[rows]) / unit) ** 2 for rows, block in blocks(x))
+            squares = (w[rows] @ (np.where(w[rows, None] > 0, block - mean, 0) / unit) ** 2 for rows, block in blocks(x))
             variance = sum(squares) / total * unit**2
         return cls(float(total), mean, variance)
 
     @classmethod
     def robust(cls, x: np.ndarray, weight: np.ndarray) -> Self:
-        """Return the median, and as scale the interquartile range / 1.349, of dense rows [n, columns].
-
-        Where both quartiles are the same the scale is the standard deviation.
-        """
+        """Return the median and the interquartile range / 1.349, or standard deviation where that is 0, of dense rows."""
         low, median, high = weighted_quantiles(x, weight, [0.25, 0.5, 0.75])
         with np.errstate(over="ignore"):
             plain, square = cls.of(x, weight), ((high - low) / QUARTILES) ** 2
@@ -95,12 +93,10 @@ class Scaling:
         return z * self.scale + self.mean
 
     def pack(self) -> dict[str, np.ndarray]:
-        """Return the arrays that a file holds."""
         return {"total": np.array([self.total]), "mean": self.mean, "variance": self.variance}
 
     @classmethod
     def unpack(cls, arrays: dict[str, np.ndarray]) -> Self:
-        """Return what `pack` wrote."""
         rows = [row_of(arrays, name) for name in ("total", "mean", "variance")]
         if len(rows[0]) != 1 or len(rows[1]) != len(rows[2]):
             raise ValueError("the arrays of its scaling differ in length.")
@@ -109,19 +105,9 @@ class Scaling:
         return cls(float(rows[0][0]), rows[1], rows[2])
 
 
-def _zero_unweighted(block: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the rows with 0 in those of weight 0, which may be infinite."""
-    return block if (weight > 0).all() else np.where(weight[:, None] > 0, block, 0)
-
-
 def unit_of(size: np.ndarray) -> np.ndarray:
-    """Return the power of two below each size, division by which is exact; 1 where there is none.
-
-    >>> unit_of(np.array([0.0, 3.0, 1e300])).tolist() == [1.0, 2.0, 2.0**996]
-    True
-    """
-    exponent = np.frexp(size)[1] - 1
-    return np.where((size > 0) & np.isfinite(size), np.ldexp(1.0, exponent), 1.0)
+    """Return the power of two below each size, division by which is exact; 1 where there is none."""
+    return np.where((size > 0) & np.isfinite(size), np.ldexp(1.0, np.frexp(size)[1] - 1), 1.0)
 
 
 def row_of(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:

@@ -63,12 +63,10 @@ class WatcherGroup(Watcher):
     """
 
     def __init__(
-        self, watchers: Iterable[Watcher], numbers: Sequence[int] | None = None, is_abandoned: Callable[[], bool] | None = None
+        self, watchers: Iterable[Watcher], numbers: Sequence[int] = (), is_abandoned: Callable[[], bool] = lambda: False
     ):
-        self.watchers, self.numbers, self.is_abandoned = list(watchers), numbers, is_abandoned or (lambda: False)
-
-    def _number(self, member: int) -> int:
-        return member if self.numbers is None else self.numbers[member]
+        self.watchers, self.is_abandoned = list(watchers), is_abandoned
+        self._number = numbers.__getitem__ if numbers else lambda member: member
 
     def _call(self, name: str, *arguments: Any) -> list[Any]:
         return [getattr(watcher, name)(*arguments) for watcher in self.watchers if hasattr(watcher, name)]

@@ -17,8 +17,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from meristem.complexity import body_sizes, hard_size, soft_cost
 from meristem.gate import fully_open
 from meristem.nn.network import Network
-from meristem.train.hyperparameters import Knobs, Recipe
-from meristem.train.metrics import Measures, measure
+from meristem.train.hyperparameters import MEASURES, Knobs, Recipe
+from meristem.train.metrics import Measures, measures_of, sum_up
 from meristem.train.settle import hard_cost, total_price
 from meristem.train.step import Batch, updater
 from meristem.train.train_state import TOLERANCE, EpochInfo, Growth, Plateau, TrainState, no_growth, select
@@ -27,7 +27,7 @@ from meristem.train.training_data import Data, product
 SMALL = 1024  # numbers in a matrix; see _as_rows
 LEAST_GAIN = 1e-3  # of J_hard, for an improvement while gates close
 Step = Callable[[PyTree, Batch], PyTree]  # (carry, batch) → carry
-Measured = tuple[Measures, Measures, Float[Array, " layers"]]  # of the training and the development set; sizes of layers
+Measured = tuple[list[Measures], Float[Array, " layers"]]  # of the training set, and of a development set; sizes of layers
 KEY_STRIDE = 2**20  # epochs: between the random keys of the passes of one epoch
 
 
@@ -136,10 +136,10 @@ def finish(
         if knobs.measured is not None and data.dev_x is None:
             x, y, weight = (None if a is None else jnp.asarray(a)[knobs.measured[number]] for a in (x, y, weight))
         calibrated = recipe.calibrate and number == 1
-        measures, hidden = measure(network, x, y, recipe.task, weight, priced=recipe.select == "cost", calibrated=calibrated)
-        measured.append(measures)
+        sums, hidden = sum_up(network, x, y, recipe.task, weight, priced=recipe.select == "cost", calibrated=calibrated)
+        measured.append(measures_of(sums))
     sizes = body_sizes(network.body, hidden, weight)
-    return conclude(before, state, growth, (measured[0], measured[-1], sizes), knobs, recipe, has_dev=len(measured) > 1)
+    return conclude(before, state, growth, (measured, sizes), knobs, recipe)
 
 
 def measured_sets(data: Data, knobs: Knobs) -> Iterator[tuple[Any, Any, Any, Any]]:
@@ -160,13 +160,14 @@ def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: 
 
 
 def conclude(
-    before: TrainState, state: TrainState, growth: Growth, measured: Measured, knobs: Knobs, recipe: Recipe, has_dev: bool
+    before: TrainState, state: TrainState, growth: Growth, measured: Measured, knobs: Knobs, recipe: Recipe
 ) -> tuple[TrainState, EpochInfo]:
     """Advance the schedule, and decide whether this is the best model.
 
     The best model of a recipe that settles is one of the last stage: the best by the development set, or the last without one.
     """
-    train, dev, sizes = measured
+    (train, *others), sizes = measured
+    dev = others[0] if others else train
     stages, network = len(recipe.scales), state.measured
     plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
     chosen, (best, best_loss) = _to_minimize(dev, recipe.select), before.best
@@ -174,7 +175,7 @@ def conclude(
         price = dev.price if recipe.price == "units" else soft_cost(network, recipe.price)
         chosen = chosen + knobs.penalty * price + knobs.l2 * network.half_norm()
     better = (chosen < best) | ((chosen == best) & (dev.loss < best_loss))
-    if recipe.settle and not has_dev:
+    if recipe.settle and not others:
         better = better | before.plateau.is_last(stages)
 
     was_stopped = before.plateau.is_stopped(stages) | before.diverged
@@ -190,12 +191,8 @@ def conclude(
     info = EpochInfo(
         epoch=before.epoch + ~was_stopped,
         rate=knobs.learning_rate * before.plateau.scale(recipe.scales),
-        loss=train.loss,
-        error=train.error,
-        macro_f1=train.macro_f1,
-        dev_loss=dev.loss,
-        dev_error=dev.error,
-        dev_macro_f1=dev.macro_f1,
+        **{name: getattr(train, name) for name in MEASURES},
+        **{f"dev_{name}": getattr(dev, name) for name in MEASURES},
         layer_sizes=sizes,
         hard_size=hard_size(network.body),
         stage=before.plateau.stage,

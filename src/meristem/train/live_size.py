@@ -3,12 +3,10 @@
 A body that grows has a capacity: it doubles when an opening had to wait, and is halved when half of it would have been enough
 all epoch long. Within a capacity nothing is compiled again.
 
-    live = live_part(state, knobs, recipe)               None: the full network
-    restore(state, epoch(shrink(state, live)), live)     steps with the open part alone; the state itself is always complete
-
 From the first learning-rate drop on, closed dimensions of trunks, units and layers (of every axis with gates, nn/axes.py) are
-left out, with their optimizer state; they keep weights and moments. A closed gate may reopen, so until the last stage every
-fifth epoch trains the full network. An epoch in which nothing opens equals that of the full network but for the order of sums.
+left out, with their optimizer state (`shrink`); they keep weights and moments (`restore`). A closed gate may reopen, so until
+the last stage every fifth epoch trains the full network. An epoch in which nothing opens equals that of the full network but
+for the order of sums.
 Sizes are rounded up to a few that many structures share, and used only if they save a third of the multiply-adds.
 """
 
@@ -113,9 +111,7 @@ def _products(network: Network, declared: Axes, lists: Mapping[str, np.ndarray])
         return n if index is None else int(index.shape[-1])
 
     maps = [(entry, leaf.shape) for entry, leaf in with_axes(network, declared) if entry.role == MAP]
-    return sum(
-        entry.positions * math.prod(map(places, entry.names, shape[len(shape) - len(entry.names) :])) for entry, shape in maps
-    )
+    return sum(entry.positions * math.prod(map(places, entry.names, shape[-len(entry.names) :])) for entry, shape in maps)
 
 
 @jax.jit

@@ -1,16 +1,12 @@
 """Training from the first epoch to the last: `fit`, and the loops behind it.
 
-    train_until(run, prepared, max_epochs, watcher)        one network, or a population that is one `vmap`ped program
-    train_alone(runs, prepared, max_epochs, watcher)       single networks, a thread per core
-    train_packed(runs, prepared, max_epochs, watcher)      single networks, stacked into few programs
-    replay(run, blocks, ends)                              a run with the schedule of other runs
-
-On a GPU, which a single small network would leave idle, networks train together as one program; on a CPU each trains alone, so
-that one that has stopped costs nothing. Both differ in the last bits. `runs` are by member number. Promises:
+On a GPU, which a single small network would leave idle, networks train together as one program (`train_packed`); on a CPU each
+trains alone in a thread (`train_alone`), so that one that has stopped costs nothing. Both differ in the last bits. `runs` are
+by member number. Promises:
 
 - `train_alone` gives the same bits as `train_until`. The first run of each program compiles it, before the others begin.
-- `train_packed` trains runs that can share a program (the same capacity; all with dropout or all without) together, repacked
-  when a quarter of them has stopped.
+- `train_packed` repacks the runs that can share a program (the same capacity; all with dropout or all without) when a quarter
+  of them has stopped.
 - A watcher that returns True stops its run; in one program, all runs when it does so for all of them. Once `watcher.over()` is
   True nothing is started, but for a first epoch of each run if `all_begin`. A thread that is then training or compiling is
   abandoned: its run stays as it was after the last epoch, and watchers are not called for it.
@@ -174,10 +170,14 @@ def train_until(
     pause_at: Epochs = None,
     stop_after: int | None = None,
     after_epoch: Callable[[Run], None] = lambda run: None,
+    blocks: Sequence[Prepared] = (),
 ) -> Run:
-    """Train until `max_epochs`, or pause at epoch `pause_at`, or when `stop_after` members (None: all) have stopped."""
+    """Train until `max_epochs`, or pause at epoch `pause_at`, or when `stop_after` members (None: all) have stopped.
+
+    Each epoch trains on the next of several `blocks` of rows, if there are any; `prepared` is then the first.
+    """
     pause_at = max_epochs if pause_at is None else min(pause_at, max_epochs)
-    run, record = STORE.get()(run, prepared, (max_epochs, pause_at, stop_after))
+    run, record = STORE.get()(run, prepared, (max_epochs, pause_at, stop_after, *([len(blocks)] if blocks else [])))
     stopped, epochs = run.stopped, run.epochs
     running: list[int] = []
 
@@ -189,7 +189,8 @@ def train_until(
         running = np.flatnonzero(~stopped).tolist()
         if run.recipe.settle and max_epochs >= SHORT:
             run = settling(run, int(max_epochs - epochs.max()), min(run.patience, max_epochs // SHORT))
-        run, info = advance(run, prepared, pulse=pulse if watcher.watchers else None)
+        rows = blocks[int(epochs.max()) % len(blocks)] if blocks else prepared
+        run, info = advance(run, rows, pulse=pulse if watcher.watchers else None)
         stopped, epochs = np.asarray(info.stopped), np.asarray(info.epoch - run.begun_at)
         ends = [watcher.epoch(m, info.member(m) if run.members else info) for m in running if watcher.watchers]
         after_epoch(run)
@@ -284,12 +285,12 @@ def stage_ends(runs: Sequence[Run]) -> np.ndarray:
 def replay(run: Run, blocks: Sequence[Prepared], ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
     """Train a run whose stages end after these epochs, each on the next block of rows; its best model is its last."""
     run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, UNLIMITED, np.float32)))
-    while (epoch := int(run.epochs.max())) < ends[-1]:
-        stage = int(np.searchsorted(ends, epoch, side="right"))
-        pause_at = int(ends[stage]) if len(blocks) == 1 else epoch + 1
-        run = train_until(at_stage(run, stage), blocks[epoch % len(blocks)], UNLIMITED, watcher, pause_at=pause_at)
-        if run.epochs.max() < pause_at:  # a watcher stopped it, or it diverged
-            break
+    several = blocks if len(blocks) > 1 else ()
+    for stage, end in enumerate(ends):
+        if end > run.epochs.max():
+            run = train_until(at_stage(run, stage), blocks[0], UNLIMITED, watcher, pause_at=int(end), blocks=several)
+            if run.epochs.max() < end:  # a watcher stopped it, or it diverged
+                break
     return within_budget(replace(run, best=run.last, best_epoch=run.epochs), blocks[0])
 
 

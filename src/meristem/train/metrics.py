@@ -126,18 +126,12 @@ def measures_of(sums: Sums) -> Measures:
     return Measures(loss, sums.error / sums.weight, f1, price, temperature)
 
 
-def measure(network: Network, x: Samples, *args: Any, **options: Any) -> tuple[Measures, Float[Array, "n width ..."]]:
-    """Return the measures, and what reached the body; arguments as of `sum_up`."""
-    sums, hidden = sum_up(network, x, *args, **options)
-    return measures_of(sums), hidden
-
-
-_measure = jax.jit(lambda network, x, y, objective: measure(network, x, y, objective), static_argnames="objective")
+_measures = jax.jit(lambda network, x, y, task: measures_of(sum_up(network, x, y, task)[0]), static_argnames="task")
 
 
 def evaluate(network: Network, x: Samples, y: Targets, objective: Objective) -> Measures:
     """Return the measures of one trained network, as numbers on the host."""
-    return jax.device_get(_measure(network, x, y, objective=objective)[0])
+    return jax.device_get(_measures(network, x, y, task=objective))
 
 
 def tempered(network: Network, temperature: float) -> Network:

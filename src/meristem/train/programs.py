@@ -13,7 +13,7 @@ on a GPU, however small it is, and an epoch of a small network takes 100.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -38,8 +38,6 @@ Pulse = Callable[[float], None] | None  # called with the completed share of the
 
 
 class Packed(eqx.Module):
-    """The arrays of a tree as bytes."""
-
     data: UInt8[Array, " bytes"]
     structure: Any = eqx.field(static=True)
     layout: np.dtype = eqx.field(static=True)  # a field for each array
@@ -61,10 +59,6 @@ def unpack(packed: Packed) -> PyTree:
     """Return the tree with NumPy arrays, when they are computed."""
     record = np.asarray(packed.data).view(packed.layout)[0]
     return jax.tree.unflatten(packed.structure, [np.array(leaf) for leaf in record])
-
-
-def _start(network: Any, key: Any, recipe: Recipe) -> TrainState:
-    return train_state.start(network, recipe, key=key)
 
 
 def _settle(before: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> TrainState:
@@ -90,26 +84,24 @@ def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., 
         has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
         return (result[0], pack(result[1])) if has_info else result
 
-    @lru_cache
-    def compiled(compiles_fast: bool) -> Any:
-        options = FAST_OPTIONS if compiles_fast else None
-        return jax.jit(program, static_argnames=("recipe", "parts", "has_dev"), compiler_options=options)
-
     def call(*args: Any, recipe: Recipe, **static: Any) -> Any:
-        return compiled(recipe.compile_fast and jax.default_backend() == "cpu")(*args, recipe=recipe, **static)
+        compiled = fast if recipe.compile_fast and jax.default_backend() == "cpu" else optimized
+        return compiled(*args, recipe=recipe, **static)
 
     program.__name__ = program.__qualname__ = function.__name__
+    compiler = partial(jax.jit, program, static_argnames=("recipe", "parts"))
+    fast, optimized = compiler(compiler_options=FAST_OPTIONS), compiler()
     return call
 
 
-start = _compiled(_start, 0, 0)  # (network, key, recipe) → state
+start = _compiled(train_state.start, 0, 0)  # (network, key, recipe) → state
 settle = _compiled(_settle, 0, None, 0)  # (state, data, knobs, recipe) → state
 whole_epoch = _compiled(epoch.epoch, 0, None, 0)  # (state, data, knobs, recipe) → state, packed info
 descend = _compiled(epoch.descend, 0, 0, None, 0, None)  # (state, growth, data, knobs, part, recipe, parts) → state, growth
 finish = _compiled(epoch.finish, 0, 0, 0, None, 0)  # (before, state, growth, data, knobs, recipe) → state, packed info
 average = _compiled(epoch.with_average, 0, 0, 0)  # (before, state, growth, recipe) → state
 tally = _compiled(_tally, 0, None, None, 0)  # (network, x, y, weight, recipe) → sums, layer sizes times the weight
-conclude = _compiled(epoch.conclude, 0, 0, 0, 0, 0)  # (before, state, growth, measured, knobs, recipe, has_dev) → as finish
+conclude = _compiled(epoch.conclude, 0, 0, 0, 0, 0)  # (before, state, growth, measured, knobs, recipe) → as finish
 
 
 def run_epoch(
@@ -175,18 +167,16 @@ def _streamed(
         _call(pulse, growth, (index + 1) / n_blocks)
     after = average(state, replace(after, key=state.key), growth, recipe=recipe)
 
-    measured = []
-    for each in epoch.measured_sets(data, knobs):
+    as_measures, measures = jax.vmap(measures_of) if state.members else measures_of, []
+    for number, each in enumerate(epoch.measured_sets(data, knobs)):
         parts = []
         for block, own_weight in _blocks(*each, rows):
             weight = product(jnp.broadcast_to(jnp.asarray(block.weight), (*state.members, rows)), own_weight)
             parts.append(tally(after.measured, block.x, block.y, weight, recipe=recipe))
         sums, sizes = jax.tree.map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
-        measured.append((sums, sizes / sums.weight[..., None]))
-    as_measures = jax.vmap(measures_of) if state.members else measures_of
-    train, dev = as_measures(measured[0][0]._replace(tempered=None)), as_measures(measured[-1][0])
-    sizes, has_dev = measured[-1][1], len(measured) > 1
-    return conclude(state, after, growth, (train, dev, sizes), plain, recipe=recipe, has_dev=has_dev)
+        measures.append(as_measures(sums if number else sums._replace(tempered=None)))
+        layer_sizes = sizes / sums.weight[..., None]
+    return conclude(state, after, growth, (measures, layer_sizes), plain, recipe=recipe)
 
 
 def _blocks(

@@ -6,13 +6,10 @@ gates are closed that do least for what they cost:
     saliency   mean_x |(g − closed) · ∂E(x)/∂g| / (cost saved by closing the gate)
     J_hard   = mean_x E(x) + penalty · (cost of everything that is not closed)
 
-    settle(model, loss, x, y, penalty=1e-3)         closes the k least salient gates; k of 0, 1, 2, 4, … has the least J_hard
-    close_to_budget(model, loss, x, y, budget=500)  closes the least salient gates until the rest is within the budget
-    model_cost(model, price)                        the cost of a model, as far as it is open; differentiable
-
-These take any Equinox model; its gates are all `Confined` parameters in it, and arrays whose axes no module declares count in
-full. `loss(model, x, y)` is that of one sample. Call them every few epochs towards the end of a training loop of your own, also
-under `eqx.filter_jit`, and keep closed gates closed with `gate.hold`.
+`settle` closes the k least salient gates, with the k of 0, 1, 2, 4, … that has the least J_hard; `close_to_budget` as many as
+the budget asks for. Both take any Equinox model: its gates are all `Confined` parameters in it, and arrays whose axes no module
+declares count in full; `loss(model, x, y)` is that of one sample. Call them every few epochs towards the end of a training loop
+of your own, also under `eqx.filter_jit`, and keep closed gates closed with `gate.hold`.
 
 For networks that `fit` trains, `close_least` does the same from the first learning-rate drop on, before every second epoch (at
 least 40 steps apart). Gates may reopen until the last stage. With a budget the run adapts the penalty after each epoch, as a
@@ -77,7 +74,7 @@ def settle(model: Model, loss: Loss, x: Array, y: Array, *, penalty: float, pric
 def close_to_budget(model: Model, loss: Loss, x: Array, y: Array, *, budget: float, price: str = "parameters") -> Model:
     """Return the model with so many gates closed that it costs no more than the budget; ValueError where none can.
 
-    Under `jit`, which cannot raise, a budget that cannot be met closes all gates.
+    Under `jit`, which cannot raise, such a budget closes all gates.
 
     >>> from meristem.nn import Tunnel
     >>> tunnel = Tunnel(width=3, depth=1, key=jax.random.key(0))

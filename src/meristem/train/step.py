@@ -50,7 +50,7 @@ def step(state: TrainState, batch: Batch, knobs: Knobs, recipe: Recipe) -> tuple
     >>> recipe = Recipe(batch_size=4)
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
     >>> batch = Batch(jax.random.key(2), jnp.ones((4, 2)), jnp.ones(4))
-    >>> state, info = eqx.filter_jit(step)(start(network, recipe, key=jax.random.key(1)), batch, Knobs(1e-3, 1e-3), recipe)
+    >>> state, info = eqx.filter_jit(step)(start(network, jax.random.key(1), recipe), batch, Knobs(1e-3, 1e-3), recipe)
     >>> state.network.body.gate.value.shape, int(info.opened)
     ((2, 3), 0)
     """

@@ -159,7 +159,7 @@ class EpochInfo(eqx.Module):
 FIELDS = [field.name for field in fields(EpochInfo)]
 
 
-def start(network: Network, recipe: Recipe, *, key: PRNGKeyArray) -> TrainState:
+def start(network: Network, key: PRNGKeyArray, recipe: Recipe) -> TrainState:
     """Return the state before the first epoch."""
     inf = jnp.asarray(jnp.inf, jnp.result_type(float))
     return TrainState(

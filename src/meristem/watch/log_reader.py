@@ -32,7 +32,7 @@ MOST_LAYERS = 4096
 MOST_EVENTS = 256  # per member; older ones are dropped
 EPOCH_NUMBERS = 24  # memory of an epoch without its layers, in numbers
 OPEN = 0.05  # units from which a layer counts as open: gates hover just above 0
-COLUMNS = ("dev_loss", "dev_error", "soft_size", "hard_size", "rate", "opened", "closed")
+COLUMNS = ("dev_loss", "dev_error", "soft_size", "hard_size", "opened", "closed")
 GROUP = Rule("a text of at most 200 characters", lambda value: isinstance(value, str) and len(value) <= 200)
 LINE = {"group": GROUP, "member": integer(0, bits=31), "epoch": integer(1, bits=31), TEXT: ANY}
 RUN_ENTRIES = {key.removesuffix("?"): rule for key, rule in RECORD.items() if isinstance(key, str)} | {"members": OBJECT}
@@ -93,7 +93,6 @@ class RunLog:
     damaged: int = 0  # lines
     n_networks: int = 0  # of all groups
     n_numbers: int = 0  # in memory, at most
-    process: int | None = None  # that holds the folder's lock, or held it last
     status: str = "waiting"  # or running, interrupted (the process is gone), finished
 
     def add(self, line: bytes) -> None:
@@ -146,15 +145,14 @@ class RunReader:
             self._start_over()
         except OSError:  # transient: the next poll tries again
             pass
-        process = (read_json(self._own / "lock") or {}).get("pid")
-        log, summary = self._log, read_json(self._out / SUMMARY) or {}
-        log.run, log.process = run, process if type(process) is int and process > 0 else None
+        log, pid = self._log, (read_json(self._own / "lock") or {}).get("pid")  # of the process that trains, or did
+        log.run, log.status = run, "running"
         if "id" not in run:
             log.status = "waiting"
-        elif run.get("over") or summary.get("run") == run["id"]:
+        elif run.get("over") or (read_json(self._out / SUMMARY) or {}).get("run") == run["id"]:
             log.status = "finished"
-        else:
-            log.status = "interrupted" if log.process is not None and is_alive(log.process) is False else "running"
+        elif type(pid) is int and pid > 0 and is_alive(pid) is False:
+            log.status = "interrupted"
         return log
 
     def _read_lines(self) -> None:

@@ -9,7 +9,6 @@ have four digits; unknown ones are None. "details" are words for terminal and pa
 
 import math
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -53,7 +52,6 @@ class View:
             "id": log.run.get("id"),
             "command": log.run.get("command"),
             "device": log.run.get("versions", {}).get("device", "")[:LONGEST_TEXT] or None,
-            "process": log.process,
             "status": log.status,
             "share": _rounded(share),
             "left": self.time_left(log.run.get("id"), share, time.monotonic()) if log.status != "finished" else None,
@@ -134,16 +132,12 @@ def member_state(number: int, log: MemberLog, points: int, layer_points: int, na
     ({'epoch': [1, 65, 100], 'sizes': [[0.0], [1.5], [1.5]]}, [[50, 1, True]])
     """
     at, layers_at = thinned_indices(len(log.epochs), points), thinned_indices(len(log.epochs), layer_points)
-    last = {name: _rounded(column[-1]) for name, column in log.columns.items()}
-    hard_size = None if last["hard_size"] is None else int(last["hard_size"])
-    leaves = (hard_size + 1) // 2 if log.is_tree and hard_size is not None else None
-    opened, closed = _total(log.columns["opened"]), _total(log.columns["closed"])
     events = [] if log.is_tree else [list(event) for event in log.events[-N_EVENTS:]]
     sizes = [[_rounded(size, 3) for size in log.layers[i]] for i in layers_at]
-    n_open = sum((size or 0.0) >= OPEN for size in sizes[-1])
-    details = f"{n_open} of {many(len(sizes[-1]), 'layer')} open"
-    if leaves is not None:
-        details = f"{many(leaves, 'leaf', 'leaves')}, {opened} opened and {closed} closed so far"
+    details = f"{sum((size or 0.0) >= OPEN for size in sizes[-1])} of {many(len(sizes[-1]), 'layer')} open"
+    if log.is_tree and math.isfinite(nodes := log.columns["hard_size"][-1]):
+        opened, closed = (int(sum(filter(math.isfinite, log.columns[name]))) for name in ("opened", "closed"))
+        details = f"{many(int(nodes + 1) // 2, 'leaf', 'leaves')}, {opened} opened and {closed} closed so far"
     curves = {name: [_rounded(log.columns[column][i]) for i in at] for name, column in CURVES.items()}
     return {
         "member": number,
@@ -151,12 +145,7 @@ def member_state(number: int, log: MemberLog, points: int, layer_points: int, na
         "epoch": log.epochs[-1],
         "best_epoch": log.best_epochs[-1] if log.best_epochs else None,
         "over": "diverged" if log.is_diverged else "stopped" if log.is_stopped else "",
-        **{name: last[column] for name, column in CURVES.items()},
-        "hard_size": hard_size,
-        "rate": last["rate"],
-        "leaves": leaves,
-        "opened": opened,
-        "closed": closed,
+        **{name: curve[-1] for name, curve in curves.items()},
         "details": details,
         "curve": {"epoch": [log.epochs[i] for i in at], **curves},
         "layers": {"epoch": [log.epochs[i] for i in layers_at], "sizes": sizes},
@@ -252,7 +241,3 @@ def clean(text: Any, longest: int = 120) -> str:
 
 def _rounded(value: float | None, digits: int = 4) -> float | None:
     return None if value is None or not math.isfinite(value) else float(f"{value:.{digits}g}")
-
-
-def _total(column: Sequence[float]) -> int:
-    return int(sum(value for value in column if math.isfinite(value)))
