@@ -1,12 +1,7 @@
 """A search over penalty, l2, dropout and learning rate: how its members are started, trained and scored, and what is tried.
 
     search = Search(estimator, table, table.folds(5, classes=True))             table: encoded_table.py
-    search.every_combination(penalties=…, l2s=…, dropouts=…, rates=…)           → Path and the members' runs
-    search.one_by_one(penalties=…, …)       at the middle penalty, or the next lower one at which anything is learned, l2 by
-                                            successive halving, then dropout, whose effect shows late; with these every other
-                                            penalty, of which those that are clearly behind stop early
-    search.in_rooms(penalties=…, …)         the same in a small room first, and in larger ones where that is crowded
-    path_of(estimator, data, …)             `meristem.path` of an estimator
+    path, runs = search.one_by_one(penalties=…, l2s=…, dropouts=…, rates=…)     or every_combination, in_rooms
 
 The estimator has one network; its parameters apply to everything that is not searched.
 """
@@ -213,9 +208,10 @@ class Search:
         return search, replace(path, seconds=time.perf_counter() - begun), runs
 
     def one_by_one(self, **lists: Any) -> tuple[Path, list[Run]]:
-        """Choose l2 and learning rate at the middle penalty, then dropout, then the penalty.
+        """Choose l2 and learning rate at the middle penalty, by successive halving, then dropout, then the penalty.
 
         Where nothing is learned at that penalty, not even a linear model, lower ones are tried: l2 has no effect before.
+        Dropout shows its effect late. Settings that are clearly behind stop early.
         """
         begun, lists = time.perf_counter(), {name: sorted(values) for name, values in lists.items()}
         lower = lists["penalties"][len(lists["penalties"]) // 2 :: -1]

@@ -109,20 +109,16 @@ class Path:
         is taken to be the highest of the fold, and at least twice the least.
         """
         fold, seed, loss = (self.table[name] for name in ("fold", "seed", "loss"))
-        constant = self.table.get("constant_loss")
-
-        def replacement(member: int) -> int:
+        constant, members = self.table.get("constant_loss"), list(point.members)
+        for place, member in enumerate(members):
             is_same = (fold == fold[member]) & (seed == seed[member])
             done = np.flatnonzero(is_same & self._is_finished)
             best = int(done[np.argmin(loss[done])]) if len(done) else member
-            least = loss[best]
-            if not np.isfinite(least):  # all diverged
-                return member
-            highest = loss[is_same & np.isfinite(loss)].max() if constant is None else constant[member]
-            learned = max(highest - least, 0.0 if constant is not None else abs(least))
-            return best if loss[member] - least > learned / 2 else member
-
-        return [replacement(member) for member in point.members]
+            if np.isfinite(least := loss[best]):  # else all diverged
+                highest = loss[is_same & np.isfinite(loss)].max() if constant is None else constant[member]
+                learned = max(highest - least, 0.0 if constant is not None else abs(least))
+                members[place] = best if loss[member] - least > learned / 2 else member
+        return members
 
     def stand_ins(self, point: Point) -> list[int]:
         """Do the same under a former name, which will be removed."""
