@@ -1,5 +1,8 @@
 """Few programs: data sets of neighboring shapes share them, a second fit compiles nothing, nor does a prediction."""
 
+import gc
+
+import jax
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -8,6 +11,13 @@ from estimating import CLASSIFIERS, REGRESSORS, programs
 from meristem.estimators.encoded_table import padded_size
 
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_programs_in_memory():
+    """A process with many programs clears its caches on the way (meristem/cache.py), and would compile some again."""
+    jax.clear_caches()
+    gc.collect()
 
 
 def data(rows, features, classes):
