@@ -164,6 +164,15 @@ def test_many_rows_are_drawn_from_and_all_are_scored(folder, monkeypatch):
     assert rows["searched_with"] == 100 and rows["learned_from"] == rows["train"] > 100 and rows["test"] > 200
 
 
+def test_a_class_that_the_search_has_not_seen_is_left_out_of_the_blocks(monkeypatch):
+    monkeypatch.setattr(fitting, "MOST_ROWS", 50)
+    x = np.arange(800.0)
+    table = {"x": x, "side": np.where(x < 2, "rare", np.where(x < 400, "left", "right"))}
+    model = meristem.fit_table(table, target="side", test={name: values[5::7] for name, values in table.items()}, **QUICK)
+    rows = model.facts["rows"]
+    assert model.classes.tolist() == ["left", "right"] and rows["searched_with"] == 50 and rows["learned_from"] == 798
+
+
 # ---- what it is seen beside
 
 

@@ -125,11 +125,16 @@ def plan_fit(
 
 
 class RowBlocks(Sequence[tuple[np.ndarray, np.ndarray]]):
-    """All training rows in random order, as features and targets, in blocks of `n`; the last is filled up from the first."""
+    """Training rows in random order, as features and targets, in blocks as long as `y`; the last is filled up from the first.
 
-    def __init__(self, split: TableSplit, n: int, seed: int):
+    `y` are the targets of the search: rows of a class that it has not seen are left out, since no network has an output for it.
+    """
+
+    def __init__(self, split: TableSplit, y: np.ndarray, seed: int):
         rows = np.random.default_rng(seed).permutation(split.train_rows)
-        self.split, self.blocks = split, np.resize(rows, (-(-len(rows) // n), n))
+        if split.target.task == CLASS:
+            rows = rows[np.isin(split.target.values[rows], y)]
+        self.split, self.n_rows, self.blocks = split, len(rows), np.resize(rows, (-(-len(rows) // len(y)), len(y)))
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -163,8 +168,9 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
             rows, deadline = fit_into(estimator, X, y, *limit, n_test=len(test_rows), seed=seed)
     learned = len(rows)
     if deadline is None:
-        blocks = RowBlocks(split, len(rows), seed) if len(rows) < len(split.train_rows) and not estimator.makes_bag else ()
-        learned = len(split.train_rows) if blocks else learned
+        has_more = len(rows) < len(split.train_rows) and not estimator.makes_bag
+        blocks = RowBlocks(split, y, seed) if has_more else ()
+        learned = blocks.n_rows if isinstance(blocks, RowBlocks) else learned
         estimator.fit_search(plan.search, blocks)
     else:
         estimator.fit(X[rows], y[rows])
