@@ -85,11 +85,12 @@ def figure_grid(
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def legend_below(figure: Figure, colors: Mapping[str, Any], marks: list[Any]) -> None:
-    """Add a legend of the models' colors and of `marks`, labeled matplotlib lines, in as many rows as needed."""
+def legend_below(figure: Figure, colors: Mapping[str, Any], marks: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add a legend of the models' colors and of `marks`, label → style of a line, in as many rows as needed."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=color, linewidth=5, label=model_label(model)) for model, color in colors.items()] + marks
+    styles = [(model_label(model), {"color": color, "linewidth": 5}) for model, color in colors.items()]
+    handles = [Line2D([], [], label=label, **style) for label, style in [*styles, *marks.items()]]
     inches = sum(HANDLE_INCHES + LETTER_INCHES * len(handle.get_label()) for handle in handles)
     columns = math.ceil(len(handles) / math.ceil(inches / figure.get_figwidth()))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=1.5)
@@ -255,28 +256,21 @@ def log_ticks(top: float, min_ticks: int = MIN_LABELS) -> list[float]:
 
 def scale_units(ax: Axes) -> None:
     """Scale the y axis linearly up to 1, then logarithmically: a tunnel may keep a hundredth of a highway's units, or none."""
-    from matplotlib.ticker import FixedLocator, SymmetricalLogLocator
-
-    ax.set_yscale("symlog", linthresh=1, linscale=0.5)
+    ax.set_yscale("symlog", linthresh=1, linscale=0.5, subs=range(2, 10))
     top = 1.6 * max(2, ax.get_ylim()[1])
     ax.set_ylim(-0.05, top)
-    ax.yaxis.set_major_locator(FixedLocator([0.0, *log_ticks(top, MIN_LABELS - 1)]))
-    ax.yaxis.set_minor_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=range(2, 10)))
+    ax.set_yticks([0.0, *log_ticks(top, MIN_LABELS - 1)])
     ax.yaxis.set_major_formatter("{x:g}")
 
 
 def scale_epochs(ax: Axes, never: float | None) -> None:
     """Scale the y axis logarithmically from 1, with a level at `never` for runs that do not arrive (None: all do)."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     top = max(MIN_LABELS + 0.5, 1.6 * ax.get_ylim()[1])
     ticks = log_ticks(top if never is None else min(top, 0.6 * never))
     labels = [f"{tick:.0f}" for tick in ticks]
     if never is not None:
         ax.axhline(never, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
         top, ticks, labels = 1.4 * never, [*ticks, never], [*labels, "never"]
-    ax.set_yscale("log")
+    ax.set_yscale("log", subs=[])
     ax.set_ylim(0.75, top)
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.set_yticklabels(labels)
+    ax.set_yticks(ticks, labels)
