@@ -19,7 +19,6 @@ Figure = Any
 # The paper's models, in the order of figures; any other model gets the next free color.
 COLORS = {"tunnel": "#0072B2", "highway": "#E69F00", "highway-penalized": "#CC79A7", "budding": "#009E73"}  # Okabe and Ito's
 FREE_COLORS = ("#D55E00", "#56B4E9", "#8C564B", "#7F7F7F")
-TREE = COLORS["budding"]  # the soft size of a tree
 CLASSES = ("#0072B2", "#D55E00")
 SERIES = ("#0072B2", "#CC3311", "#009E73", "#AA4499", "#B3235A", "#756400", "#777777")  # the last one is grey
 INK, GREY, GRID = "#333333", "#666666", "#E6E6E6"
@@ -60,7 +59,6 @@ def model_label(model: str) -> str:
 
 
 def model_colors(models: Sequence[str]) -> dict[str, Any]:
-    """Return a distinct color for each model."""
     others = [model for model in models if model not in COLORS]
     assigned = COLORS | dict(zip(others, distinct_colors(FREE_COLORS, len(others)), strict=False))
     return {model: assigned[model] for model in models}
@@ -91,24 +89,9 @@ def legend_below(figure: Figure, colors: Mapping[str, Any], marks: Mapping[str, 
 
     styles = [(model_label(model), {"color": color, "linewidth": 5}) for model, color in colors.items()]
     handles = [Line2D([], [], label=label, **style) for label, style in [*styles, *marks.items()]]
-    inches = sum(HANDLE_INCHES + LETTER_INCHES * len(handle.get_label()) for handle in handles)
+    inches = sum(HANDLE_INCHES + LETTER_INCHES * len(str(handle.get_label())) for handle in handles)
     columns = math.ceil(len(handles) / math.ceil(inches / figure.get_figwidth()))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=1.5)
-
-
-def class_colormap(colors: Sequence[Any], white: float) -> Any:
-    """Return a color map from one class through white to the other, its ends lightened so that points stand out."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    first, second = (lighten(color, white) for color in colors)
-    return LinearSegmentedColormap.from_list("classes", [first, (1.0, 1.0, 1.0), second])
-
-
-def lighten(color: Any, white: float) -> tuple[float, ...]:
-    """Return a color mixed with that share of white."""
-    from matplotlib.colors import to_rgb
-
-    return tuple(white + (1 - white) * np.asarray(to_rgb(color)))
 
 
 def layer_colors(layers: int) -> Any:
@@ -125,8 +108,6 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
     Settings of matplotlib are restored, and nothing is shown: notebooks do that, and scripts by `plt.show()`.
     """
     require_matplotlib()
-    import matplotlib
-
     if axes is not None:
         from matplotlib.axes import Axes as MatplotlibAxes
 
@@ -142,7 +123,7 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
     # The first drawing loads the backend, and that of a notebook turns interactive mode on: a setting that must not be
     # restored with ours, or no later figure would be shown.
     plt.draw_if_interactive()
-    with matplotlib.rc_context(STYLE):
+    with plt.rc_context(STYLE):
         axes = plt.subplots(rows, 1, figsize=size, layout="constrained", sharex=True, squeeze=False)[1][:, 0]
         for ax in axes:  # ticks are made when the figure is shown, after the settings are restored
             ax.tick_params(labelsize=STYLE["xtick.labelsize"])
