@@ -32,9 +32,7 @@ def plot_frontier(sizes: Any, errors: Any, *, colors: Any = None, label: str = "
     return draw_frontier(sizes, 100 * errors, frontier, ylabel="error, %", colors=colors, label=label, ax=ax)
 
 
-def draw_frontier(
-    sizes: Any, values: Any, frontier: Any, *, ylabel: str, colors: Any = None, label: str = "penalty", ax: Any = None
-) -> Axes:
+def draw_frontier(sizes: Any, values: Any, frontier: Any, *, ylabel: str, colors: Any, label: str, ax: Any) -> Axes:
     """Draw any values against sizes, with the points of indices `frontier`, by size, joined; return the Axes."""
     sizes, values = np.asarray(sizes, float), np.asarray(values, float)
     with canvas("ax", ax, size=(6.4, 4.0)) as (ax,):

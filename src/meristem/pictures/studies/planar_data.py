@@ -21,7 +21,6 @@ def runs_with_discriminant(results: StudyResults) -> dict[tuple[str, str], Run]:
 
 
 def draw_data(results: StudyResults) -> Figure:
-    """Draw the tasks side by side, in reading order."""
     figure, axes = figure_grid(1, len(results.tasks), cell=(2.9, 3.1), sharex=True, sharey=True)
     for ax, task in zip(axes[0], results.tasks, strict=True):
         _draw_points(ax, results, task, size=11.0)
@@ -30,8 +29,7 @@ def draw_data(results: StudyResults) -> Figure:
     axes[0, 0].set_ylabel("$x_2$")
     subject = f"{results.subject[:1].upper()}{results.subject[1:]}"
     figure.suptitle(subject if len(results.tasks) == 1 else f"{subject}, from easy to hard")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, markerscale=1.6)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, markerscale=1.6)
     return figure
 
 
