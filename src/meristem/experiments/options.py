@@ -30,10 +30,7 @@ UNPENALIZED = "highway"
 
 
 def option(default: Any, help: str, check: Callable[[str, Any], object] = lambda name, value: None, **argument: Any) -> Any:
-    """Return a field that is an option: `check(name, value)` raises ValueError, `argument` is for argparse.
-
-    `default_text` among the arguments is shown in place of the default.
-    """
+    """Return a field that is an option; `argument` is for argparse, but for `default_text`, shown in place of the default."""
     return field(default=default, metadata={"check": check, "help": help, **argument})
 
 

@@ -140,9 +140,9 @@ class Study:
     options: type[Any]  # a subclass of Options
     plan: Callable[[Any], Plan]  # of the options; loads the data
     columns: tuple[Column, ...]
-    averages: str  # what the table's numbers are, in words
     pictures: StudyPictures
     average: Average = mean_and_sd  # of the seeds
+    averages: str = "mean ± sd"  # what the table's numbers are, in words
     paper: PaperValues = field(default_factory=dict)
     arrays: Callable[[Network], Arrays] = lambda network: {}  # further arrays of a run's best network in history.npz
     setup: Callable[[], Any] = lambda: None  # called before JAX computes anything

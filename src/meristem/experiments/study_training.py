@@ -44,10 +44,8 @@ from meristem.train.metrics import evaluate
 from meristem.train.run import Run
 from meristem.train.training_data import prepare
 
-PATH_FIELDS = [
-    *("model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"),
-    *("train_error", "dev_error", "test_error", "best_soft_size", "n_parameters"),
-]
+PATH_FIELDS = ["model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"]
+PATH_FIELDS += ["train_error", "dev_error", "test_error", "best_soft_size", "n_parameters"]
 Trained = Sequence[tuple[Record, Any]]  # records and their runs
 
 

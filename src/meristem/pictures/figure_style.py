@@ -1,10 +1,7 @@
-"""What all figures share: style, names and colors of models, axes, legends, curves against the epoch (from 1), and scales.
-
-Scales of axes are set once everything is painted.
-"""
+"""What all figures share: style, names and colors of models, axes, legends, curves against the epoch (from 1), and scales."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +12,7 @@ from meristem.show.measures import Measure
 
 Axes = Any  # matplotlib's types; it is imported inside functions, since importing this package must not need it
 Figure = Any
+ScaleAxis = Callable[[Axes], None]  # sets the limits of an axis, once everything is painted
 
 # The paper's models, in the order of figures; any other model gets the next free color.
 COLORS = {"tunnel": "#0072B2", "highway": "#E69F00", "highway-penalized": "#CC79A7", "budding": "#009E73"}  # Okabe and Ito's
@@ -73,9 +71,7 @@ def distinct_colors(named: Sequence[Any], n: int) -> Sequence[Any]:
     return [tuple(color) for color in colormaps["turbo"](np.linspace(0.05, 0.95, n))[:, :3].tolist()]
 
 
-def figure_grid(
-    rows: int, columns: int, *, cell: tuple[float, float], frame: float = 1.1, **options: Any
-) -> tuple[Figure, Any]:
+def figure_grid(rows: int, columns: int, cell: tuple[float, float], frame: float = 1.1, **options: Any) -> tuple[Figure, Any]:
     """Return a figure and its axes [rows, columns], of `cell` inches each, with `frame` inches for title and legend."""
     from matplotlib.figure import Figure
 

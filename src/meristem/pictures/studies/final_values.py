@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from meristem.pictures.figure_style import GREY, Axes, Figure, figure_grid, legend_below
+from meristem.pictures.figure_style import GREY, Axes, Figure, ScaleAxis, figure_grid, legend_below
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 
-ScaleAxis = Callable[[Axes], None]  # sets the limits of an axis, once everything is painted
 MARKERS: dict[str, dict[str, Any]] = {
     "one seed": {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0},
     "never at zero error": {"linestyle": "", "marker": "x", "markersize": 4.5, "markeredgewidth": 1.2},
