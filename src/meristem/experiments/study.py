@@ -1,7 +1,7 @@
 """A study as one record: its options, tasks, table, the paper's values and figures; and its results.
 
     STUDY = Study(name="two-spirals", options=SpiralsOptions, plan=plan, columns=(…), paper={…}, pictures=…, …)
-    result = run(STUDY, options, STUDY.plan(options), progress)             (study_training.py)
+    result = run(STUDY, options, STUDY.plan(options), trainer)              (study_training.py)
 
 A new study is a file of this folder with such a record, from which command line, summary, table and figures follow. A column
 of the table is a value of a model's runs on a task, averaged over seeds, beside the paper's value. Each run has a record in
