@@ -27,9 +27,10 @@ def measured(options: SpiralsOptions, every: float | None) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as place, RunFolder.take(Path(place)) as folder:
         folder.begin(study_config(options, plan.tasks), "benchmark", resume=False)
         checkpoints = folder.checkpoints(seconds=every or 0.0)
-        trainer = Trainer() if every is None else Trainer(folder, checkpoints)
+        progress = Progress(live=False)
+        trainer = Trainer(progress) if every is None else Trainer(progress, folder, checkpoints)
         begin = time.perf_counter()
-        run(STUDY, options, plan, Progress(live=False), trainer)
+        run(STUDY, options, plan, trainer)
         return {"seconds": time.perf_counter() - begin, "spent": checkpoints.spent}
 
 

@@ -12,7 +12,7 @@ import jax
 
 from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, PENALTY, load
 from meristem.experiments.options import Options
-from meristem.experiments.study_training import train
+from meristem.experiments.study_training import Trainer, train
 from meristem.show.progress import Progress
 
 
@@ -27,7 +27,7 @@ def main(folder: str) -> None:
     with_data = peak()
     with Progress(io.StringIO()) as progress:
         options = Options(rate=(LEARNING_RATE,), penalty=(PENALTY,), max_epochs=2, input_dropout=(INPUT_DROPOUT,))
-        train("tunnel", task, options, progress)
+        train("tunnel", task, options, Trainer(progress))
     print([with_data, peak()])
 
 

@@ -12,7 +12,7 @@ import pytest
 from meristem import Data, Recipe
 from meristem.experiments.options import Options
 from meristem.experiments.study import Result, Task
-from meristem.experiments.study_training import train
+from meristem.experiments.study_training import Trainer, train
 from meristem.pictures import studies as figures
 from meristem.pictures.image_files import MARK
 from meristem.pictures.studies import LearningPictures
@@ -59,7 +59,7 @@ def trained(experiment: str) -> Study:
             data, test = problem(experiment, noise)
             task = Task(name, data, 3, recipe, width=6, depth=3, expected_epochs=EPOCHS, test=test)
             options = Options(rate=(0.01,), penalty=(1e-3,), seeds=SEEDS, max_epochs=EPOCHS)
-            result.add(train(model, task, options, Progress()))
+            result.add(train(model, task, options, Trainer(Progress())))
     return {"experiment": experiment, "runs": result.runs, "paper": PAPER[experiment]}, result.history
 
 

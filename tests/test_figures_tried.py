@@ -9,7 +9,8 @@ import pytest
 from meristem import Recipe
 from meristem.experiments.options import Options
 from meristem.experiments.study import Result, Task
-from meristem.experiments.study_training import train_model
+from meristem.experiments.study_training import Trainer, train_model
+from meristem.experiments.tagging import STUDY
 from meristem.pictures import studies as figures
 from meristem.pictures.figure_style import COLORS
 from meristem.pictures.studies.study_figures import CATALOG, load_study
@@ -34,7 +35,7 @@ def study() -> Study:
         tasks.append(Task(name, data, 3, recipe, width=6, depth=3, expected_epochs=6, test=test))
     options, result = Options(rate=RATES, penalty=PENALTIES, seeds=2, max_epochs=6), Result()
     for model in ("tunnel", "highway"):
-        result.join(train_model(model, tasks, options, Progress()))
+        result.join(train_model(STUDY, model, tasks, options, Trainer(Progress())))
     return {"experiment": "tagging", "runs": result.runs, "paper": {}, **result.extra}, result.history
 
 

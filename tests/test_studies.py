@@ -15,7 +15,7 @@ from meristem.data.spirals import two_spirals
 from meristem.experiments import STUDIES, mnist
 from meristem.experiments.options import Options
 from meristem.experiments.study import PARAMETERS, Column, Plan, Study, Task, table
-from meristem.experiments.study_training import run as run_study, train
+from meristem.experiments.study_training import Trainer, run as run_study, train
 from meristem.pictures.studies import LearningPictures, have_matplotlib
 from meristem.show.progress import Progress
 from meristem.train.hyperparameters import Recipe
@@ -83,7 +83,7 @@ def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811
     assert (task.width, task.depth, task.n_out, task.data.x.dtype) == (100, 10, 10, np.uint8)
     options = mnist.MnistOptions(models=("highway-penalized", "highway-penalized"), task=("two",), data=small, max_epochs=1)
     assert [(member.learning_rate, member.input_dropout) for member in options.members("tunnel")] == [(0.0003, 0.25)]
-    result = run_study(mnist.STUDY, options, mnist.STUDY.plan(options), Progress())
+    result = run_study(mnist.STUDY, options, mnist.STUDY.plan(options), Trainer(Progress()))
     assert [(run["penalty"], run["input_dropout"]) for run in result.runs] == [(0.001 / 32, 0.25)]
     assert {name.rsplit("/", 1)[0] for name in result.history} == {"highway-penalized/two/0"}
 
@@ -91,7 +91,7 @@ def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811
 def test_members_are_trained_with_the_knobs_of_their_records(small):  # noqa: F811
     """Rates, penalties, shares of dropped inputs and the paper's L2, in one population."""
     options = Options(rate=(0.01, 0.001), penalty=(0.0, 0.1), seeds=1, max_epochs=1, input_dropout=(0.0, 0.25))
-    trained = train("tunnel", replace(mnist.load("two", small), width=3, depth=2), options, Progress())
+    trained = train("tunnel", replace(mnist.load("two", small), width=3, depth=2), options, Trainer(Progress()))
     assert len(trained) == 8
     for one, run in trained:
         wanted = [one[name] for name in ("learning_rate", "penalty", "input_dropout")]

@@ -11,7 +11,7 @@ from commanding import Done, meristem_here
 from meristem.experiments import mirflickr, tagging
 from meristem.experiments.options import Options
 from meristem.experiments.study import Result, Study
-from meristem.experiments.study_training import run as run_study
+from meristem.experiments.study_training import Trainer, run as run_study
 from meristem.show.progress import Progress
 
 SMALL = ["--width", "30", "--depth", "3"]  # what is tested is the way through the study
@@ -19,7 +19,7 @@ ONE_EPOCH = ["--seeds", "1", "--max-epochs", "1"]
 
 
 def carry_out(study: Study, options: Options) -> Result:
-    return run_study(study, options, study.plan(options), Progress())
+    return run_study(study, options, study.plan(options), Trainer(Progress()))
 
 
 def test_the_miniature_archive_through_every_split_and_both_tasks(tmp_path):

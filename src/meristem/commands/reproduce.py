@@ -46,13 +46,13 @@ def run(args: argparse.Namespace) -> int:
         if args.resume and folder.is_finished:
             return 0
         folder.plan({group_name(*which): epochs for which, epochs in expected_epochs(options, tasks).items()})
-        trainer = Trainer()
+        trainer = Trainer(progress)
         if is_installed("safetensors"):
-            trainer = Trainer(folder, folder.checkpoints(seconds=args.checkpoint_every, say=progress.say))
+            trainer = Trainer(progress, folder, folder.checkpoints(seconds=args.checkpoint_every, say=progress.say))
         else:
             progress.say("No checkpoints: safetensors is not installed (pip install 'meristem-nn[cli]').")
         with on_shutdown(trainer.last_call):
-            result = run_study(study, options, plan, progress, trainer)
+            result = run_study(study, options, plan, trainer)
             summary = result.summary(study, plan, time.perf_counter() - begin, folder.command)
             history = io.BytesIO()
             np.savez_compressed(history, **result.history)  # type: ignore[arg-type]

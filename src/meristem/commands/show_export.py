@@ -15,11 +15,12 @@ import numpy as np
 from meristem import export
 from meristem.check import many
 from meristem.compact import compact, n_parameters
+from meristem.files.atomic_write import write_whole
 from meristem.inputs.schema import inputs_in_words
 from meristem.nn import Network
 from meristem.persistence import load
 from meristem.pictures.figure_style import require_matplotlib
-from meristem.pictures.image_files import check_png_path, write_png
+from meristem.pictures.image_files import check_png_path, png
 from meristem.show.describe import describe, penalty_of
 from meristem.show.text_table import print_table
 from meristem.train.run import Run
@@ -64,7 +65,7 @@ def run_show(args: argparse.Namespace) -> None:
         from meristem.pictures import plot_structure
 
         figure = plot_structure(network if isinstance(model, Run) else model).figure
-        write_png(path, figure, dpi=150, bbox_inches="tight")
+        write_whole(path, png(figure, dpi=150, bbox_inches="tight"))
         print(f"\nDrawn: {path}")
 
 

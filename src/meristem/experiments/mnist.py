@@ -97,7 +97,6 @@ STUDY = Study(
         Column("hard size", "hard_size", 1),
         *PARAMETERS,
     ),
-    averages="mean ± sd",
     pictures=CATALOG["mnist"],
     paper=PAPER,
 )

@@ -27,15 +27,14 @@ PATH_RANGE = (0.1, 100.0)  # the ends of a penalty path, relative to --penalty
 # Name → body; all but the plain highway network are penalized.
 MODELS = {"tunnel": "tunnel", "budding": "budding", "highway": "highway", "highway-penalized": "highway"}
 UNPENALIZED = "highway"
-Check = Callable[[str, Any], object]  # of an option's name and a value; raises ValueError
 
 
-def option(default: Any, help: str, check: Check = lambda name, value: None, default_text: str = "", **argument: Any) -> Any:
-    """Return a field that is an option: `default_text` is shown in place of the default, `argument` is for argparse."""
-    return field(default=default, metadata={"check": check, "default_text": default_text, "help": help, **argument})
+def option(default: Any, help: str, check: Callable[[str, Any], object] = lambda name, value: None, **argument: Any) -> Any:
+    """Return a field that is an option; `argument` is for argparse, but for `default_text`, shown in place of the default."""
+    return field(default=default, metadata={"check": check, "help": help, **argument})
 
 
-def choice_option(default: Any, choices: Iterable[str | int], help: str, default_text: str = "", **argument: Any) -> Any:
+def choice_option(default: Any, choices: Iterable[str | int], help: str, **argument: Any) -> Any:
     """Return a field of one of the choices; of several, separated by commas, if the default is a tuple or None."""
     allowed, read = list(choices), type(default) if isinstance(default, str | int) else _split
 
@@ -43,7 +42,7 @@ def choice_option(default: Any, choices: Iterable[str | int], help: str, default
         if value not in allowed:
             raise unknown(name, value, [*map(str, allowed)])
 
-    return option(default, help, check, default_text, type=read, **argument)
+    return option(default, help, check, type=read, **argument)
 
 
 def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[[float], bool], **argument: Any) -> Any:
@@ -53,7 +52,6 @@ def numbers_option(default: Any, help: str, range_text: str, is_valid: Callable[
 
 
 def integer_option(default: int | None, help: str, *, least: int = 1, most: int = MOST, **details: Any) -> Any:
-    """Return a field of an integer."""
     return option(default, help, partial(check_size, least=least, most=most), type=int, **{"metavar": "N"} | details)
 
 
@@ -162,7 +160,7 @@ class Options:
         """Return the keyword arguments of argparse's `add_argument` for each option."""
         arguments = cls._metadata()
         for name, argument in arguments.items():
-            default, text = cls.__dataclass_fields__[name].default, argument.pop("default_text")
+            default, text = cls.__dataclass_fields__[name].default, argument.pop("default_text", "")
             del argument["check"]
             argument |= {"dest": name} | ({"required": True} if default is MISSING else {"default": default})
             if default is False:
@@ -181,7 +179,6 @@ class Options:
         return f"{text}, the paper's" if name in cls.from_paper else text
 
     def rates_of(self, model: str) -> tuple[float, ...]:
-        """Return the learning rates that are tried."""
         return (self.other_rates.get(model, self.default_rate),) if self.rate is None else self.rate
 
     def members(self, model: str) -> list[Member]:

@@ -1,7 +1,7 @@
 """A study as one record: its options, tasks, table, the paper's values and figures; and its results.
 
     STUDY = Study(name="two-spirals", options=SpiralsOptions, plan=plan, columns=(…), paper={…}, pictures=…, …)
-    result = run(STUDY, options, STUDY.plan(options), progress)             (study_training.py)
+    result = run(STUDY, options, STUDY.plan(options), trainer)              (study_training.py)
 
 A new study is a file of this folder with such a record, from which command line, summary, table and figures follow. A column
 of the table is a value of a model's runs on a task, averaged over seeds, beside the paper's value. Each run has a record in
@@ -32,13 +32,11 @@ from meristem.train.run import Run
 from meristem.train.training_data import Data
 
 Record = dict[str, Any]
-Arrays = Mapping[str, np.ndarray]
+Arrays = dict[str, np.ndarray]
 Average = Callable[[Sequence[float], int], str]  # of values, with so many digits
 PaperValues = Mapping[str, Mapping[str, float]]  # "model/task" → what the paper reports
-HISTORY_FIELDS = [
-    *("error", "loss", "macro_f1", "dev_error", "dev_loss", "dev_macro_f1"),
-    *("layer_sizes", "hard_size", "stage", "waited"),
-]
+HISTORY_FIELDS = ["error", "loss", "macro_f1", "dev_error", "dev_loss", "dev_macro_f1"]
+HISTORY_FIELDS += ["layer_sizes", "hard_size", "stage", "waited"]
 
 
 @dataclass(frozen=True)
@@ -142,11 +140,11 @@ class Study:
     options: type[Any]  # a subclass of Options
     plan: Callable[[Any], Plan]  # of the options; loads the data
     columns: tuple[Column, ...]
-    averages: str  # what the table's numbers are, in words
     pictures: StudyPictures
     average: Average = mean_and_sd  # of the seeds
+    averages: str = "mean ± sd"  # what the table's numbers are, in words
     paper: PaperValues = field(default_factory=dict)
-    arrays: Callable[[Network], Arrays] | None = None  # further arrays of a run's best network in history.npz
+    arrays: Callable[[Network], Arrays] = lambda network: {}  # further arrays of a run's best network in history.npz
     setup: Callable[[], Any] = lambda: None  # called before JAX computes anything
 
 
@@ -169,8 +167,7 @@ def table(
             row.append(column.show(group, average))
             if column.paper:
                 value = paper_values.get(column.paper)
-                text = "–" if value is None else f"{100 * value:.{column.digits}f}" if column.percent else f"{value:g}"
-                row.append(text)
+                row.append("–" if value is None else f"{100 * value:.{column.digits}f}" if column.percent else f"{value:g}")
         rows.append(row)
     return without_empty(names, rows)
 
@@ -183,23 +180,20 @@ class Result:
     history: dict[str, np.ndarray] = field(default_factory=dict)
     extra: dict[str, list[Record]] = field(default_factory=dict)
 
-    def add(self, trained: Sequence[tuple[Record, Run]], arrays: Callable[[Network], Arrays] | None = None) -> None:
+    def add(self, trained: Sequence[tuple[Record, Run]], arrays: Callable[[Network], Arrays] = lambda network: {}) -> None:
         """Add runs with their histories; `arrays` returns further arrays of a run's best network."""
         for row, run in trained:
             self.runs.append(row)
-            values = {part: run.history[part] for part in HISTORY_FIELDS if part in run.history}
-            values |= {} if arrays is None else arrays(run.best)
+            values = {part: run.history[part] for part in HISTORY_FIELDS if part in run.history} | arrays(run.best)
             self.history |= {f"{row['model']}/{row['task']}/{row['seed']}/{part}": array for part, array in values.items()}
 
     def join(self, other: "Result") -> None:
-        """Append another result."""
         self.runs += other.runs
         self.history |= other.history
         for name, records in other.extra.items():
             self.extra.setdefault(name, []).extend(records)
 
     def summary(self, study: Study, plan: Plan, wall_seconds: float, command: str) -> Record:
-        """Return the content of summary.json."""
         return {
             "experiment": study.name,
             "title": plan.title,

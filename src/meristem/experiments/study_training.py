@@ -44,18 +44,16 @@ from meristem.train.metrics import evaluate
 from meristem.train.run import Run
 from meristem.train.training_data import prepare
 
-PATH_FIELDS = [
-    *("model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"),
-    *("train_error", "dev_error", "test_error", "best_soft_size", "n_parameters"),
-]
+PATH_FIELDS = ["model", "task", "seed", "penalty", "learning_rate", "input_dropout", "epochs", "best_epoch"]
+PATH_FIELDS += ["train_error", "dev_error", "test_error", "best_soft_size", "n_parameters"]
 Trained = Sequence[tuple[Record, Any]]  # records and their runs
 
 
 class Trainer:
     """Trains populations: directly, or with checkpoints in a folder, where finished ones are loaded and others continue."""
 
-    def __init__(self, folder: RunFolder | None = None, checkpoints: Checkpoints | None = None):
-        self.folder, self.checkpoints, self._counts = folder, checkpoints, Counter[str]()
+    def __init__(self, progress: Progress, folder: RunFolder | None = None, checkpoints: Checkpoints | None = None):
+        self.progress, self.folder, self.checkpoints, self._counts = progress, folder, checkpoints, Counter[str]()
         self._current: tuple[str, float] | None = None  # the group being trained, and its start less the time trained before
 
     def train(self, model: str, task: str, train: Callable[[list[Watcher]], Run]) -> tuple[Run, float]:
@@ -111,9 +109,7 @@ def study_config(options: Options, tasks: Sequence[Task]) -> dict[str, Any]:
     return config
 
 
-def train(
-    model: str, task: Task, options: Options, progress: Progress, trainer: Trainer | None = None
-) -> list[tuple[Record, Run]]:
+def train(model: str, task: Task, options: Options, trainer: Trainer) -> list[tuple[Record, Run]]:
     """Train a model on a task at every setting with every seed."""
     members = options.members(model)
     dropout, rate, penalty, seeds = (np.asarray(values) for values in zip(*members, strict=True))
@@ -128,7 +124,7 @@ def train(
         if options.budget is None:  # otherwise the penalty is learned
             settings = [setting | {"penalty": m.penalty} for setting, m in zip(settings, members, strict=True)]
         WatcherGroup(watchers).begin(dict(enumerate(settings)))
-        with progress.group(model, task.name, len(members) * task.expected_epochs, task.measure) as display:
+        with trainer.progress.group(model, task.name, len(members) * task.expected_epochs, task.measure) as display:
             return fit(
                 networks,
                 task.data,
@@ -142,7 +138,7 @@ def train(
                 watch=[display, *watchers],
             )
 
-    population, seconds = (trainer or Trainer()).train(model, task.name, train_population)
+    population, seconds = trainer.train(model, task.name, train_population)
     runs, trained = population.each(), []
     steps = sum(int(run.epochs) for run in runs) * steps_per_epoch(task.data.x.shape[0], task.recipe.batch_size)
     timing = {"seconds": round(seconds / len(members), 2), "steps_per_second": round(steps / max(seconds, 0.01))}
@@ -158,7 +154,7 @@ def train(
         if run.diverged:
             epoch = int(run.best_epoch)
             outcome = f"the model of epoch {epoch} is kept" if epoch else "no epoch was good, none is kept"
-            progress.say(
+            trainer.progress.say(
                 f"{model}, {task.name}, seed {member.seed}: the loss turned non-finite in epoch {int(run.epochs)}, "
                 f"rate {member.learning_rate:g}; {outcome}. Try a smaller rate."
             )
@@ -187,14 +183,7 @@ def select_setting(trained: Trained, measure: Measure, rule: str) -> tuple[Train
     return runs, [{**record, "chosen": record is selected} for record in tried]
 
 
-def train_model(
-    model: str,
-    tasks: Sequence[Task],
-    options: Options,
-    progress: Progress,
-    trainer: Trainer | None = None,
-    study: Study | None = None,
-) -> Result:
+def train_model(study: Study, model: str, tasks: Sequence[Task], options: Options, trainer: Trainer) -> Result:
     """Train a model on every task and return the runs of the setting that it keeps there.
 
     Tasks of the same name are variants of one task (its preprocessing), of which a model keeps one too.
@@ -203,9 +192,9 @@ def train_model(
     for name in dict.fromkeys(task.name for task in tasks):
         variants = [task for task in tasks if task.name == name]
         measure, part = variants[0].measure, "training" if variants[0].data.dev_x is None else "validation"
-        trained = [pair for task in variants for pair in train(model, task, options, progress, trainer)]
+        trained = [pair for task in variants for pair in train(model, task, options, trainer)]
         selected, tried = select_setting(trained, measure, options.choose)
-        result.add(selected, study.arrays if study else None)
+        result.add(selected, study.arrays)
         if options.penalties is not None:
             result.extra.setdefault("path", []).extend({key: row[key] for key in PATH_FIELDS} for row, _ in trained)
         if len(tried) > 1:
@@ -214,48 +203,47 @@ def train_model(
                 f"{words} → {part} {measure.label} {measure.show(record[f'dev_{measure.name}'])}{' (kept)' * record['chosen']}"
                 for words, record in zip(describe_settings(tried), tried, strict=True)
             ]
-            progress.say(f"{model}, {name}: tried {'; '.join(words)}")
-        if study is not None:
-            rows = [row for row, _ in selected]
-            reached = [column.line.format(column.show(rows, study.average)) for column in study.columns if column.line]
-            seconds, speed = sum(row["seconds"] for row in rows), rows[0]["steps_per_second"]
-            progress.say(f"{model}, {name}: {', '.join(reached)}, {seconds:.1f} s, {speed:,} steps/s")
+            trainer.progress.say(f"{model}, {name}: tried {'; '.join(words)}")
+        rows = [row for row, _ in selected]
+        reached = [column.line.format(column.show(rows, study.average)) for column in study.columns if column.line]
+        seconds, speed = sum(row["seconds"] for row in rows), rows[0]["steps_per_second"]
+        trainer.progress.say(f"{model}, {name}: {', '.join(reached)}, {seconds:.1f} s, {speed:,} steps/s")
     return result
 
 
-def run(study: Study, options: Options, plan: Plan, progress: Progress, trainer: Trainer | None = None) -> Result:
+def run(study: Study, options: Options, plan: Plan, trainer: Trainer) -> Result:
     """Train every model on every task, each at the setting that it keeps."""
     data = {f"data/{task.name}/{name}": values for task in plan.tasks for name, values in task.arrays.items()}
     result, tasks = Result(history=data), [task.resized(options) for task in plan.tasks]
-    progress.plan(expected_epochs(options, tasks))
+    trainer.progress.plan(expected_epochs(options, tasks))
+    train_models = _select_rate if options.select_rate else train_model
     for model in options.models:
-        train_at = partial(train_model, model, tasks, progress=progress, trainer=trainer, study=study)
-        result.join(_select_rate(model, options, train_at, progress) if options.select_rate else train_at(options))
+        result.join(train_models(study, model, tasks, options, trainer))
     return result
 
 
-def _select_rate(model: str, options: Options, train_at: Callable[[Options], Result], progress: Progress) -> Result:
+def _select_rate(study: Study, model: str, tasks: Sequence[Task], options: Options, trainer: Trainer) -> Result:
     """Return the result of the smallest rate that solves every task, or else of the largest: the paper's rule.
 
     A task is solved if more than half of the seeds reach zero training error; the counts are in the result's "rates".
     """
     tried: list[Record] = []
     for rate in sorted(options.rates_of(model)):
-        result, fields = train_at(replace(options, rate=(rate,))), {"learning_rate": rate, "seeds": options.seeds}
+        result = train_model(study, model, tasks, replace(options, rate=(rate,)), trainer)
+        fields = {"learning_rate": rate, "seeds": options.seeds}
         solved = dict.fromkeys((run["task"] for run in result.runs), 0)
         for run in result.runs:
             solved[run["task"]] += run["zero_error_epoch"] is not None
         tried += [{"model": model, "task": task, "solved": count, **fields} for task, count in solved.items()]
         if all(2 * count > options.seeds for count in solved.values()):
             break
-    progress.say(f"{model}: rate {rate:g} is the one that is kept")
+    trainer.progress.say(f"{model}: rate {rate:g} is the one that is kept")
     result.extra["rates"] = tried
     return result
 
 
 def expected_epochs(options: Options, tasks: Sequence[Task]) -> Mapping[tuple[str, str], float]:
-    """Return how many epochs each model takes on each task, approximately."""
-    epochs: Counter[tuple[str, str]] = Counter()
+    epochs = Counter[tuple[str, str]]()
     for model, task in itertools.product(options.models, tasks):
         epochs[model, task.name] += len(options.members(model)) * task.expected_epochs
     return epochs

@@ -186,7 +186,7 @@ class Path:
         points, drawn = self.finished, "score" if "score" in self.table else "loss"
         sizes, values, prices = ([getattr(point, name) for point in points] for name in ("n_parameters", drawn, "penalty"))
         marked = [points.index(point) for point in self.frontier()]
-        return draw_frontier(sizes, values, marked, ylabel=f"held-out {drawn}", colors=prices, ax=ax)
+        return draw_frontier(sizes, values, marked, ylabel=f"held-out {drawn}", colors=prices, label="penalty", ax=ax)
 
 
 def standard_error(differences: np.ndarray) -> float:

@@ -1,11 +1,12 @@
 """The predictions of an estimator of two features as a shaded plane, with the samples on top."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from meristem.pictures.figure_style import CLASSES, Axes, canvas, class_colormap, distinct_colors, lighten
+from meristem.pictures.figure_style import CLASSES, Axes, canvas, distinct_colors
 
 GRID = 200  # points along each feature
 WHITE = 0.55  # share of white in the shading
@@ -60,7 +61,6 @@ def plot_decision_boundary(estimator: Any, X: Any, y: Any, *, ax: Any = None) ->
 
 
 def _points_and_names(estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
-    """Return the samples and the names of the two features."""
     points = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
     fitted = getattr(estimator, "n_features_in_", 2)
     if points.ndim != 2 or points.shape[1] != 2 or fitted != 2:
@@ -95,15 +95,14 @@ def _draw_classes(
     colors = distinct_colors([*CLASSES, *MORE_CLASSES], len(classes))
     probability = _on_grid(estimator, "predict_proba", grid) if hasattr(estimator, "predict_proba") else None
     if len(classes) == 2 and probability is not None:
-        shading = shade(ax, grid, probability[:, 1], cmap=class_colormap(colors, WHITE), **SMOOTH)
-        draw_border(ax, grid, probability[:, 1] - 0.5)
+        shading = shade_probability(ax, grid, probability[:, 1], colors)
         _colorbar(ax, shading, f"probability of {labels[1]}", ticks=[0, 0.25, 0.5, 0.75, 1])
     else:
-        regions = ListedColormap([lighten(color, WHITE) for color in colors])
+        regions = ListedColormap(lighten(colors))
         shade(ax, grid, np.searchsorted(classes, predicted), cmap=regions, vmin=-0.5, vmax=len(classes) - 0.5)
         if probability is not None and len(classes) > 1:
             for k in range(len(classes)):
-                draw_border(ax, grid, probability[:, k] - np.delete(probability, k, 1).max(1))
+                _draw_border(ax, grid, probability[:, k] - np.delete(probability, k, 1).max(1))
     for value, label, color in zip(classes, labels, colors, strict=True):
         ax.scatter(*points[y == value].T, color=color, label=label, **marker)
     frame = {"frameon": True, "facecolor": "white", "framealpha": 0.85, "edgecolor": "none", "handletextpad": 0.2}
@@ -118,7 +117,24 @@ def shade(ax: Axes, grid: Grid, values: np.ndarray, **style: Any) -> Any:
     return ax.imshow(values.reshape(len(grid[1]), -1), origin="lower", extent=extent, aspect="auto", **style)
 
 
-def draw_border(ax: Axes, grid: Grid, difference: np.ndarray) -> None:
+def shade_probability(ax: Axes, grid: Grid, probability: np.ndarray, colors: Sequence[Any], white: float = WHITE) -> Any:
+    """Draw the probability of the second of two classes, from color to color through white, with a line at ½."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    first, second = lighten(colors, white)
+    through_white = LinearSegmentedColormap.from_list("classes", [first, (1.0, 1.0, 1.0), second])
+    _draw_border(ax, grid, probability - 0.5)
+    return shade(ax, grid, probability, cmap=through_white, **SMOOTH)
+
+
+def lighten(colors: Sequence[Any], white: float = WHITE) -> np.ndarray:
+    """Return colors [n, 3] mixed with that share of white, so that points stand out on them."""
+    from matplotlib.colors import to_rgba_array
+
+    return white + (1 - white) * to_rgba_array(colors)[:, :3]
+
+
+def _draw_border(ax: Axes, grid: Grid, difference: np.ndarray) -> None:
     """Draw where the difference is 0."""
     if difference.min() < 0 < difference.max():
         ax.contour(*grid, difference.reshape(len(grid[1]), -1), levels=[0], colors="black", linewidths=1.1)

@@ -1,10 +1,7 @@
-"""What all figures share: style, names and colors of models, axes, legends, curves against the epoch (from 1), and scales.
-
-Scales of axes are set once everything is painted.
-"""
+"""What all figures share: style, names and colors of models, axes, legends, curves against the epoch (from 1), and scales."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,11 +12,11 @@ from meristem.show.measures import Measure
 
 Axes = Any  # matplotlib's types; it is imported inside functions, since importing this package must not need it
 Figure = Any
+ScaleAxis = Callable[[Axes], None]  # sets the limits of an axis, once everything is painted
 
 # The paper's models, in the order of figures; any other model gets the next free color.
 COLORS = {"tunnel": "#0072B2", "highway": "#E69F00", "highway-penalized": "#CC79A7", "budding": "#009E73"}  # Okabe and Ito's
 FREE_COLORS = ("#D55E00", "#56B4E9", "#8C564B", "#7F7F7F")
-TREE = COLORS["budding"]  # the soft size of a tree
 CLASSES = ("#0072B2", "#D55E00")
 SERIES = ("#0072B2", "#CC3311", "#009E73", "#AA4499", "#B3235A", "#756400", "#777777")  # the last one is grey
 INK, GREY, GRID = "#333333", "#666666", "#E6E6E6"
@@ -60,7 +57,6 @@ def model_label(model: str) -> str:
 
 
 def model_colors(models: Sequence[str]) -> dict[str, Any]:
-    """Return a distinct color for each model."""
     others = [model for model in models if model not in COLORS]
     assigned = COLORS | dict(zip(others, distinct_colors(FREE_COLORS, len(others)), strict=False))
     return {model: assigned[model] for model in models}
@@ -75,9 +71,7 @@ def distinct_colors(named: Sequence[Any], n: int) -> Sequence[Any]:
     return [tuple(color) for color in colormaps["turbo"](np.linspace(0.05, 0.95, n))[:, :3].tolist()]
 
 
-def figure_grid(
-    rows: int, columns: int, *, cell: tuple[float, float], frame: float = 1.1, **options: Any
-) -> tuple[Figure, Any]:
+def figure_grid(rows: int, columns: int, cell: tuple[float, float], frame: float = 1.1, **options: Any) -> tuple[Figure, Any]:
     """Return a figure and its axes [rows, columns], of `cell` inches each, with `frame` inches for title and legend."""
     from matplotlib.figure import Figure
 
@@ -85,29 +79,15 @@ def figure_grid(
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def legend_below(figure: Figure, colors: Mapping[str, Any], marks: list[Any]) -> None:
-    """Add a legend of the models' colors and of `marks`, labeled matplotlib lines, in as many rows as needed."""
+def legend_below(figure: Figure, colors: Mapping[str, Any], marks: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add a legend of the models' colors and of `marks`, label → style of a line, in as many rows as needed."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=color, linewidth=5, label=model_label(model)) for model, color in colors.items()] + marks
-    inches = sum(HANDLE_INCHES + LETTER_INCHES * len(handle.get_label()) for handle in handles)
+    styles = [(model_label(model), {"color": color, "linewidth": 5}) for model, color in colors.items()]
+    handles = [Line2D([], [], label=label, **style) for label, style in [*styles, *marks.items()]]
+    inches = sum(HANDLE_INCHES + LETTER_INCHES * len(str(handle.get_label())) for handle in handles)
     columns = math.ceil(len(handles) / math.ceil(inches / figure.get_figwidth()))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=1.5)
-
-
-def class_colormap(colors: Sequence[Any], white: float) -> Any:
-    """Return a color map from one class through white to the other, its ends lightened so that points stand out."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    first, second = (lighten(color, white) for color in colors)
-    return LinearSegmentedColormap.from_list("classes", [first, (1.0, 1.0, 1.0), second])
-
-
-def lighten(color: Any, white: float) -> tuple[float, ...]:
-    """Return a color mixed with that share of white."""
-    from matplotlib.colors import to_rgb
-
-    return tuple(white + (1 - white) * np.asarray(to_rgb(color)))
 
 
 def layer_colors(layers: int) -> Any:
@@ -124,8 +104,6 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
     Settings of matplotlib are restored, and nothing is shown: notebooks do that, and scripts by `plt.show()`.
     """
     require_matplotlib()
-    import matplotlib
-
     if axes is not None:
         from matplotlib.axes import Axes as MatplotlibAxes
 
@@ -141,7 +119,7 @@ def canvas(name: str, axes: Any, *, size: tuple[float, float], rows: int = 1) ->
     # The first drawing loads the backend, and that of a notebook turns interactive mode on: a setting that must not be
     # restored with ours, or no later figure would be shown.
     plt.draw_if_interactive()
-    with matplotlib.rc_context(STYLE):
+    with plt.rc_context(STYLE):
         axes = plt.subplots(rows, 1, figsize=size, layout="constrained", sharex=True, squeeze=False)[1][:, 0]
         for ax in axes:  # ticks are made when the figure is shown, after the settings are restored
             ax.tick_params(labelsize=STYLE["xtick.labelsize"])
@@ -255,28 +233,21 @@ def log_ticks(top: float, min_ticks: int = MIN_LABELS) -> list[float]:
 
 def scale_units(ax: Axes) -> None:
     """Scale the y axis linearly up to 1, then logarithmically: a tunnel may keep a hundredth of a highway's units, or none."""
-    from matplotlib.ticker import FixedLocator, SymmetricalLogLocator
-
-    ax.set_yscale("symlog", linthresh=1, linscale=0.5)
+    ax.set_yscale("symlog", linthresh=1, linscale=0.5, subs=range(2, 10))
     top = 1.6 * max(2, ax.get_ylim()[1])
     ax.set_ylim(-0.05, top)
-    ax.yaxis.set_major_locator(FixedLocator([0.0, *log_ticks(top, MIN_LABELS - 1)]))
-    ax.yaxis.set_minor_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=range(2, 10)))
+    ax.set_yticks([0.0, *log_ticks(top, MIN_LABELS - 1)])
     ax.yaxis.set_major_formatter("{x:g}")
 
 
 def scale_epochs(ax: Axes, never: float | None) -> None:
     """Scale the y axis logarithmically from 1, with a level at `never` for runs that do not arrive (None: all do)."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     top = max(MIN_LABELS + 0.5, 1.6 * ax.get_ylim()[1])
     ticks = log_ticks(top if never is None else min(top, 0.6 * never))
     labels = [f"{tick:.0f}" for tick in ticks]
     if never is not None:
         ax.axhline(never, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
         top, ticks, labels = 1.4 * never, [*ticks, never], [*labels, "never"]
-    ax.set_yscale("log")
+    ax.set_yscale("log", subs=[])
     ax.set_ylim(0.75, top)
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.set_yticklabels(labels)
+    ax.set_yticks(ticks, labels)

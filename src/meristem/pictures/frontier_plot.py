@@ -32,13 +32,8 @@ def plot_frontier(sizes: Any, errors: Any, *, colors: Any = None, label: str = "
     return draw_frontier(sizes, 100 * errors, frontier, ylabel="error, %", colors=colors, label=label, ax=ax)
 
 
-def draw_frontier(
-    sizes: Any, values: Any, frontier: Any, *, ylabel: str, colors: Any = None, label: str = "penalty", ax: Any = None
-) -> Axes:
+def draw_frontier(sizes: Any, values: Any, frontier: Any, *, ylabel: str, colors: Any, label: str, ax: Any) -> Axes:
     """Draw any values against sizes, with the points of indices `frontier`, by size, joined; return the Axes."""
-    from matplotlib.colors import LogNorm
-    from matplotlib.ticker import LogLocator
-
     sizes, values = np.asarray(sizes, float), np.asarray(values, float)
     with canvas("ax", ax, size=(6.4, 4.0)) as (ax,):
         rings = {"marker": "o", "markersize": 9, "markerfacecolor": "none", "linestyle": "-" if len(frontier) > 1 else "none"}
@@ -48,13 +43,12 @@ def draw_frontier(
             ax.scatter(sizes, values, s=28, color=GREY, edgecolor="white", zorder=2)
         else:
             shades = np.asarray(colors, float)
-            norm = LogNorm() if (shades > 0).all() and len(set(shades.tolist())) > 1 else None
+            norm = "log" if (shades > 0).all() and len(set(shades.tolist())) > 1 else None
             dots = ax.scatter(sizes, values, s=32, c=shades, cmap="viridis", norm=norm, edgecolor="white", zorder=2)
             ax.figure.colorbar(dots, ax=ax, label=label)
-        ax.set_xscale("log")
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        ax.xaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}")
-        ax.xaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
+        ax.set_xscale("log", subs=(2, 3, 5))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.xaxis.set_minor_formatter("{x:,.0f}")
         ax.set(xlabel="parameters", ylabel=ylabel)
         ax.legend(frameon=False, loc="best")
     return ax

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from meristem.pictures import figure_style
-from meristem.pictures.figure_style import GREY, GRID, INK, SERIES, TREE, Axes
+from meristem.pictures.figure_style import COLORS, GREY, GRID, INK, SERIES, Axes
 
 LAST_LABELS = ("kept model", "rate changes")  # of the legend
 LOG_DECADES = 1.5  # losses that span more are drawn on a log scale
@@ -82,7 +82,7 @@ def _styles_in_full(estimator: Any) -> dict[str, dict[str, Any]]:
     if not estimator.network_.capacity:
         return losses | {"soft_size": {"label": "all layers", "color": INK, "linewidth": 2.0}}
     steps = {"label": "hard size", "color": INK, "drawstyle": "steps-post", "linewidth": 1.0}
-    return losses | {"hard_size": steps, "soft_size": {"label": "soft size", "color": TREE}}
+    return losses | {"hard_size": steps, "soft_size": {"label": "soft size", "color": COLORS["budding"]}}
 
 
 def _scale_losses(ax: Axes, losses: Sequence[np.ndarray]) -> None:

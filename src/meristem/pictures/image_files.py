@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from meristem.files.atomic_write import write_whole
 from meristem.pictures.figure_style import GREY, GRID, INK, SERIES, STYLE, Figure, require_matplotlib
 from meristem.show.elements import Markup, el
 
@@ -23,8 +22,8 @@ MOST_POINTS = 240  # of a line, so that pages stay small
 PAGE_STYLE = STYLE | dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), GREY)
 PAGE_STYLE |= dict.fromkeys(("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 13)
 PAGE_STYLE |= {"text.color": INK, "svg.fonttype": "none", "svg.hashsalt": "meristem"}
-ROLES = {INK: "ink", GREY: "muted", GRID: "line", "#FFFFFF": "ground"}
-ROLES |= {color: f"s{number}" for number, color in enumerate(SERIES, 1)}
+ROLES = {INK: "var(--ink)", GREY: "var(--muted)", GRID: "var(--line)", "#FFFFFF": "var(--ground)"}
+ROLES |= {color: f"var(--s{number})" for number, color in enumerate(SERIES, 1)}
 
 
 def png(figure: Figure, **options: Any) -> bytes:
@@ -32,10 +31,6 @@ def png(figure: Figure, **options: Any) -> bytes:
     packed = io.BytesIO()
     figure.savefig(packed, format="png", metadata={"Software": "meristem"}, **options)
     return packed.getvalue()
-
-
-def write_png(path: Path, figure: Figure, **options: Any) -> None:
-    write_whole(path, png(figure, **options))
 
 
 def is_picture(path: Path) -> bool:
@@ -74,8 +69,7 @@ def page_svg(
         for line in (line for ax in axes for line in ax.lines if len(line.get_xdata()) > MOST_POINTS):
             points = np.linspace(0, len(line.get_xdata()) - 1, MOST_POINTS).astype(int)
             line.set_data(*(np.asarray(values)[points] for values in line.get_data()))
-        text = io.StringIO()
-        no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        text, no_metadata = io.StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(text, format="svg", transparent=True, metadata=no_metadata)
     labels = el("title", title, id=f"{name}-title"), el("desc", description, id=f"{name}-desc")
     view = {"viewBox": f"0 0 {WIDTH} {height:g}", "role": "img", "id": f"figure-{name}"}
@@ -91,12 +85,8 @@ def _for_page(text: str, name: str) -> Markup:
         own = re.sub(r' id="([^"]*)"', lambda match: f' id="{name}-{match[1]}"' * (match[1] in used), tag[0])
         own = re.sub(r'url\(#|(xlink:)?href="#', lambda match: f"{match[0].removeprefix('xlink:')}{name}-", own)
         own = re.sub(r'font-family: [^;"]*(; )?| transform="rotate\(-0 [^"]*"', "", own)
-        own = re.sub(r"#[0-9a-f]{6}\b", lambda match: _role(match[0]), own)
+        mixed = r"color-mix(in srgb, {} 75%, var(--ink))"
+        own = re.sub(r"#[0-9a-f]{6}\b", lambda match: ROLES.get(match[0].upper(), mixed.format(match[0])), own)
         return re.sub(r"\d+\.\d{2,}", lambda match: f"{float(match[0]):.1f}", own)
 
     return Markup(re.sub(r"\s*\n\s*", "\n", re.sub(r"<[^>]*>", rewrite, inside)))
-
-
-def _role(color: str) -> str:
-    role = ROLES.get(color.upper())
-    return f"var(--{role})" if role else f"color-mix(in srgb, {color} 75%, var(--ink))"

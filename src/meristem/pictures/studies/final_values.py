@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from meristem.pictures.figure_style import GREY, Axes, Figure, figure_grid, legend_below
+from meristem.pictures.figure_style import GREY, Axes, Figure, ScaleAxis, figure_grid, legend_below
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 
-ScaleAxis = Callable[[Axes], None]  # sets the limits of an axis, once everything is painted
 MARKERS: dict[str, dict[str, Any]] = {
     "one seed": {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0},
     "never at zero error": {"linestyle": "", "marker": "x", "markersize": 4.5, "markeredgewidth": 1.2},
@@ -35,8 +34,6 @@ class Panel:
 
 def draw_final_values(results: StudyResults, title: str, panels: list[Panel], average: str, goal: str | None = None) -> Figure:
     """Draw all panels in a row, four of them two by two; runs without a value of the field `goal` have a mark of their own."""
-    from matplotlib.lines import Line2D
-
     columns = 2 if len(panels) == 4 else len(panels)
     widths = [2.0 + 0.4 * len(panel.models) for panel in panels]
     figure, axes = figure_grid(len(panels) // columns, columns, cell=(3.4, 3.3), width_ratios=widths[:columns])
@@ -44,13 +41,13 @@ def draw_final_values(results: StudyResults, title: str, panels: list[Panel], av
         _draw_panel(ax, results, panel, average, goal)
     figure.suptitle(title)
     markers = {_marker(run, goal) for run in results.runs}
-    handles = [Line2D([], [], color=GREY, label=label, **style) for label, style in MARKERS.items() if label in markers]
+    marks = {label: {"color": GREY, **style} for label, style in MARKERS.items() if label in markers}
     if any(len(results.runs_of(model, task)) > 1 for model in results.models for task in results.tasks):
-        handles.append(Line2D([], [], color=GREY, label=average, **AVERAGE_LINE))
+        marks[average] = {"color": GREY, **AVERAGE_LINE}
     cells = [(model, task, panel.field) for panel in panels for model in panel.models for task in panel.tasks]
     if any(results.paper_value(*cell) is not None for cell in cells):
-        handles.append(Line2D([], [], label="paper", **MARKERS["paper"]))
-    legend_below(figure, results.colors, handles)
+        marks["paper"] = MARKERS["paper"]
+    legend_below(figure, results.colors, marks)
     return figure
 
 

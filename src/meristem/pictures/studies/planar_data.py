@@ -4,11 +4,9 @@ import itertools
 
 import numpy as np
 
-from meristem.pictures.decision_boundary import SMOOTH, draw_border, shade
-from meristem.pictures.figure_style import CLASSES, GREY, Axes, Figure, class_colormap, figure_grid, model_label
+from meristem.pictures.decision_boundary import shade_probability
+from meristem.pictures.figure_style import CLASSES, GREY, Axes, Figure, figure_grid, model_label
 from meristem.pictures.studies.study_results import Run, StudyResults, run_key
-
-WHITE = 0.5  # share of white in the shading
 
 
 def runs_with_discriminant(results: StudyResults) -> dict[tuple[str, str], Run]:
@@ -23,7 +21,6 @@ def runs_with_discriminant(results: StudyResults) -> dict[tuple[str, str], Run]:
 
 
 def draw_data(results: StudyResults) -> Figure:
-    """Draw the tasks side by side, in reading order."""
     figure, axes = figure_grid(1, len(results.tasks), cell=(2.9, 3.1), sharex=True, sharey=True)
     for ax, task in zip(axes[0], results.tasks, strict=True):
         _draw_points(ax, results, task, size=11.0)
@@ -32,8 +29,7 @@ def draw_data(results: StudyResults) -> Figure:
     axes[0, 0].set_ylabel("$x_2$")
     subject = f"{results.subject[:1].upper()}{results.subject[1:]}"
     figure.suptitle(subject if len(results.tasks) == 1 else f"{subject}, from easy to hard")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, markerscale=1.6)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, markerscale=1.6)
     return figure
 
 
@@ -52,16 +48,14 @@ def draw_discriminants(results: StudyResults) -> Figure:
             run = cells[model, task]
             probability, limit = results.series(run, "discriminant").astype(float), results.series(run, "discriminant_limit")
             grid = (np.linspace(-limit, limit, len(probability)),) * 2
-            shading = shade(ax, grid, probability, cmap=class_colormap(CLASSES, WHITE), **SMOOTH)
-            draw_border(ax, grid, probability - 0.5)
+            shading = shade_probability(ax, grid, probability, CLASSES, white=0.5)
             _draw_points(ax, results, task, size=7.0)
             ax.set(xlim=(-limit, limit), ylim=(-limit, limit))
             ax.set_xlabel(f"seed {run['seed']}", fontsize=8.5, color=GREY, labelpad=3)
     for ax, task in zip(axes[0], results.tasks, strict=True):
         ax.set_title(results.task_label(task))
     place = {"shrink": max(0.4, 1 / len(models)), "aspect": 18, "pad": 0.02, "ticks": [0, 0.5, 1]}
-    bar = figure.colorbar(shading, ax=axes.ravel().tolist(), label="probability of class 1", **place)
-    bar.outline.set_visible(False)
+    figure.colorbar(shading, ax=axes, label="probability of class 1", **place).outline.set_visible(False)
     figure.suptitle("What the networks learned")
     return figure
 
@@ -69,6 +63,5 @@ def draw_discriminants(results: StudyResults) -> Figure:
 def _draw_points(ax: Axes, results: StudyResults, task: str, size: float) -> None:
     x, y = (results.arrays[f"data/{task}/{name}"] for name in ("x", "y"))
     for label, color in enumerate(CLASSES):
-        points = x[y == label]
-        ax.scatter(points[:, 0], points[:, 1], s=size, color=color, linewidths=0, label=f"class {label}")
+        ax.scatter(*x[y == label].T, s=size, color=color, linewidths=0, label=f"class {label}")
     ax.set_aspect("equal")

@@ -1,5 +1,6 @@
 """The settings that a study tried: what the models reached with each, and error against size along a path of penalties."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,6 @@ def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
     A dot is the mean over seeds of the measure that selects, the line through it one standard deviation to either side; the
     dot of the selected setting is filled. Columns beside it list the mean soft sizes, bold at the selected settings.
     """
-    from matplotlib.lines import Line2D
-
     # In words for what was varied for a model: a highway has no penalty.
     panels, all_best = dict[str, Rows](), True
     for task in results.tasks:
@@ -53,9 +52,9 @@ def draw_settings(results: StudyResults, measure: Measure, part: str) -> Figure:
                 ax.axhline(border - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0.5)
     axes[-1, 0].set_xlabel(f"{part} {measure.label}")
     figure.suptitle(f"Settings tried on {results.subject}")
-    mean = Line2D([], [], color=GREY, markerfacecolor="white", label="tried: mean over seeds, ± sd", **DOT)
-    rule = Line2D([], [], color=GREY, label="kept: the best" if all_best else "kept: the smallest of the best", **DOT)
-    legend_below(figure, {model: results.colors[model] for model in models}, [mean, rule])
+    tried = {"tried: mean over seeds, ± sd": {"color": GREY, "markerfacecolor": "white", **DOT}}
+    selected = {"kept: the best" if all_best else "kept: the smallest of the best": {"color": GREY, **DOT}}
+    legend_below(figure, {model: results.colors[model] for model in models}, tried | selected)
     return figure
 
 
@@ -100,44 +99,35 @@ def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str])
 
 def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Figure:
     """Draw error against size in a part, "test" or "train": a row for each task, a column for each model, a dot per run."""
-    from matplotlib.colors import LogNorm
-
     models = [model for model in results.models if any(run["model"] == model for run in results.path)]
-    penalties = [run["penalty"] for run in results.path if run["penalty"] > 0]
-    norm = LogNorm(min(penalties), max(penalties)) if len(set(penalties)) > 1 else None
+    positive, field = [run["penalty"] for run in results.path if run["penalty"] > 0], f"{part}_{measure.name}"
+    shades = {"norm": "log", "vmin": min(positive), "vmax": max(positive)} if len(set(positive)) > 1 else {}
     figure, axes = figure_grid(len(results.tasks), len(models), cell=(4.2, 3.0))
-    for row, task in zip(axes, results.tasks, strict=True):
-        for ax, model in zip(row, models, strict=True):
-            dots = _draw_path(ax, results, model, task, measure, part, norm)
+    for ax, (task, model) in zip(axes.ravel(), itertools.product(results.tasks, models), strict=True):
+        runs = [run for run in results.path if (run["model"], run["task"]) == (model, task)]
+        errors = [finite_value(run, field) for run in runs]
+        valued = [(run["n_parameters"], y, run["penalty"]) for run, y in zip(runs, errors, strict=True) if y is not None]
+        x, y, penalties = np.array(valued, float).reshape(-1, 3).T
+        frontier = non_dominated(x, y)
+        ax.plot(x[frontier], y[frontier], color=INK, linewidth=1.2, zorder=2)
+        ax.set(title=f"{model_label(model)}, {results.task_label(task)}", xscale="log")
+        ax.grid(axis="y")
+        dots = ax.scatter(x, y, c=np.maximum(penalties, 1e-300), **shades, **PATH_DOTS)
+        error, size, epoch = (results.paper_value(model, task, name) for name in (field, "soft_size", "zero_error_epoch"))
+        if error is None and epoch is not None:
+            error = 0.0
+        if error is not None:
+            words = f"the paper: {measure.show(error)}" + (f", soft size {size:g}" if size is not None else "")
+            ax.axhline(error, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=1)
+            ax.text(0.98, 0.97, words, transform=ax.transAxes, ha="right", va="top", color=GREY, fontsize=9)
+        figure_style.scale_measure(measure, ax)
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.xaxis.set_minor_formatter("")
     for ax in axes[-1]:
         ax.set_xlabel("parameters")
     for ax in axes[:, 0]:
         ax.set_ylabel(f"{'test' if part == 'test' else 'training'} {measure.label}")
-    if norm is not None:
+    if shades:
         figure.colorbar(dots, ax=axes, label="penalty", shrink=0.8)
     figure.suptitle(f"Error and size along the penalty on {results.subject}")
     return figure
-
-
-def _draw_path(ax: Axes, results: StudyResults, model: str, task: str, measure: Measure, part: str, norm: Any) -> Any:
-    """Draw the runs of a model on a task, their Pareto frontier and the paper's error, and return the dots."""
-    field = f"{part}_{measure.name}"
-    runs = [run for run in results.path if (run["model"], run["task"]) == (model, task)]
-    valued = [(run["n_parameters"], error, run["penalty"]) for run in runs if (error := finite_value(run, field)) is not None]
-    sizes, errors, penalties = np.array(valued, float).reshape(-1, 3).T
-    frontier = non_dominated(sizes, errors)
-    ax.plot(sizes[frontier], errors[frontier], color=INK, linewidth=1.2, zorder=2)
-    ax.set(title=f"{model_label(model)}, {results.task_label(task)}", xscale="log")
-    ax.grid(axis="y")
-    dots = ax.scatter(sizes, errors, c=np.maximum(penalties, 1e-300), norm=norm, **PATH_DOTS)
-    error, size, epoch = (results.paper_value(model, task, name) for name in (field, "soft_size", "zero_error_epoch"))
-    if error is None and epoch is not None:
-        error = 0.0
-    if error is not None:
-        words = f"the paper: {measure.show(error)}" + (f", soft size {size:g}" if size is not None else "")
-        ax.axhline(error, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=1)
-        ax.text(0.98, 0.97, words, transform=ax.transAxes, ha="right", va="top", color=GREY, fontsize=9)
-    figure_style.scale_measure(measure, ax)
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    ax.xaxis.set_minor_formatter(lambda value, _: "")
-    return dots

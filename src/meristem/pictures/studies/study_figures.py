@@ -21,7 +21,7 @@ from meristem.folders.run_folder import RunFolder
 from meristem.pictures.figure_style import COLORS, STYLE, require_matplotlib
 from meristem.pictures.image_files import is_picture, png
 from meristem.pictures.studies.study_pictures import LearningPictures, SolvingPictures, StudyPictures
-from meristem.pictures.studies.study_results import StudyResults, run_key
+from meristem.pictures.studies.study_results import Run, StudyResults, run_key
 from meristem.show.measures import MACRO_F1, WRONG_LABELS
 
 KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures)}
@@ -102,12 +102,9 @@ def validate_study(summary: dict[str, Any], arrays: dict[str, np.ndarray], out: 
     file, history = out / "summary.json", out / "history.npz"
     pictures = _find_pictures(file, summary)
     required = pictures.required()
-    needed: dict[str, tuple[tuple[str, ...], ...]] = {  # records → their values, and those that may be null
-        "runs": (required.values, required.nullable),
-        "tried": ((), ("model", "task", "sd", "chosen", f"dev_{pictures.selects.name}")),
-        "path": (("model", "task", "penalty", "n_parameters"), ()),
-    }
-    runs, tried, path = (_records(file, name, summary.get(name) or [], *values) for name, values in needed.items())
+    runs = _records(file, "runs", summary, required.values, required.nullable)
+    tried = _records(file, "tried", summary, (), ("model", "task", "sd", "chosen", f"dev_{pictures.selects.name}"))
+    path = _records(file, "path", summary, ("model", "task", "penalty", "n_parameters"), ())
     if not runs:
         if summary["runs"]:
             raise ValueError(f"{file} holds no run with a good epoch, all diverged; there is nothing to draw.")
@@ -151,8 +148,9 @@ def _read(file: Path, kind: str, read: Callable[[], Any]) -> Any:
         raise InvalidFileError(f"{file} is not {kind}") from error
 
 
-def _records(file: Path, name: str, records: Any, values: tuple[str, ...], nullable: tuple[str, ...]) -> list[dict[str, Any]]:
+def _records(file: Path, name: str, summary: Run, values: tuple[str, ...], nullable: tuple[str, ...]) -> list[Run]:
     """Return records with a finite epoch; they must be a list of objects with these values, the nullable ones maybe null."""
+    records = summary.get(name) or []
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise InvalidFileError(f"{file} has {name!r} that are not a list of objects")
     finite = [record for record in records if record.get("best_epoch") != 0]

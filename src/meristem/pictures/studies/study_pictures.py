@@ -62,7 +62,6 @@ class StudyPictures:
         return math.inf if value is None else value
 
     def drawings(self, results: StudyResults) -> Drawings:
-        """Return the figures that can be drawn of these results."""
         drawings: Drawings = {model: partial(draw_training, model=model) for model in results.models}
         drawings["sizes"] = self.draw_sizes
         if results.settings:

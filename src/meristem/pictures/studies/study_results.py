@@ -43,7 +43,6 @@ class StudyResults:
 
     @property
     def settings(self) -> list[Run]:
-        """The tried settings of the models that have runs."""
         return [setting for setting in self.tried if setting["model"] in self.models]
 
     def task_label(self, task: str) -> str:

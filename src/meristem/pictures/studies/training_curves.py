@@ -1,13 +1,12 @@
 """Training of one model: tasks side by side, quantities below one another, all against the epoch."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from meristem.pictures import figure_style
-from meristem.pictures.figure_style import GREY, Axes, Figure, figure_grid, from_zero, integers_from_zero, model_label
+from meristem.pictures.figure_style import GREY, Axes, Figure, ScaleAxis, figure_grid, from_zero, integers_from_zero
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 from meristem.show.measures import Measure
 
@@ -38,14 +37,11 @@ class Row:
 
     label: str
     parts: list[Curve]
-    scale: Callable[[Axes], None] = from_zero  # sets the limits, once everything is painted
+    scale: ScaleAxis = from_zero
     measure: Measure | None = None
 
 
-def size_rows(
-    results: StudyResults, model: str, *, color: Any, ring: str, scale_nodes: Callable[[Axes], None] = from_zero
-) -> list[Row]:
-    """Return the rows of a model's size."""
+def size_rows(results: StudyResults, model: str, color: Any, ring: str, scale_nodes: ScaleAxis = from_zero) -> list[Row]:
     soft_size = [Curve("layer_sizes", color, ring=ring)]
     if results.is_layered(model):
         return [Row("soft size per layer", []), Row("total soft size", soft_size)]
@@ -77,7 +73,7 @@ def draw_training(results: StudyResults, model: str) -> Figure:
         if not row.parts:
             layers = max(results.series(run, "layer_sizes").shape[1] for runs in groups for run in runs)
             figure_style.layer_colorbar(figure, layers, ax=row_axes.tolist(), aspect=14, pad=0.01)
-    name, kind = model_label(model), "network" if results.is_layered(model) else "perceptron"
+    name, kind = figure_style.model_label(model), "network" if results.is_layered(model) else "perceptron"
     figure.suptitle(f"{name[:1].upper()}{name[1:]} {kind} on {results.subject}")
     _add_legend(figure, axes, pictures.legend_columns[min(len(tasks), len(pictures.legend_columns)) - 1])
     return figure
