@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float32, Integer, Num, UInt8
 
 from meristem.check import check_size, unknown
-from meristem.data.array_files import as_features, as_labels, read_npy, read_npz
-from meristem.data.dataset_files import cache_folder, find_local
+from meristem.data.dataset_files import as_features, as_labels, cache_folder, find_local, read_npy, read_npz
 from meristem.data.parts import Part, Parts, standardized
 
 URL = "http://www.cs.toronto.edu/~nitish/multimodal/"

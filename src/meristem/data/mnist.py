@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from meristem.check import unknown
-from meristem.data.array_files import UNPACKED, read_block
-from meristem.data.dataset_files import file_in, find, places
+from meristem.data.dataset_files import UNPACKED, file_in, find, places, read_block
 from meristem.data.parts import Part, Parts
 
 URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
