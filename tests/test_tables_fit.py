@@ -19,7 +19,7 @@ import meristem
 from commanding import meristem_here
 from meristem.files.document import read, write_document
 from meristem.folders.ownership import is_finished
-from meristem.report import table_page
+from meristem.report import from_table, render_page
 from meristem.report.baselines import baselines
 from meristem.report.scoring import scored
 from meristem.tables import fitting
@@ -197,7 +197,7 @@ def test_what_time_takes_from_those_beside_is_said(monkeypatch):
     monkeypatch.setattr(fitting, "baselines", hurried)
     model = meristem.fit_table(frame, target="y", **QUICK)
     assert "epoch" in model.facts["baselines"]["mlp"]["lacks"] and "lacks" not in model.facts["baselines"]["constant"]
-    page = table_page(model).decode()
+    page = render_page(from_table(model))
     assert "The MLP of default size had time for" in page and "stopped by the time limit" in page
 
 

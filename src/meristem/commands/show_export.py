@@ -20,8 +20,7 @@ from meristem.nn import Network
 from meristem.persistence import load
 from meristem.pictures.figure_style import require_matplotlib
 from meristem.pictures.image_files import check_png_path, write_png
-from meristem.show.describe import describe, penalty_of
-from meristem.show.text_table import print_table
+from meristem.show.describe import describe, penalty_of, print_table
 from meristem.train.run import Run
 
 PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with the producer's name

@@ -24,9 +24,9 @@ from meristem.pictures.growth_plot import draw_growth
 from meristem.pictures.image_files import page_svg
 from meristem.report.formatting import count, duration, render_template, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table, n_training_rows
-from meristem.show.card import gallery, networks_of
 from meristem.show.describe import penalty_of
 from meristem.show.elements import shorten
+from meristem.show.structure_drawing import gallery, networks_of
 
 PATH_TITLE = "Error and size by penalty"
 MOST_SETTINGS = 100
