@@ -171,7 +171,6 @@ def _add_command(
 
 
 def command_line() -> str:
-    """Return the command line of this process."""
     return shlex.join(["meristem", *sys.argv[1:]])
 
 

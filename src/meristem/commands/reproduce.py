@@ -76,5 +76,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_figures(args: argparse.Namespace) -> None:
-    """Draw the figures and print their paths."""
     print("\n".join(str(path) for path in draw(args.out)))

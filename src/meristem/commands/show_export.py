@@ -68,7 +68,6 @@ def run_show(args: argparse.Namespace) -> None:
 
 
 def run_export(args: argparse.Namespace) -> None:
-    """Write the ONNX file and print its size."""
     loaded, model, members = _load(args.model, args.member)
     is_ensemble = hasattr(model, "estimators_")
     if members and not is_ensemble:
@@ -128,7 +127,6 @@ def _members_table(members: list[Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def _training_line(model: Any) -> str:
-    """Return how an estimator or a run was trained."""
     if not isinstance(model, Run):
         epochs = f"{many(model.n_iter_, 'epoch')}, best epoch {model.best_epoch_}"
         return f"{type(model).__name__}: {epochs}, penalty {penalty_of(model):g}"

@@ -35,7 +35,6 @@ UNREADABLE = (ValueError, EOFError, OSError, OverflowError, RuntimeError, Memory
 
 
 def cache_folder() -> Path:
-    """Return the user's cache folder for data."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "meristem" / "data"
 
 
@@ -130,7 +129,6 @@ def read_npy(path: Path, advice: str) -> Shaped[np.ndarray, "..."]:
 
 
 def read_npz(path: Path, keys: Sequence[str]) -> list[Shaped[np.ndarray, "..."]]:
-    """Return the arrays of an .npz file under `keys`."""
     expected = f"an .npz file (np.savez) with {', '.join(keys)}"
     if not path.is_file():
         raise ValueError(f"{path} is not there; name {expected}")

@@ -124,7 +124,6 @@ def _splits(paths: list[Path], n: int) -> list[Integer[np.ndarray, " part"]]:
 
 
 def _rows(shards: list[Num[np.ndarray, "_ in"]], rows: Integer[np.ndarray, " part"]) -> Float32[np.ndarray, "part in"]:
-    """Return rows of the stacked shards, without stacking them."""
     x, start = np.empty((len(rows), shards[0].shape[1]), np.float32), 0
     for shard in shards:
         in_shard = (rows >= start) & (rows < start + len(shard))

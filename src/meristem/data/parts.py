@@ -30,13 +30,10 @@ class Part(NamedTuple):
     y: Num[np.ndarray, "n *labels"]
 
     def rows(self, rows: Integer[np.ndarray, " k"] | Bool[np.ndarray, " n"]) -> "Part":
-        """Return these rows, by index or by mask."""
         return Part(self.x[rows], self.y[rows])
 
 
 class Parts(NamedTuple):
-    """Training, development and test part."""
-
     train: Part
     dev: Part
     test: Part
@@ -77,7 +74,6 @@ def _blocks(x: Num[np.ndarray, "n in"]) -> Iterator[Num[np.ndarray, "rows in"]]:
 
 
 def _binary(x: Num[np.ndarray, "n in"]) -> Bool[np.ndarray, " in"]:
-    """Return which columns hold only 0 and 1."""
     is_binary = np.ones(x.shape[1], bool)
     for rows in _blocks(x):
         is_binary &= ((rows == 0) | (rows == 1)).all(0)

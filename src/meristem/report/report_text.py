@@ -33,7 +33,6 @@ def network_kind(model: Any) -> str:
 
 
 def summary(data: ReportData) -> list[str]:
-    """Return the first paragraph: score, comparison with the baselines, size."""
     n_networks, kind, score = len(data.members), network_kind(data.model), data.finite_score
     subject = f"A {kind} predicts" if n_networks == 1 else f"The average of {count(n_networks)} {kind}s predicts"
     target = f"“{shorten(data.target, 40)}”" if data.facts else f"the {data.target}"

@@ -36,7 +36,6 @@ MEASURES = {
 
 
 def sections(data: ReportData) -> list[Section]:
-    """Return all sections that have content."""
     model = sections_model
     made = [score_section(data), model.path_section(data), model.growth_section(data), model.network_section(data)]
     made.append(inputs_section(data))

@@ -173,7 +173,6 @@ def _settings_table(
 
 
 def usage_section(data: ReportData) -> Section:
-    """Return how to load and use the model."""
     title, load = "How to use the model", 'model = meristem.load("model.safetensors")\n'
     if not data.facts:
         columns = many(data.model.n_features_in_, "column")
@@ -241,7 +240,6 @@ def provenance_section(data: ReportData) -> Section:
 
 
 def versions() -> dict[str, str]:
-    """Return the installed versions that results depend on."""
     names = {"meristem": __version__, "Python": sys.version.split()[0]}
     for package in ("jax", "NumPy", "equinox", "scikit-learn"):
         with suppress(PackageNotFoundError):

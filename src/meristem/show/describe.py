@@ -34,7 +34,6 @@ class Description(NamedTuple):
 
 
 def describe(network: Network) -> Description:
-    """Describe a network with any body."""
     check_concrete("describe()", network)
     stages, axes, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
     name, inputs = type(network.body).__name__.lower(), " × ".join([many(n_in, "input"), *map(str, positions)])

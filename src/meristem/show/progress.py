@@ -90,7 +90,6 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Remove the live display."""
         if self._display is not None:
             self._display.stop()
             self._display = None
@@ -126,7 +125,6 @@ class Progress:
         return describe_time_left((time.monotonic() - self._begin) * (1 - share) / share)
 
     def say(self, line: str) -> None:
-        """Print a line that stays."""
         with self.lock:
             self._write(line)
 

@@ -84,8 +84,6 @@ Shape = Rect | Circle | Line | Text
 
 @dataclass(frozen=True)
 class Drawing:
-    """Shapes and the texts that belong to them."""
-
     width: float
     height: float
     shapes: tuple[Shape, ...]
@@ -95,7 +93,6 @@ class Drawing:
 
 
 def svg(drawing: Drawing, *, name: str | None = None) -> Markup:
-    """Return the drawing as an element with id "figure-NAME"."""
     width, height = round(drawing.width), round(drawing.height)
     size = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height, "role": "img"}
     label = "; ".join(filter(None, (drawing.title, drawing.details)))
