@@ -13,7 +13,7 @@ import io
 import sys
 import warnings
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _write_csv(
-    stream: TextIO, model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probabilities: np.ndarray | None
+    stream: Any, model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probabilities: np.ndarray | None
 ) -> None:
     """Write copied columns, predictions, and the probability of each class, row by row."""
     columns: list[Iterable[Any]] = list(copied.values())

@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -93,15 +93,14 @@ def penalty_of(estimator: Any) -> float:
     return float(estimator.penalty_ if isinstance(estimator.penalty, str) else estimator.penalty)
 
 
-def print_table(columns: list[str], rows: list[list[str]], title: str, stream: TextIO | None = None) -> None:
+def print_table(columns: list[str], rows: list[list[str]], title: str) -> None:
     """Print a table; columns that do not fit the terminal follow below, each time after the first two."""
-    stream = stream or sys.stdout
-    available = shutil.get_terminal_size((160, 24)).columns if stream.isatty() else 160
+    available = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else 160
     widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
-    print(title, file=stream)
+    print(title)
     for page in _pages(widths, available):
         for line in [columns, ["-" * width for width in widths], *rows]:
-            print("  ".join(line[i].ljust(widths[i]) for i in page).rstrip(), file=stream)
+            print("  ".join(line[i].ljust(widths[i]) for i in page).rstrip())
 
 
 def without_empty(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
@@ -114,15 +113,15 @@ def without_empty(columns: list[str], rows: list[list[str]]) -> tuple[list[str],
     return [columns[place] for place in filled], [[row[place] for place in filled] for row in rows]
 
 
-def _pages(widths: list[int], available: int, repeated: int = 2) -> list[list[int]]:
-    """Split columns into pages that fit, the first `repeated` on every page.
+def _pages(widths: list[int], available: int) -> list[list[int]]:
+    """Split columns into pages that fit, the first two on every page.
 
     >>> _pages([5, 5, 10, 10, 10], 40)
     [[0, 1, 2, 3], [0, 1, 4]]
     """
-    pages = [list(range(repeated))]
-    for column in range(repeated, len(widths)):
-        if sum(widths[i] + 2 for i in [*pages[-1], column]) - 2 > available and len(pages[-1]) > repeated:
-            pages.append(list(range(repeated)))
+    pages = [[0, 1]]
+    for column in range(2, len(widths)):
+        if sum(widths[i] + 2 for i in [*pages[-1], column]) - 2 > available and len(pages[-1]) > 2:
+            pages.append([0, 1])
         pages[-1].append(column)
     return pages
