@@ -18,10 +18,7 @@ from meristem.train.saving import SECONDS
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with errors in one line, and options by their full names only (--seed is not --seeds)."""
-
-    def __init__(self, **options: Any):
-        super().__init__(allow_abbrev=False, **options)
+    """A parser with errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
@@ -133,7 +130,7 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; `args.run` is called with them."""
-    main = Parser(prog="meristem", description="Neural networks that find their own size.")
+    main = Parser(prog="meristem", description="Neural networks that find their own size.", allow_abbrev=False)
     main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     parsers = {name: _add_command(commands, name, name, *texts) for name, texts in COMMANDS.items()}
@@ -148,8 +145,9 @@ def _add_command(
     commands: Any, name: str, kind: str, run: str, help: str, description: str, example: str, options: Any = None
 ) -> argparse.ArgumentParser:
     """Add a parser with the arguments of this kind of command, after the options of a study."""
-    epilog, plain = f"example:\n  {example}\n{AFTERWARDS.get(kind, '')}", argparse.RawDescriptionHelpFormatter
-    command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=plain)
+    texts = {"help": help, "description": description, "epilog": f"example:\n  {example}\n{AFTERWARDS.get(kind, '')}"}
+    plain = argparse.RawDescriptionHelpFormatter
+    command = commands.add_parser(name, **texts, formatter_class=plain, allow_abbrev=False)  # --seed is not --seeds
     command.set_defaults(run=lambda args: pkgutil.resolve_name(f"meristem.commands.{run}")(args))
     for field, argument in options.arguments().items() if options else ():
         command.add_argument(flag(field), **argument)

@@ -42,11 +42,10 @@ def run(args: argparse.Namespace) -> None:
         warnings.simplefilter("ignore", UserWarning)  # about the differences: they were just printed
         predicted = model.predict(table)
         probabilities = model.predict_proba(table) if model.task == "class" else None
-    if args.out is None:
-        _write_csv(sys.stdout, model, table.texts, predicted, probabilities)
-    else:
-        _write_csv(text := io.StringIO(), model, table.texts, predicted, probabilities)
-        write_whole(args.out, text.getvalue().encode())
+    stream: Any = sys.stdout if args.out is None else io.StringIO()
+    _write_csv(stream, model, table.texts, predicted, probabilities)
+    if args.out is not None:
+        write_whole(args.out, stream.getvalue().encode())
 
 
 def _write_csv(

@@ -55,7 +55,7 @@ def run_show(args: argparse.Namespace) -> None:
     print("\n".join(lines))
     print_table(columns, rows, title="")
     if isinstance(model, Run):
-        print(f"\nThe last network: {describe(model.last).lines[1]}")
+        print(f"\nThe last network: {describe(model.last)[0][1]}")
     if path is not None:
         import matplotlib
 

@@ -47,10 +47,9 @@ def mirflickr(
     task: str = "38", features: str = "images", folder: Path | None = None, *, split: int = 1, columns: str = "numbers"
 ) -> Parts:
     """Return 10,000 / 5,000 / 10,000 photographs, `standardized`; `split`: 1 to 5 of the archive, or the seed for tags."""
-    if task not in LABELS:
-        raise unknown("task", task, TASKS)
-    if features not in FEATURES:
-        raise unknown("features", features, FEATURES)
+    for name, value, choices in (("task", task, TASKS), ("features", features, FEATURES)):
+        if value not in choices:
+            raise unknown(name, value, choices)
     check_size("split", split, 0)
     if features == "tags":
         if task == "38":

@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,18 +22,11 @@ SETTINGS = {
     "learning_rate": "rate {:g}",
     "penalty": "penalty {:g}",
 }
-OLD_NAMES = {"standardized": "standardised"}  # in files written before it was renamed
+NEW_NAMES = {"standardised": "standardized"}  # of settings in files written before they were renamed
 
 
-class Description(NamedTuple):
-    """Lines of text, then a table."""
-
-    lines: list[str]
-    columns: list[str]
-    rows: list[list[str]]
-
-
-def describe(network: Network) -> Description:
+def describe(network: Network) -> tuple[list[str], list[str], list[list[str]]]:
+    """Return lines of text, then the columns and the rows of a table."""
     check_concrete("describe()", network)
     stages, axes, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
     name, inputs = type(network.body).__name__.lower(), " × ".join([many(n_in, "input"), *map(str, positions)])
@@ -54,7 +47,7 @@ def describe(network: Network) -> Description:
     if len(tables) > 1:  # the rows of several stages follow each other, with the columns of the first
         rows = [[f"{number}.{row[0]}", *row[1:]] for number, (_, own) in enumerate(tables, start=1) for row in own]
         rows = [(row + ["–"] * len(columns))[: len(columns)] for row in rows]
-    return Description(lines, columns, rows)
+    return lines, columns, rows
 
 
 def _structure_table(gates: Gates | Nodes) -> tuple[list[str], list[list[str]]]:
@@ -80,12 +73,9 @@ def _structure_table(gates: Gates | Nodes) -> tuple[list[str], list[list[str]]]:
 
 def describe_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return each setting in text, by what differs between them: ["rate 0.001", "rate 0.003"]."""
-
-    def value(setting: Mapping[str, Any], name: str) -> Any:
-        return setting.get(name, setting.get(OLD_NAMES.get(name, name)))
-
-    varied = [name for name in SETTINGS if len({value(setting, name) for setting in settings}) > 1]
-    return [", ".join(SETTINGS[name].format(value(setting, name)) for name in varied) for setting in settings]
+    settings = [{NEW_NAMES.get(name, name): value for name, value in setting.items()} for setting in settings]
+    varied = [name for name in SETTINGS if len({setting.get(name) for setting in settings}) > 1]
+    return [", ".join(SETTINGS[name].format(setting.get(name)) for name in varied) for setting in settings]
 
 
 def penalty_of(estimator: Any) -> float:

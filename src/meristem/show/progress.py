@@ -46,7 +46,6 @@ class GroupWatcher(Watcher):
         self._done: dict[int, float] = {}  # member → its epochs, with the share of the current one
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
-        """Report an epoch of a member; never asks to stop."""
         with self._progress.lock:
             self._infos[member] = info
         self.pulse(member, 0.0)

@@ -50,28 +50,18 @@ def show_once(view: View, stream: Any) -> None:
 
 
 def follow(view: View, stream: Any, *, seconds: float = POLL_SECONDS, on_shutdown: OnShutdown = nullcontext) -> None:
-    """Show the run until it is finished; `on_shutdown` registers what removes the display (commands/entry.py)."""
-    if not (is_installed("rich") and stream.isatty()):
-        _follow_plain(view, stream, seconds)
+    """Show the run until it is finished; `on_shutdown` registers what removes the display (commands/entry.py).
+
+    Plain lines are printed every few seconds if something changed, one per finished group, and one at the end.
+    """
+    if is_installed("rich") and stream.isatty():
+        rich = rich_classes()
+        console = rich.Console(file=stream)
+        display = rich.Live(console=console, auto_refresh=False, vertical_overflow="crop")
+        with on_shutdown(display.stop), display:
+            for state in _states(view, seconds):
+                display.update(renderable(state, console.size.height - 1, console.size.width), refresh=True)
         return
-    rich = rich_classes()
-    console = rich.Console(file=stream)
-    display = rich.Live(console=console, auto_refresh=False, vertical_overflow="crop")
-    with on_shutdown(display.stop), display:
-        for state in _states(view, seconds):
-            display.update(renderable(state, console.size.height - 1, console.size.width), refresh=True)
-
-
-def _states(view: View, seconds: float) -> Iterator[State]:
-    """Yield the state every so many seconds, until the run is finished."""
-    yield (state := view.now())
-    while state["run"]["status"] != "finished":
-        time.sleep(seconds)
-        yield (state := view.now())
-
-
-def _follow_plain(view: View, stream: Any, seconds: float) -> None:
-    """Print a line every few seconds if something changed, one per finished group, and one at the end."""
     finished, printed_at, printed, status = set[str](), -PLAIN_SECONDS, "", ""
     for state in _states(view, seconds):
         run, groups = state["run"], state["groups"]
@@ -85,6 +75,14 @@ def _follow_plain(view: View, stream: Any, seconds: float) -> None:
             folder = f"{shorten(run['where'], LONGEST_NAME)}: " if run["status"] != status else ""
             print(folder + line, file=stream, flush=True)
             printed_at, printed, status = time.monotonic(), line, run["status"]
+
+
+def _states(view: View, seconds: float) -> Iterator[State]:
+    """Yield the state every so many seconds, until the run is finished."""
+    yield (state := view.now())
+    while state["run"]["status"] != "finished":
+        time.sleep(seconds)
+        yield (state := view.now())
 
 
 def renderable(state: State, rows: int, width: int) -> Any:
