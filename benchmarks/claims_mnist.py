@@ -8,7 +8,7 @@ import numpy as np
 from claims import Study
 from meristem.experiments.mnist import STUDY
 from meristem.experiments.study import table
-from meristem.show.text_table import print_table
+from meristem.show.describe import print_table
 
 TASKS = ["two", "ten"]
 STACKS = ["tunnel", "highway", "highway-penalized"]

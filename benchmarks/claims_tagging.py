@@ -9,8 +9,7 @@ import numpy as np
 from claims import Study
 from meristem.experiments.study import mean_and_sd, table
 from meristem.experiments.tagging import STUDY
-from meristem.show.describe import describe_settings
-from meristem.show.text_table import print_table
+from meristem.show.describe import describe_settings, print_table
 
 STUDIES = ["mirflickr", "mirflickr-select", "tagging", "tagging-select", "corel5k-select", "corel5k-budding"]
 

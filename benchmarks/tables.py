@@ -8,7 +8,7 @@ from typing import Any
 
 from meristem.experiments import mnist, tagging, two_spirals
 from meristem.experiments.study import table
-from meristem.show.text_table import without_empty
+from meristem.show.describe import without_empty
 
 ROOT = Path(__file__).parent.parent
 

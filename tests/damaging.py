@@ -40,7 +40,7 @@ import miniature
 from forging import CASES, LONGEST, damaged
 from meristem.data.mirflickr import mirflickr
 from meristem.data.mnist import read_images
-from meristem.data.multilabel import multilabel
+from meristem.data.parts import multilabel
 from meristem.tables.reading import read_table
 
 CANARY = "unpickled"  # a file of this name in the working folder: a pickle was opened

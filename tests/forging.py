@@ -46,7 +46,7 @@ from meristem.inputs.schema import Field
 from meristem.nn import Network
 from meristem.paths.members import COLUMNS, grid
 from meristem.paths.result import Path as PenaltyPath
-from meristem.report import table_page
+from meristem.report import from_table, render_page
 from meristem.tables.table_model import TableModel
 from meristem.train.run import Run, advance
 
@@ -429,13 +429,13 @@ class Forge:
 
     def _says(self, model: TableModel) -> None:
         """A table's model: what it is, of whom, how good, on a page, and what it says of rows."""
-        assert repr(model) and model._repr_html_() and table_page(model)
+        assert repr(model) and model._repr_html_() and render_page(from_table(model))
         frame = {column.name: ["1", "red", "", "2020-02-02"] for column in model.schema.fields}
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of what is unlike
             assert len(model.predict(frame)) == len(model.predict_proba(frame)) == 4 and isinstance(model.doubts(frame), list)
         answers = {model.target: [str(label) for label in model.classes.tolist()[:1]] * 4}
-        assert 0 <= model.score(frame | answers) <= 1 and table_page(model, frame | answers, seconds=0.0)
+        assert 0 <= model.score(frame | answers) <= 1 and render_page(from_table(model, frame | answers, seconds=0.0))
 
     def _computes(self, network: Network) -> None:
         members = network.embed.weight.shape[:-2]

@@ -14,7 +14,7 @@ import pytest
 
 import damaging
 import miniature
-from meristem.data.array_files import read_npz
+from meristem.data.dataset_files import read_npz
 from meristem.data.mnist import read_idx
 from meristem.tables.reading import _check_memory, read_table
 from soak import many, parts, tell

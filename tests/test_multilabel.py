@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import miniature
-from meristem.data.multilabel import KEYS, multilabel
+from meristem.data.parts import KEYS, multilabel
 
 REAL = Path(os.environ.get("MERISTEM_DATA") or Path(__file__).parents[2] / "shared" / "data") / "multilabel"
 

@@ -15,9 +15,8 @@ from sklearn.utils import estimator_html_repr
 import meristem
 from estimating import iris
 from meristem.nn import Budding, Linear, Network
-from meristem.show.card import card, table
 from meristem.show.network_structure import stages_of
-from meristem.show.structure_drawing import COLORS, draw, svg
+from meristem.show.structure_drawing import COLORS, card, draw, svg, table
 
 QUICK = {"width": 8, "settle": False, "random_state": 0, "max_epochs": 3}
 pytestmark = [

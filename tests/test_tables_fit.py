@@ -19,7 +19,7 @@ import meristem
 from commanding import meristem_here
 from meristem.files.document import read, write_document
 from meristem.folders.ownership import is_finished
-from meristem.report import table_page
+from meristem.report import from_table, render_page
 from meristem.report.baselines import baselines
 from meristem.report.scoring import scored
 from meristem.tables import fitting
@@ -182,9 +182,9 @@ def test_an_mlp_beside_is_as_good_as_scikit_learns():
     X = rng.normal(size=(401, 2))
     y = X[:, 0] * X[:, 1]
     own = MLPRegressor(random_state=0).fit(X[:201], y[:201]).score(X[201:], y[201:])
-    *_, beside = baselines("number", X[:201], y[:201], seconds=None, seed=0)
-    said = beside.predict(X[201:])
-    assert beside.name == "mlp" and not beside.lacks
+    *_, (name, predict, lacks) = baselines("number", X[:201], y[:201], seconds=None, seed=0)
+    said = predict(X[201:])
+    assert name == "mlp" and not lacks
     assert 1 - ((said - y[201:]) ** 2).mean() / y[201:].var() > own - 0.1 > 0.5
 
 
@@ -192,12 +192,12 @@ def test_what_time_takes_from_those_beside_is_said(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 8))
     frame = {f"x{place}": column for place, column in enumerate(X.T)} | {"y": np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]}
-    cut = [one.lacks for one in baselines("number", X, frame["y"], seconds=0.05, seed=0)]
+    cut = [lacks for _, _, lacks in baselines("number", X, frame["y"], seconds=0.05, seed=0)]
     assert cut[:2] == ["", ""] and "epoch" in cut[2] and "of 5,000 rows" in cut[2]
     monkeypatch.setattr(fitting, "baselines", hurried)
     model = meristem.fit_table(frame, target="y", **QUICK)
     assert "epoch" in model.facts["baselines"]["mlp"]["lacks"] and "lacks" not in model.facts["baselines"]["constant"]
-    page = table_page(model).decode()
+    page = render_page(from_table(model))
     assert "The MLP of default size had time for" in page and "stopped by the time limit" in page
 
 

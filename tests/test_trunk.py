@@ -197,7 +197,7 @@ def test_units_on_closed_dimensions_are_neither_counted_nor_shown(body):
     shown = structure(network.body, inputs).values
     np.testing.assert_allclose(shown.sum(1), layer_sizes(network, X), rtol=1e-5)
     assert (shown > 0).sum() == (structure(network.body).values > 0).sum() == depth * there
-    rows, title = describe(network).rows, plot_structure(network, X=X, ax=subplots()).get_title()
+    rows, title = describe(network)[2], plot_structure(network, X=X, ax=subplots()).get_title()
     assert all(row[1].split(" of ")[0] == str(there) for row in rows[:depth])
     if body == "tunnel":
         assert compact(network).units == (there,) * depth

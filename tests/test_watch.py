@@ -25,11 +25,12 @@ from commanding import meristem_here
 from killing import SECONDS, start, wait_for
 from meristem import TunnelClassifier, TunnelClassifierCV
 from meristem.estimators import fit_context
+from meristem.show.elements import shorten
 from meristem.watch import server
 from meristem.watch.log_reader import OPEN
 from meristem.watch.server import changes, server_event, serving
 from meristem.watch.terminal import follow, renderable
-from meristem.watch.view import View, clean
+from meristem.watch.view import LONGEST_NAME, View
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "2", "--width", "3", "--depth", "2"]
 
@@ -73,7 +74,7 @@ def test_a_finished_run_is_shown_once_and_followed_to_its_end(finished):
     assert "tunnel-easy: 2 networks, epoch 4" in once.stdout and "layers open" in once.stdout
     assert "\n  λ 0.001, seed 0: epoch 4" in once.stdout and "\n  λ 0.001, seed 1: epoch 4" in once.stdout
     plain = meristem_here("watch", finished)
-    assert plain.returncode == 0 and plain.stdout.splitlines()[-1] == f"{clean(finished)}: finished"
+    assert plain.returncode == 0 and plain.stdout.splitlines()[-1] == f"{shorten(str(finished), LONGEST_NAME)}: finished"
 
 
 def test_the_picture_says_what_the_lines_say(finished):
@@ -237,7 +238,7 @@ def test_a_terminal_is_drawn_on_and_what_files_say_cannot_write_elsewhere(tmp_pa
     forged(tmp_path / "out", "".join(line(m, e, evil) for m in range(40) for e in (1, 2)), over=True)
     screen = Terminal()
     follow(View(tmp_path / "out"), screen, seconds=0.01)
-    assert "?[2Jname [bold]: 40 networks" in screen.getvalue() and "\x1b[2J" not in screen.getvalue()
+    assert "�[2Jname [bold]: 40 networks" in screen.getvalue() and "\x1b[2J" not in screen.getvalue()
     console = rich.Console(file=io.StringIO(), width=80, height=24)
     console.print(renderable(View(tmp_path / "out").now(), 23, 80))
     text = console.file.getvalue().splitlines()

@@ -24,9 +24,9 @@ from meristem.files.file_kinds import packed_file
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.ownership import SUMMARY
 from meristem.folders.run_folder import RunFolder
-from meristem.report import table_page
+from meristem.report import from_table, render_page
 from meristem.report.baselines import baseline_sizes
-from meristem.show.text_table import print_table
+from meristem.show.describe import print_table
 from meristem.tables.evaluation import onnx_agreement
 from meristem.tables.fitting import check_options, fit_planned, plan_fit
 from meristem.tables.reading import read_table
@@ -125,13 +125,13 @@ def _removing_new_folder(out: Path) -> Iterator[Callable[[], None]]:
 def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
     """Return the ONNX file and the report, and a line for each that failed: the trained model is saved in any case."""
     model_path, onnx_path, report_path = (str(out / name) for name in FILES)
-    contents: list[Callable[[], Any]] = [lambda: _onnx_file(model, split), lambda: table_page(model, seconds=seconds)]
-    remedies = [
-        f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}",
-        f"in Python: meristem.load({model_path!r}).report({report_path!r})",
-    ]
+    export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
+    report = f"in Python: meristem.load({model_path!r}).report({report_path!r})"
     files, failures = {}, []
-    for name, content, remedy in zip(FILES[1:], contents, remedies, strict=True):
+    for name, content, remedy in (
+        (FILES[1], lambda: _onnx_file(model, split), export),
+        (FILES[2], lambda: render_page(from_table(model, seconds=seconds)).encode(), report),
+    ):
         try:
             files[name] = content()
         except Exception as error:

@@ -18,57 +18,50 @@ from meristem.train.saving import SECONDS
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with errors in one line, and options by their full names only (--seed is not --seeds)."""
-
-    def __init__(self, **options: Any):
-        super().__init__(allow_abbrev=False, **options)
+    """A parser with errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-COMMANDS = {  # name → function, help, description, example
+# What runs a command, where it is not `run` in the module of its name.
+RUNS = {"study": "reproduce:run", "figures": "reproduce:run_figures"}
+RUNS |= {"show": "show_export:run_show", "export": "show_export:run_export"}
+COMMANDS = {  # name → help, description, example
     "fit": (
-        "fit:run",
         "train a model on a table: CSV, gzipped CSV or Parquet",
         "Train a small network that predicts a column of a table from the others. Its penalty on size is chosen by "
         "cross-validation, and its score is measured on held-out rows.",
         "meristem fit people.csv --target income --out out/people",
     ),
     "predict": (
-        "predict:run",
         "predict the rows of a table",
         "Write the predictions of a model of `meristem fit` for each row of a table, as CSV: the class with "
         "probabilities, or a number. Unused columns are ignored; missing columns and unseen categories are reported.",
         "meristem predict out/people/model.safetensors new.csv --out predictions.csv",
     ),
     "reproduce": (
-        "reproduce:run",
         "run a study of the paper",
         "Run a study of the paper, and compare its results with the paper's.",
         "meristem reproduce two-spirals --seeds 3",
     ),
     "figures": (
-        "reproduce:run_figures",
         "redraw the figures of a study",
         "Redraw the figures of a study from its files, and print their paths.",
         "meristem figures out/two-spirals",
     ),
     "watch": (
-        "watch:run",
         "watch a run in the terminal or in a browser",
         "Show the progress of a run: learning curves, layers that open and close, networks of a population. Only "
         "the run's files are read: it may run in another process, and may have ended.",
         "meristem watch out/two-spirals --serve",
     ),
     "show": (
-        "show_export:run_show",
         "show what a model file holds: layers, open units, sizes, parameters",
         "Print the structure of a model, or of the best network of a training run, and draw it with --png.",
         "meristem show digits.safetensors --png digits.png",
     ),
     "export": (
-        "show_export:run_export",
         "export a model to ONNX",
         "Write the compact form of a model as an ONNX file: an estimator with its preprocessing and probabilities, "
         "a table's model with its columns, a training run as its best network.",
@@ -133,23 +126,23 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; `args.run` is called with them."""
-    main = Parser(prog="meristem", description="Neural networks that find their own size.")
+    main = Parser(prog="meristem", description="Neural networks that find their own size.", allow_abbrev=False)
     main.add_argument("--version", action="version", version=f"meristem {meristem.__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     parsers = {name: _add_command(commands, name, name, *texts) for name, texts in COMMANDS.items()}
     studies = parsers["reproduce"].add_subparsers(dest="study", required=True, metavar="STUDY", parser_class=Parser)
     for name, study in STUDIES.items():
         texts = study.help, study.description, f"meristem reproduce {name} {study.example}"
-        _add_command(studies, name, "study", "reproduce:run", *texts, study.options)
+        _add_command(studies, name, "study", *texts, study.options)
     return main
 
 
-def _add_command(
-    commands: Any, name: str, kind: str, run: str, help: str, description: str, example: str, options: Any = None
-) -> argparse.ArgumentParser:
+def _add_command(commands: Any, name: str, kind: str, help: str, description: str, example: str, options: Any = None) -> Any:
     """Add a parser with the arguments of this kind of command, after the options of a study."""
-    epilog, plain = f"example:\n  {example}\n{AFTERWARDS.get(kind, '')}", argparse.RawDescriptionHelpFormatter
-    command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=plain)
+    texts = {"help": help, "description": description, "epilog": f"example:\n  {example}\n{AFTERWARDS.get(kind, '')}"}
+    plain = argparse.RawDescriptionHelpFormatter
+    command = commands.add_parser(name, **texts, formatter_class=plain, allow_abbrev=False)  # --seed is not --seeds
+    run = RUNS.get(kind, f"{kind}:run")
     command.set_defaults(run=lambda args: pkgutil.resolve_name(f"meristem.commands.{run}")(args))
     for field, argument in options.arguments().items() if options else ():
         command.add_argument(flag(field), **argument)
@@ -171,7 +164,6 @@ def _add_command(
 
 
 def command_line() -> str:
-    """Return the command line of this process."""
     return shlex.join(["meristem", *sys.argv[1:]])
 
 

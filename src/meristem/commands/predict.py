@@ -12,7 +12,7 @@ import csv
 import io
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,8 @@ from meristem.tables import TableModel
 from meristem.tables.encoding import absent, differences
 from meristem.tables.reading import read_table
 
-BLOCK = 65_536  # rows written at a time
-
 
 def run(args: argparse.Namespace) -> None:
-    """Predict all rows, then write them."""
     model = load(args.model)
     if not isinstance(model, TableModel):
         raise ValueError(f"{str(args.model)!r} holds no model of a table; give a model.safetensors of `meristem fit`.")
@@ -45,34 +42,25 @@ def run(args: argparse.Namespace) -> None:
         warnings.simplefilter("ignore", UserWarning)  # about the differences: they were just printed
         predicted = model.predict(table)
         probabilities = model.predict_proba(table) if model.task == "class" else None
-    parts = _csv(model, table.texts, predicted, probabilities)
-    if args.out is None:
-        for part in parts:
-            sys.stdout.write(part)
-    else:
-        write_whole(args.out, "".join(parts).encode())
+    stream: Any = sys.stdout if args.out is None else io.StringIO()
+    _write_csv(stream, model, table.texts, predicted, probabilities)
+    if args.out is not None:
+        write_whole(args.out, stream.getvalue().encode())
 
 
-def _csv(model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probabilities: np.ndarray | None) -> Iterator[str]:
-    """Yield the lines in blocks: copied columns, predictions, and the probability of each class."""
-    target = model.target
-    if predicted.ndim == 2:
-        names = [f"{target} ({level:g})" for level in model.levels]
+def _write_csv(
+    stream: Any, model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probabilities: np.ndarray | None
+) -> None:
+    """Write copied columns, predictions, and the probability of each class, row by row."""
+    columns: list[Iterable[Any]] = list(copied.values())
+    if probabilities is not None:
+        names = [model.target, *(f"{model.target}={label}" for label in model.classes.tolist())]
+        columns += [predicted.tolist(), *(map("{:.6g}".format, shares) for shares in probabilities.T)]
     else:
-        names = [target] + ([] if probabilities is None else [f"{target}={label}" for label in model.classes.tolist()])
+        names = [f"{model.target} ({level:g})" for level in model.levels] if predicted.ndim == 2 else [model.target]
+        columns += [map(repr, map(float, numbers)) for numbers in predicted.reshape(-1, len(names)).T]
     while names[0] in copied:
         names[0] += " (predicted)"
-    for begin in range(0, len(predicted), BLOCK):
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if not begin:
-            writer.writerow([*copied, *names])
-        rows = slice(begin, begin + BLOCK)
-        columns: list[list[Any]] = [texts[rows] for texts in copied.values()]
-        if probabilities is None:
-            columns += [[*map(repr, numbers)] for numbers in predicted[rows].reshape(-1, len(names)).T.tolist()]
-        else:
-            shares = [[f"{share:.6g}" for share in shares] for shares in probabilities[rows].T.tolist()]
-            columns += [predicted[rows].tolist(), *shares]
-        writer.writerows(zip(*columns, strict=True))
-        yield text.getvalue()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*copied, *names])
+    writer.writerows(zip(*columns, strict=True))

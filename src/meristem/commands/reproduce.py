@@ -21,8 +21,8 @@ from meristem.experiments.study_training import Trainer, expected_epochs, group_
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.studies import draw, draw_study, have_matplotlib
 from meristem.pictures.studies.study_figures import FIGURES, validate_study
+from meristem.show.describe import print_table
 from meristem.show.progress import Progress
-from meristem.show.text_table import print_table
 
 DIVERGED = 3  # exit status where a run had no finite epoch
 
@@ -76,5 +76,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_figures(args: argparse.Namespace) -> None:
-    """Draw the figures and print their paths."""
     print("\n".join(str(path) for path in draw(args.out)))

@@ -21,8 +21,7 @@ from meristem.nn import Network
 from meristem.persistence import load
 from meristem.pictures.figure_style import require_matplotlib
 from meristem.pictures.image_files import check_png_path, png
-from meristem.show.describe import describe, penalty_of
-from meristem.show.text_table import print_table
+from meristem.show.describe import describe, penalty_of, print_table
 from meristem.train.run import Run
 
 PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with the producer's name
@@ -57,7 +56,7 @@ def run_show(args: argparse.Namespace) -> None:
     print("\n".join(lines))
     print_table(columns, rows, title="")
     if isinstance(model, Run):
-        print(f"\nThe last network: {describe(model.last).lines[1]}")
+        print(f"\nThe last network: {describe(model.last)[0][1]}")
     if path is not None:
         import matplotlib
 
@@ -70,7 +69,6 @@ def run_show(args: argparse.Namespace) -> None:
 
 
 def run_export(args: argparse.Namespace) -> None:
-    """Write the ONNX file and print its size."""
     loaded, model, members = _load(args.model, args.member)
     is_ensemble = hasattr(model, "estimators_")
     if members and not is_ensemble:
@@ -130,7 +128,6 @@ def _members_table(members: list[Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def _training_line(model: Any) -> str:
-    """Return how an estimator or a run was trained."""
     if not isinstance(model, Run):
         epochs = f"{many(model.n_iter_, 'epoch')}, best epoch {model.best_epoch_}"
         return f"{type(model).__name__}: {epochs}, penalty {penalty_of(model):g}"

@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float32, Integer, Num, UInt8
 
 from meristem.check import check_size, unknown
-from meristem.data.array_files import as_features, as_labels, read_npy, read_npz
-from meristem.data.dataset_files import cache_folder, find_local
+from meristem.data.dataset_files import as_features, as_labels, cache_folder, find_local, read_npy, read_npz
 from meristem.data.parts import Part, Parts, standardized
 
 URL = "http://www.cs.toronto.edu/~nitish/multimodal/"
@@ -48,10 +47,9 @@ def mirflickr(
     task: str = "38", features: str = "images", folder: Path | None = None, *, split: int = 1, columns: str = "numbers"
 ) -> Parts:
     """Return 10,000 / 5,000 / 10,000 photographs, `standardized`; `split`: 1 to 5 of the archive, or the seed for tags."""
-    if task not in LABELS:
-        raise unknown("task", task, TASKS)
-    if features not in FEATURES:
-        raise unknown("features", features, FEATURES)
+    for name, value, choices in (("task", task, TASKS), ("features", features, FEATURES)):
+        if value not in choices:
+            raise unknown(name, value, choices)
     check_size("split", split, 0)
     if features == "tags":
         if task == "38":
@@ -125,7 +123,6 @@ def _splits(paths: list[Path], n: int) -> list[Integer[np.ndarray, " part"]]:
 
 
 def _rows(shards: list[Num[np.ndarray, "_ in"]], rows: Integer[np.ndarray, " part"]) -> Float32[np.ndarray, "part in"]:
-    """Return rows of the stacked shards, without stacking them."""
     x, start = np.empty((len(rows), shards[0].shape[1]), np.float32), 0
     for shard in shards:
         in_shard = (rows >= start) & (rows < start + len(shard))

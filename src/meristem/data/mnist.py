@@ -17,23 +17,18 @@ import numpy as np
 from jaxtyping import UInt8
 
 from meristem.check import unknown
-from meristem.data.array_files import UNPACKED, read_block
-from meristem.data.dataset_files import file_in, find, places
+from meristem.data.dataset_files import UNPACKED, file_in, find, places, read_block
 from meristem.data.parts import Part, Parts
 
 URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-FILES = {  # name → md5 of the download
-    "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-    "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
-    "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
-    "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+MD5 = {  # name → md5 of the download, and of the unpacked file
+    "train-images-idx3-ubyte.gz": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
+    "train-labels-idx1-ubyte.gz": ("d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"),
+    "t10k-images-idx3-ubyte.gz": ("9fb629c4189551a2d022fa330f9573f3", "2646ac647ad5339dbf082846283269ea"),
+    "t10k-labels-idx1-ubyte.gz": ("ec29112dd5afa0611ce80d1b7f02629c", "27ae3e4e09519cfbb04c329615203637"),
 }
-CONTENTS = (  # md5 of the unpacked files, in the same order
-    "6bbc9ace898e44ae57da46a324031adb",
-    "a25bea736e30d166cdddb491f175f624",
-    "2646ac647ad5339dbf082846283269ea",
-    "27ae3e4e09519cfbb04c329615203637",
-)
+FILES = {name: packed for name, (packed, _) in MD5.items()}
+CONTENTS = tuple(unpacked for _, unpacked in MD5.values())
 TASKS = ["ten", "two"]
 LEAST = 6  # training images: five to train on, one for development
 

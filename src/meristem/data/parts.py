@@ -1,6 +1,7 @@
-"""A data set in three parts, and its columns standardized with the mean and sd of the training part.
+"""A data set in three parts, its columns standardized with those of the training part; a user's own, from an .npz file.
 
     standardized(parts):  x → (x − mean) / sd
+    multilabel(file):     X_train [n, in], Y_train [n, labels] of 0 and 1, X_test, Y_test alike, labels [labels] the names
 
 A column that is constant in the training part becomes 0 in every part. A column of zeros and ones is left as it is, unless
 columns="all": a tag that one row in a thousand has would become 32 there. Rows are processed in blocks, so the only large array
@@ -8,15 +9,18 @@ is the result.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Integer, Num
 
-from meristem.check import unknown
+from meristem.check import check_size, unknown
+from meristem.data.dataset_files import as_features, as_labels, read_npz
 
 ROWS = 1024
 COLUMNS = ["numbers", "all"]
+KEYS = ["X_train", "Y_train", "X_test", "Y_test", "labels"]
 
 
 class Part(NamedTuple):
@@ -26,13 +30,10 @@ class Part(NamedTuple):
     y: Num[np.ndarray, "n *labels"]
 
     def rows(self, rows: Integer[np.ndarray, " k"] | Bool[np.ndarray, " n"]) -> "Part":
-        """Return these rows, by index or by mask."""
         return Part(self.x[rows], self.y[rows])
 
 
 class Parts(NamedTuple):
-    """Training, development and test part."""
-
     train: Part
     dev: Part
     test: Part
@@ -73,8 +74,28 @@ def _blocks(x: Num[np.ndarray, "n in"]) -> Iterator[Num[np.ndarray, "rows in"]]:
 
 
 def _binary(x: Num[np.ndarray, "n in"]) -> Bool[np.ndarray, " in"]:
-    """Return which columns hold only 0 and 1."""
     is_binary = np.ones(x.shape[1], bool)
     for rows in _blocks(x):
         is_binary &= ((rows == 0) | (rows == 1)).all(0)
     return is_binary
+
+
+def multilabel(file: Path, *, split: int = 0, columns: str = "numbers") -> Parts:
+    """Return four fifths of the training part, the other fifth by the seed `split`, and the test part; `standardized`."""
+    check_size("split", split, 0)
+    x_train, y_train, x_test, y_test, names = arrays = read_npz(file, KEYS)
+    if names.ndim != 1 or names.dtype.kind != "U":
+        raise ValueError(f"{file}: labels must be a row of names, not {names.dtype} of shape {names.shape}.")
+    train = Part(as_features(f"{file}: X_train", x_train), as_labels(f"{file}: Y_train", y_train))
+    test = Part(as_features(f"{file}: X_test", x_test), as_labels(f"{file}: Y_test", y_test))
+    shapes = ", ".join(f"{key} {array.shape}" for key, array in zip(KEYS[:4], arrays, strict=False))
+    if len(train.x) != len(train.y) or len(test.x) != len(test.y):
+        raise ValueError(f"{file}: X and Y of a part must have a row for each sample, not {shapes}.")
+    if train.x.shape[1] != test.x.shape[1] or {train.y.shape[1], test.y.shape[1]} != {len(names)}:
+        expected = f"both parts must have the same columns, and Y one for each of {len(names)} labels"
+        raise ValueError(f"{file}: {expected}, not {shapes}.")
+    n = len(train.y)
+    if n < 5:
+        raise ValueError(f"{file} has {n} training samples; at least 5 are needed, for a fifth is the development part.")
+    first, second = np.split(np.random.default_rng(split).permutation(n), [n * 4 // 5])
+    return standardized(Parts(train.rows(first), train.rows(second), test), columns)

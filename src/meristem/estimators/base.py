@@ -20,7 +20,7 @@ from meristem.compact.inference import Predictor
 from meristem.estimators.input_checks import check_data
 from meristem.estimators.size_card import size_card
 from meristem.files import save
-from meristem.files.atomic_write import PATHS
+from meristem.files.atomic_write import PATHS, write_whole
 from meristem.sparse import is_sparse, rows_at_once
 
 EPOCHS, STEPS = 300, 6000  # passes over the rows, or steps: the most of a training, whichever is longer
@@ -153,13 +153,14 @@ class Estimator(BaseEstimator):
         MLP are fitted to them; without, the constant is the best one for X and y, and the others are cross-validated on them.
         The file is self-contained; see docs/report.md.
         """
-        from meristem.report import write_report
+        from meristem.report import from_estimator, render_page
 
         check_is_fitted(self)
         if missing := [name for name, value in (("X", X), ("y", y)) if value is None]:
             names = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
             raise ValueError(f"{names} not given; a report needs rows that were not trained on: report(path, X, y).")
-        return write_report(path, self, X, y, train=train)
+        write_whole(path, render_page(from_estimator(self, X, y, train)).encode())
+        return Path(path)
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's diagram, followed by the size and structure of a fitted estimator."""

@@ -8,8 +8,8 @@ from typing import Any
 from meristem.nn.compaction import trunk_gates
 from meristem.nn.network import Network
 from meristem.nn.structure import Nodes
-from meristem.show.card import card, networks_of
 from meristem.show.network_structure import nodes_of, stages_of
+from meristem.show.structure_drawing import card, networks_of
 
 
 def size_card(estimator: Any, *, title: str = "") -> str:

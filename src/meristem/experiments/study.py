@@ -23,8 +23,8 @@ from meristem.compact import n_parameters
 from meristem.experiments.options import Options
 from meristem.nn import Network
 from meristem.pictures.studies.study_pictures import StudyPictures
+from meristem.show.describe import without_empty
 from meristem.show.measures import LOSS, MACRO_F1, Measure, error_measure
-from meristem.show.text_table import without_empty
 from meristem.train.hyperparameters import Recipe
 from meristem.train.metrics import Measures
 from meristem.train.optimizer import trainable

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from meristem.data.multilabel import multilabel
-from meristem.data.parts import COLUMNS as STANDARDIZED, Parts
+from meristem.data.parts import COLUMNS as STANDARDIZED, Parts, multilabel
 from meristem.experiments.options import Options, choice_option, integer_option, numbers_option, option
 from meristem.experiments.study import PARAMETERS, Column, Plan, Study, Task
 from meristem.pictures.studies.study_figures import CATALOG

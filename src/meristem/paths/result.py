@@ -151,7 +151,7 @@ class Path:
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks: a row for each setting, the best one in bold."""
-        from meristem.show.card import table
+        from meristem.show.structure_drawing import table
 
         rows = [
             [f"{value:.3g}" for value in (*point.knobs.values(), point.loss, point.error)]

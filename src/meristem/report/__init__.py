@@ -9,12 +9,9 @@ A model is used by its attributes, never by its type.
 """
 
 import re
-from pathlib import Path
-from typing import Any
 
-from meristem.files.atomic_write import PATHS, write_whole
 from meristem.report.formatting import count, decimal, duration, interval_text, render_template
-from meristem.report.report_data import SECONDS, ReportData, Table, from_estimator, from_table
+from meristem.report.report_data import ReportData, Table, from_estimator as from_estimator, from_table as from_table
 from meristem.report.report_text import caveats, network_kind, summary
 from meristem.report.sections import sections
 from meristem.show.elements import shorten
@@ -23,25 +20,8 @@ LONG = 24  # letters of a word that may be broken
 NUMBER = re.compile(r"[−+]?[\d,.]+( %| × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?( to [−+]?[\d,.]+)?|–|")
 
 
-def write_report(path: PATHS, model: Any, X: Any, y: Any, *, train: Any = None) -> Path:
-    """Write the report of an estimator, evaluated on X and y."""
-    write_whole(path, render_page(from_estimator(model, X, y, train)).encode())
-    return Path(path)
-
-
-def write_table_report(path: PATHS, model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Path:
-    """Write the report of a TableModel."""
-    write_whole(path, table_page(model, frame, seconds=seconds))
-    return Path(path)
-
-
-def table_page(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> bytes:
-    """Return the report of a TableModel."""
-    return render_page(from_table(model, frame, seconds=seconds)).encode()
-
-
 def render_page(data: ReportData) -> str:
-    """Return the HTML of a report; every text is escaped by the template."""
+    """Return the HTML of a report, from `from_estimator` or `from_table`; every text is escaped by the template."""
     return render_template(
         "report.html.jinja",
         title=f"Report: {shorten(data.target, 60) if data.facts else type(data.model).__name__}",

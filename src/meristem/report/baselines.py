@@ -7,7 +7,7 @@ after ten epochs without improvement, or when its time is over. If time is short
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,26 +21,20 @@ TIMED_ROWS, LEAST_EPOCHS = 2000, 20  # rows that fitting is timed with; epochs o
 FOLDS, LEAST_ROWS = 3, 10
 MOST_NUMBERS = 20_000_000  # rows × columns that are learned from
 HIDDEN = 100  # units of scikit-learn's MLP
+Baseline = tuple[str, Callable[[np.ndarray], np.ndarray], str]  # name, predict, lacks
 BaselinePredictions = tuple[dict[str, np.ndarray], dict[str, str]]  # by name of the baseline, and `lacks` where time was short
-
-
-class Baseline(NamedTuple):
-    """A fitted baseline; `lacks` says what it could use of rows and epochs if its time was short, and is empty otherwise."""
-
-    name: str
-    predict: Callable[[np.ndarray], np.ndarray]
-    lacks: str = ""
 
 
 def baselines(
     task: str, X: np.ndarray, y: np.ndarray, *, seconds: float | None, seed: int, levels: tuple[float, ...] = ()
 ) -> Iterator[Baseline]:
-    """Yield each baseline as soon as it is fitted; y and predictions are class indices [n], or labels or numbers [n, columns].
+    """Yield each baseline as soon as it is fitted; if its time was short, `lacks` says which rows and epochs it could use.
 
-    Numbers may be [n], too. Quantiles, and a single class, have the constant alone; `seconds` limits fits to a y of rank 1.
+    y and predictions are class indices [n], labels [n, labels], or numbers [n] or [n, columns]. Quantiles,
+    and a single class, have the constant alone; `seconds` limits fits to a y of rank 1.
     """
     constant = best_constant(task, y, levels)
-    yield Baseline("constant", lambda x: np.repeat(constant[None], len(x), 0))
+    yield "constant", lambda x: np.repeat(constant[None], len(x), 0), ""
     if task == QUANTILES or (task == CLASS and len(np.unique(y)) < 2):
         return
     preprocess = Preprocessor.of(X)
@@ -56,7 +50,7 @@ def baselines(
             return np.asarray(mean + scale * model.predict(preprocess(x)))
 
         lacks = ([] if epochs is None else [many(epochs, "epoch")]) + [f"{rows:,} of {len(y):,} rows"] * (rows < len(y))
-        yield Baseline(name, predict, " and ".join(lacks))
+        yield name, predict, " and ".join(lacks)
 
 
 def _fit_linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int, None]:
@@ -123,8 +117,8 @@ def fit_baselines(scorer: Scorer, X: Any, train: tuple[Any, np.ndarray], *, seco
         rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
     y = y[rows, 0] if task == NUMBER and y.shape[1] == 1 else y[rows]
     models = list(baselines(task, as_dense(x[rows]), y, seconds=seconds, seed=seed, levels=scorer.levels))
-    predictions = {model.name: np.asarray(model.predict(as_dense(X))) for model in models}
-    return predictions, {model.name: model.lacks for model in models if model.lacks}
+    predictions = {name: np.asarray(predict(as_dense(X))) for name, predict, _ in models}
+    return predictions, {name: lacks for name, _, lacks in models if lacks}
 
 
 def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> BaselinePredictions:

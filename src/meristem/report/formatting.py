@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -77,16 +76,11 @@ def value_range(values: Sequence[float]) -> str:
 
 def render_template(name: str, **values: Any) -> str:
     """Return the text of a template in this folder; in HTML every value is escaped and cleaned, except `Markup`."""
-    return str(_environment().get_template(name).render(**values))
-
-
-@cache
-def _environment() -> Any:
     try:
         import jinja2
     except ImportError as error:
         raise ImportError("jinja2 is not installed; run: pip install 'meristem-nn[sklearn]'") from error
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("meristem.report", ""),
         autoescape=lambda name: name is not None and ".html" in name,
         finalize=lambda value: clean(value) if type(value) is str else value,  # Markup is escaped already
@@ -95,3 +89,4 @@ def _environment() -> Any:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    return str(environment.get_template(name).render(**values))

@@ -1,10 +1,4 @@
-"""The text at the top of a report, in sentences: a summary paragraph, and the caveats, most serious first.
-
-baselines       no better than a constant or a linear model; much larger than an MLP for little gain
-predictions     classes that are never predicted; values on the wrong side of 0; poor calibration
-rows            few of them, a wide interval, rows left out; warnings about the table
-search          stopped by time, a penalty at the end of its range, a far smaller network that is as good
-"""
+"""The text at the top of a report, in sentences: a summary paragraph, and the caveats (docs/report.md), most serious first."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,7 +27,6 @@ def network_kind(model: Any) -> str:
 
 
 def summary(data: ReportData) -> list[str]:
-    """Return the first paragraph: score, comparison with the baselines, size."""
     n_networks, kind, score = len(data.members), network_kind(data.model), data.finite_score
     subject = f"A {kind} predicts" if n_networks == 1 else f"The average of {count(n_networks)} {kind}s predicts"
     target = f"“{shorten(data.target, 40)}”" if data.facts else f"the {data.target}"
@@ -74,7 +67,7 @@ def _baseline_name(baseline: Comparison, task: str) -> str:
 
 
 def caveats(data: ReportData) -> list[str]:
-    """Return the caveats of the module's header that apply, without repetitions."""
+    """Return the caveats that apply, without repetitions."""
     lines = [_sentence(line) for line in data.row_caveats]
     for own_caveats in (_baseline_caveats, _prediction_caveats, _row_caveats, _search_caveats):
         lines += own_caveats(data)

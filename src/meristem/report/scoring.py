@@ -35,7 +35,6 @@ RowLosses = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X[rows], rows) â†
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval for a share."""
     share, z = right / n, Z95**2 / n
     middle, half = (share + z / 2) / (1 + z), np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
     return float(max(0, middle - half)), float(min(1, middle + half))
@@ -122,7 +121,6 @@ class Scorer:
 
     @property
     def constant_predictions(self) -> np.ndarray:
-        """The best constant prediction for these rows, repeated."""
         return np.repeat(best_constant(self.task, self.y, self.levels)[None], len(self.y), 0)
 
     def losses(self, predictions: np.ndarray) -> np.ndarray:

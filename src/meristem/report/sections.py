@@ -36,7 +36,6 @@ MEASURES = {
 
 
 def sections(data: ReportData) -> list[Section]:
-    """Return all sections that have content."""
     model = sections_model
     made = [score_section(data), model.path_section(data), model.growth_section(data), model.network_section(data)]
     made.append(inputs_section(data))
@@ -279,8 +278,8 @@ def calibration_section(data: ReportData, scorer: Scorer, predictions: np.ndarra
             predicted, observed, what = probabilities.max(1), scorer.y == predictions, "the predicted class"
         bins = _binned(predicted, observed.astype(float), is_share=True)
         error = sum(n * abs(mean - share) for mean, share, _, _, n in bins) / max(1, len(predicted))
-        text = f"Probabilities of {what}, in bins; on the diagonal they equal the observed frequencies."
-        text = f"{text} The expected calibration error is {significant(error)}."
+        text = f"Probabilities of {what}, in bins; on the diagonal they equal the observed frequencies. "
+        text += f"The expected calibration error is {significant(error)}."
         labels = "predicted probability", "observed frequency"
     rows = []
     for *values, n in bins:

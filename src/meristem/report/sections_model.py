@@ -24,9 +24,9 @@ from meristem.pictures.growth_plot import draw_growth
 from meristem.pictures.image_files import page_svg
 from meristem.report.formatting import count, duration, render_template, significant, value_range
 from meristem.report.report_data import ReportData, Section, Table, n_training_rows
-from meristem.show.card import gallery, networks_of
 from meristem.show.describe import penalty_of
 from meristem.show.elements import shorten
+from meristem.show.structure_drawing import gallery, networks_of
 
 PATH_TITLE = "Error and size by penalty"
 MOST_SETTINGS = 100
@@ -173,7 +173,6 @@ def _settings_table(
 
 
 def usage_section(data: ReportData) -> Section:
-    """Return how to load and use the model."""
     title, load = "How to use the model", 'model = meristem.load("model.safetensors")\n'
     if not data.facts:
         columns = many(data.model.n_features_in_, "column")
@@ -241,7 +240,6 @@ def provenance_section(data: ReportData) -> Section:
 
 
 def versions() -> dict[str, str]:
-    """Return the installed versions that results depend on."""
     names = {"meristem": __version__, "Python": sys.version.split()[0]}
     for package in ("jax", "NumPy", "equinox", "scikit-learn"):
         with suppress(PackageNotFoundError):

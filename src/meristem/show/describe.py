@@ -1,7 +1,9 @@
-"""Networks and settings in text: a network's layers, open units and parameters; what differs between settings of a study."""
+"""Text for a terminal or a file: a network's layers, open units and parameters; settings of a study; tables of any width."""
 
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,19 +22,11 @@ SETTINGS = {
     "learning_rate": "rate {:g}",
     "penalty": "penalty {:g}",
 }
-OLD_NAMES = {"standardized": "standardised"}  # in files written before it was renamed
+NEW_NAMES = {"standardised": "standardized"}  # of settings in files written before they were renamed
 
 
-class Description(NamedTuple):
-    """Lines of text, then a table."""
-
-    lines: list[str]
-    columns: list[str]
-    rows: list[list[str]]
-
-
-def describe(network: Network) -> Description:
-    """Describe a network with any body."""
+def describe(network: Network) -> tuple[list[str], list[str], list[list[str]]]:
+    """Return lines of text, then the columns and the rows of a table."""
     check_concrete("describe()", network)
     stages, axes, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
     name, inputs = type(network.body).__name__.lower(), " × ".join([many(n_in, "input"), *map(str, positions)])
@@ -53,7 +47,7 @@ def describe(network: Network) -> Description:
     if len(tables) > 1:  # the rows of several stages follow each other, with the columns of the first
         rows = [[f"{number}.{row[0]}", *row[1:]] for number, (_, own) in enumerate(tables, start=1) for row in own]
         rows = [(row + ["–"] * len(columns))[: len(columns)] for row in rows]
-    return Description(lines, columns, rows)
+    return lines, columns, rows
 
 
 def _structure_table(gates: Gates | Nodes) -> tuple[list[str], list[list[str]]]:
@@ -79,14 +73,45 @@ def _structure_table(gates: Gates | Nodes) -> tuple[list[str], list[list[str]]]:
 
 def describe_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return each setting in text, by what differs between them: ["rate 0.001", "rate 0.003"]."""
-
-    def value(setting: Mapping[str, Any], name: str) -> Any:
-        return setting.get(name, setting.get(OLD_NAMES.get(name, name)))
-
-    varied = [name for name in SETTINGS if len({value(setting, name) for setting in settings}) > 1]
-    return [", ".join(SETTINGS[name].format(value(setting, name)) for name in varied) for setting in settings]
+    settings = [{NEW_NAMES.get(name, name): value for name, value in setting.items()} for setting in settings]
+    varied = [name for name in SETTINGS if len({setting.get(name) for setting in settings}) > 1]
+    return [", ".join(SETTINGS[name].format(setting.get(name)) for name in varied) for setting in settings]
 
 
 def penalty_of(estimator: Any) -> float:
     """Return the penalty that a fitted estimator was trained with, whether given or 'auto'."""
     return float(estimator.penalty_ if isinstance(estimator.penalty, str) else estimator.penalty)
+
+
+def print_table(columns: list[str], rows: list[list[str]], title: str) -> None:
+    """Print a table; columns that do not fit the terminal follow below, each time after the first two."""
+    available = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else 160
+    widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
+    print(title)
+    for page in _pages(widths, available):
+        for line in [columns, ["-" * width for width in widths], *rows]:
+            print("  ".join(line[i].ljust(widths[i]) for i in page).rstrip())
+
+
+def without_empty(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out columns that have "–" in every row.
+
+    >>> without_empty(["model", "paper", "ours"], [["tunnel", "–", "3"], ["budding", "–", "–"]])
+    (['model', 'ours'], [['tunnel', '3'], ['budding', '–']])
+    """
+    filled = [place for place in range(len(columns)) if not rows or any(row[place] != "–" for row in rows)]
+    return [columns[place] for place in filled], [[row[place] for place in filled] for row in rows]
+
+
+def _pages(widths: list[int], available: int) -> list[list[int]]:
+    """Split columns into pages that fit, the first two on every page.
+
+    >>> _pages([5, 5, 10, 10, 10], 40)
+    [[0, 1, 2, 3], [0, 1, 4]]
+    """
+    pages = [[0, 1]]
+    for column in range(2, len(widths)):
+        if sum(widths[i] + 2 for i in [*pages[-1], column]) - 2 > available and len(pages[-1]) > 2:
+            pages.append([0, 1])
+        pages[-1].append(column)
+    return pages

@@ -32,10 +32,8 @@ class Measure:
     def best(self, values: np.ndarray, prefer: int = 0) -> int | None:
         """Return the index of the best of values [n], `prefer` if it ties; None if no value is finite."""
         costs = [self.cost(value) for value in values.tolist()]
-        best = min(costs, default=math.inf)
-        if best == math.inf:
-            return None
-        return prefer if 0 <= prefer < len(costs) and costs[prefer] == best else costs.index(best)
+        order = sorted(range(len(costs)), key=lambda index: (costs[index], index != prefer))
+        return order[0] if order and costs[order[0]] < math.inf else None
 
 
 def error_measure(label: str, *, is_share: bool) -> Measure:

@@ -46,7 +46,6 @@ class GroupWatcher(Watcher):
         self._done: dict[int, float] = {}  # member → its epochs, with the share of the current one
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
-        """Report an epoch of a member; never asks to stop."""
         with self._progress.lock:
             self._infos[member] = info
         self.pulse(member, 0.0)
@@ -90,7 +89,6 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Remove the live display."""
         if self._display is not None:
             self._display.stop()
             self._display = None
@@ -126,7 +124,6 @@ class Progress:
         return describe_time_left((time.monotonic() - self._begin) * (1 - share) / share)
 
     def say(self, line: str) -> None:
-        """Print a line that stays."""
         with self.lock:
             self._write(line)
 

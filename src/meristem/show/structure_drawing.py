@@ -5,19 +5,22 @@ trunk and outputs are rows, too. In a tree, squares are layers and circles are i
 Shapes are in pixels from the upper left corner. Colors are roles: "ink", "muted", "line" (closed units), "ground" (text on a
 color), and the series "s1" … "s7", the last one grey. In SVG a role is `var(--s1, #2f85cc)`: a page may define the variables
 for light, dark and print; elsewhere texts have the color of the text around them. pictures/ renders drawings with matplotlib.
+Notebooks show drawings in a card, without a style sheet.
 """
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from meristem.check import many
+from meristem.nn.network import Network
 from meristem.nn.structure import Nodes
 from meristem.show.elements import Markup, el
-from meristem.show.network_structure import GateRow, Stage, nodes_of, structure_legend, structure_summary
+from meristem.show.network_structure import GateRow, Stage, nodes_of, stages_of, structure_legend, structure_summary
 
 # Default colors, visible on white and on black. "currentColor" is that of the surrounding text.
 COLORS = {
@@ -33,6 +36,11 @@ LEAST_CELL, SHADES = 5, 5  # narrower cells of the same shade are drawn as one r
 STEP, LEVEL, RADIUS = 36, 44, 15  # of a tree: between nodes, between levels, of a node
 LEAST_TEXT = 7.5  # smaller labels are left out
 COPIES = "copies its input"
+MOST_DRAWN = 6  # networks of a card
+FACT = "display:inline-block;margin:0 1.4em .3em 0;white-space:nowrap"
+FIGURE = "display:inline-block;vertical-align:top;margin:.3em 1.6em .6em 0;max-width:100%"
+LEGEND = "max-width:44em;font-size:.9em;opacity:.85"
+BOX = "font-family:sans-serif;font-size:13px;line-height:1.5;margin:.5em 0;max-width:100%;overflow-x:auto"
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -76,8 +84,6 @@ Shape = Rect | Circle | Line | Text
 
 @dataclass(frozen=True)
 class Drawing:
-    """Shapes and the texts that belong to them."""
-
     width: float
     height: float
     shapes: tuple[Shape, ...]
@@ -87,7 +93,6 @@ class Drawing:
 
 
 def svg(drawing: Drawing, *, name: str | None = None) -> Markup:
-    """Return the drawing as an element with id "figure-NAME"."""
     width, height = round(drawing.width), round(drawing.height)
     size = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height, "role": "img"}
     label = "; ".join(filter(None, (drawing.title, drawing.details)))
@@ -255,3 +260,40 @@ def _right_end(shape: Shape) -> float:
     if isinstance(shape, Rect):
         return shape.x + shape.width
     return shape.x + shape.radius + shape.stroke if isinstance(shape, Circle) else max(shape.x1, shape.x2)
+
+
+def card(facts: Mapping[str, str], networks: Mapping[str, Network], *, title: str = "") -> str:
+    """Return a title, facts by name in a line, and drawings of the networks."""
+    line = el("div", *(el("span", el("b", value), f" {name}", style=FACT) for name, value in facts.items()))
+    return el("div", *[el("div", title)] * bool(title), line, gallery(networks), class_="meristem-card", style=BOX)
+
+
+def networks_of(members: Sequence[Any]) -> dict[str, Network]:
+    """Return the networks of fitted estimators by caption; a single one has an empty caption."""
+    if len(members) == 1:
+        return {"": members[0].network_}
+    return {f"{number}: {many(member.n_parameters_, 'parameter')}": member.network_ for number, member in enumerate(members, 1)}
+
+
+def gallery(networks: Mapping[str, Network], *, name: str | None = None) -> Markup:
+    """Return drawings of networks with captions and a legend; their ids are figure-NAME-1, figure-NAME-2, …"""
+    drawings = {caption: draw(stages_of(network)) for caption, network in list(networks.items())[:MOST_DRAWN]}
+    figures = []
+    for number, (caption, drawing) in enumerate(drawings.items(), 1):
+        heading = [el("div", caption, style="margin-bottom:.3em")] * bool(caption)
+        figures.append(el("div", *heading, svg(drawing, name=name and f"{name}-{number}"), style=FIGURE))
+    more = [f"{many(len(networks) - MOST_DRAWN, 'more network')} not drawn."] * (len(networks) > MOST_DRAWN)
+    legend = " ".join([*more, *dict.fromkeys(drawing.legend for drawing in drawings.values())]).strip()
+    return el("div", *figures, *[el("div", legend, style=LEGEND)] * bool(legend))
+
+
+def table(columns: list[str], rows: list[list[str]], *, marked: Collection[int] = ()) -> str:
+    """Return a plain table; marked rows are bold."""
+    cell = "padding:.1em .8em;text-align:right"
+    head = el("tr", *(el("th", name, style=cell) for name in columns))
+    body = [
+        el("tr", *(el("td", el("b", text) if number in marked else text, style=cell) for text in row))
+        for number, row in enumerate(rows)
+    ]
+    style = "border-collapse:collapse;margin:0;font-size:13px"
+    return el("div", el("table", el("thead", head), el("tbody", *body), style=style), class_="meristem-card", style=BOX)

@@ -156,9 +156,10 @@ class TableModel:
         It uses the rows that `fit_table` held out, which a model from a file no longer has. With `frame` it uses the rows of
         that table; if that is the training file, those that were held out. `seconds` limits the time for feature importance.
         """
-        from meristem.report import write_table_report
+        from meristem.report import from_table, render_page
 
-        return write_table_report(path, self, frame, seconds=seconds)
+        write_whole(path, render_page(from_table(self, frame, seconds=seconds)).encode())
+        return Path(path)
 
     def evaluated(self, frame: Any) -> tuple[Evaluation, bool, list[str]]:
         """Evaluate the rows of a table that have a target; return whether they are the held-out rows, and warnings, too."""

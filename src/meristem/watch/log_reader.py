@@ -85,8 +85,6 @@ class MemberLog:
 
 @dataclass
 class RunLog:
-    """What the files of a run say."""
-
     folder: str
     run: dict[str, Any] = field(default_factory=dict)  # the valid entries of run.json
     groups: dict[str, dict[int, MemberLog]] = field(default_factory=dict)  # by name and member, oldest group first

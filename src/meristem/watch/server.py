@@ -117,7 +117,6 @@ class Feed:
 
 
 def server_event(name: str, data: object) -> bytes:
-    """Return an event as it is sent."""
     return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'), allow_nan=False)}\n\n".encode()
 
 
@@ -140,7 +139,6 @@ def changes(before: Any, after: Any) -> Any:
 
 
 def application(view: View, on_problem: Callable[[ValueError], None]) -> Starlette:
-    """Return the application: the page and its events."""
     feed = Feed(view, on_problem)
     html = files("meristem.watch").joinpath("page.html").read_text(encoding="utf-8")
 

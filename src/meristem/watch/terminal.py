@@ -13,9 +13,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from meristem.check import is_installed
+from meristem.show.elements import shorten
 from meristem.show.progress import rich_classes
 from meristem.watch.log_reader import OPEN
-from meristem.watch.view import State, View, clean, event_text, spread
+from meristem.watch.view import LONGEST_NAME, State, View, event_text, spread
 
 POLL_SECONDS = 0.5
 PLAIN_SECONDS = 5.0  # between plain lines
@@ -23,6 +24,7 @@ LEAST_ROWS, WIDE = 4, 130  # rows of members at least; terminal columns from whi
 SPARKLINE, LEAST_SPARKLINE, NUMBER, BORDER = 16, 4, 9, 3  # terminal columns of the parts of a table cell
 LABELS = {"waiting": "waiting for a run"}  # statuses whose label is another text
 BLOCKS = "▁▂▃▄▅▆▇█"
+MOST_BARS = 40  # layers of a member
 OnShutdown = Callable[[Callable[[], None]], AbstractContextManager[Any]]
 
 
@@ -32,7 +34,7 @@ def show_once(view: View, stream: Any) -> None:
     run = state["run"]
     if run["id"] is None:
         raise ValueError(f"{run['where']!r} holds no run; give the folder of a run, or leave out --once to wait for one.")
-    lines = [_status_line(state), *([f"  {clean(run['command'], 400)}"] if run["command"] else [])]
+    lines = [_status_line(state), *([f"  {shorten(run['command'], 400)}"] if run["command"] else [])]
     for group in state["groups"]:
         largest = _largest_layer(group)
         lines.append(_group_line(group))
@@ -48,30 +50,18 @@ def show_once(view: View, stream: Any) -> None:
 
 
 def follow(view: View, stream: Any, *, seconds: float = POLL_SECONDS, on_shutdown: OnShutdown = nullcontext) -> None:
-    """Show the run until it is finished; `on_shutdown` registers what removes the display (commands/entry.py)."""
-    if not (is_installed("rich") and stream.isatty()):
-        _follow_plain(view, stream, seconds)
+    """Show the run until it is finished; `on_shutdown` registers what removes the display (commands/entry.py).
+
+    Plain lines are printed every few seconds if something changed, one per finished group, and one at the end.
+    """
+    if is_installed("rich") and stream.isatty():
+        rich = rich_classes()
+        console = rich.Console(file=stream)
+        display = rich.Live(console=console, auto_refresh=False, vertical_overflow="crop")
+        with on_shutdown(display.stop), display:
+            for state in _states(view, seconds):
+                display.update(renderable(state, console.size.height - 1, console.size.width), refresh=True)
         return
-    rich = rich_classes()
-    console = rich.Console(file=stream)
-    display = rich.Live(console=console, auto_refresh=False, vertical_overflow="crop")
-    with on_shutdown(display.stop), display:
-        for state in _states(view, seconds):
-            display.update(renderable(state, console.size.height - 1, console.size.width), refresh=True)
-
-
-def _states(view: View, seconds: float) -> Iterator[State]:
-    """Yield the state every so many seconds, until the run is finished."""
-    while True:
-        state = view.now()
-        yield state
-        if state["run"]["status"] == "finished":
-            return
-        time.sleep(seconds)
-
-
-def _follow_plain(view: View, stream: Any, seconds: float) -> None:
-    """Print a line every few seconds if something changed, one per finished group, and one at the end."""
     finished, printed_at, printed, status = set[str](), -PLAIN_SECONDS, "", ""
     for state in _states(view, seconds):
         run, groups = state["run"], state["groups"]
@@ -82,9 +72,17 @@ def _follow_plain(view: View, stream: Any, seconds: float) -> None:
         line = "; ".join([_status_line(state), *(_group_line(group) for group in groups if not group["over"])])
         is_due = time.monotonic() - printed_at >= PLAIN_SECONDS and line != printed
         if run["status"] != status or is_due:
-            folder = f"{clean(run['where'])}: " if run["status"] != status else ""
+            folder = f"{shorten(run['where'], LONGEST_NAME)}: " if run["status"] != status else ""
             print(folder + line, file=stream, flush=True)
             printed_at, printed, status = time.monotonic(), line, run["status"]
+
+
+def _states(view: View, seconds: float) -> Iterator[State]:
+    """Yield the state every so many seconds, until the run is finished."""
+    yield (state := view.now())
+    while state["run"]["status"] != "finished":
+        time.sleep(seconds)
+        yield (state := view.now())
 
 
 def renderable(state: State, rows: int, width: int) -> Any:
@@ -93,7 +91,7 @@ def renderable(state: State, rows: int, width: int) -> Any:
     run, groups = state["run"], state["groups"]
     style = {"finished": "bold green", "interrupted": "bold red"}.get(run["status"], "bold")
     head = rich.Text(_status_line(state), style=style, no_wrap=True, overflow="ellipsis")
-    parts: list[Any] = [head.append("  " + clean(run["where"]), style="bold")]
+    parts: list[Any] = [head.append("  " + shorten(run["where"], LONGEST_NAME), style="bold")]
     if run["share"] is not None and run["status"] != "finished":
         bar = rich.Table.grid()
         bar.add_row(rich.ProgressBar(total=1.0, completed=run["share"], width=60))
@@ -149,7 +147,7 @@ def sparkline(values: list[float | None], width: int = SPARKLINE) -> str:
     return "".join(" " if value is None else BLOCKS[round((value - low) / (high - low or 1.0) * 7)] for value in values)
 
 
-def layer_bars(sizes: list[float | None], largest: float = 0.0, width: int = 40) -> str:
+def layer_bars(sizes: list[float | None], largest: float = 0.0) -> str:
     """Return a bar per layer, scaled to its largest or to `largest`; a dot for a closed layer.
 
     >>> layer_bars([0.0, 2.5, 1.0])
@@ -157,7 +155,7 @@ def layer_bars(sizes: list[float | None], largest: float = 0.0, width: int = 40)
     """
     top = max([largest, 1.0, *(size or 0.0 for size in sizes)])
     bars = "".join("·" if (size or 0.0) < OPEN else BLOCKS[min(7, math.floor((size or 0.0) / top * 7.99))] for size in sizes)
-    return bars if len(bars) <= width else f"{bars[: width - 1]}…"
+    return shorten(bars, MOST_BARS)
 
 
 def _status_line(state: State) -> str:
@@ -166,7 +164,7 @@ def _status_line(state: State) -> str:
 
 
 def _group_line(group: State) -> str:
-    return f"{clean(group['name'])}: {group['details']}"
+    return f"{shorten(group['name'], LONGEST_NAME)}: {group['details']}"
 
 
 def _largest_layer(group: State) -> float:

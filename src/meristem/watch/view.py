@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from meristem.check import many
+from meristem.show.elements import shorten
 from meristem.show.progress import MOST_SHARE, describe_time_left
 from meristem.watch.log_reader import LONGEST_TEXT, OPEN, MemberLog, RunLog, RunReader
 
@@ -21,6 +22,7 @@ CURVE_POINTS = 4096  # of all members together
 LAYER_POINTS = 8192  # layer sizes of all members together
 MOST_POINTS, LEAST_POINTS = 256, 16  # of a curve
 LONGEST_TIME = 1e10  # seconds of a group
+LONGEST_NAME = 120  # characters of a name from a file; `shorten` takes out what could take over a terminal
 N_EVENTS = 6  # the last openings and closings of a member
 LEAST_PROGRESS = 0.01  # share of the plan from which the time left is estimated
 CURVES = {"loss": "dev_loss", "error": "dev_error", "size": "soft_size"}
@@ -39,7 +41,6 @@ class View:
         self._first: tuple[str | None, float, float] = ("", 0.0, 0.0)  # run, its share that was done at first, and when
 
     def now(self) -> State:
-        """Read what is new and return the state."""
         log = self._reader.poll()
         most_layers = max((len(member.layers[-1]) for members in log.groups.values() for member in members.values()), default=1)
         n = max(1, log.n_networks)
@@ -200,7 +201,7 @@ def run_details(run: State, groups: list[State]) -> str:
     parts = []
     if run["status"] == "interrupted":
         how = run["goes_on_with"]
-        resume = f"with {clean(how)} to continue" if how else "to start again: nothing was saved"
+        resume = f"with {shorten(how, LONGEST_NAME)} to continue" if how else "to start again: nothing was saved"
         parts += ["its process has ended", f"run the same command {resume}"]
     if groups and run["status"] != "finished":
         parts.append(f"{sum(group['over'] for group in groups)} of {many(len(groups), 'group')} finished")
@@ -227,16 +228,6 @@ def spread(values: list[float | None]) -> str:
         return "–"
     low, high = f"{min(numbers):.3g}", f"{max(numbers):.3g}"
     return f"{median(numbers):.3g}" + ("" if low == high else f" ({low} … {high})")
-
-
-def clean(text: Any, longest: int = 120) -> str:
-    """Return a text without control characters, with which a file could take over the terminal.
-
-    >>> clean("tunnel\\x1b[2J")
-    'tunnel?[2J'
-    """
-    printable = "".join(character if character.isprintable() else "?" for character in str(text))
-    return printable if len(printable) <= longest else f"{printable[: longest - 1]}…"
 
 
 def _rounded(value: float | None, digits: int = 4) -> float | None:
