@@ -214,15 +214,6 @@ def _n_lines(data: bytes) -> int:
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
-def check_encoding(encoding: str) -> None:
-    """Raise ValueError where Python has no text encoding of this name."""
-    try:
-        "a".encode(encoding)
-    except (LookupError, ValueError, TypeError):
-        what = f"encoding={short(encoding)} is not known"
-        raise ValueError(f"{what}; give one of Python's, such as utf-8, utf-16, cp1252 or shift_jis.") from None
-
-
 def _end_of_rows(data: bytes, delimiter: bytes, *, is_over: bool) -> int | None:
     """Return how many bytes are whole rows; None where a quote is not at the start or the end of a field."""
     if b'"' not in data:

@@ -23,7 +23,7 @@ from meristem.check import cut, short
 from meristem.files.atomic_write import PATHS
 from meristem.memory import memory
 from meristem.tables.column_builder import load_pyarrow
-from meristem.tables.csv_reader import check_encoding, read_csv
+from meristem.tables.csv_reader import read_csv
 from meristem.tables.frames import build_table, table_of as table_of
 from meristem.tables.table_columns import KnownTexts, Table
 
@@ -57,8 +57,11 @@ def read_table(
     name = "standard input" if is_stdin else repr(str(path))
     if sep is not None and (len(sep) != 1 or sep in FORBIDDEN):
         raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
-    if encoding is not None:
-        check_encoding(encoding)
+    try:
+        "a".encode("utf-8" if encoding is None else encoding)
+    except (LookupError, ValueError, TypeError):
+        what = f"encoding={short(encoding)} is not known"
+        raise ValueError(f"{what}; give one of Python's, such as utf-8, utf-16, cp1252 or shift_jis.") from None
     if is_stdin and sys.stdin is None:  # as Python has it where it was closed before it began
         raise ValueError(f"{name} is closed; give the path of a table in place of '-', or: meristem … - < table.csv")
     with ExitStack() as stack:

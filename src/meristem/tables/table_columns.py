@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -201,21 +201,15 @@ def kind_of(column: Column) -> Field:
     return Field(column.name, CATEGORY, many(n, "category", "categories") + (f", {n_missing:,} missing" if n_missing else ""))
 
 
-class Misread(NamedTuple):
-    """What a column was likely meant to be, number or date; why it is not read as such, and what to do."""
+def misread_as(column: Column) -> tuple[str, str, str] | None:
+    """Return what a column of texts was likely meant to be, number or date; why it is not read as such, and what to do.
 
-    kind: str
-    words: str
-    remedy: str
-
-
-def misread_as(column: Column) -> Misread | None:
-    """Return what a column of texts was likely meant to be; of one without codes, its first texts decide.
+    Of a column without codes, its first texts decide.
 
     >>> from meristem.tables.frames import table_of
     >>> table = table_of({"price": ["$8,622.04", "$12.50", "", "7"], "seat": ["12A", "3C", "7", ""]})
-    >>> misread_as(table["price"]).words, misread_as(table["seat"])
-    ("looks like numbers, but '$8,622.04' cannot be read as one", None)
+    >>> misread_as(table["price"])[:2], misread_as(table["seat"])
+    (('number', "looks like numbers, but '$8,622.04' cannot be read as one"), None)
     """
     if len(column.texts) < 2 or kind_of(column).kind in (NUMBER, DATE):
         return None
@@ -225,7 +219,7 @@ def misread_as(column: Column) -> Misread | None:
         is_like = is_read | [notation.fullmatch(text.strip()) is not None for text in column.texts]
         if is_like[rows].mean() >= MOST:
             example = short(column.example or column.texts[int(np.argmin(is_read))])
-            return Misread(kind, f"looks like {kind}s, but {example} cannot be read as one", REMEDIES[kind])
+            return kind, f"looks like {kind}s, but {example} cannot be read as one", REMEDIES[kind]
     return None
 
 
