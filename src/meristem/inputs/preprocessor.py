@@ -73,17 +73,12 @@ class Preprocessor:
 
     @classmethod
     def of(
-        cls,
-        x: Any,
-        weight: np.ndarray | None = None,
-        *,
-        standardize: bool = True,
-        selected: np.ndarray | None = None,
-        names: Any = None,
+        cls, x: Any, weight: np.ndarray | None = None, *, standardize: bool = True, selected: Any = None, names: Any = None
     ) -> Self:
         """Learn from dense or sparse rows; those of weight 0 do not count. Without `standardize` gaps are filled, no more.
 
-        Raises TooLargeError where a feature's numbers are too large to be squared; `names` are those of the features.
+        selected       the indices of the features that are inputs; None: all
+        names          of the features, for TooLargeError, which is raised where numbers are too large to be squared
         """
         if selected is not None:
             names = selected.tolist() if names is None else [names[place] for place in selected]
@@ -92,10 +87,10 @@ class Preprocessor:
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
         gaps = columns_with_gaps(x, w > 0)
         learned = usual_statistics(x, w, gaps)
-        fill = learned.mean[: x.shape[1]]
         if len(learned.too_large):
             raise TooLargeError(int(learned.too_large[0]), names)
-        return cls(learned, fill, gaps) if standardize else cls(Scaling.none(len(learned.mean)), fill, gaps, np.inf)
+        own = cls(learned, learned.mean[: x.shape[1]], gaps)
+        return own if standardize else replace(own, scaling=Scaling.none(own.n_inputs), limit=np.inf)
 
     def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
         """Return the preprocessor of all rows so far and these; outliers are judged by these alone."""

@@ -147,23 +147,20 @@ class Column:
         if self.codes is not None:
             code_of = dict(pairs)
             return np.array([*(code_of.get(text, UNSEEN) for text in self.texts), UNSEEN, MISSING], np.int16)[self.codes]
-        values, code_of_value = self._code_of_values(pairs)
+        code_of_value: dict[Any, int] = {int(text): code for text, code in pairs if is_canonical(text, int)}
+        if self.exact is not None:
+            values = self.exact
+        elif not self.texts and not (self.kinds == IS_NUMBER).any():
+            values, code_of_value = self.as_days(), {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
+        else:
+            numbers = {float(whole): code for whole, code in code_of_value.items()}
+            numbers |= {float(text): code for text, code in pairs if is_canonical(text, float)}
+            largest = EXACT if self.texts else np.inf  # beyond it two different texts may be one float
+            values, code_of_value = self.as_numbers(), {x: code for x, code in numbers.items() if abs(x) <= largest}
         different, places = np.unique(values, return_inverse=True)
         codes = np.array([code_of_value.get(value, UNSEEN) for value in different.tolist()], np.int16)[places]
         codes[self.kinds == IS_BLANK] = MISSING
         return codes
-
-    def _code_of_values(self, pairs: list[tuple[str, int]]) -> tuple[np.ndarray, dict[Any, int]]:
-        """Return the values of a column without codes, and the code of each value that one of the texts stands for."""
-        wholes = {int(text): code for text, code in pairs if is_canonical(text, int)}
-        if self.exact is not None:
-            return self.exact, wholes
-        if not self.texts and not (self.kinds == IS_NUMBER).any():
-            return self.as_days(), {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
-        numbers = {float(value): code for value, code in wholes.items()}
-        numbers |= {float(text): code for text, code in pairs if is_canonical(text, float)}
-        largest = EXACT if self.texts else np.inf  # beyond it two different texts may be one float
-        return self.as_numbers(), {value: code for value, code in numbers.items() if abs(value) <= largest}
 
     @property
     def n_missing(self) -> int:
@@ -188,9 +185,8 @@ def kind_of(column: Column) -> Field:
         n = int((kinds == ROW_KINDS[kind]).sum())
         n_strays = n_values - n
         if n and n_strays <= STRAYS * n_values:
-            others = (
-                text for text in column.texts if parse(text, commas=column.has_commas)[0] not in (IS_BLANK, ROW_KINDS[kind])
-            )
+            usual = (IS_BLANK, ROW_KINDS[kind])
+            others = (text for text in column.texts if parse(text, commas=column.has_commas)[0] not in usual)
             strays = f"{next(others, column.example)!r} and {n_strays - 1} more texts are read as missing" if n_strays else ""
             gaps = f"{column.rows - n_values:,} missing" if n_values < column.rows else ""
             comma = ", " if kind == NUMBER and not strays else "; "
