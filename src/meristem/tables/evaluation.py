@@ -32,9 +32,7 @@ class Evaluation:
     predicted: np.ndarray  # [rows]: indices of classes, or numbers (of several quantiles the median), of all rows
 
     @classmethod
-    def of(
-        cls, model: Any, table: Table, rows: np.ndarray, values: np.ndarray, baselines: dict[str, np.ndarray] | None = None
-    ) -> Self:
+    def of(cls, model: Any, table: Table, rows: np.ndarray, values: np.ndarray, baselines: dict[str, np.ndarray]) -> Self:
         """Evaluate some rows of a table; `values` are the targets of all its rows, `baselines` predictions of `rows`."""
         schema, seed = model.schema, int(model.facts["seed"])
         n, most = len(rows), min(MOST_ROWS, max(100, MOST_NUMBERS // len(schema.features)))
@@ -51,14 +49,12 @@ class Evaluation:
             features(schema, table, rows[sample]),
             values[rows[sample]],
             held_outputs[sample] if holds_all else held_outputs,
-            {name: predictions[sample] for name, predictions in (baselines or {}).items()},
+            {name: predictions[sample] for name, predictions in baselines.items()},
             np.concatenate(predicted),
         )
 
 
-def onnx_agreement(
-    data: bytes, model: Any, table: Table, rows: np.ndarray, outputs: np.ndarray | None = None
-) -> dict[str, Any] | None:
+def onnx_agreement(data: bytes, model: Any, table: Table, rows: np.ndarray, outputs: Any = None) -> dict[str, Any] | None:
     """Return the largest difference between an ONNX file and its model on some rows; None without onnxruntime.
 
     Raises ValueError where they do not agree. `outputs` are the network's on these rows, if they are known.

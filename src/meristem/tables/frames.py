@@ -79,7 +79,6 @@ def build_table(
 
 
 def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
-    """Add the rows of a list, an array or a series."""
     dtype: Any = getattr(values, "dtype", None)
     if isinstance(values, list):
         return _add_objects(builder, values)
@@ -112,8 +111,7 @@ def _is_arrow(values: Any) -> bool:
 
 def _arrow_reader(frame: Any) -> Any:
     """Return a reader of the record batches of a frame; a single array is no table."""
-    pyarrow = load_pyarrow()
-    schema = getattr(frame, "schema", None)
+    pyarrow, schema = load_pyarrow(), getattr(frame, "schema", None)
     for name, dtype in schema.items() if isinstance(schema, Mapping) else ():  # polars
         if str(dtype).startswith(("Object", "Int128", "UInt128")):
             raise ValueError(f"{SOURCE}: column {name!r} has the type {dtype}; {ALLOWED}.")
@@ -174,8 +172,7 @@ def _add_objects(builder: ColumnBuilder, values: list[Any]) -> None:
                 with suppress(OverflowError, pyarrow.ArrowException):
                     return _add_arrow(builder, pyarrow.array(plain, dtype), SOURCE)
     for begin in range(0, len(values), BLOCK):
-        texts = _texts_of(builder.name, values[begin : begin + BLOCK], begin)
-        builder.add(pyarrow.array(texts, pyarrow.string()))
+        builder.add(pyarrow.array(_texts_of(builder.name, values[begin : begin + BLOCK], begin), pyarrow.string()))
     return None
 
 
@@ -189,8 +186,8 @@ def _texts_of(name: str, values: list[Any], begin: int) -> list[str]:
     except UnicodeDecodeError as error:
         raise ValueError(f"Column {name!r} holds bytes that are not UTF-8; make texts of them.") from error
     if NOT_UNICODE.search("".join(texts)):
-        row, text = next((row, text) for row, text in enumerate(texts, begin) if NOT_UNICODE.search(text))
-        raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is not Unicode text; correct it.")
+        row, text = next((row, text) for row, text in enumerate(texts, begin + 1) if NOT_UNICODE.search(text))
+        raise ValueError(f"Column {name!r} holds {short(text)} in row {row}, which is not Unicode text; correct it.")
     return texts
 
 

@@ -33,11 +33,7 @@ UNREADABLE = (ValueError, TypeError, OSError, OverflowError, MemoryError, KeyErr
 
 
 def read_table(
-    path: PATHS,
-    known_texts: KnownTexts | None = None,
-    sep: str | None = None,
-    keep: Sequence[str] = (),
-    encoding: str | None = None,
+    path: PATHS, known_texts: KnownTexts | None = None, sep: str | None = None, keep: Any = (), encoding: str | None = None
 ) -> Table:
     """Return the table of a file.
 

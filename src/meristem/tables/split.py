@@ -152,17 +152,17 @@ def target_values(table: Table, name: str, task: str, classes: np.ndarray | None
     return values, rows
 
 
-def check_test_target(table: Table, name: str, task: str, classes: np.ndarray | None = None) -> np.ndarray:
+def check_test_target(table: Table, name: str, classes: np.ndarray | None) -> np.ndarray:
     """Return the rows of a test table that have a target; raise ValueError where some cannot be compared."""
     source = f"test: {table.source}"
     values, rows = target_values(replace(table, source=source), name, CLASS, classes)
     column, where = table[name], f"{source}: column {name!r}"
     if len(rows) < LEAST_TEST_ROWS:
         raise ValueError(f"{source} has {many(len(rows), 'row')} with a target; give at least {LEAST_TEST_ROWS}.")
-    if task == CLASS:
-        if classes is not None and not (values[rows] >= 0).any():
-            such = ", ".join(repr(str(label)) for label in classes[:3].tolist())
-            raise ValueError(f"{source}: no row of column {name!r} is of a class that is learned, such as {such}.")
+    if classes is not None and not (values[rows] >= 0).any():
+        such = ", ".join(repr(str(label)) for label in classes[:3].tolist())
+        raise ValueError(f"{source}: no row of column {name!r} is of a class that is learned, such as {such}.")
+    if classes is not None:
         return rows
     numbers = column.as_numbers()
     if (largest := np.nanmax(np.abs(numbers), initial=0)) > LARGEST:
@@ -202,14 +202,13 @@ class TableSplit:
             schema, labels = learn_schema(table, column.rows, without=[target]), column.classes
             classes = {} if labels is None else {target: [str(label) for label in labels.tolist()]}
             test_table = as_table(test, schema.texts | classes, **reading or {})
-            test_rows = check_test_target(test_table, target, column.task, labels)
+            test_rows = check_test_target(test_table, target, labels)
             return cls(table, column, column.rows, test_table, test_rows, schema)
         train_rows, test_rows = split_rows(table, column, float(test), seed)
         return cls(table, column, train_rows, table, test_rows, learn_schema(table, train_rows, without=[target]))
 
     @property
     def has_test_table(self) -> bool:
-        """Whether it is tested on a table of its own."""
         return self.test_table is not self.table
 
     def words(self) -> list[str]:
@@ -255,16 +254,14 @@ class TableSplit:
             if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):
                 what = f"column {short(name)} counts the rows, from {values[0]:.0f} on"
                 lines.append(f"{what}: if it is only an index, remove it from the table")
-        return lines + (self._class_warnings() if self.target.task == CLASS else [])
-
-    def _class_warnings(self) -> list[str]:
-        """Report classes that differ in case or spaces alone, and classes of one row."""
+        if self.target.task != CLASS:
+            return lines
         labels, counts = np.unique(self.target.values[self.target.rows], return_counts=True)
         alike: dict[str, list[str]] = {}
         for label in labels.tolist():
             alike.setdefault("".join(str(label).casefold().split()), []).append(str(label))
         pairs = [same for same in alike.values() if len(same) > 1]
-        lines = [f"classes {a!r} and {b!r} differ in case or spaces alone: they are taken as two" for a, b, *_ in pairs[:1]]
+        lines += [f"classes {a!r} and {b!r} differ in case or spaces alone: they are taken as two" for a, b, *_ in pairs[:1]]
         once = labels[counts == 1].tolist()
         if len(once) == 1:
             lines.append(f"class {once[0]!r} has one row: nothing can be learned of it")

@@ -11,7 +11,7 @@ scores rely on them. Facts that FACTS does not name may be anything.
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -207,7 +207,7 @@ class TableModel:
             lines.append("the table has as many rows as the training table: if it is the same, most were learned from")
         elif rows is None and table.digest is not None and table.digest == self.facts.get("table_sha256"):
             lines.append("these rows were learned from: on others the model will be worse")
-        return Evaluation.of(self, table, with_target if rows is None else rows, values), rows is not None, lines
+        return Evaluation.of(self, table, with_target if rows is None else rows, values, {}), rows is not None, lines
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks: target and columns, size and structure of the networks."""
@@ -228,7 +228,6 @@ class TableModel:
         return table
 
     def _by_blocks(self, table: Table, predict: Callable[[np.ndarray], np.ndarray], rows: Any = None) -> np.ndarray:
-        """Return the predictions for some rows, made a block at a time."""
         absent(self.schema, table)  # a table with none of the columns is an error
         rows = np.arange(table.rows) if rows is None else rows
         return np.concatenate([predict(block) for block in feature_blocks(self.schema, table, rows)])
@@ -242,7 +241,7 @@ def pack(model: TableModel) -> tuple[dict[str, Any], Arrays]:
 
 
 def unpack(header: Any, arrays: Arrays) -> TableModel:
-    """Return the model, which predicts the same to the bit; raise ValueError where its parts do not fit together."""
+    """Return the model, which predicts the same to the bit; raise ValueError where its parts, or its facts, do not fit it."""
     check_json(header, HEADER)
     target, task, facts = header["target"], header["task"], header["facts"]
     schema, estimator = Schema.of_json(header["encoding"]), search_file.unpack(header["search"], arrays)
@@ -251,13 +250,8 @@ def unpack(header: Any, arrays: Arrays) -> TableModel:
     if estimator.n_features_in_ != len(schema.features):
         raise ValueError(f"its encoding gives {len(schema.features)} inputs, its estimator takes {estimator.n_features_in_}.")
     labels = [str(label) for label in estimator.classes_.tolist()] if task == CLASS else None
-    check_facts(facts, {"target": target, "task": task, "classes": labels, "inputs": len(schema.features)})
-    return TableModel(schema, estimator, target, task, facts)
-
-
-def check_facts(facts: Any, expected: Mapping[str, Any]) -> None:
-    """Raise ValueError that names the first fact that is missing, wrong, or not what is `expected` of this model."""
     check_json(facts, FACTS, PROBLEM)
+    expected = {"target": target, "task": task, "classes": labels, "inputs": len(schema.features)}
     for name, value in expected.items():
         if facts[name] != value:
             raise ValueError(f"{PROBLEM}{name} is {short(facts[name])}, and the model's is {short(value)}.")
@@ -269,6 +263,7 @@ def check_facts(facts: Any, expected: Mapping[str, Any]) -> None:
     most = max(rows["searched_with"], rows.get("learned_from", 0))
     if rows["train"] + rows["without_target"] > rows["all"] or most > rows["train"]:
         raise ValueError(f"{PROBLEM}rows is {short(rows)}, of which parts are more than the whole.")
+    return TableModel(schema, estimator, target, task, facts)
 
 
 register(FileKind("table", holds=lambda value: isinstance(value, TableModel), pack=pack, unpack=unpack, check=unpack))

@@ -112,10 +112,7 @@ class Labels(_Categorical):
 
     count: int
     kind: ClassVar[str] = "labels"
-
-    @property
-    def objective(self) -> Multilabel:
-        return Multilabel()
+    objective: ClassVar[Multilabel] = Multilabel()
 
     @property
     def n_out(self) -> int:

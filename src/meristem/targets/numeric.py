@@ -97,7 +97,6 @@ class Numbers:
         return numbers
 
     def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
-        """Return the scaling of these rows alone."""
         return (Scaling.of if self.objective == SQUARED_ERROR else Scaling.robust)(columns, weight)
 
     def _with_scaling(self, scaling: Scaling, columns: np.ndarray, weight: np.ndarray) -> Self:
