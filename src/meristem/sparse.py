@@ -56,7 +56,6 @@ class Scattered(Lazy):
         return rows_at_once(len(self.base))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """Return these rows, dense."""
         begin, count = self.indptr[rows], np.diff(self.indptr)[rows]
         entries = np.repeat(begin - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
         dense = np.empty((len(rows), len(self.base)), np.float32)

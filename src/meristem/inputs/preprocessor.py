@@ -97,7 +97,8 @@ class Preprocessor:
         if not self.scaling.total:
             return self
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
-        scaling = self.scaling.merged(usual_statistics(self._select(x), w, self.gaps))
+        x = x if self.selected is None else x[:, self.selected]
+        scaling = self.scaling.merged(usual_statistics(x, w, self.gaps))
         return replace(self, scaling=scaling, fill=scaling.mean[: len(self.fill)])
 
     def trace(self, ops: InputOps[V], x: V) -> V:
@@ -127,7 +128,7 @@ class Preprocessor:
 
     def scattered(self, x: Any) -> Scattered:
         """Return the inputs of sparse rows; rows are made dense when they are indexed."""
-        x = self._select(x)
+        x = x if self.selected is None else x[:, self.selected]
         if not x.has_canonical_format:
             x = x.copy()
             x.sum_duplicates()
@@ -145,9 +146,6 @@ class Preprocessor:
             raise self._too_far(row[beyond[0]], column[beyond[0]])
         return Scattered(base, np.searchsorted(row, np.arange(x.shape[0] + 1)), column, value)
 
-    def _select(self, x: Any) -> Any:
-        return x if self.selected is None else x[:, self.selected]
-
     def _too_far(self, row: Any, place: Any) -> ValueError:
         column = self.feature_of_input[place]
         return ValueError(f"X holds a number in row {row}, column {column} that single precision cannot hold; {DIVIDE}")
@@ -164,7 +162,6 @@ class Preprocessor:
         return np.concatenate([(np.abs(part) < FAR * self.limit).all(1) for part in parts])
 
     def pack(self) -> dict[str, np.ndarray]:
-        """Return arrays for a file."""
         own = {"fill": self.fill, "gaps": self.gaps.astype(float), "limit": np.array([self.limit])}
         if self.selected is not None:
             own |= {"kept": self.selected.astype(float), "width": np.array([float(self.width)])}

@@ -69,7 +69,6 @@ def features(schema: Schema, table: Table, rows: Any = ALL) -> np.ndarray:
 
 
 def feature_blocks(schema: Schema, table: Table, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the features a block of rows at a time."""
     for begin in range(0, len(rows), BLOCK):
         yield features(schema, table, rows[begin : begin + BLOCK])
 

@@ -164,13 +164,14 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
             limit = (wait_for_timing(timing, seconds, begun + seconds), seconds, begun + seconds)
             rows, deadline = fit_into(estimator, X, y, *limit, n_test=len(test_rows), seed=seed)
     learned = len(rows)
-    if deadline is None:
-        has_more = len(rows) < len(split.train_rows) and not estimator.makes_bag
-        blocks = RowBlocks(split, y, seed) if has_more else ()
-        learned = blocks.n_rows if isinstance(blocks, RowBlocks) else learned
-        estimator.fit_search(plan.search, blocks)
-    else:
+    if deadline is not None:
         estimator.fit(X[rows], y[rows])
+    elif learned == len(split.train_rows) or estimator.makes_bag:
+        estimator.fit_search(plan.search)
+    else:
+        blocks = RowBlocks(split, y, seed)
+        learned = blocks.n_rows
+        estimator.fit_search(plan.search, blocks)
     estimator.callbacks = None  # no file holds them
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}

@@ -116,15 +116,14 @@ def refuse_changes(file: BinaryIO, name: str) -> Iterator[None]:
 
     Pipes and devices are not checked: they have no size.
     """
-    before, failure, is_whole = os.fstat(file.fileno()), None, True
+    before, failure = os.fstat(file.fileno()), None
     try:
         yield
-        is_whole = file.tell() == before.st_size
     except Exception as error:
         failure = error
     now = os.fstat(file.fileno())
-    has_changed = (before.st_size, before.st_mtime_ns) != (now.st_size, now.st_mtime_ns)
-    if stat.S_ISREG(before.st_mode) and (has_changed or not is_whole):
+    is_same = (before.st_size, before.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
+    if stat.S_ISREG(before.st_mode) and not (is_same and (failure or file.tell() == now.st_size)):
         raise ValueError(f"{name} changed while it was read; wait until it is written, or give a copy.") from failure
     if failure is not None:
         raise failure

@@ -47,11 +47,6 @@ class Target:
     def n_dropped(self) -> int:
         return len(self.values) - len(self.rows)
 
-    @property
-    def classes(self) -> np.ndarray | None:
-        """The different labels, ascending; None of numbers."""
-        return np.unique(self.values[self.rows]) if self.task == CLASS else None
-
     @classmethod
     def of(cls, table: Table, name: str, task: str | None) -> Self:
         """Return the target in a column; raise ValueError where there is nothing to predict."""
@@ -199,7 +194,8 @@ class TableSplit:
         """
         column = Target.of(table, target, task)
         if isinstance(test, bool) or not isinstance(test, int | float | np.number):
-            schema, labels = learn_schema(table, column.rows, without=[target]), column.classes
+            schema = learn_schema(table, column.rows, without=[target])
+            labels = np.unique(column.values[column.rows]) if column.task == CLASS else None
             classes = {} if labels is None else {target: [str(label) for label in labels.tolist()]}
             test_table = as_table(test, schema.texts | classes, **reading or {})
             test_rows = check_test_target(test_table, target, labels)
@@ -271,7 +267,6 @@ class TableSplit:
 
 
 def split_rows(table: Table, target: Target, test: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return training and test rows, ascending."""
     from sklearn.model_selection import train_test_split
 
     n, rows = len(target.rows), target.rows

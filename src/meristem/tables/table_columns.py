@@ -123,7 +123,6 @@ class Column:
 
     @property
     def row_kinds(self) -> np.ndarray:
-        """What each row is."""
         return self.kinds if self.codes is None else self.kinds[self.codes]
 
     def as_numbers(self) -> np.ndarray:

@@ -210,7 +210,6 @@ class TableModel:
         return Evaluation.of(self, table, with_target if rows is None else rows, values, {}), rows is not None, lines
 
     def _repr_html_(self) -> str:
-        """Return a card for notebooks: target and columns, size and structure of the networks."""
         names = self.schema.names
         columns = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
         return size_card(self.estimator, title=f"{self.target} ({self.task}) from {columns}")
@@ -229,8 +228,8 @@ class TableModel:
 
     def _by_blocks(self, table: Table, predict: Callable[[np.ndarray], np.ndarray], rows: Any = None) -> np.ndarray:
         absent(self.schema, table)  # a table with none of the columns is an error
-        rows = np.arange(table.rows) if rows is None else rows
-        return np.concatenate([predict(block) for block in feature_blocks(self.schema, table, rows)])
+        blocks = feature_blocks(self.schema, table, np.arange(table.rows) if rows is None else rows)
+        return np.concatenate([predict(block) for block in blocks])
 
 
 def pack(model: TableModel) -> tuple[dict[str, Any], Arrays]:

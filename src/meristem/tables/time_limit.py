@@ -96,10 +96,9 @@ def wait_for_timing(timing: Future[Timing], seconds: float, end: float) -> Timin
     try:
         return timing.result(timeout=max(0.0, latest - time.monotonic()))
     except TimeoutError:
-        raise ValueError(
-            f"seconds={seconds:g} is too short: to compile a network takes longer here and now (5 to 15 s on an idle "
-            f"machine, and less the second time); give at least {max(20, round(2 * seconds))}."
-        ) from None
+        why = "to compile a network takes longer here and now (5 to 15 s on an idle machine, and less the second time)"
+        least = max(20, round(2 * seconds))
+        raise ValueError(f"seconds={seconds:g} is too short: {why}; give at least {least}.") from None
 
 
 def time_fold(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing:

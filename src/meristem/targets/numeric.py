@@ -42,7 +42,6 @@ class Numbers:
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = SQUARED_ERROR) -> Self:
-        """Return the encoding of these training targets."""
         n_out = math.prod(y.shape[1:]) * _outputs_per_column(objective)
         numbers = cls(Scaling.none(n_out), y.ndim == 1 and n_out == 1, objective)
         columns = numbers._as_columns(y)
