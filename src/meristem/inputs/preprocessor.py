@@ -209,7 +209,7 @@ def n_numbers(x: Any, weight: np.ndarray | None = None) -> int:
 def columns_with_gaps(x: Any, counts: np.ndarray) -> np.ndarray:
     """Return the columns, ascending, with a NaN in a row that counts."""
     if is_sparse(x):
-        return np.unique(x.indices[np.repeat(counts, np.diff(x.indptr)) & np.isnan(x.data)]).astype(int)
+        return occurring(x, counts, np.isnan(x.data))
     has_gap = np.zeros(x.shape[1], bool)
     for rows, block in blocks(x):
         has_gap |= np.isnan(block[counts[rows]]).any(0)

@@ -152,7 +152,7 @@ class Column:
         elif not self.texts and not (self.kinds == IS_NUMBER).any():
             values, code_of_value = self.as_days(), {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
         else:
-            numbers = {float(whole): code for whole, code in code_of_value.items()}
+            numbers = {float(value): code for value, code in code_of_value.items()}
             numbers |= {float(text): code for text, code in pairs if is_canonical(text, float)}
             largest = EXACT if self.texts else np.inf  # beyond it two different texts may be one float
             values, code_of_value = self.as_numbers(), {x: code for x, code in numbers.items() if abs(x) <= largest}
