@@ -25,8 +25,8 @@ from meristem.files import document
 from meristem.nn.tree import is_tree
 from meristem.report.baselines import NAMES
 from meristem.report.scoring import scored
-from meristem.tables import table_file
-from meristem.tables.target import TASKS
+from meristem.tables import table_model
+from meristem.tables.split import TASKS
 from soak import FACTOR, many, tell
 
 pytestmark = pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")
@@ -145,8 +145,8 @@ def test_a_column_of_more_categories_than_a_table_has_is_refused(forge, file, wh
 
 
 def test_what_facts_and_categories_are_compared_with_is_what_is_written():
-    assert list(table_file.BASELINES) == [*NAMES]
-    assert {task: scored(task, [0, 1], [0, 1])["measure"] for task in TASKS} == table_file.MEASURES
+    assert list(table_model.BASELINES) == [*NAMES]
+    assert {task: scored(task, [0, 1], [0, 1])["measure"] for task in TASKS} == table_model.MEASURES
 
 
 def test_what_numbers_must_be(forge, file):

@@ -6,7 +6,7 @@ import pytest
 from meristem.inputs import Schema
 from meristem.tables.encoding import differences, features, learn_schema
 from meristem.tables.reading import read_table, table_of
-from meristem.tables.target import Target
+from meristem.tables.split import Target
 
 TABLE = {
     "size": [1.5, None, 3.0, 4.0, 5.0, 6.0],

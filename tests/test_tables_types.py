@@ -11,8 +11,8 @@ from pyarrow import parquet
 
 from meristem.inputs.schema import MISSING, MOST_TEXTS, UNSEEN
 from meristem.tables.reading import read_table, table_of
+from meristem.tables.split import Target
 from meristem.tables.table_columns import kind_of
-from meristem.tables.target import Target
 from one_column import column_of
 
 NAN = np.nan

@@ -27,11 +27,10 @@ def is_large(x: Any, columns: int | None = None) -> bool:
     return is_sparse(x) and 4 * x.shape[0] * (columns or x.shape[1]) > DENSE
 
 
-def occurring(x: Any, counts: np.ndarray) -> np.ndarray:
-    """Return the columns, ascending, with a number other than 0, or NaN, in a row that counts."""
-    occurs = np.zeros(x.shape[1], bool)
-    occurs[x.indices[np.repeat(counts, np.diff(x.indptr)) & (x.data != 0)]] = True
-    return np.flatnonzero(occurs)
+def occurring(x: Any, counts: np.ndarray, is_entry: Any = None) -> np.ndarray:
+    """Return the columns, ascending, with an entry in a row that counts: by default a number other than 0, or NaN."""
+    is_entry = x.data != 0 if is_entry is None else is_entry
+    return np.flatnonzero(np.bincount(x.indices[np.repeat(counts, np.diff(x.indptr)) & is_entry], minlength=x.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,6 @@ class Scattered(Lazy):
         return rows_at_once(len(self.base))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """Return these rows, dense."""
         begin, count = self.indptr[rows], np.diff(self.indptr)[rows]
         entries = np.repeat(begin - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
         dense = np.empty((len(rows), len(self.base)), np.float32)

@@ -73,17 +73,12 @@ class Preprocessor:
 
     @classmethod
     def of(
-        cls,
-        x: Any,
-        weight: np.ndarray | None = None,
-        *,
-        standardize: bool = True,
-        selected: np.ndarray | None = None,
-        names: Any = None,
+        cls, x: Any, weight: np.ndarray | None = None, *, standardize: bool = True, selected: Any = None, names: Any = None
     ) -> Self:
         """Learn from dense or sparse rows; those of weight 0 do not count. Without `standardize` gaps are filled, no more.
 
-        Raises TooLargeError where a feature's numbers are too large to be squared; `names` are those of the features.
+        selected       the indices of the features that are inputs; None: all
+        names          of the features, for TooLargeError, which is raised where numbers are too large to be squared
         """
         if selected is not None:
             names = selected.tolist() if names is None else [names[place] for place in selected]
@@ -92,17 +87,18 @@ class Preprocessor:
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
         gaps = columns_with_gaps(x, w > 0)
         learned = usual_statistics(x, w, gaps)
-        fill = learned.mean[: x.shape[1]]
         if len(learned.too_large):
             raise TooLargeError(int(learned.too_large[0]), names)
-        return cls(learned, fill, gaps) if standardize else cls(Scaling.none(len(learned.mean)), fill, gaps, np.inf)
+        own = cls(learned, learned.mean[: x.shape[1]], gaps)
+        return own if standardize else replace(own, scaling=Scaling.none(own.n_inputs), limit=np.inf)
 
     def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
         """Return the preprocessor of all rows so far and these; outliers are judged by these alone."""
         if not self.scaling.total:
             return self
         w = np.ones(x.shape[0]) if weight is None else np.asarray(weight, float)
-        scaling = self.scaling.merged(usual_statistics(self._select(x), w, self.gaps))
+        x = x if self.selected is None else x[:, self.selected]
+        scaling = self.scaling.merged(usual_statistics(x, w, self.gaps))
         return replace(self, scaling=scaling, fill=scaling.mean[: len(self.fill)])
 
     def trace(self, ops: InputOps[V], x: V) -> V:
@@ -132,7 +128,7 @@ class Preprocessor:
 
     def scattered(self, x: Any) -> Scattered:
         """Return the inputs of sparse rows; rows are made dense when they are indexed."""
-        x = self._select(x)
+        x = x if self.selected is None else x[:, self.selected]
         if not x.has_canonical_format:
             x = x.copy()
             x.sum_duplicates()
@@ -150,9 +146,6 @@ class Preprocessor:
             raise self._too_far(row[beyond[0]], column[beyond[0]])
         return Scattered(base, np.searchsorted(row, np.arange(x.shape[0] + 1)), column, value)
 
-    def _select(self, x: Any) -> Any:
-        return x if self.selected is None else x[:, self.selected]
-
     def _too_far(self, row: Any, place: Any) -> ValueError:
         column = self.feature_of_input[place]
         return ValueError(f"X holds a number in row {row}, column {column} that single precision cannot hold; {DIVIDE}")
@@ -169,7 +162,6 @@ class Preprocessor:
         return np.concatenate([(np.abs(part) < FAR * self.limit).all(1) for part in parts])
 
     def pack(self) -> dict[str, np.ndarray]:
-        """Return arrays for a file."""
         own = {"fill": self.fill, "gaps": self.gaps.astype(float), "limit": np.array([self.limit])}
         if self.selected is not None:
             own |= {"kept": self.selected.astype(float), "width": np.array([float(self.width)])}
@@ -217,7 +209,7 @@ def n_numbers(x: Any, weight: np.ndarray | None = None) -> int:
 def columns_with_gaps(x: Any, counts: np.ndarray) -> np.ndarray:
     """Return the columns, ascending, with a NaN in a row that counts."""
     if is_sparse(x):
-        return np.unique(x.indices[np.repeat(counts, np.diff(x.indptr)) & np.isnan(x.data)]).astype(int)
+        return occurring(x, counts, np.isnan(x.data))
     has_gap = np.zeros(x.shape[1], bool)
     for rows, block in blocks(x):
         has_gap |= np.isnan(block[counts[rows]]).any(0)

@@ -206,7 +206,6 @@ class Inputs:
 
     @property
     def groups(self) -> list[np.ndarray]:
-        """The indices of each column's features."""
         return [*np.arange(self.n_features)[:, None]] if self.schema is None else self.schema.groups
 
     def __call__(self, x: Any) -> np.ndarray:
@@ -214,7 +213,6 @@ class Inputs:
         return self.preprocessor(x)
 
     def with_more(self, x: Any, weight: np.ndarray | None = None) -> Self:
-        """Return the inputs after more rows of a stream."""
         return replace(self, preprocessor=self.preprocessor.with_more(x, weight))
 
     def trace(self, ops: InputOps[V], values: Sequence[V]) -> V:

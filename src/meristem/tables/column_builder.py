@@ -17,7 +17,6 @@ from meristem.tables.table_columns import DECIMAL_COMMA, EXACT, IS_BLANK, IS_DAY
 ALLOWED = "give numbers, texts, dates or booleans"
 TOO_MANY = 10 * MOST_TEXTS  # raw texts, of which more than MOST_TEXTS differ in any case: a text has four spellings at most
 PER_DAY = {"D": 1, "h": 24, "m": 1440} | {unit: 86400 * 10 ** (3 * n) for n, unit in enumerate(["s", "ms", "us", "ns", "ps"])}
-NO_CODES = np.zeros(0, np.int16)
 
 
 def load_pyarrow() -> ModuleType:
@@ -49,7 +48,7 @@ class ColumnBuilder:
         self._example: str | None = None
         self._code_of = {text: code for code, text in enumerate(known_texts or ())}
         self._most = len(self._code_of) + MOST_TEXTS + (not self._is_bounded)  # the last of unbounded texts is too many
-        self._codes: list[np.ndarray] | None = []  # of each block; None from the first text on that is too many
+        self._codes: list[np.ndarray] | None = [np.zeros(0, np.int16)]  # by block; None from the first text that is too many
         self._parsed: list[tuple[np.ndarray, np.ndarray]] = []  # what each row is, and its value, where there are no codes
         self._typed: list[tuple[np.ndarray, np.ndarray]] = []  # values of a type, and whether each is missing
 
@@ -70,7 +69,7 @@ class ColumnBuilder:
             if self._is_bounded or len(self._code_of) < self._most:
                 self._codes.append(np.array(codes, np.int16)[places])
                 return
-            before, self._codes = np.concatenate([NO_CODES, *self._codes]), None
+            before, self._codes = np.concatenate(self._codes), None
             self._parse([*self._code_of], before)
         if (numbers := floats_of(texts, commas=self._has_commas)) is None:
             self._parse(*_distinct(texts))
@@ -99,7 +98,7 @@ class ColumnBuilder:
             return typed_column(self.name, *map(np.concatenate, parts))
         texts = tuple(self._code_of)
         if self._codes is not None:
-            return coded_column(self.name, np.concatenate([NO_CODES, *self._codes]), texts, has_commas=self._has_commas)
+            return coded_column(self.name, np.concatenate(self._codes), texts, has_commas=self._has_commas)
         kinds, values = map(np.concatenate, zip(*self._parsed, strict=True))
         return Column(self.name, None, texts[:MOST_TEXTS], values, kinds, self._example, has_commas=self._has_commas)
 
@@ -116,10 +115,7 @@ def _kinds(values: np.ndarray, kind: int) -> np.ndarray:
 
 
 def floats_of(array: Any, *, commas: bool) -> np.ndarray | None:
-    """Return float64 [rows], NaN where missing or blank; None where a text is not a finite number.
-
-    With `commas` numbers may have decimal commas, and points between thousands.
-    """
+    """Return float64 [rows], NaN where missing or blank; None where a text is not a finite number."""
     if not commas and (numbers := _cast(array)) is not None:
         return numbers
     pyarrow = load_pyarrow()

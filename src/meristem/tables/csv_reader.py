@@ -99,20 +99,9 @@ def csv_arrays(data: bytes, n_columns: int, delimiter: str, *, is_null_missing: 
 
 def _rows(stream: "ByteStream", delimiter: str, names: list[str] | None = None) -> Iterator[list[str]]:
     """Yield rows by the csv module, no line more than it needs; of as many fields as there are names, if they are given."""
-    length = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal length
-        while line := stream.text_line():
-            length += len(line)
-            if length > LONGEST_LINE:
-                what = f"a row is longer than {LONGEST_LINE >> 20} MiB; is a quote before here never closed?"
-                raise ValueError(f"{stream.name}, line {stream.line}: {what}")
-            yield line
-
     try:
-        for row in csv.reader(lines(), delimiter=delimiter, strict=True):
-            length = 0
+        for row in csv.reader(iter(stream.text_line, ""), delimiter=delimiter, strict=True):
+            stream.row_length = 0
             if names is None or len(row) == len(names):
                 yield row
             elif row:  # empty lines are no rows
@@ -122,8 +111,8 @@ def _rows(stream: "ByteStream", delimiter: str, names: list[str] | None = None) 
                 remedy = "correct the line, or put quotes around commas"
                 raise ValueError(f"{stream.name}, line {stream.line} has {what}; {remedy}.")
     except csv.Error as error:
-        advice = next((advice for part, advice in ADVICE.items() if part in str(error)), f"{error}.")
-        advice = advice.replace("{limit:,}", f"{csv.field_size_limit():,}")
+        limit = csv.field_size_limit()
+        advice = next((advice.format(limit=limit) for part, advice in ADVICE.items() if part in str(error)), f"{error}.")
         raise ValueError(f"{stream.name}, line {max(1, stream.line)}: {advice}") from error
 
 
@@ -141,6 +130,7 @@ class ByteStream:
 
     def __init__(self, file: BufferedReader, name: str, encoding: str | None = None):
         self.name, self.line, self.digest = name, 0, hashlib.sha256()
+        self.row_length = 0  # characters of the lines since the reader of rows set it to 0
         self._file, self._is_first, self._is_over, self._encoding = file, True, False, encoding
         self._pending = BytesIO()  # what was read and not returned yet
         self._decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
@@ -155,10 +145,14 @@ class ByteStream:
             self._pending.seek(begin)
             self._read(READ)
         self.line += bool(line)
+        where, size = f"{self.name}, line {self.line}", f"is longer than {LONGEST_LINE >> 20} MiB"
         if len(line) > LONGEST_LINE:
-            size = LONGEST_LINE >> 20
-            raise ValueError(f"{self.name}, line {self.line} is longer than {size} MiB; that is no line of a table.")
-        return line.decode()
+            raise ValueError(f"{where} {size}; that is no line of a table.")
+        text = line.decode()
+        self.row_length += len(text)
+        if self.row_length > LONGEST_LINE:
+            raise ValueError(f"{where}: a row {size}; is a quote before here never closed?")
+        return text
 
     def rows(self, size: int, delimiter: bytes) -> bytes | None:
         """Return whole rows of about `size` bytes, b"" at the end of the file; None where quotes or line ends are irregular."""
@@ -181,7 +175,7 @@ class ByteStream:
 
     def put_back(self, data: bytes) -> None:
         """Undo the last call, which returned these bytes."""
-        self._pending = BytesIO(data + self._pending.read())
+        self._pending, self.row_length = BytesIO(data + self._pending.read()), 0
         self.line -= _n_lines(data)
 
     def _read(self, size: int) -> None:
@@ -212,15 +206,6 @@ class ByteStream:
 
 def _n_lines(data: bytes) -> int:
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-
-
-def check_encoding(encoding: str) -> None:
-    """Raise ValueError where Python has no text encoding of this name."""
-    try:
-        "a".encode(encoding)
-    except (LookupError, ValueError, TypeError):
-        what = f"encoding={short(encoding)} is not known"
-        raise ValueError(f"{what}; give one of Python's, such as utf-8, utf-16, cp1252 or shift_jis.") from None
 
 
 def _end_of_rows(data: bytes, delimiter: bytes, *, is_over: bool) -> int | None:

@@ -7,6 +7,7 @@ not have is missing in every row; one that the schema does not have is ignored.
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from meristem.tables.table_columns import DROPPED, IS_BLANK, ROW_KINDS, Column, 
 RARE = 0.001  # of the rows
 MOST_CHARACTERS = 50_000_000  # of all categories as JSON: the header of a model file has at most 100 MB
 BLOCK = 65_536  # rows that are encoded at a time
-Rows = np.ndarray | slice
 ALL = slice(None)
 
 
@@ -58,23 +58,22 @@ def _learn_field(column: Column, rows: np.ndarray) -> Field:
     return replace(field, categories=tuple(frequent), rare=tuple(rare), has_missing=n_missing > 0, silent=silent)
 
 
-def column_values(schema: Schema, table: Table, rows: Rows = ALL) -> list[np.ndarray]:
+def column_values(schema: Schema, table: Table, rows: Any = ALL) -> list[np.ndarray]:
     """Return the value [n, 1] of each column of the schema: a number, days, or a code."""
     return [_values(field, table)[rows, None] for field in schema.fields]
 
 
-def features(schema: Schema, table: Table, rows: Rows = ALL) -> np.ndarray:
+def features(schema: Schema, table: Table, rows: Any = ALL) -> np.ndarray:
     """Return the features [n, features], float64, that estimators take as X."""
     return schema.trace(NUMPY, column_values(schema, table, rows))
 
 
 def feature_blocks(schema: Schema, table: Table, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the features a block of rows at a time."""
     for begin in range(0, len(rows), BLOCK):
         yield features(schema, table, rows[begin : begin + BLOCK])
 
 
-def feeds(schema: Schema, table: Table, rows: Rows = ALL) -> dict[str, np.ndarray]:
+def feeds(schema: Schema, table: Table, rows: Any = ALL) -> dict[str, np.ndarray]:
     """Return column → array [n, 1], which an ONNX runtime takes: numbers, days, and categories as texts.
 
     >>> from meristem.tables.frames import table_of
@@ -99,9 +98,16 @@ def absent(schema: Schema, table: Table) -> list[str]:
 def differences(schema: Schema, table: Table) -> list[str]:
     """Return how a table differs from the training table, a line each."""
     lines = [f"column {name!r} is not there: missing in every row" for name in absent(schema, table)]
-    for field in schema.fields:
-        if field.name in table and (words := _difference(field, table[field.name])):
-            lines.append(f"column {field.name!r}: {words}")
+    for field in (field for field in schema.fields if field.name in table):
+        column = table[field.name]
+        if field.kind != CATEGORY:
+            n = int((~np.isin(column.row_kinds, (IS_BLANK, ROW_KINDS[field.kind]))).sum())
+            what = f"with something else than a {field.kind}, read as missing"
+        else:
+            n = int((column.as_codes(field.texts) == UNSEEN).sum())
+            text = next((text for text in column.texts if text not in field.codes), None)
+            what = "of unseen categories" + (f", such as {text!r}" if text is not None else "")
+        lines += [f"column {field.name!r}: {many(n, 'row')} {what}"] if n else []
     return lines
 
 
@@ -123,13 +129,3 @@ def _texts(field: Field, table: Table) -> np.ndarray:
     if column is None or column.codes is None:
         return np.array([*field.texts, unseen, ""], object)[_values(field, table).astype(int)]
     return np.array([*column.texts, unseen, ""], object)[column.codes]
-
-
-def _difference(field: Field, column: Column) -> str:
-    if field.kind != CATEGORY:
-        n = int((~np.isin(column.row_kinds, (IS_BLANK, ROW_KINDS[field.kind]))).sum())
-        return f"{many(n, 'row')} with something else than a {field.kind}, read as missing" if n else ""
-    n = int((column.as_codes(field.texts) == UNSEEN).sum())
-    text = next((text for text in column.texts if text not in field.codes), None)
-    such = f", such as {text!r}" if text is not None else ""
-    return f"{many(n, 'row')} of unseen categories{such}" if n else ""

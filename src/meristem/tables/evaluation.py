@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from meristem.tables.encoding import BLOCK, feature_blocks, features, feeds
+from meristem.tables.split import CLASS
 from meristem.tables.table_columns import Table
-from meristem.tables.target import CLASS
 
 MOST_ROWS, MOST_NUMBERS = 20_000, 20_000_000  # rows, and rows × features, in a report
 MOST_OUTPUTS = 2**25  # numbers that are held
@@ -32,11 +32,9 @@ class Evaluation:
     predicted: np.ndarray  # [rows]: indices of classes, or numbers (of several quantiles the median), of all rows
 
     @classmethod
-    def of(
-        cls, model: Any, table: Table, rows: np.ndarray, values: np.ndarray, baselines: dict[str, np.ndarray] | None = None
-    ) -> Self:
+    def of(cls, model: Any, table: Table, rows: np.ndarray, values: np.ndarray, baselines: dict[str, np.ndarray]) -> Self:
         """Evaluate some rows of a table; `values` are the targets of all its rows, `baselines` predictions of `rows`."""
-        schema, seed = model.inputs.schema, int(model.facts["seed"])
+        schema, seed = model.schema, int(model.facts["seed"])
         n, most = len(rows), min(MOST_ROWS, max(100, MOST_NUMBERS // len(schema.features)))
         sample = np.arange(n) if n <= most else np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
         holds_all = n * model.estimator._targets_.n_out <= MOST_OUTPUTS
@@ -51,14 +49,12 @@ class Evaluation:
             features(schema, table, rows[sample]),
             values[rows[sample]],
             held_outputs[sample] if holds_all else held_outputs,
-            {name: predictions[sample] for name, predictions in (baselines or {}).items()},
+            {name: predictions[sample] for name, predictions in baselines.items()},
             np.concatenate(predicted),
         )
 
 
-def onnx_agreement(
-    data: bytes, model: Any, table: Table, rows: np.ndarray, outputs: np.ndarray | None = None
-) -> dict[str, Any] | None:
+def onnx_agreement(data: bytes, model: Any, table: Table, rows: np.ndarray, outputs: Any = None) -> dict[str, Any] | None:
     """Return the largest difference between an ONNX file and its model on some rows; None without onnxruntime.
 
     Raises ValueError where they do not agree. `outputs` are the network's on these rows, if they are known.
@@ -68,11 +64,10 @@ def onnx_agreement(
     except ImportError:
         return None
     session, version = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]), onnxruntime.__version__
-    if outputs is None:
-        outputs = np.concatenate([model.outputs(block) for block in feature_blocks(model.schema, table, rows)])
     furthest = 0.0
     for some in (slice(begin, begin + BLOCK) for begin in range(0, len(rows), BLOCK)):
-        distance = _distance(model, session.run(None, feeds(model.schema, table, rows[some])), outputs[some])
+        expected = model.outputs(features(model.schema, table, rows[some])) if outputs is None else outputs[some]
+        distance = _distance(model, session.run(None, feeds(model.schema, table, rows[some])), expected)
         furthest = max(furthest, distance if np.isfinite(distance) else np.inf)
     if furthest > TOLERANCE:
         what = f"the ONNX graph differs from the model by {furthest:.2g} in onnxruntime {version}"

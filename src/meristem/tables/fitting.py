@@ -4,8 +4,8 @@
 
 Baselines and search use at most 50,000 rows, fewer where there are many inputs, drawn from the seed; the schema is learned from
 all training rows, a single final network too (in blocks of as many rows as the search has), and the score is that of all test
-rows. With `seconds` the whole takes so long at most, within a tenth: an
-eighth of it goes to the baselines, while a first program is compiled and timed (time_limit.py).
+rows. With `seconds` the whole takes so long at most, within a tenth: an eighth of it goes to the baselines, while a first
+program is compiled and timed in a thread (time_limit.py).
 """
 
 import os
@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,10 +31,9 @@ from meristem.report.scoring import in_words, scored
 from meristem.tables.encoding import feature_blocks, features
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
-from meristem.tables.split import TableSplit
+from meristem.tables.split import CLASS, TableSplit, target_values
 from meristem.tables.table_model import MEDIAN, TableModel
-from meristem.tables.target import CLASS, target_values
-from meristem.tables.time_limit import fit_into, start_timing, wait_for_timing
+from meristem.tables.time_limit import fit_into, time_fold, wait_for_timing
 
 MOST_ROWS, MOST_NUMBERS = 50_000, 50_000_000  # of the search; rows × inputs
 NUMBERS_PER_SECOND, LEAST_USED = 50_000, 1000  # with a limit: scaling, baselines and timing pass over them several times
@@ -103,11 +103,9 @@ class FitPlan:
         return LEAST_BYTES + 4 * COPIES * numbers * (len(self.search.folds) + 1)
 
 
-def plan_fit(
-    split: TableSplit, *, body: str, seconds: float | None, random_state: int, verbose: bool = False, **options: Any
-) -> FitPlan:
+def plan_fit(split: TableSplit, *, body: str, seconds: float | None, random_state: int, **options: Any) -> FitPlan:
     """Encode the rows and plan the search; raise ValueError where the table, an option or the budget does not fit."""
-    estimator = _estimator(body, split.target.task, options | {"random_state": random_state, "verbose": verbose})
+    estimator = _estimator(body, split.target.task, options | {"random_state": random_state})
     numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
     rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
     if len(rows) > most:
@@ -118,9 +116,8 @@ def plan_fit(
     try:
         search = estimator._planned(X, y)
     except TooLargeError as error:
-        name = split.schema.features[error.feature]
-        what = f"{split.table.source}: column {short(name)} holds numbers whose squares no float holds"
-        raise ValueError(f"{what}; divide it by 1e150.") from None
+        where = f"{split.table.source}: column {short(split.schema.features[error.feature])}"
+        raise ValueError(f"{where} holds numbers whose squares no float holds; divide it by 1e150.") from None
     return FitPlan(split, estimator, search, X, y, body, seconds)
 
 
@@ -156,7 +153,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     values = target_values(test_table, target.name, target.task, labels)[0]
     scores, predicted, rows, deadline = {}, {}, np.arange(len(y)), None
     with warnings.catch_warnings():  # those of two threads, which set and reset them
-        timing = None if seconds is None else start_timing(estimator, X, y, seed=seed)
+        timing = None if seconds is None else ThreadPoolExecutor(1).submit(time_fold, estimator, X, y, seed)
         share = None if seconds is None else BASELINE_SHARE * max(0.0, begun + seconds - time.monotonic())
         for name, predict, lacks in baselines(target.task, X, places, seconds=share, seed=seed):
             predicted[name] = np.concatenate([predict(block) for block in feature_blocks(schema, test_table, test_rows)])
@@ -167,13 +164,14 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
             limit = (wait_for_timing(timing, seconds, begun + seconds), seconds, begun + seconds)
             rows, deadline = fit_into(estimator, X, y, *limit, n_test=len(test_rows), seed=seed)
     learned = len(rows)
-    if deadline is None:
-        has_more = len(rows) < len(split.train_rows) and not estimator.makes_bag
-        blocks = RowBlocks(split, y, seed) if has_more else ()
-        learned = blocks.n_rows if isinstance(blocks, RowBlocks) else learned
-        estimator.fit_search(plan.search, blocks)
-    else:
+    if deadline is not None:
         estimator.fit(X[rows], y[rows])
+    elif learned == len(split.train_rows) or estimator.makes_bag:
+        estimator.fit_search(plan.search)
+    else:
+        blocks = RowBlocks(split, y, seed)
+        learned = blocks.n_rows
+        estimator.fit_search(plan.search, blocks)
     estimator.callbacks = None  # no file holds them
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}
@@ -199,7 +197,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     return model
 
 
-def check_options(*, test: Any = 0.2, body: str = BODIES[0], seconds: float | None = None, **options: Any) -> None:
+def check_options(*, test: Any, body: str, seconds: float | None, random_state: int, **options: Any) -> None:
     """Raise ValueError where `fit_table` would because of an option, before a table is read."""
     if body not in BODIES:
         raise unknown("body", body, BODIES)
@@ -207,7 +205,7 @@ def check_options(*, test: Any = 0.2, body: str = BODIES[0], seconds: float | No
         check_number("seconds", seconds, "above 0", lambda value: 0 < value < np.inf)
     if isinstance(test, int | float | np.number):
         check_number("test", test, "above 0 and below 1", lambda value: 0 < value < 1)
-    check_size("random_state", options.get("random_state", 0), least=0)
+    check_size("random_state", random_state, least=0)
     _estimator(body, CLASS, options)
     levels = tuple(options.get("quantiles", ()) or ()) if options.get("loss") == "quantile" else ()
     if len(levels) > 1 and MEDIAN not in levels:
@@ -230,10 +228,8 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     return model
 
 
-def _facts(
-    model: TableModel, split: TableSplit, baselines: dict[str, Any], *, used: int, learned: int, body: str
-) -> dict[str, Any]:
-    """Return the facts of a model but for its score and its time; made of JSON values."""
+def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, learned: int, body: str) -> dict[str, Any]:
+    """Return what was used and chosen, made of JSON values."""
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
     names = ["penalty", "l2", "dropout", "loss", "error", "n_parameters"]
     commas = [field.name for field in split.schema.fields if field.kind == NUMBER and table[field.name].has_commas]

@@ -21,6 +21,7 @@ from meristem.tables.column_builder import ALLOWED, ColumnBuilder, load_pyarrow
 from meristem.tables.table_columns import DAY, KnownTexts, Table
 
 SOURCE = "the frame"
+NO_TABLE = "A {} is no table; give a frame, a dictionary of lists, or the path of a file."
 BLOCK, BATCH = 8192, 65_536  # rows of objects, and of an Arrow array, that are added at a time
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 READABLE = (*NUMBERS, str, bytes, Decimal, datetime, date, timedelta, np.datetime64, np.timedelta64)
@@ -45,11 +46,7 @@ def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
     if hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
         names = list(frame if isinstance(frame, Mapping) else frame.columns)
         return build_table(SOURCE, names, [[frame[name] for name in names]], known_texts)
-    raise _no_table(frame)
-
-
-def _no_table(frame: Any) -> ValueError:
-    return ValueError(f"A {type(frame).__name__} is no table; give a frame, a dictionary of lists, or the path of a file.")
+    raise ValueError(NO_TABLE.format(type(frame).__name__))
 
 
 def build_table(
@@ -72,18 +69,16 @@ def build_table(
             _add(builder, values, source)
             if builder.name in texts:
                 texts[builder.name] += values if isinstance(values, list) else _written(values)
-    lengths = {builder.rows for builder in builders}
-    if len(lengths) != 1:
-        counts = " and ".join(map(str, sorted(lengths)))
+    rows, *others = sorted({builder.rows for builder in builders})
+    if others:
+        counts = " and ".join(map(str, [rows, *others]))
         raise ValueError(f"{source} has columns of {counts} rows; all columns must have the same number.")
-    (rows,) = lengths
     if not rows:
         raise ValueError(f"{source} has columns and no rows; give some.")
     return Table({builder.name: builder.column() for builder in builders}, rows, source, texts=texts)
 
 
 def _add(builder: ColumnBuilder, values: Any, source: str) -> None:
-    """Add the rows of a list, an array or a series."""
     dtype: Any = getattr(values, "dtype", None)
     if isinstance(values, list):
         return _add_objects(builder, values)
@@ -116,8 +111,7 @@ def _is_arrow(values: Any) -> bool:
 
 def _arrow_reader(frame: Any) -> Any:
     """Return a reader of the record batches of a frame; a single array is no table."""
-    pyarrow = load_pyarrow()
-    schema = getattr(frame, "schema", None)
+    pyarrow, schema = load_pyarrow(), getattr(frame, "schema", None)
     for name, dtype in schema.items() if isinstance(schema, Mapping) else ():  # polars
         if str(dtype).startswith(("Object", "Int128", "UInt128")):
             raise ValueError(f"{SOURCE}: column {name!r} has the type {dtype}; {ALLOWED}.")
@@ -125,7 +119,7 @@ def _arrow_reader(frame: Any) -> Any:
         return pyarrow.RecordBatchReader.from_stream(frame)
     except (TypeError, pyarrow.ArrowException) as error:
         if not hasattr(frame, "columns"):
-            raise _no_table(frame) from None
+            raise ValueError(NO_TABLE.format(type(frame).__name__)) from None
         why = short(str(error).splitlines()[0] if str(error) else type(error).__name__)
         raise ValueError(f"{SOURCE} has a column that Arrow cannot hold ({why}).") from None
 
@@ -178,12 +172,11 @@ def _add_objects(builder: ColumnBuilder, values: list[Any]) -> None:
                 with suppress(OverflowError, pyarrow.ArrowException):
                     return _add_arrow(builder, pyarrow.array(plain, dtype), SOURCE)
     for begin in range(0, len(values), BLOCK):
-        texts = _texts_of(builder.name, values[begin : begin + BLOCK], begin)
-        builder.add(pyarrow.array(texts, pyarrow.string()))
+        builder.add(pyarrow.array(_texts_of(builder.name, values[begin : begin + BLOCK], begin), pyarrow.string()))
     return None
 
 
-def _texts_of(name: str, values: list[Any], begin: int = 0) -> list[str]:
+def _texts_of(name: str, values: list[Any], begin: int) -> list[str]:
     """Return objects as a CSV file would hold them; bytes must be UTF-8. `begin` is the row of the first."""
     for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
         if not issubclass(kind, READABLE) and kind.__name__ not in GAPS:
@@ -193,21 +186,19 @@ def _texts_of(name: str, values: list[Any], begin: int = 0) -> list[str]:
     except UnicodeDecodeError as error:
         raise ValueError(f"Column {name!r} holds bytes that are not UTF-8; make texts of them.") from error
     if NOT_UNICODE.search("".join(texts)):
-        row, text = next((row, text) for row, text in enumerate(texts, begin) if NOT_UNICODE.search(text))
-        raise ValueError(f"Column {name!r} holds {short(text)} in row {row + 1}, which is not Unicode text; correct it.")
+        row, text = next((row, text) for row, text in enumerate(texts, begin + 1) if NOT_UNICODE.search(text))
+        raise ValueError(f"Column {name!r} holds {short(text)} in row {row}, which is not Unicode text; correct it.")
     return texts
 
 
 def _text_of(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, np.timedelta64):
-        return "" if np.isnat(value) else repr(float(value / np.timedelta64(1, "D")))
-    return repr(value / DAY) if isinstance(value, timedelta) else str(value)
+        return repr(float(value / np.timedelta64(1, "D")))
+    return repr(value / DAY) if isinstance(value, timedelta) else str(value)  # None and NaN mean "missing" as texts, too
 
 
 def check_names(source: str, names: list[str]) -> None:

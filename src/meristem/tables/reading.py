@@ -23,7 +23,7 @@ from meristem.check import cut, short
 from meristem.files.atomic_write import PATHS
 from meristem.memory import memory
 from meristem.tables.column_builder import load_pyarrow
-from meristem.tables.csv_reader import check_encoding, read_csv
+from meristem.tables.csv_reader import read_csv
 from meristem.tables.frames import build_table, table_of as table_of
 from meristem.tables.table_columns import KnownTexts, Table
 
@@ -33,11 +33,7 @@ UNREADABLE = (ValueError, TypeError, OSError, OverflowError, MemoryError, KeyErr
 
 
 def read_table(
-    path: PATHS,
-    known_texts: KnownTexts | None = None,
-    sep: str | None = None,
-    keep: Sequence[str] = (),
-    encoding: str | None = None,
+    path: PATHS, known_texts: KnownTexts | None = None, sep: str | None = None, keep: Any = (), encoding: str | None = None
 ) -> Table:
     """Return the table of a file.
 
@@ -57,8 +53,11 @@ def read_table(
     name = "standard input" if is_stdin else repr(str(path))
     if sep is not None and (len(sep) != 1 or sep in FORBIDDEN):
         raise ValueError(f"sep={short(sep)} must be one character that separates columns, such as ';' or '|'.")
-    if encoding is not None:
-        check_encoding(encoding)
+    try:
+        "a".encode("utf-8" if encoding is None else encoding)
+    except (LookupError, ValueError, TypeError):
+        what = f"encoding={short(encoding)} is not known"
+        raise ValueError(f"{what}; give one of Python's, such as utf-8, utf-16, cp1252 or shift_jis.") from None
     if is_stdin and sys.stdin is None:  # as Python has it where it was closed before it began
         raise ValueError(f"{name} is closed; give the path of a table in place of '-', or: meristem … - < table.csv")
     with ExitStack() as stack:
@@ -117,15 +116,14 @@ def refuse_changes(file: BinaryIO, name: str) -> Iterator[None]:
 
     Pipes and devices are not checked: they have no size.
     """
-    before, failure, is_whole = os.fstat(file.fileno()), None, True
+    before, failure = os.fstat(file.fileno()), None
     try:
         yield
-        is_whole = file.tell() == before.st_size
     except Exception as error:
         failure = error
     now = os.fstat(file.fileno())
-    has_changed = (before.st_size, before.st_mtime_ns) != (now.st_size, now.st_mtime_ns)
-    if stat.S_ISREG(before.st_mode) and (has_changed or not is_whole):
+    is_same = (before.st_size, before.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
+    if stat.S_ISREG(before.st_mode) and not (is_same and (failure or file.tell() == now.st_size)):
         raise ValueError(f"{name} changed while it was read; wait until it is written, or give a copy.") from failure
     if failure is not None:
         raise failure

@@ -1,24 +1,173 @@
-"""Split a table into training and test rows, with its target and the schema of its columns, before anything is computed.
+"""Split a table: the column to be predicted, its training and test rows, and the schema of the other columns.
 
     TableSplit.of(table, target="price", task=None, test=0.2, seed=0) → TableSplit;  .words() → lines for the user
+    Target.of(table, "species", None) → task "class", values ['setosa', …], the rows that have one, and why
 
-Rows without a target are left out. `test` is the share of the rest that is held out, or a table of its own. Classes are
-stratified; the only row of a class is a training row. Errors in a table are raised here.
+Texts are classes. Numbers are classes where there are two different ones, or few whole ones (at most 20, with ten rows each on
+average); else numbers. `task` overrides it. Labels stay as the table has them: integers, booleans and texts of frames; of files
+texts, or integers where each is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
+`test` is the share of the rest that is held out, or a table of its own. Classes are stratified; the only row of a class is a
+training row. Errors in a table are raised here, before anything is computed.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
-from meristem.check import cut, short
-from meristem.inputs.schema import CATEGORY, NUMBER, Schema, inputs_in_words
+from meristem.check import cut, many, short, unknown
+from meristem.inputs.schema import CATEGORY, DATE, MISSING, MOST_TEXTS, NUMBER, Schema, inputs_in_words
 from meristem.tables.encoding import column_values, differences, learn_schema
 from meristem.tables.reading import as_table
-from meristem.tables.table_columns import Table, misread_as, number_of
-from meristem.tables.target import CLASS, MOST_NAMED, Target, check_test_target
+from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical, kind_of, misread_as, number_of
 
-LEAST_ROWS = 10  # with a target
+CLASS = "class"
+TASKS = [CLASS, NUMBER]
+LARGEST = 1e150
+MOST_WHOLE, ROWS_EACH = 20, 10  # different whole numbers that are classes, and rows of each on average
+MOST_SHARE = 0.5  # classes per row: with more, nearly every row is a class of its own
+SEPARATORS = "|, ;\t:"
+MOST_NAMED = 300  # characters of names of columns
+LEAST_ROWS, LEAST_TEST_ROWS = 10, 2  # with a target
+AS_REQUESTED = "as requested"
+DAYS = "make numbers of them first, such as days from a day"
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A value for each row of the table; only those of `rows` count."""
+
+    name: str
+    task: str  # class or number
+    why: str
+    values: np.ndarray = field(repr=False)  # labels or float64, [rows of the table]
+    rows: np.ndarray = field(repr=False)  # those that have a target, ascending
+
+    @property
+    def n_dropped(self) -> int:
+        return len(self.values) - len(self.rows)
+
+    @classmethod
+    def of(cls, table: Table, name: str, task: str | None) -> Self:
+        """Return the target in a column; raise ValueError where there is nothing to predict."""
+        if task not in (None, *TASKS):
+            raise unknown("task", task, TASKS)
+        if name not in table:
+            first, *others = table.columns
+            sep = max(SEPARATORS, key=first.count)
+            if sep in first and not others:  # it may be several
+                what = f"target={short(name)} is not known: {table.source} has one column, {short(first)}"
+                raise ValueError(f"{what}; if {sep!r} separates its columns, give --sep {sep!r}.")
+            raise unknown("target", name, list(table.columns), most=MOST_NAMED)
+        column, where = table[name], f"{table.source}: column {name!r}"
+        kind, numbers = kind_of(column).kind, column.as_numbers()
+        if column.n_missing == column.rows:
+            raise ValueError(f"{where} is missing in every row; choose another target.")
+        if kind == DATE or np.isin(column.kinds, (IS_BLANK, IS_DAY)).all():  # constant ones, too
+            raise ValueError(f"{where} holds dates; {DAYS}.")
+        is_numeric = kind == NUMBER or int((~np.isnan(numbers)).sum()) == column.rows - column.n_missing  # of constants, too
+        if not is_numeric:
+            if task == NUMBER and misread_as(column) is None:
+                texts = f"holds texts, such as {short(column.example or column.texts[0])}; leave task out for classes"
+                raise ValueError(f"task={task!r}, but column {name!r} {texts}.")
+            if task == NUMBER:
+                raise ValueError(f"task={task!r}: column {name!r} {_remedy(column, '')}.")
+            if column.codes is None:
+                raise ValueError(f"{where} {_remedy(column, f'holds more than {MOST_TEXTS:,} different texts')}.")
+        exact = next(values for values in (column.exact, column.codes, numbers) if values is not None)  # beyond 2**53, too
+        values = numbers if is_numeric and column.codes is not None else exact
+        rows = np.flatnonzero(~np.isnan(numbers) if is_numeric else column.codes != MISSING)
+        different, n_different = np.unique(values[rows]), len(np.unique(exact[rows]))
+        if n_different < 2:
+            value = repr(different[0].item()) if is_numeric else repr(column.texts[int(different[0])])
+            raise ValueError(f"{where} is {value} in every row that has one; there is nothing to predict.")
+        is_whole, n = bool(is_numeric and (different == np.round(different)).all()), len(different)
+        why = AS_REQUESTED
+        if task is None and not is_numeric:
+            task, why = CLASS, "it holds texts"
+        elif task is None and n_different == 2:
+            task, why = CLASS, "it holds 2 different numbers"
+        elif task is None and is_whole and n <= min(MOST_WHOLE, len(rows) // ROWS_EACH):
+            task, why = CLASS, f"it holds {n} different whole numbers"
+        if task in (None, NUMBER):
+            if abs(largest := max(different[[0, -1]].astype(float), key=abs)) > LARGEST:
+                raise ValueError(f"{where} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
+            return cls(name, NUMBER, "numbers" if task is None else f"numbers, {why}", numbers, rows)
+        if is_numeric and n > MOST_TEXTS:
+            raise ValueError(f"{where} holds {n:,} different numbers; task='number' predicts them.")
+        labels = _labels(column)
+        n = len(np.unique(labels[rows]))
+        if n > max(MOST_WHOLE, MOST_SHARE * len(rows)):
+            what = f"has {n:,} different values in {len(rows):,} rows: no classes to learn"
+            instead = f"{what}; --task number, or task='number', if it is a quantity" if is_numeric else _remedy(column, what)
+            raise ValueError(f"target {name!r} {instead}.")
+        return cls(name, task, f"{n} classes{', ' if why == AS_REQUESTED else ': '}{why}", labels, rows)
+
+
+def _remedy(column: Column, why: str) -> str:
+    """Return why a column of texts cannot be predicted, and what to do: it may hold numbers in another notation."""
+    if (misread := misread_as(column)) is None:
+        return f"{why}; choose another target"
+    kind, words, remedy = misread
+    return f"{words}; {remedy if kind == NUMBER else DAYS}"
+
+
+def _labels(column: Column) -> np.ndarray:
+    """Return the label of each row, anything where it is missing; numbers that no integer holds are texts."""
+    if column.exact is not None:
+        return column.exact
+    if column.codes is None:
+        numbers = np.nan_to_num(column.as_numbers())
+        if (numbers == np.round(numbers)).all() and (np.abs(numbers) < 2**63).all():
+            return numbers.astype(np.int64)
+        return np.array([repr(number) for number in numbers.tolist()])
+    if any("\0" in text for text in column.texts):
+        raise ValueError(f"target {column.name!r} has a class with a NUL character, which labels cannot hold; rename it.")
+    labels = np.array(column.texts)
+    if all(len(text) <= 18 and is_canonical(text, int) for text in column.texts):
+        labels = np.array([int(text) for text in column.texts])
+    return labels[np.maximum(column.codes, 0)]
+
+
+def target_values(table: Table, name: str, task: str, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the target of each row of a table, and the rows that have one; raise ValueError where none does.
+
+    A class is its index among `classes`, UNSEEN or MISSING; a number is NaN where it is missing.
+    """
+    if name not in table:
+        raise ValueError(f"{table.source} has no column {name!r}, which was to be predicted; give a table that has.")
+    if task == CLASS:
+        values = table[name].as_codes([str(label) for label in ([] if classes is None else classes.tolist())])
+        rows = np.flatnonzero(values != MISSING)
+    else:
+        values = table[name].as_numbers()
+        rows = np.flatnonzero(~np.isnan(values))
+    if not len(rows):
+        raise ValueError(f"{table.source}: column {name!r} is missing in every row; there is nothing to compare with.")
+    return values, rows
+
+
+def check_test_target(table: Table, name: str, classes: np.ndarray | None) -> np.ndarray:
+    """Return the rows of a test table that have a target; raise ValueError where some cannot be compared."""
+    source = f"test: {table.source}"
+    values, rows = target_values(replace(table, source=source), name, CLASS, classes)
+    column, where = table[name], f"{source}: column {name!r}"
+    if len(rows) < LEAST_TEST_ROWS:
+        raise ValueError(f"{source} has {many(len(rows), 'row')} with a target; give at least {LEAST_TEST_ROWS}.")
+    if classes is not None and not (values[rows] >= 0).any():
+        such = ", ".join(repr(str(label)) for label in classes[:3].tolist())
+        raise ValueError(f"{source}: no row of column {name!r} is of a class that is learned, such as {such}.")
+    if classes is not None:
+        return rows
+    numbers = column.as_numbers()
+    if (largest := np.nanmax(np.abs(numbers), initial=0)) > LARGEST:
+        raise ValueError(f"{where} holds {largest:.3g}, whose square no float holds; divide it by 1e150.")
+    if len(stray := rows[np.isnan(numbers[rows])]):
+        text = column.texts[column.codes[stray[0]]] if column.codes is not None else column.example
+        others = f" (and {many(len(stray) - 1, 'more row')})" if len(stray) > 1 else ""
+        what = f"holds {short(text)} in row {stray[0] + 1}{others}, which is no number"
+        raise ValueError(f"{where} {what}; correct it, or leave the cell empty.")
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +183,7 @@ class TableSplit:
 
     @classmethod
     def of(
-        cls,
-        table: Table,
-        *,
-        target: str,
-        task: str | None = None,
-        test: Any = 0.2,
-        seed: int = 0,
-        reading: dict[str, Any] | None = None,
+        cls, table: Table, *, target: str, task: str | None = None, test: Any = 0.2, seed: int = 0, reading: Any = None
     ) -> Self:
         """Return the split of a table; `reading` are options of `read_table` for a test file. Raises ValueError of one line.
 
@@ -52,17 +194,17 @@ class TableSplit:
         """
         column = Target.of(table, target, task)
         if isinstance(test, bool) or not isinstance(test, int | float | np.number):
-            schema, labels = learn_schema(table, column.rows, without=[target]), column.classes
+            schema = learn_schema(table, column.rows, without=[target])
+            labels = np.unique(column.values[column.rows]) if column.task == CLASS else None
             classes = {} if labels is None else {target: [str(label) for label in labels.tolist()]}
             test_table = as_table(test, schema.texts | classes, **reading or {})
-            test_rows = check_test_target(test_table, target, column.task, labels)
+            test_rows = check_test_target(test_table, target, labels)
             return cls(table, column, column.rows, test_table, test_rows, schema)
         train_rows, test_rows = split_rows(table, column, float(test), seed)
         return cls(table, column, train_rows, table, test_rows, learn_schema(table, train_rows, without=[target]))
 
     @property
     def has_test_table(self) -> bool:
-        """Whether it is tested on a table of its own."""
         return self.test_table is not self.table
 
     def words(self) -> list[str]:
@@ -101,22 +243,21 @@ class TableSplit:
         read_as |= {self.target.name: "read as classes"} if self.target.task == CLASS else {}
         for name in [name for name in names if name in read_as]:
             if (misread := misread_as(self.table[name])) is not None:
-                lines.append(f"column {short(name)} {misread.words}: it is {read_as[name]}; {misread.remedy}")
+                _, words, remedy = misread
+                lines.append(f"column {short(name)} {words}: it is {read_as[name]}; {remedy}")
         for name in [name for name, kind in kinds.items() if kind == NUMBER]:
             values = self.table[name].as_numbers()
             if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):
                 what = f"column {short(name)} counts the rows, from {values[0]:.0f} on"
                 lines.append(f"{what}: if it is only an index, remove it from the table")
-        return lines + (self._class_warnings() if self.target.task == CLASS else [])
-
-    def _class_warnings(self) -> list[str]:
-        """Report classes that differ in case or spaces alone, and classes of one row."""
+        if self.target.task != CLASS:
+            return lines
         labels, counts = np.unique(self.target.values[self.target.rows], return_counts=True)
         alike: dict[str, list[str]] = {}
         for label in labels.tolist():
             alike.setdefault("".join(str(label).casefold().split()), []).append(str(label))
         pairs = [same for same in alike.values() if len(same) > 1]
-        lines = [f"classes {a!r} and {b!r} differ in case or spaces alone: they are taken as two" for a, b, *_ in pairs[:1]]
+        lines += [f"classes {a!r} and {b!r} differ in case or spaces alone: they are taken as two" for a, b, *_ in pairs[:1]]
         once = labels[counts == 1].tolist()
         if len(once) == 1:
             lines.append(f"class {once[0]!r} has one row: nothing can be learned of it")
@@ -126,7 +267,6 @@ class TableSplit:
 
 
 def split_rows(table: Table, target: Target, test: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return training and test rows, ascending."""
     from sklearn.model_selection import train_test_split
 
     n, rows = len(target.rows), target.rows

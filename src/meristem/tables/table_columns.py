@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +123,6 @@ class Column:
 
     @property
     def row_kinds(self) -> np.ndarray:
-        """What each row is."""
         return self.kinds if self.codes is None else self.kinds[self.codes]
 
     def as_numbers(self) -> np.ndarray:
@@ -147,23 +146,20 @@ class Column:
         if self.codes is not None:
             code_of = dict(pairs)
             return np.array([*(code_of.get(text, UNSEEN) for text in self.texts), UNSEEN, MISSING], np.int16)[self.codes]
-        values, code_of_value = self._code_of_values(pairs)
+        code_of_value: dict[Any, int] = {int(text): code for text, code in pairs if is_canonical(text, int)}
+        if self.exact is not None:
+            values = self.exact
+        elif not self.texts and not (self.kinds == IS_NUMBER).any():
+            values, code_of_value = self.as_days(), {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
+        else:
+            numbers = {float(value): code for value, code in code_of_value.items()}
+            numbers |= {float(text): code for text, code in pairs if is_canonical(text, float)}
+            largest = EXACT if self.texts else np.inf  # beyond it two different texts may be one float
+            values, code_of_value = self.as_numbers(), {x: code for x, code in numbers.items() if abs(x) <= largest}
         different, places = np.unique(values, return_inverse=True)
         codes = np.array([code_of_value.get(value, UNSEEN) for value in different.tolist()], np.int16)[places]
         codes[self.kinds == IS_BLANK] = MISSING
         return codes
-
-    def _code_of_values(self, pairs: list[tuple[str, int]]) -> tuple[np.ndarray, dict[Any, int]]:
-        """Return the values of a column without codes, and the code of each value that one of the texts stands for."""
-        wholes = {int(text): code for text, code in pairs if is_canonical(text, int)}
-        if self.exact is not None:
-            return self.exact, wholes
-        if not self.texts and not (self.kinds == IS_NUMBER).any():
-            return self.as_days(), {days_of(text): code for text, code in pairs if ISO_DAY.fullmatch(text)}
-        numbers = {float(value): code for value, code in wholes.items()}
-        numbers |= {float(text): code for text, code in pairs if is_canonical(text, float)}
-        largest = EXACT if self.texts else np.inf  # beyond it two different texts may be one float
-        return self.as_numbers(), {value: code for value, code in numbers.items() if abs(value) <= largest}
 
     @property
     def n_missing(self) -> int:
@@ -188,9 +184,8 @@ def kind_of(column: Column) -> Field:
         n = int((kinds == ROW_KINDS[kind]).sum())
         n_strays = n_values - n
         if n and n_strays <= STRAYS * n_values:
-            others = (
-                text for text in column.texts if parse(text, commas=column.has_commas)[0] not in (IS_BLANK, ROW_KINDS[kind])
-            )
+            usual = (IS_BLANK, ROW_KINDS[kind])
+            others = (text for text in column.texts if parse(text, commas=column.has_commas)[0] not in usual)
             strays = f"{next(others, column.example)!r} and {n_strays - 1} more texts are read as missing" if n_strays else ""
             gaps = f"{column.rows - n_values:,} missing" if n_values < column.rows else ""
             comma = ", " if kind == NUMBER and not strays else "; "
@@ -201,21 +196,15 @@ def kind_of(column: Column) -> Field:
     return Field(column.name, CATEGORY, many(n, "category", "categories") + (f", {n_missing:,} missing" if n_missing else ""))
 
 
-class Misread(NamedTuple):
-    """What a column was likely meant to be, number or date; why it is not read as such, and what to do."""
+def misread_as(column: Column) -> tuple[str, str, str] | None:
+    """Return what a column of texts was likely meant to be, number or date; why it is not read as such, and what to do.
 
-    kind: str
-    words: str
-    remedy: str
-
-
-def misread_as(column: Column) -> Misread | None:
-    """Return what a column of texts was likely meant to be; of one without codes, its first texts decide.
+    Of a column without codes, its first texts decide.
 
     >>> from meristem.tables.frames import table_of
     >>> table = table_of({"price": ["$8,622.04", "$12.50", "", "7"], "seat": ["12A", "3C", "7", ""]})
-    >>> misread_as(table["price"]).words, misread_as(table["seat"])
-    ("looks like numbers, but '$8,622.04' cannot be read as one", None)
+    >>> misread_as(table["price"])[:2], misread_as(table["seat"])
+    (('number', "looks like numbers, but '$8,622.04' cannot be read as one"), None)
     """
     if len(column.texts) < 2 or kind_of(column).kind in (NUMBER, DATE):
         return None
@@ -225,7 +214,7 @@ def misread_as(column: Column) -> Misread | None:
         is_like = is_read | [notation.fullmatch(text.strip()) is not None for text in column.texts]
         if is_like[rows].mean() >= MOST:
             example = short(column.example or column.texts[int(np.argmin(is_read))])
-            return Misread(kind, f"looks like {kind}s, but {example} cannot be read as one", REMEDIES[kind])
+            return kind, f"looks like {kind}s, but {example} cannot be read as one", REMEDIES[kind]
     return None
 
 

@@ -1,6 +1,12 @@
-"""The model of a table: the schema of its columns and a fitted estimator, as one object that takes frames.
+"""The model of a table: the schema of its columns and a fitted estimator, as one object that takes frames; and its file.
 
 A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not have are ignored.
+
+    header   {"encoding": {…}, "target": "price", "task": "number", "facts": {…}, "search": the header of a search}
+    arrays   those of the search                                                        see estimators/search_file.py
+
+Facts (`TableModel.facts`, summary.json) are checked against FACTS when a file is read or written, because reports, `repr` and
+scores rely on them. Facts that FACTS does not name may be anything.
 """
 
 import json
@@ -12,22 +18,56 @@ from typing import Any
 
 import numpy as np
 
-from meristem.check import cut, many
+from meristem.check import cut, many, short
+from meristem.estimators import search_file
 from meristem.estimators.size_card import size_card
-from meristem.files import save
+from meristem.files import FileKind, register, save
 from meristem.files.atomic_write import PATHS, write_whole
+from meristem.files.named_arrays import Arrays
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.schema import CATEGORY
+from meristem.json_schema import ANY, COUNT, FLAG, NUMBER, OBJECT, POSITIVE, SHA256, TEXT, Rule, check_json, integer, one_of
 from meristem.report.scoring import in_words, scored
 from meristem.tables.encoding import absent, column_values, differences, feature_blocks
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
-from meristem.tables.split import original_test_rows
+from meristem.tables.split import CLASS, TASKS, original_test_rows, target_values
 from meristem.tables.table_columns import Table
-from meristem.tables.target import CLASS, target_values
 
 NAMED = 12  # columns that a notebook names
 MEDIAN = 0.5
+HEADER = {"encoding": OBJECT, "target": TEXT, "task": one_of(TASKS), "facts": ANY, "search": OBJECT}
+PROBLEM = "its facts do not fit: "
+BASELINES = ("constant", "linear", "mlp")
+MEASURES = {"class": "accuracy", "number": "R²"}
+SECONDS = Rule("a number of seconds", lambda value: NUMBER.fits(value) and 0 <= value < 1e10)
+PLAIN = Rule("a number, true or false", lambda value: isinstance(value, bool) or NUMBER.fits(value))
+TEXTS = {TEXT: TEXT}
+SCORE = {"measure": TEXT, "value": NUMBER, "low": NUMBER, "high": NUMBER, "rmse?": NUMBER, "lacks?": TEXT, TEXT: ANY}
+FACTS: dict[Any, Any] = {
+    **dict.fromkeys(["table", "target", "task", "why", "device", "body?", "estimator?", "rule?"], TEXT),
+    **dict.fromkeys(["inputs", "cores", "folds?"], POSITIVE),
+    **dict.fromkeys(["n_parameters", "marks_of_missing_values?"], COUNT),
+    **{"columns": TEXTS, "dropped?": TEXTS, "versions?": TEXTS},
+    "seed": integer(0, bits=63),
+    "classes": (None, [TEXT]),
+    "rows": dict.fromkeys(["all", "train", "test", "searched_with", "learned_from?"], POSITIVE)
+    | {"without_target": COUNT, TEXT: ANY},
+    "baselines": {f"{name}?": SCORE for name in BASELINES},
+    "score": SCORE,
+    "seconds": {"all": SECONDS, "limit?": (None, SECONDS), "ended_the_search?": FLAG, TEXT: ANY}
+    | dict.fromkeys(["reading?", "baselines?", "search?"], SECONDS),
+    "table_sha256?": (None, SHA256),
+    "reading?": dict.fromkeys(["format", "sep", "encoding"], (None, TEXT)) | {"decimal_commas": [TEXT], TEXT: ANY},
+    "test?": (None, {"table": TEXT, "sha256": (None, SHA256), TEXT: ANY}),
+    "table_warnings?": [TEXT],
+    "doubts?": [TEXT],  # their name in earlier files
+    "budget?": (None, POSITIVE),
+    "chosen?": {TEXT: NUMBER},
+    "path?": [{TEXT: PLAIN}],
+    "onnx?": (None, {"onnxruntime": TEXT, "rows": COUNT, "furthest": NUMBER, TEXT: ANY}),
+    TEXT: ANY,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,8 +99,7 @@ class TableModel:
         """The labels, in the order of `predict_proba`'s columns."""
         if self.task != CLASS:
             raise ValueError(f"The target {self.target!r} is a number; it has no classes.")
-        labels: np.ndarray = self.estimator.classes_
-        return labels
+        return np.asarray(self.estimator.classes_)
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -100,8 +139,7 @@ class TableModel:
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the network's outputs [n, n_out] for rows of features."""
-        outputs: np.ndarray = self.estimator._predictor_.outputs(self.estimator._inputs_(x))
-        return outputs
+        return np.asarray(self.estimator._predictor_.outputs(self.estimator._inputs_(x)))
 
     def point_predictions(self, outputs: np.ndarray) -> np.ndarray:
         """Return one value [n] per row of outputs: the index of its class, or a number, of several quantiles the median."""
@@ -125,8 +163,7 @@ class TableModel:
         """Write an ONNX file that takes raw columns, an input for each, [N, 1].
 
         Numbers are double, dates are days since 1970-01-01, categories are string; what is missing is NaN or the empty text.
-        Outputs are `label` [N] and `probabilities` [N, classes], or `predictions` [N]. docs/first-fit.md shows it in
-        onnxruntime.
+        Outputs are `label` [N] and `probabilities` [N, classes], or `predictions` [N]; docs/first-fit.md shows how to run it.
         """
         write_whole(path, self.onnx_bytes())
         return Path(path)
@@ -171,10 +208,9 @@ class TableModel:
             lines.append("the table has as many rows as the training table: if it is the same, most were learned from")
         elif rows is None and table.digest is not None and table.digest == self.facts.get("table_sha256"):
             lines.append("these rows were learned from: on others the model will be worse")
-        return Evaluation.of(self, table, with_target if rows is None else rows, values), rows is not None, lines
+        return Evaluation.of(self, table, with_target if rows is None else rows, values, {}), rows is not None, lines
 
     def _repr_html_(self) -> str:
-        """Return a card for notebooks: target and columns, size and structure of the networks."""
         names = self.schema.names
         columns = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
         return size_card(self.estimator, title=f"{self.target} ({self.task}) from {columns}")
@@ -192,7 +228,42 @@ class TableModel:
         return table
 
     def _by_blocks(self, table: Table, predict: Callable[[np.ndarray], np.ndarray], rows: Any = None) -> np.ndarray:
-        """Return the predictions for some rows, made a block at a time."""
         absent(self.schema, table)  # a table with none of the columns is an error
-        rows = np.arange(table.rows) if rows is None else rows
-        return np.concatenate([predict(block) for block in feature_blocks(self.schema, table, rows)])
+        blocks = feature_blocks(self.schema, table, np.arange(table.rows) if rows is None else rows)
+        return np.concatenate([predict(block) for block in blocks])
+
+
+def pack(model: TableModel) -> tuple[dict[str, Any], Arrays]:
+    """Return a model's header, made of JSON values, and its arrays."""
+    header, arrays = search_file.pack(model.estimator)
+    own = {"encoding": model.schema.as_json(), "target": model.target, "task": model.task, "facts": model.facts}
+    return own | {"search": header}, arrays
+
+
+def unpack(header: Any, arrays: Arrays) -> TableModel:
+    """Return the model, which predicts the same to the bit; raise ValueError where its parts, or its facts, do not fit it."""
+    check_json(header, HEADER)
+    target, task, facts = header["target"], header["task"], header["facts"]
+    schema, estimator = Schema.of_json(header["encoding"]), search_file.unpack(header["search"], arrays)
+    if hasattr(estimator, "predict_proba") != (task == CLASS):
+        raise ValueError("its target and its estimator do not fit together.")
+    if estimator.n_features_in_ != len(schema.features):
+        raise ValueError(f"its encoding gives {len(schema.features)} inputs, its estimator takes {estimator.n_features_in_}.")
+    labels = [str(label) for label in estimator.classes_.tolist()] if task == CLASS else None
+    check_json(facts, FACTS, PROBLEM)
+    expected = {"target": target, "task": task, "classes": labels, "inputs": len(schema.features)}
+    for name, value in expected.items():
+        if facts[name] != value:
+            raise ValueError(f"{PROBLEM}{name} is {short(facts[name])}, and the model's is {short(value)}.")
+    scores = {"score": facts["score"]} | {f"baselines.{name}": score for name, score in facts["baselines"].items()}
+    for place, score in scores.items():
+        if score["measure"] != MEASURES[facts["task"]]:
+            raise ValueError(f"{PROBLEM}{place}.measure is {short(score['measure'])}, not that of a {facts['task']}.")
+    rows = facts["rows"]
+    most = max(rows["searched_with"], rows.get("learned_from", 0))
+    if rows["train"] + rows["without_target"] > rows["all"] or most > rows["train"]:
+        raise ValueError(f"{PROBLEM}rows is {short(rows)}, of which parts are more than the whole.")
+    return TableModel(schema, estimator, target, task, facts)
+
+
+register(FileKind("table", holds=lambda value: isinstance(value, TableModel), pack=pack, unpack=unpack, check=unpack))

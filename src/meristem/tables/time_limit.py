@@ -8,7 +8,7 @@ search in any case: networks stay as they are then, and those still compiling ar
 
 import math
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,8 +76,7 @@ def plan_search(seconds: float, training: float, *, is_open: bool = True) -> Sea
     """Return the largest plan that fits; `training`: seconds of one training, `is_open`: whether penalties are searched."""
     for settings, penalties, folds in STEPS:
         plan = SearchPlan(settings if is_open else max(1, settings // penalties), penalties, folds)
-        takes = plan.settings * plan.folds * SHARE * training
-        if takes <= seconds:
+        if (takes := plan.settings * plan.folds * SHARE * training) <= seconds:
             return plan
     return plan._replace(rows=seconds / takes)
 
@@ -91,32 +90,21 @@ class Timing(NamedTuple):
     rows: int
 
 
-def start_timing(estimator: Any, X: np.ndarray, y: np.ndarray, *, seed: int) -> Future[Timing]:
-    """Measure one fold in a thread, beside other work, while a program is compiled."""
-    pool = ThreadPoolExecutor(1)
-    future = pool.submit(_timing, estimator, X, y, seed)
-    pool.shutdown(wait=False)
-    return future
-
-
 def wait_for_timing(timing: Future[Timing], seconds: float, end: float) -> Timing:
     """Return the measurement; raise ValueError where it takes so long that the limit, which ends at `end`, is exceeded."""
     latest = end + SLACK * seconds - reserve(seconds, 0.0) - LEAST
     try:
         return timing.result(timeout=max(0.0, latest - time.monotonic()))
     except TimeoutError:
-        raise ValueError(
-            f"seconds={seconds:g} is too short: to compile a network takes longer here and now (5 to 15 s on an idle "
-            f"machine, and less the second time); give at least {max(20, round(2 * seconds))}."
-        ) from None
+        why = "to compile a network takes longer here and now (5 to 15 s on an idle machine, and less the second time)"
+        least = max(20, round(2 * seconds))
+        raise ValueError(f"seconds={seconds:g} is too short: {why}; give at least {least}.") from None
 
 
-def _timing(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing:
-    """Train one fold for a few epochs."""
-    watcher, few = (
-        Deadline(),
-        np.random.default_rng(seed).permutation(len(y))[: len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS],
-    )
+def time_fold(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing:
+    """Train one fold for a few epochs; the first compiles a program."""
+    watcher, n = Deadline(), len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS
+    few = np.random.default_rng(seed).permutation(len(y))[:n]
     n_held_out = max(1, len(few) // FOLDS)
     fold = (np.arange(n_held_out, len(few)), np.arange(n_held_out))
     options = {"penalties": [1e-3], "l2s": [L2 / len(y)], "input_dropouts": [0.0], "halving": False, "max_epochs": 4}
@@ -153,13 +141,11 @@ def fit_into(
 
 def options_of(plan: SearchPlan, estimator: Any, X: np.ndarray, y: np.ndarray, *, is_open: bool) -> dict[str, Any]:
     """Return the parameters to change; of those that the user set, only `cv` is."""
-    parameters = estimator.get_params()
+    parameters: dict[str, Any] = estimator.get_params()
     options: dict[str, Any] = {}
     if plan.settings <= plan.penalties:
-        if isinstance(parameters["l2s"], str):
-            options["l2s"] = [L2 / len(y)]
-        if isinstance(parameters["input_dropouts"], str):
-            options["input_dropouts"] = [0.0]
+        fixed = {"l2s": [L2 / len(y)], "input_dropouts": [0.0]}
+        options = {name: value for name, value in fixed.items() if isinstance(parameters[name], str)}
     if is_open and plan.penalties < STEPS[0][1]:
         plain = estimator._plain(price=parameters["price"])
         grid = Search(plain, plain._encoded(X, y), []).penalties("auto")

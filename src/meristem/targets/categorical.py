@@ -45,10 +45,8 @@ class Classes(_Categorical):
             raise ValueError(f"y has shape {y.shape}; it must be [samples], one of {len(self.classes)} classes each.")
         is_class = np.isin(y, self.classes)
         if not is_class.all():
-            raise ValueError(
-                f"y holds {y[~is_class][0]!r}, which is not among the classes {self.classes.tolist()}; "
-                "they are those of the first fit, or of the first partial_fit(…, classes=…)."
-            )
+            what = f"y holds {y[~is_class][0]!r}, which is not among the classes {self.classes.tolist()}"
+            raise ValueError(f"{what}; they are those of the first fit, or of the first partial_fit(…, classes=…).")
         return np.searchsorted(self.classes, y)
 
     def columns(self, encoded: np.ndarray) -> np.ndarray:
@@ -112,10 +110,7 @@ class Labels(_Categorical):
 
     count: int
     kind: ClassVar[str] = "labels"
-
-    @property
-    def objective(self) -> Multilabel:
-        return Multilabel()
+    objective: ClassVar[Multilabel] = Multilabel()
 
     @property
     def n_out(self) -> int:

@@ -42,7 +42,6 @@ class Numbers:
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, *, standardize: bool, objective: Objective = SQUARED_ERROR) -> Self:
-        """Return the encoding of these training targets."""
         n_out = math.prod(y.shape[1:]) * _outputs_per_column(objective)
         numbers = cls(Scaling.none(n_out), y.ndim == 1 and n_out == 1, objective)
         columns = numbers._as_columns(y)
@@ -97,7 +96,6 @@ class Numbers:
         return numbers
 
     def _scaling_of(self, columns: np.ndarray, weight: np.ndarray) -> Scaling:
-        """Return the scaling of these rows alone."""
         return (Scaling.of if self.objective == SQUARED_ERROR else Scaling.robust)(columns, weight)
 
     def _with_scaling(self, scaling: Scaling, columns: np.ndarray, weight: np.ndarray) -> Self:

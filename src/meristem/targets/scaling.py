@@ -32,7 +32,6 @@ class Scaling:
 
     @classmethod
     def none(cls, columns: int) -> Self:
-        """Return the identity."""
         return cls(0.0, np.zeros(columns), np.ones(columns))
 
     @classmethod
