@@ -5,5 +5,5 @@ run.json      what run it is: an id, its command, digests of data, models and se
 epochs.jsonl  a line for each epoch of each network (epoch_lines.py)
 checkpoints/  trainings in progress, as files of runs (checkpoints.py)
 groups/       finished ones, until the whole run is finished (run_folder.py)
-OUT/summary.json                written last, with the digests of all other files: the run is finished (ownership.py)
+OUT/summary.json                written last, with the digests of all other files: the run is finished (run_record.py)
 """

@@ -39,9 +39,9 @@ def check_kind(path: Path, expected: str = FILE, most: float = math.inf) -> None
         raise ValueError(f"{str(path)!r} has {status.st_size:,} bytes, and at most {most:,} are read; {advice}.")
 
 
-def open_plain(path: Path) -> BufferedReader:
-    """Open a plain file for reading; ValueError if it is not one, OSError if it cannot be read."""
-    check_kind(path)
+def open_plain(path: Path, most: float = math.inf) -> BufferedReader:
+    """Open a plain file of at most `most` bytes for reading; ValueError if it is not one, OSError if it cannot be read."""
+    check_kind(path, most=most)
     file = open(path, "rb", opener=plain_opener)  # noqa: SIM115  (the caller closes it)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just been replaced
         file.close()
@@ -55,12 +55,9 @@ def plain_opener(path: str | Path, flags: int) -> int:
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """Return the content of a plain file of at most `most` bytes."""
-    with open_plain(path) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise ValueError(f"{str(path)!r} has more than {most:,} bytes, which are read at most; delete it.")
-    return data
+    """Return the content of a plain file of at most `most` bytes; no more of one that grows meanwhile."""
+    with open_plain(path, most) as file:
+        return file.read(most)
 
 
 def take_lock(path: Path) -> IO[bytes]:

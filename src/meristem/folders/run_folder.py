@@ -27,12 +27,11 @@ from meristem.check import cut
 from meristem.files import load, save
 from meristem.files.atomic_write import clean_leftovers, naming_path, write_whole
 from meristem.files.file_kinds import PackedFile
-from meristem.folders import ownership
+from meristem.folders import run_record
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
-from meristem.folders.ownership import OWN, RUN, SUMMARY, sha256
 from meristem.folders.plain_files import FOLDER, check_kind, take_lock
-from meristem.folders.run_record import MOST_NETWORKS, RECORD, read_record, storable
+from meristem.folders.run_record import OWN, RUN, SUMMARY, sha256, storable
 from meristem.json_schema import first_difference
 from meristem.train.callbacks import Settings
 from meristem.train.run import Run
@@ -46,7 +45,7 @@ class RunFolder:
 
     def __init__(self, out: Path):
         self.out, self.own = out, out / OWN
-        self._record: dict[str, Any] = read_record(self.own / RUN, RECORD) or {}
+        self._record: dict[str, Any] = run_record.read_record(self.own / RUN, run_record.RECORD) or {}
         self._mutex = threading.RLock()
         self.epochs = EpochLines(self.own / "epochs.jsonl", self.describe)
 
@@ -81,7 +80,6 @@ class RunFolder:
         return str(self._record["command"])
 
     def checkpoints(self, **options: Any) -> Checkpoints:
-        """Return the checkpoint store of the run."""
         return Checkpoints(self.own / "checkpoints", **options)
 
     @contextmanager
@@ -112,9 +110,9 @@ class RunFolder:
             place, *values = difference
             before, now = ("not there" if value is None else cut(json.dumps(value), 60) for value in values)
             raise ValueError(f"{self.out} holds another run: {place} was {before} and is {now}; {fresh}.")
-        is_finished, digests = self.is_finished, ownership.own_digests(self.out, self._record.get("wrote", {}))
+        is_finished, digests = self.is_finished, run_record.own_digests(self.out, self._record.get("wrote", {}))
         if not (resume and is_finished):
-            ownership.check_own(self.out, may_write, digests)
+            run_record.check_own(self.out, may_write, digests)
         progress = "" if is_finished or not self._record else self._progress()
         if resume and self._record:
             return self._resumed(is_finished, progress)
@@ -136,7 +134,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        return bool(self._record.get("over")) or ("id" in self._record and ownership.is_finished(self.out, self.id))
+        return bool(self._record.get("over")) or ("id" in self._record and run_record.is_finished(self.out, self.id))
 
     def _progress(self) -> str:
         """Return in words what an interrupted run has saved."""
@@ -179,7 +177,7 @@ class RunFolder:
         with suppress(ValueError), self._changing() as record:
             groups = record.setdefault("members", {})
             members = groups.setdefault(group, {})
-            room = MOST_NETWORKS - sum(map(len, groups.values()))
+            room = run_record.MOST_NETWORKS - sum(map(len, groups.values()))
             members |= dict([(str(member), storable(dict(own))) for member, own in settings.items()][: max(0, room)])
 
     def note(self, group: str, seconds: float) -> None:
@@ -188,7 +186,6 @@ class RunFolder:
             record["began"][group] = round(seconds, 2)
 
     def finish(self, group: str, run: Run, seconds: float) -> None:
-        """Save the run of a finished group."""
         self.epochs.complete(group, run)
         place = self._group(group)
         with naming_path(place.parent, "cannot be made"):
@@ -214,17 +211,17 @@ class RunFolder:
         digests = {name: hashlib.sha256(data).hexdigest() for name, (data, _) in packed.items()}
         networks = {f"{NETWORKS}/{name}.safetensors": name for name in self._record["groups"]}
         digests |= {name: self._record["groups"][group]["sha256"] for name, group in networks.items()}
-        before = ownership.own_digests(self.out, self._record.get("wrote", {}))
-        ownership.check_own(self.out, [SUMMARY, *digests], before)
+        before = run_record.own_digests(self.out, self._record.get("wrote", {}))
+        run_record.check_own(self.out, [SUMMARY, *digests], before)
         if self.epochs.path.is_file():
             digests[f"{OWN}/{self.epochs.path.name}"] = sha256(self.epochs.path)
-        text = ownership.summary_bytes(summary, self.id, digests)
+        text = run_record.summary_bytes(summary, self.id, digests)
         digests[SUMMARY] = hashlib.sha256(text).hexdigest()
         with self._changing() as record:
             record["wrote"] = before | {name: [*before.get(name, []), digest] for name, digest in digests.items()}
         (self.out / SUMMARY).unlink(missing_ok=True)
         for name in before:
-            if name not in digests and ownership.is_own(self.out, name, before):
+            if name not in digests and run_record.is_own(self.out, name, before):
                 (self.out / name).unlink(missing_ok=True)
         for name, (data, check) in packed.items():
             write_whole(self.out / name, data, check)

@@ -1,31 +1,41 @@
-"""run.json, the record of a run: bounded in length, depth and number of networks, and refused if no run can have written it.
+"""The records of a run: run.json while it runs, summary.json when it has finished; both name the files that are its own.
 
-    {"id": "…", "command": "…", "described": {…}, "versions": {…}, "groups": {"tunnel-easy": {"sha256": "…", "seconds": 3.2}},
-     "began": {"tunnel-easy": 1.3}, "plan": {"tunnel-easy": 450}, "wrote": {"history.npz": ["…"]}, "over": true,
-     "members": {"tunnel-easy": {"0": {"penalty": 0.003, "seed": 0}, …}}, "goes_on_with": "--resume"}
+    run.json        {"id": "…", "command": "…", "described": {…}, "versions": {…}, "goes_on_with": "--resume", "over": true,
+                     "groups": {"tunnel-easy": {"sha256": "…", "seconds": 3.2}}, "began": {"tunnel-easy": 1.3},
+                     "plan": {"tunnel-easy": 450}, "members": {"tunnel-easy": {"0": {"penalty": 0.003, "seed": 0}, …}},
+                     "wrote": {"history.npz": ["…"]}}
+    summary.json    {"run": the id, "files": {"history.npz": "…"}, "digest": "…", …}
 
 "described": settings, and digests of data and models, all of which must be equal to resume. "groups": those that are finished;
-"began": seconds of the others so far. "wrote": the SHA-256 digests that each published file may have. "goes_on_with": the
-option that resumes the run; null if nothing of it is saved. For `meristem watch` only: "plan", the expected epochs of each
-group, all members together; "members", what distinguishes the networks of a group.
+"began": seconds of the others so far. "goes_on_with": the option that resumes the run; null if nothing of it is saved. For
+`meristem watch` only: "plan", the expected epochs of each group, all members together; "members", what distinguishes the
+networks of a group. "files" and "digest": the SHA-256 of each other file, and of the summary itself.
 
-File names stay inside the folder: a record that names `../mine` would have it deleted as a file of the run.
+A file is a run's own if a summary or "wrote" names its digest; run.json names it before the file is written, so that what a
+killed run left is recognized. Any other file is neither overwritten nor deleted. File names stay inside the folder: a record
+that names `../mine` would have it deleted. run.json is bounded in length, depth and number of networks.
 """
 
+import hashlib
 import json
 import math
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from meristem.check import cut
-from meristem.folders.plain_files import read_limited
+from meristem.files.atomic_write import naming_path
+from meristem.folders.plain_files import open_plain, read_limited
 from meristem.json_schema import ANY, FLAG, NUMBER, OBJECT, SHA256, TEXT, Rule, check_json
 
-LONGEST = 8 << 20  # bytes
+SUMMARY, OWN, RUN = "summary.json", ".meristem-run", "run.json"
+LONGEST, LONGEST_SUMMARY, LARGEST = 8 << 20, 16 << 20, 4 << 30  # bytes of run.json, of summary.json, and of any file
 DEEPEST = 32
 NESTED = f"it is nested more than {DEEPEST} deep"
 MOST_NETWORKS = 5000  # that are named or followed, all groups together; and groups
-LARGEST = 2**63
+Digests = dict[str, list[str]]  # by file name: the digests of contents that it may have
 
 
 def read_record(path: Path, schema: Any = OBJECT) -> dict[str, Any] | None:
@@ -49,6 +59,14 @@ def read_record(path: Path, schema: Any = OBJECT) -> dict[str, Any] | None:
         problem = NESTED if isinstance(error, RecursionError) else cut(str(error).splitlines()[0].removesuffix("."), 100)
         raise ValueError(f"{str(path)!r} holds no run: {problem}; delete its folder and start again.") from error
     return record
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a file, empty if there is none that a run can have written."""
+    with suppress(OSError, ValueError, RecursionError):
+        content = parse(read_limited(path, LONGEST_SUMMARY))
+        return content if isinstance(content, dict) else {}
+    return {}
 
 
 def parse(data: bytes) -> Any:
@@ -75,7 +93,7 @@ def storable(value: Any) -> Any:
 
 
 def _is_beyond(value: Any) -> bool:
-    return not math.isfinite(value) if isinstance(value, float) else type(value) is int and abs(value) >= LARGEST
+    return not math.isfinite(value) if isinstance(value, float) else type(value) is int and abs(value) >= 2**63
 
 
 def is_inside(name: Any) -> bool:
@@ -95,3 +113,58 @@ RECORD: dict[Any, Any] = {
     **{"began": {FILE_NAME: SECONDS}, "plan?": {TEXT: SECONDS}, "wrote?": {INSIDE: [TEXT]}, "members?": {TEXT: OBJECT}},
     TEXT: ANY,
 }
+
+
+def sha256(path: Path) -> str:
+    """Return the digest of a file; ValueError if it cannot be read or is longer than any that a run writes."""
+    with naming_path(path, "cannot be read"), open_plain(Path(os.path.realpath(path)), LARGEST) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def self_digest(summary: Mapping[str, Any]) -> str:
+    """Return the digest of a summary without its digest."""
+    rest = {name: value for name, value in summary.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def summary_bytes(summary: Mapping[str, Any], run: str, files: Mapping[str, str]) -> bytes:
+    """Return the content of summary.json."""
+    content = {**{k: v for k, v in summary.items() if k != "digest"}, "run": run, "files": dict(sorted(files.items()))}
+    digest = self_digest(json.loads(json.dumps(content, allow_nan=False)))
+    return json.dumps({**content, "digest": digest}, indent=1).encode() + b"\n"
+
+
+def is_finished(out: Path, run: str) -> bool:
+    """Return whether this run's summary exists and every file it names has its digest."""
+    summary = read_json(out / SUMMARY)
+    if summary.get("run") != run or summary.get("digest") != self_digest(summary):
+        return False
+    files = _files(summary).items()
+    return all(is_inside(name) and (out / name).is_file() and sha256(out / name) == digest for name, digest in files)
+
+
+def own_digests(out: Path, wrote: Digests) -> Digests:
+    """Return the digests that the folder's summary names, and run.json ("wrote")."""
+    summary = read_json(out / SUMMARY)
+    named = {name: [digest] for name, digest in _files(summary).items() if is_inside(name)}
+    if summary.get("digest") == self_digest(summary):
+        named[SUMMARY] = [sha256(out / SUMMARY)]
+    return {name: [*named.get(name, []), *wrote.get(name, [])] for name in named | wrote}
+
+
+def _files(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return summary["files"] if isinstance(summary.get("files"), dict) else {}
+
+
+def is_own(out: Path, name: str, digests: Digests) -> bool:
+    """Return whether a file exists and has one of these digests."""
+    path = out / name
+    return name in digests and not path.is_symlink() and path.is_file() and sha256(path) in digests[name]
+
+
+def check_own(out: Path, names: Iterable[str], digests: Digests) -> None:
+    """Raise ValueError if one of these files exists and was not written by a run."""
+    for name in names:
+        if os.path.lexists(out / name) and not is_own(out, name, digests):
+            advice = "move it away, or choose another folder"
+            raise ValueError(f"{str(out / name)!r} is not a file that a run of meristem's left there so; {advice}.")
