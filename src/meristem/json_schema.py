@@ -70,22 +70,18 @@ def check_json(value: Any, schema: Any, problem: str = "", place: str = "") -> N
         for entry in value:
             check_json(entry, schema[0], problem, f"an entry of {place}")
     elif isinstance(schema, dict):
-        _check_entries(value, schema, problem, f"{place}." if place else "")
-
-
-def _check_entries(value: dict[str, Any], schema: dict[Any, Any], problem: str, prefix: str) -> None:
-    keys = {key.removesuffix("?"): key for key in schema if isinstance(key, str)}
-    other = next((key for key in schema if isinstance(key, Rule)), None)
-    for name in (*keys, *(name for name in value if name not in keys)):
-        key, place = keys.get(name, other), prefix + cut(name, LONGEST_NAME)
-        if name in value and key is None:
-            raise ValueError(f"{problem}{place} is none of {', '.join(keys)}.")
-        if name in value and isinstance(key, Rule) and not key.fits(name):
-            raise ValueError(f"{problem}{place} is named otherwise than {key.words}.")
-        if name in value:
-            check_json(value[name], schema[key], problem, place)
-        elif key == name:
-            raise ValueError(f"{problem}{place} is not there.")
+        keys = {key.removesuffix("?"): key for key in schema if isinstance(key, str)}
+        other = next((key for key in schema if isinstance(key, Rule)), None)
+        for name in keys | value:
+            key, inner = keys.get(name, other), f"{place}{'.' * bool(place)}{cut(name, LONGEST_NAME)}"
+            if name not in value and key == name:
+                raise ValueError(f"{problem}{inner} is not there.")
+            if name in value and key is None:
+                raise ValueError(f"{problem}{inner} is none of {', '.join(keys)}.")
+            if isinstance(key, Rule) and not key.fits(name):
+                raise ValueError(f"{problem}{inner} is named otherwise than {key.words}.")
+            if name in value:
+                check_json(value[name], schema[key], problem, inner)
 
 
 def first_difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:

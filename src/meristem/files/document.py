@@ -32,7 +32,7 @@ import numpy as np
 
 import meristem
 from meristem.check import cut
-from meristem.files.atomic_write import PATHS, write_whole
+from meristem.files.atomic_write import PATHS
 from meristem.json_schema import ANY, OBJECT, POSITIVE, TEXT, check_json, integer
 
 FORMAT = 1
@@ -75,13 +75,8 @@ class Misread(Exception):
     """What is wrong with a file, in words that follow its name; `read` makes a ValueError of it."""
 
 
-def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> None:
-    """Write a document to `path`, completely or not at all; the same content gives the same bytes."""
-    write_whole(path, packed(kind, arrays, header))
-
-
 def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> bytes:
-    """Return the bytes of a document's file.
+    """Return the bytes of a document's file; the same content gives the same bytes.
 
     `header` is made of JSON's values: lists, not tuples; finite numbers; texts as keys. Arrays are booleans, integers or
     floats (16, 32, 64 bits or bfloat16).

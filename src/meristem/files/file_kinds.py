@@ -100,13 +100,9 @@ def kind_of(value: Any) -> FileKind:
     raise ValueError(f"A {type(value).__name__} cannot be saved; give {options}.")
 
 
-def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
-    """Return the object that `save` wrote, if its kind is registered; see `meristem.load`."""
-    return restore(path, read(path), kinds=kinds, like=like, optimizer=optimizer)
-
-
-def restore(path: PATHS, document: Document, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
-    """Return the object in a document that was read from `path`; the options are those of `load`."""
+def load(path: PATHS, document: Document | None = None, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
+    """Return the object that `save` wrote, if its kind is registered; see `meristem.load`. A document was read from `path`."""
+    document = document or read(path)
     check_fork()
     classes = list(kinds) if isinstance(kinds, list | tuple) else [kinds]
     for kind in classes:

@@ -58,29 +58,29 @@ def fill(template: T, arrays: Mapping[str, np.ndarray], problem: str = "") -> T:
 
     ValueError, which starts with `problem`, unless they have the template's names, shapes and kinds of numbers.
     """
-    expected = {name: jax.eval_shape(jax.random.key_data, x) if _is_key(x) else x for name, x in named_leaves(template)}
-    for what, names in (("lacks", set(expected) - set(arrays)), ("has unknown", set(arrays) - set(expected))):
+    leaves = dict(named_leaves(template))
+    for what, names in (("lacks", set(leaves) - set(arrays)), ("has unknown", set(arrays) - set(leaves))):
         if names:
             raise ValueError(f"{problem}it {what} arrays: {', '.join(map(repr, sorted(names)[:3]))}{' …' * (len(names) > 3)}.")
-    for name, leaf in expected.items():
-        shape, dtype = arrays[name].shape, arrays[name].dtype
-        if shape != leaf.shape:
-            raise ValueError(f"{problem}array {name!r} has shape {shape} where the structure has {leaf.shape}.")
+    filled = []
+    for name, leaf in leaves.items():
+        array: Any = arrays[name]
+        expected = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+        if array.shape != expected.shape:
+            raise ValueError(f"{problem}array {name!r} has shape {array.shape} where the structure has {expected.shape}.")
         # Both are floats, integers of 32 or 64 bits of one sign, or the same.
-        are_floats = jnp.issubdtype(dtype, jnp.floating) and jnp.issubdtype(leaf.dtype, jnp.floating)
-        are_integers = dtype.kind == leaf.dtype.kind in "iu" and min(dtype.itemsize, leaf.dtype.itemsize) >= 4
-        if not (are_floats or are_integers or dtype == leaf.dtype):
-            raise ValueError(f"{problem}array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
-    leaves = [_as_key(name, leaf, arrays[name]) if _is_key(leaf) else arrays[name] for name, leaf in named_leaves(template)]
-    return jax.tree.unflatten(jax.tree.structure(template), leaves)
+        are_floats = all(jnp.issubdtype(dtype, jnp.floating) for dtype in (array.dtype, expected.dtype))
+        are_integers = array.dtype.kind == expected.dtype.kind in "iu" and min(array.itemsize, expected.dtype.itemsize) >= 4
+        if not (are_floats or are_integers or array.dtype == expected.dtype):
+            raise ValueError(f"{problem}array {name!r} holds {array.dtype} where the structure has {expected.dtype}.")
+        if _is_key(leaf):
+            array = jax.random.wrap_key_data(_put(name, array), impl=jax.random.key_impl(jnp.zeros((), leaf.dtype)))
+        filled.append(array)
+    return jax.tree.unflatten(jax.tree.structure(template), filled)
 
 
 def _is_key(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _as_key(name: str, key: Any, data: np.ndarray) -> jax.Array:
-    return jax.random.wrap_key_data(_put(name, data), impl=jax.random.key_impl(jnp.zeros((), key.dtype)))
 
 
 def on_device(tree: T, like: PyTree = None) -> T:
@@ -100,13 +100,8 @@ def _put(name: str, leaf: Any) -> Any:
     return jax.device_put(leaf)
 
 
-def joined(parts: Mapping[str, Mapping[str, np.ndarray]]) -> Arrays:
-    """Return the arrays of several parts of a document, each named "part.name"."""
-    return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-
-
 def separated(arrays: Mapping[str, np.ndarray], parts: Iterable[str]) -> dict[str, Arrays]:
-    """Return the arrays that `joined` put together, by part; ValueError if there are others."""
+    """Return arrays named "part.name" by part; ValueError if there are others."""
     separate: dict[str, Arrays] = {part: {} for part in parts}
     for name, array in arrays.items():
         part, _, inner = name.partition(".")
@@ -153,9 +148,9 @@ def check_state(state: TrainState, recipe: Recipe) -> None:
         if isinstance(node, AdamState):
             moments.append(node)
             ranges += [(f"{name}.age", node.age, 0, MOST, "an age"), (f"{name}.mu", node.mu, *FINITE)]
-            ranges.append((f"{name}.nu", node.nu, 0, np.inf, "a mean of squares"))
+            ranges += [(f"{name}.nu", node.nu, 0, np.inf, "a mean of squares")]
         elif eqx.is_inexact_array(node):
-            ranges.append((name, node, -np.inf, np.inf, "a number"))
+            ranges += [(name, node, -np.inf, np.inf, "a number")]
     for row in ranges:
         _check_range(*row)
     # A compiled epoch returns the types that it got, so floats must have one precision.
