@@ -9,6 +9,7 @@ import pytest
 
 from filing import alike, complaint, create, launch
 from meristem.files import load, save
+from meristem.files.atomic_write import clean_leftovers
 from meristem.files.document import read
 
 
@@ -82,3 +83,11 @@ def test_a_writer_that_dies_in_the_middle_leaves_the_old_file(tmp_path):
     assert read(tmp_path / "file").kind == "old"
     rest = [path for path in tmp_path.iterdir() if path.name != "file"]
     assert [path.stat().st_size for path in rest] == [1000] and rest[0].name.startswith(".meristem-")
+
+
+def test_leftovers_are_deleted_once_their_writers_have_ended(tmp_path):
+    ended, alive = (tmp_path / f".meristem-{process}-0123456789abcdef" for process in (2**22 + 1, os.getpid()))
+    for path in (ended, alive):
+        path.write_bytes(b"a part")
+    clean_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == [alive]

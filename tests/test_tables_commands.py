@@ -13,7 +13,7 @@ import pytest
 
 import meristem
 from commanding import meristem_here
-from meristem.folders.plain_files import take_lock
+from meristem.folders.run_folder import take_lock
 from meristem.folders.run_record import is_finished
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit

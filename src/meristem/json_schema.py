@@ -32,7 +32,6 @@ def integer(least: int = 0, bits: int = 53) -> Rule:
 
 
 def one_of(choices: Iterable[str]) -> Rule:
-    """Return the rule for one of these texts."""
     texts = list(choices)
     return Rule(f"one of {', '.join(texts)}", lambda value: isinstance(value, str) and value in texts)
 

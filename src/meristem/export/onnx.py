@@ -175,7 +175,6 @@ def _add_outputs(graph: Graph, ending: Ending, z: str, n_out: int, taken: set[st
 
 
 def _properties(onnx: ModuleType, n_features: int, feature_names: Any = None, metadata: Any = None) -> dict[str, str]:
-    """Return the metadata of the file."""
     properties = {"versions": json.dumps({module.__name__: module.__version__ for module in (meristem, jax, np, onnx)})}
     if feature_names is not None:
         names = [str(name) for name in feature_names]

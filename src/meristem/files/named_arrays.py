@@ -39,7 +39,6 @@ def named_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
 
 
 def path_name(path: Any) -> str:
-    """Return a path of `jax.tree_util` as text, joined by dots."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 

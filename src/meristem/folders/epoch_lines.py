@@ -19,8 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from meristem.files.atomic_write import write_whole
-from meristem.folders.plain_files import open_plain, plain_opener
-from meristem.folders.run_record import parse
+from meristem.folders.run_record import open_plain, parse, plain_opener
 from meristem.train.callbacks import Settings, Watcher
 from meristem.train.run import Run
 from meristem.train.train_state import EpochInfo
@@ -51,7 +50,6 @@ class EpochLineWatcher(Watcher):
 
 
 def line_of(group: str, member: int, epoch: int, values: dict[str, Any]) -> str:
-    """Return the line of an epoch."""
     text = json.dumps({name: np.asarray(values[name]).tolist() for name in sorted(values)})
     finite = json.loads(text, parse_constant=lambda constant: None)  # null for NaN and ±∞
     return json.dumps({"group": group, "member": member, "epoch": epoch, **finite})
@@ -65,7 +63,6 @@ class EpochLines(EpochLineWatcher):
         self.path, self.describe = path, describe
 
     def watcher(self, group: str) -> Watcher:
-        """Return a watcher that writes the lines of this group."""
         # A power cut may have left a part of a line, which must not spoil the next.
         with suppress(OSError), open(self.path, "rb+", buffering=0, opener=plain_opener) as file:
             if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":

@@ -7,37 +7,43 @@
         folder.publish(files, summary)
 
 `described` identifies a run: its settings, and digests of its data and models; it resumes only where all of it is the same.
+The lock is the operating system's, so a process that dies, however it dies, releases it. The file names the process that holds
+it and is never deleted, because another process may be about to lock it. Why not filelock: docs/map.md.
 """
 
+import errno
 import hashlib
 import json
 import os
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 
 import meristem
 from meristem.check import cut
 from meristem.files import load, save
-from meristem.files.atomic_write import clean_leftovers, naming_path, write_whole
+from meristem.files.atomic_write import clean_leftovers, naming_path, not_written, write_whole
 from meristem.files.file_kinds import PackedFile
 from meristem.folders import run_record
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
-from meristem.folders.plain_files import FOLDER, check_kind, take_lock
-from meristem.folders.run_record import OWN, RUN, SUMMARY, sha256, storable
+from meristem.folders.run_record import OWN, RUN, SUMMARY, check_kind, sha256, storable
 from meristem.json_schema import first_difference
 from meristem.train.callbacks import Settings
 from meristem.train.run import Run
 
 NETWORKS = "networks"
 LONGEST_WORDS = 2000  # characters of what is said of the groups of a run
+CONTENDED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+LONGEST_LOCK = 4096  # bytes of the file
+LOCKED_BYTE = 2**30  # on Windows, where a locked byte cannot be read
 
 
 class RunFolder:
@@ -59,7 +65,7 @@ class RunFolder:
         own = out / OWN
         folders = own, own / "groups", own / "checkpoints"
         for folder in folders:
-            check_kind(folder, FOLDER)
+            check_kind(folder, run_record.FOLDER)
         for name in ("lock", RUN, "epochs.jsonl"):
             check_kind(own / name, most=LONGEST_EPOCHS)
         with naming_path(own, "cannot be written to"):
@@ -76,7 +82,6 @@ class RunFolder:
 
     @property
     def command(self) -> str:
-        """The command that began the run."""
         return str(self._record["command"])
 
     def checkpoints(self, **options: Any) -> Checkpoints:
@@ -239,3 +244,33 @@ class RunFolder:
 
 def _versions() -> dict[str, str]:
     return {"meristem": meristem.__version__, "jax": jax.__version__, "device": jax.devices()[0].device_kind}
+
+
+def take_lock(path: Path) -> IO[bytes]:
+    """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already."""
+    check_kind(path)
+    with naming_path(path):
+        file = open(path, "ab+", buffering=0, opener=run_record.plain_opener)  # noqa: SIM115  (the lock lives while it is open)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(LOCKED_BYTE)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}).encode())
+    except OSError as error:
+        file.close()
+        if error.errno in CONTENDED:
+            holder = ""
+            with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):  # it has not written its name yet
+                entries = json.loads(run_record.read_limited(path, LONGEST_LOCK))
+                holder = f" (process {int(entries['pid'])}, since {str(entries['since'])[:40]})"
+            raise ValueError(f"Another run{holder} is writing to this folder; wait for it, or choose another folder.") from None
+        problem = f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk."
+        raise not_written(problem, error) from error
+    return file

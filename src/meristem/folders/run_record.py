@@ -1,10 +1,13 @@
-"""The records of a run: run.json while it runs, summary.json when it has finished; both name the files that are its own.
+"""What is trusted in the folder of a run: plain files, two records, run.json and summary.json, and the files that they name.
 
     run.json        {"id": "…", "command": "…", "described": {…}, "versions": {…}, "goes_on_with": "--resume", "over": true,
                      "groups": {"tunnel-easy": {"sha256": "…", "seconds": 3.2}}, "began": {"tunnel-easy": 1.3},
                      "plan": {"tunnel-easy": 450}, "members": {"tunnel-easy": {"0": {"penalty": 0.003, "seed": 0}, …}},
                      "wrote": {"history.npz": ["…"]}}
     summary.json    {"run": the id, "files": {"history.npz": "…"}, "digest": "…", …}
+
+Links, pipes and devices are refused, nothing blocks, and nothing is read without a limit: run.json is bounded in length, depth
+and number of networks.
 
 "described": settings, and digests of data and models, all of which must be equal to resume. "groups": those that are finished;
 "began": seconds of the others so far. "goes_on_with": the option that resumes the run; null if nothing of it is saved. For
@@ -13,29 +16,67 @@ networks of a group. "files" and "digest": the SHA-256 of each other file, and o
 
 A file is a run's own if a summary or "wrote" names its digest; run.json names it before the file is written, so that what a
 killed run left is recognized. Any other file is neither overwritten nor deleted. File names stay inside the folder: a record
-that names `../mine` would have it deleted. run.json is bounded in length, depth and number of networks.
+that names `../mine` would have it deleted.
 """
 
 import hashlib
 import json
 import math
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from meristem.check import cut
 from meristem.files.atomic_write import naming_path
-from meristem.folders.plain_files import open_plain, read_limited
 from meristem.json_schema import ANY, FLAG, NUMBER, OBJECT, SHA256, TEXT, Rule, check_json
 
+FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+FILE, FOLDER = "-", "d"  # as `ls -l` shows them
+KINDS = {"l": "a link", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device", "d": "a folder", "-": "a plain file"}
 SUMMARY, OWN, RUN = "summary.json", ".meristem-run", "run.json"
 LONGEST, LONGEST_SUMMARY, LARGEST = 8 << 20, 16 << 20, 4 << 30  # bytes of run.json, of summary.json, and of any file
 DEEPEST = 32
 NESTED = f"it is nested more than {DEEPEST} deep"
 MOST_NETWORKS = 5000  # that are named or followed, all groups together; and groups
 Digests = dict[str, list[str]]  # by file name: the digests of contents that it may have
+
+
+def check_kind(path: Path, expected: str = FILE, most: float = math.inf) -> None:
+    """Raise ValueError of one line if the path exists and is not a plain file, or a FOLDER, or longer than `most` bytes."""
+    try:
+        status = os.lstat(path)
+    except OSError:  # it does not exist, or opening it says why it cannot be read
+        return
+    kind, advice = stat.filemode(status.st_mode)[0], "delete it, or choose another folder"
+    if kind != expected:
+        raise ValueError(f"{str(path)!r} is {KINDS.get(kind, 'something else')}, not {KINDS[expected]}; {advice}.")
+    if status.st_size > most:
+        raise ValueError(f"{str(path)!r} has {status.st_size:,} bytes, and at most {most:,} are read; {advice}.")
+
+
+def open_plain(path: Path, most: float = math.inf) -> BufferedReader:
+    """Open a plain file of at most `most` bytes for reading; ValueError if it is not one, OSError if it cannot be read."""
+    check_kind(path, most=most)
+    file = open(path, "rb", opener=plain_opener)  # noqa: SIM115  (the caller closes it)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just been replaced
+        file.close()
+        raise ValueError(f"{str(path)!r} is not a plain file; delete it, or choose another folder.")
+    return file
+
+
+def plain_opener(path: str | Path, flags: int) -> int:
+    """Open a file without following links and without waiting; an `opener` for `open`."""
+    return os.open(path, flags | FLAGS, 0o666)
+
+
+def read_limited(path: Path, most: int) -> bytes:
+    """Return the content of a plain file of at most `most` bytes; no more of one that grows meanwhile."""
+    with open_plain(path, most) as file:
+        return file.read(most)
 
 
 def read_record(path: Path, schema: Any = OBJECT) -> dict[str, Any] | None:
@@ -122,13 +163,11 @@ def sha256(path: Path) -> str:
 
 
 def self_digest(summary: Mapping[str, Any]) -> str:
-    """Return the digest of a summary without its digest."""
     rest = {name: value for name, value in summary.items() if name != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def summary_bytes(summary: Mapping[str, Any], run: str, files: Mapping[str, str]) -> bytes:
-    """Return the content of summary.json."""
     content = {**{k: v for k, v in summary.items() if k != "digest"}, "run": run, "files": dict(sorted(files.items()))}
     digest = self_digest(json.loads(json.dumps(content, allow_nan=False)))
     return json.dumps({**content, "digest": digest}, indent=1).encode() + b"\n"
@@ -157,7 +196,6 @@ def _files(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_own(out: Path, name: str, digests: Digests) -> bool:
-    """Return whether a file exists and has one of these digests."""
     path = out / name
     return name in digests and not path.is_symlink() and path.is_file() and sha256(path) in digests[name]
 

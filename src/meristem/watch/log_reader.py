@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from meristem.files.atomic_write import is_alive
+from meristem.folders import run_record
 from meristem.folders.epoch_lines import LONGEST as LONGEST_FILE, LONGEST_LINE
-from meristem.folders.plain_files import FOLDER, check_kind, open_plain
-from meristem.folders.run_record import MOST_NETWORKS, OWN, RECORD, RUN, SUMMARY, parse, read_json, read_record
+from meristem.folders.run_record import MOST_NETWORKS, OWN, RECORD, RUN, SUMMARY, check_kind, open_plain, parse, read_record
 from meristem.json_schema import ANY, OBJECT, TEXT, Rule, check_json, integer
 
 LONGEST_TEXT = 2000  # characters of an entry of run.json
@@ -116,7 +116,7 @@ class RunReader:
         if out.exists() and not out.is_dir():
             raise ValueError(f"{str(out)!r} is a file; give the folder that a run writes to (its --out, or checkpoint_dir).")
         self._out, self._own, self._lines = out, out / OWN, out / OWN / "epochs.jsonl"
-        check_kind(self._own, FOLDER)
+        check_kind(self._own, run_record.FOLDER)
         for path in (self._own / RUN, self._lines):
             check_kind(path, most=LONGEST_FILE)
         if (out / SUMMARY).exists() and not self._own.exists():
@@ -144,11 +144,11 @@ class RunReader:
             self._start_over()
         except OSError:  # transient: the next poll tries again
             pass
-        log, pid = self._log, read_json(self._own / "lock").get("pid")  # of the process that trains, or did
+        log, pid = self._log, run_record.read_json(self._own / "lock").get("pid")  # of the process that trains, or did
         log.run, log.status = run, "running"
         if "id" not in run:
             log.status = "waiting"
-        elif run.get("over") or read_json(self._out / SUMMARY).get("run") == run["id"]:
+        elif run.get("over") or run_record.read_json(self._out / SUMMARY).get("run") == run["id"]:
             log.status = "finished"
         elif type(pid) is int and pid > 0 and is_alive(pid) is False:
             log.status = "interrupted"
@@ -172,7 +172,10 @@ class RunReader:
                 log.damaged += self._is_skipping and not was_skipping
                 if is_end and not was_skipping and line.strip():
                     log.add(line)
-                for n, most, what in ((log.n_networks, MOST_NETWORKS, "networks"), (log.n_numbers, MOST_NUMBERS, "numbers")):
+                for n, most, what in (
+                    (log.n_networks, MOST_NETWORKS, "networks"),
+                    (log.n_numbers, MOST_NUMBERS, "numbers"),
+                ):
                     if n > most:
                         raise ValueError(f"{str(self._lines)!r} holds more than {most:,} {what}, too many to watch.")
 
