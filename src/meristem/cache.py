@@ -35,10 +35,7 @@ MOST_MAPS_SHARE = 0.5  # of the memory maps that the system allows
 
 
 def keep_programs() -> Path | None:
-    """Cache compiled programs on disk from now on; return the folder, None where it is not used.
-
-    A second call changes nothing. A folder that cannot be written to is not used.
-    """
+    """Cache compiled programs on disk from now on; return the folder, None where it is disabled or cannot be written to."""
     own = folder()
     current = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]  # defined when jax is imported
     if own is None or (current and current != str(own)):
@@ -73,7 +70,6 @@ def folder() -> Path | None:
 
 @lru_cache
 def processor() -> str:
-    """Return a short name of this kind of processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         features = sorted({line for line in lines if re.match(r"model name|flags|Features|CPU (implementer|part)", line)})

@@ -1,7 +1,7 @@
 """The arrays of a tree by path, such as "body.gate.value"; restored into a template, and validated.
 
 The structure never comes from a file: `fill` takes it from a template (arrays or `jax.ShapeDtypeStruct`s) and checks shapes
-and types against it. Random keys are stored as their data. `check_network`, `check_state` and `check_model` check values when
+and types against it. Random keys are stored as their data. `check_model` and `check_state` check values when
 a file is loaded and before one is kept: parameters are finite, gates are in [0, 1], bodies are consistent (`Body.fault`). What
 training leaves behind passes: the best measure is +∞ before the first good epoch, Adam's second moment where the square of a
 gradient overflowed; the state of another optimizer is anything but NaN. Of an Equinox model only gates and bodies are checked.
@@ -110,26 +110,21 @@ def separated(arrays: Mapping[str, np.ndarray], parts: Iterable[str]) -> dict[st
     return separate
 
 
-def check_network(network: Network, prefix: str = "") -> None:
-    """Raise ValueError of one line unless the network can be computed."""
-    check_model(network, prefix)
-    for part in ("embed", "head"):
-        _check_range(f"{prefix}{part}", getattr(network, part), *FINITE)
-
-
 def check_model(model: PyTree, prefix: str = "") -> None:
-    """Raise ValueError of one line unless the gates and bodies of a model can be computed with."""
+    """Raise ValueError of one line unless the gates and bodies of a model, and the ends of a Network, can be computed with."""
     for name, node in named_leaves(model, is_confined):
         if is_confined(node):
             _check_range(f"{prefix}{name}.value", node.value, 0, 1, "in [0, 1]")
     for name, body in named_leaves(model, is_body):
         if is_body(body) and (fault := body.fault()) is not None:
             raise ValueError(f"its body {prefix + name!r} cannot be: {fault}" if prefix + name else f"it cannot be: {fault}")
+    for part in ("embed", "head") if type(model) is Network else ():
+        _check_range(f"{prefix}{part}", getattr(model, part), *FINITE)
 
 
 def check_state(state: TrainState, recipe: Recipe) -> None:
     """Raise ValueError of one line unless training can continue from the state."""
-    check_network(state.network, "network.")
+    check_model(state.network, "network.")
     n_stages, best = len(recipe.scales), (-LARGEST, np.inf, "a number, or +∞ before the first good epoch")
     ranges: list[tuple[str, PyTree, float, float, str]] = [
         ("plateau.best", state.plateau.best, *best),
@@ -139,7 +134,7 @@ def check_state(state: TrainState, recipe: Recipe) -> None:
         ("epoch", state.epoch, *EPOCHS),
     ]
     if state.average is not None:
-        check_network(state.average.network, "average.network.")
+        check_model(state.average.network, "average.network.")
         ranges.append(("average.epochs", state.average.epochs, *EPOCHS))
     moments = []
     for path, node in named_leaves(state.opt_state, lambda node: isinstance(node, AdamState)):

@@ -29,7 +29,7 @@ from jaxtyping import PyTree
 
 from meristem.check import short
 from meristem.complexity import layer_sizes
-from meristem.files.named_arrays import Arrays, by_path, check_model, check_network, fill, named_leaves, path_name
+from meristem.files.named_arrays import Arrays, by_path, check_model, fill, named_leaves, path_name
 from meristem.gate import Confined
 from meristem.json_schema import ANY, FLAG, OBJECT, SIZE, TEXT, check_json, first_difference
 from meristem.memory import shapes_alone
@@ -59,7 +59,7 @@ def unpack_network(structure: Structure, arrays: Mapping[str, np.ndarray], kinds
     """Return the network, on the host, after all checks; ValueError of one line if it cannot be computed."""
     check_sizes(structure, arrays)
     network = fill(population(shapes(structure, kinds), structure["members"]), arrays)
-    check_network(network)
+    check_model(network)
     return network
 
 
@@ -202,9 +202,7 @@ def unpack_model(header: Any, arrays: Mapping[str, np.ndarray], like: Any) -> An
     resized = _with_capacities(like, header["bodies"])
     in_file, in_model = header["values"] | header["bodies"], _values(like) | _bodies(resized)
     if difference := first_difference(in_file, in_model):
-        place, *values = difference
-        texts = ["not there" if value is None else str(value)[:60] for value in values]
-        raise ValueError(f"{place!r} is {texts[0]} in the file and {texts[1]} in the model that like=… gives.")
+        raise ValueError("{!r} is {} in the file and {} in the model that like=… gives.".format(*difference))
     template, rest = eqx.partition(resized, _is_array)
     filled = fill(template, arrays, "the model that like=… gives has another structure: ")
     check_model(filled)

@@ -133,9 +133,8 @@ def unpack_run(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (),
     recipe = unpack_recipe(header["recipe"], kinds, optimizer)
     state = unpack_state(header["state"], parts["state"], recipe, kinds)
     best = network_file.unpack_network(header["best"], parts["best"], kinds)
-    best_structure, last_structure = header["best"] | {"capacity": None}, header["state"]["network"] | {"capacity": None}
-    if difference := first_difference(best_structure, last_structure):
-        raise ValueError("its best and its last network differ in {}: {!r}, {!r}.".format(*difference))
+    if difference := first_difference(header["best"] | {"capacity": None}, header["state"]["network"] | {"capacity": None}):
+        raise ValueError("its best and its last network differ in {}: {}, {}.".format(*difference))
     if {leaf.dtype for leaf in jax.tree.leaves(best)} != {leaf.dtype for leaf in jax.tree.leaves(state.network)}:
         raise ValueError("its best and its last network are of different types of numbers.")
     members = state.epoch.shape
@@ -161,8 +160,7 @@ def unpack_run(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (),
         raise ValueError(f"its history has {many(rows, 'epoch')}, its state {epochs:,}.")
     if (run.begun_at > state.epoch).any() or (run.best_epoch > run.epochs).any():
         raise ValueError("its best epoch, or that in which it began, is none that it has had.")
-    layers = run.past["layer_sizes"].shape[-1] if rows else None
-    if layers is not None and layers != network_file.n_layers(header["best"], kinds):
+    if rows and (layers := run.past["layer_sizes"].shape[-1]) != network_file.n_layers(header["best"], kinds):
         raise ValueError(f"its history has the sizes of {layers} layers, which its network has not.")
     return run
 

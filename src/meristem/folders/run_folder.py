@@ -6,9 +6,9 @@
         folder.finish("tunnel-easy", run, seconds)
         folder.publish(files, summary)
 
-`described` identifies a run: its settings, and digests of its data and models; it resumes only where all of it is the same.
-The lock is the operating system's, so a process that dies, however it dies, releases it. The file names the process that holds
-it and is never deleted, because another process may be about to lock it. Why not filelock: docs/map.md.
+A run resumes only where all of `described` is the same (run_record.py). The lock is the operating system's, so a process that
+dies, however it dies, releases it. The file names the process that holds it and is never deleted, because another process may
+be about to lock it. Why not filelock: docs/map.md.
 """
 
 import errno
@@ -42,7 +42,6 @@ from meristem.train.run import Run
 NETWORKS = "networks"
 LONGEST_WORDS = 2000  # characters of what is said of the groups of a run
 CONTENDED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-LONGEST_LOCK = 4096  # bytes of the file
 LOCKED_BYTE = 2**30  # on Windows, where a locked byte cannot be read
 
 
@@ -112,9 +111,7 @@ class RunFolder:
         identity = storable(json.loads(json.dumps(described)))
         fresh = f"choose another folder, or delete {self.own} and start again"
         if resume and self._record and (difference := first_difference(self._record["described"], identity)):
-            place, *values = difference
-            before, now = ("not there" if value is None else cut(json.dumps(value), 60) for value in values)
-            raise ValueError(f"{self.out} holds another run: {place} was {before} and is {now}; {fresh}.")
+            raise ValueError("{} holds another run: {} was {} and is {}; {}.".format(self.out, *difference, fresh))
         is_finished, digests = self.is_finished, run_record.own_digests(self.out, self._record.get("wrote", {}))
         if not (resume and is_finished):
             run_record.check_own(self.out, may_write, digests)
@@ -142,7 +139,6 @@ class RunFolder:
         return bool(self._record.get("over")) or ("id" in self._record and run_record.is_finished(self.out, self.id))
 
     def _progress(self) -> str:
-        """Return in words what an interrupted run has saved."""
         finished = [f"{name} is finished" for name in self._record["groups"]]
         started = [
             f"{name} at epoch {epochs[0]}" + (f" … {epochs[-1]}" if epochs[0] != epochs[-1] else "")
@@ -208,10 +204,7 @@ class RunFolder:
             record["over"] = True
 
     def publish(self, files: Mapping[str, bytes | PackedFile], summary: Mapping[str, Any]) -> list[Path]:
-        """Write the files of the run, its networks among them, and the summary last; delete those of an earlier run.
-
-        The record names the digest of every file before it is written, so that what a killed run left is recognized.
-        """
+        """Write the files of the run, its networks among them, and the summary last; delete those of an earlier run."""
         packed = {name: (file, None) if isinstance(file, bytes) else file for name, file in files.items()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, (data, _) in packed.items()}
         networks = {f"{NETWORKS}/{name}.safetensors": name for name in self._record["groups"]}
@@ -266,10 +259,9 @@ def take_lock(path: Path) -> IO[bytes]:
     except OSError as error:
         file.close()
         if error.errno in CONTENDED:
-            holder = ""
-            with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):  # it has not written its name yet
-                entries = json.loads(run_record.read_limited(path, LONGEST_LOCK))
-                holder = f" (process {int(entries['pid'])}, since {str(entries['since'])[:40]})"
+            entries = run_record.read_json(path)  # empty if it has not written its name yet
+            is_named = type(entries.get("pid")) is int
+            holder = f" (process {entries['pid']}, since {str(entries.get('since'))[:40]})" if is_named else ""
             raise ValueError(f"Another run{holder} is writing to this folder; wait for it, or choose another folder.") from None
         problem = f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk."
         raise not_written(problem, error) from error

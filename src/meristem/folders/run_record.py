@@ -6,13 +6,11 @@
                      "wrote": {"history.npz": ["…"]}}
     summary.json    {"run": the id, "files": {"history.npz": "…"}, "digest": "…", …}
 
-Links, pipes and devices are refused, nothing blocks, and nothing is read without a limit: run.json is bounded in length, depth
-and number of networks.
-
-"described": settings, and digests of data and models, all of which must be equal to resume. "groups": those that are finished;
-"began": seconds of the others so far. "goes_on_with": the option that resumes the run; null if nothing of it is saved. For
-`meristem watch` only: "plan", the expected epochs of each group, all members together; "members", what distinguishes the
-networks of a group. "files" and "digest": the SHA-256 of each other file, and of the summary itself.
+Links, pipes and devices are refused, nothing blocks, and nothing is read without a limit. "described": settings, and digests of
+data and models, all of which must be equal to resume. "groups": those that are finished; "began": seconds of the others so far.
+"goes_on_with": the option that resumes the run; null if nothing of it is saved. For `meristem watch` only: "plan", the expected
+epochs of each group, all members together; "members", what distinguishes the networks of a group. "files" and "digest": the
+SHA-256 of each other file, and of the summary itself.
 
 A file is a run's own if a summary or "wrote" names its digest; run.json names it before the file is written, so that what a
 killed run left is recognized. Any other file is neither overwritten nor deleted. File names stay inside the folder: a record
@@ -73,16 +71,11 @@ def plain_opener(path: str | Path, flags: int) -> int:
     return os.open(path, flags | FLAGS, 0o666)
 
 
-def read_limited(path: Path, most: int) -> bytes:
-    """Return the content of a plain file of at most `most` bytes; no more of one that grows meanwhile."""
-    with open_plain(path, most) as file:
-        return file.read(most)
-
-
 def read_record(path: Path, schema: Any = OBJECT) -> dict[str, Any] | None:
     """Return the record of a run, None if there is none; ValueError of one line if it is damaged or misfits the schema."""
     try:
-        data = read_limited(path, LONGEST)
+        with open_plain(path, LONGEST) as file:
+            data = file.read(LONGEST)  # no more, should it grow meanwhile
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -104,8 +97,8 @@ def read_record(path: Path, schema: Any = OBJECT) -> dict[str, Any] | None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a file, empty if there is none that a run can have written."""
-    with suppress(OSError, ValueError, RecursionError):
-        content = parse(read_limited(path, LONGEST_SUMMARY))
+    with suppress(OSError, ValueError, RecursionError), open_plain(path, LONGEST_SUMMARY) as file:
+        content = parse(file.read(LONGEST_SUMMARY))
         return content if isinstance(content, dict) else {}
     return {}
 
