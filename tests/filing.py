@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from meristem.files import run_file
-from meristem.files.atomic_write import OutputError
+from meristem.files.atomic_write import OutputError, write_whole
+from meristem.files.document import packed
 from meristem.files.named_arrays import by_path
 from meristem.gate import is_confined
 from meristem.nn import Network
@@ -65,6 +66,10 @@ def grown(capacity: int, leaves: int, seed: int = 0) -> Network:
 def pack_state(state: train_state.TrainState):
     """The structure and the arrays of a state, as a file has them."""
     return run_file.state_structure(state), by_path(state)
+
+
+def write_document(path, kind: str, arrays, header) -> None:
+    write_whole(path, packed(kind, arrays, header))
 
 
 def alike(one, other) -> bool:

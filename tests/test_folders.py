@@ -13,7 +13,7 @@ from commanding import Done, meristem_here
 from filing import create
 from killing import left_by
 from meristem import load, save
-from meristem.folders import ownership
+from meristem.folders import run_record
 from meristem.folders.run_folder import RunFolder
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "2", "--max-epochs", "3"]
@@ -50,8 +50,8 @@ def test_the_summary_binds_all_other_files(finished):
         *("history.npz", "networks/tunnel-easy.safetensors", ".meristem-run/epochs.jsonl"),
         *("data.png", "tunnel.png", "discriminants.png", "sizes.png"),
     }
-    assert all(ownership.sha256(finished / name) == digest for name, digest in summary["files"].items())
-    assert summary["digest"] == ownership.self_digest(summary) and ownership.is_finished(finished, summary["run"])
+    assert all(run_record.sha256(finished / name) == digest for name, digest in summary["files"].items())
+    assert summary["digest"] == run_record.self_digest(summary) and run_record.is_finished(finished, summary["run"])
     assert sorted(path.name for path in (finished / ".meristem-run").iterdir()) == [
         *("checkpoints", "epochs.jsonl", "groups", "lock", "run.json")
     ]
@@ -127,7 +127,7 @@ def test_an_interrupted_run_is_not_lost_by_beginning_anew(out):
 def test_figures_are_those_of_the_run(out, tmp_path):
     (out / "sizes.png").unlink()
     assert meristem_here("figures", out).returncode == 0 and (out / "sizes.png").exists()
-    assert ownership.is_finished(out, json.loads((out / "summary.json").read_text())["run"])
+    assert run_record.is_finished(out, json.loads((out / "summary.json").read_text())["run"])
     (out / "tunnel.png").write_bytes(b"mine")
     (out / "highway.png").write_bytes(b"mine, too")
     refused(meristem_here("figures", out), "tunnel.png", "not a figure drawn by meristem")

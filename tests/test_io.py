@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from estimating import programs
-from filing import RECIPE, alike, complaint, create, grown, kinds, noisy, pack_state, python, start
+from filing import RECIPE, alike, complaint, create, grown, kinds, noisy, pack_state, python, start, write_document
 from meristem.data.spirals import two_spirals
 from meristem.files import document, load, run_file, save
-from meristem.files.named_arrays import joined, on_device, separated
+from meristem.files.named_arrays import by_path, on_device, separated
 from meristem.nn import Linear, Network, Tunnel, resize
 from meristem.nn.network import BODIES
 from meristem.train.hyperparameters import Knobs, check_knobs
@@ -105,7 +105,7 @@ def test_training_goes_on_from_a_state(body, file):
     """To the bit as if it had not been interrupted, and with the program that was compiled."""
     state = trained(start(create(body)), 2)
     structure, arrays = pack_state(state)
-    document.write_document(file, "state", joined({"training": arrays}), {"state": structure})
+    write_document(file, "state", by_path({"training": arrays}), {"state": structure})
     kind, header, arrays, _ = document.read(file)
     assert kind == "state"
     again = on_device(run_file.unpack_state(header["state"], separated(arrays, ["training"])["training"]))
@@ -140,7 +140,7 @@ def test_a_document_holds_every_type(file):
     arrays = {name: numbers.astype(dtype) for name, dtype in document.TYPES.items()}
     arrays |= {"scalar": np.array(2.5), "empty": np.zeros((0, 3)), "swapped": numbers.astype(">f4"), "columns": numbers.T}
     header = {"é": [1, 0.1, None, True, "\n\ud800"], "deep": {"a": {"b": []}}}
-    document.write_document(file, "all", arrays, header)
+    write_document(file, "all", arrays, header)
     found = document.read(file)
     assert found.kind == "all" and found.header == header and set(found.versions) == {"meristem", "jax", "numpy"}
     assert list(found.arrays) == sorted(arrays)

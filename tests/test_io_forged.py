@@ -18,10 +18,9 @@ import safetensors.numpy
 
 import forging
 import meristem
-from filing import alike, complaint, create
+from filing import alike, complaint, create, write_document
 from meristem import load, save
 from meristem.data.spirals import two_spirals
-from meristem.files import document
 from meristem.nn.tree import is_tree
 from meristem.report.baselines import NAMES
 from meristem.report.scoring import scored
@@ -113,7 +112,7 @@ def test_wrong_facts_of_a_tables_model_are_refused(forge, file, place, value, sa
     """They were found when a report was written, with a KeyError."""
     original = forge.documents["table"]
     header = with_entry(original.header, ["facts", *place.split()], value)
-    document.write_document(file, original.kind, original.arrays, header)
+    write_document(file, original.kind, original.arrays, header)
     text = complaint(load, file)
     assert repr(str(file)) in text and "its facts do not fit: " in text and says in text and len(text) <= 300, text
 
@@ -121,7 +120,7 @@ def test_wrong_facts_of_a_tables_model_are_refused(forge, file, place, value, sa
 def test_facts_that_nobody_reads_may_be_anything(forge, file):
     original = forge.documents["table"]
     noted = original.header["facts"] | {"note": {"mine": [None, 3]}}
-    document.write_document(file, original.kind, original.arrays, original.header | {"facts": noted})
+    write_document(file, original.kind, original.arrays, original.header | {"facts": noted})
     model = load(file)
     assert model.facts["note"] == {"mine": [None, 3]} and "accuracy 0.500" in repr(model)
 
@@ -133,7 +132,7 @@ def test_a_column_of_more_categories_than_a_table_has_is_refused(forge, file, wh
     def with_categories(n: int) -> None:
         place = ["encoding", "columns", 2, which]
         header = with_entry(original.header, place, [f"c{number}" for number in range(n)])
-        document.write_document(file, original.kind, original.arrays, header)
+        write_document(file, original.kind, original.arrays, header)
 
     with_categories(40_000)
     text = complaint(load, file)
@@ -156,7 +155,7 @@ def test_what_numbers_must_be(forge, file):
         found = forge.documents[source]
         arrays = dict(found.arrays)
         arrays[name] = change(arrays[name].copy())
-        document.write_document(file, found.kind, arrays, found.header)
+        write_document(file, found.kind, arrays, found.header)
         text = complaint(load, file)
         assert all(word in text for word in (repr(str(file)), *words)), text
 
@@ -202,7 +201,7 @@ def test_what_headers_must_be(forge, file):
         for key in path[:-1]:
             inside = inside[key]
         inside[path[-1]] = value
-        document.write_document(file, found.kind, found.arrays, header)
+        write_document(file, found.kind, found.arrays, header)
         text = complaint(load, file)
         assert word in text and repr(str(file)) in text, text
 
@@ -235,7 +234,7 @@ def test_a_small_file_asks_for_little(forge, file):
     many_folds = copy.deepcopy(forge.documents["search"].header)
     many_folds["members"] = many_folds["members"] * 500
     for source, header in (("classes", labels), ("tree", wide), ("networks", many_members), ("search", many_folds)):
-        document.write_document(file, forge.documents[source].kind, forge.documents[source].arrays, header)
+        write_document(file, forge.documents[source].kind, forge.documents[source].arrays, header)
         assert _peak(lambda: complaint(load, file)) < MEMORY
 
 
@@ -286,7 +285,7 @@ def test_a_long_name_is_shortened(tmp_path):
     assert text.endswith("model.safetensors' does not exist; check the path.")
     place.write_bytes(b"nonsense")
     complaint(load, place)
-    document.write_document(place, "network", {"x" * 5000: np.zeros(1)}, {"body": "y" * 5000})
+    write_document(place, "network", {"x" * 5000: np.zeros(1)}, {"body": "y" * 5000})
     complaint(load, place)
     assert "cannot be read" in complaint(load, tmp_path / ("n" * 400))
     assert "cannot be read" in complaint(load, "nu\0ll")

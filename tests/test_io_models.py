@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filing import alike, complaint, grown, noisy
+from filing import alike, complaint, grown, noisy, write_document
 from meristem import compact, hard_size, load, resize, save, soft_size
 from meristem.files import document
 from meristem.nn import Budding, Linear, Network, Tunnel
@@ -135,13 +135,13 @@ def test_forged_models_are_one_line(file):
         {**header["bodies"], "tree": {**header["bodies"]["tree"], "capacity": capacity}} for capacity in (0, 2**40, 1.5, True)
     ]
     for name in header:
-        document.write_document(file, "model", arrays, {key: value for key, value in header.items() if key != name})
+        write_document(file, "model", arrays, {key: value for key, value in header.items() if key != name})
         complaint(load, file, like=Own())
         for value in odd if name != "model" else ():  # the name is only told
-            document.write_document(file, "model", arrays, {**header, name: value})
+            write_document(file, "model", arrays, {**header, name: value})
             complaint(load, file, like=Own())
     larger = {**header["bodies"], "tree": {**header["bodies"]["tree"], "capacity": 2**30}}  # nothing is made for it
-    document.write_document(file, "model", arrays, {**header, "bodies": larger})
+    write_document(file, "model", arrays, {**header, "bodies": larger})
     assert "'tree.weight' has shape (4, 3, 3) where the structure has (1073741824, 3, 3)" in complaint(load, file, like=Own())
 
 

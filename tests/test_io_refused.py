@@ -13,7 +13,7 @@ import optax
 import pytest
 import safetensors.numpy
 
-from filing import alike, complaint, create, pack_state, start
+from filing import alike, complaint, create, pack_state, start, write_document
 from meristem import load, save
 from meristem.files import document, network_file, run_file
 from meristem.nn import Network, Plain
@@ -46,7 +46,7 @@ def saved(file):
     ],
 )
 def test_what_a_document_cannot_hold(arrays, header, words, file):
-    assert words in complaint(document.write_document, file, "any", arrays, header)
+    assert words in complaint(write_document, file, "any", arrays, header)
     assert not file.exists()
 
 
@@ -124,7 +124,7 @@ def test_other_files_are_told_apart(saved, tmp_path, monkeypatch):
         text = complaint(load, other)
         assert words in text and repr(str(other)) in text
     assert not (tmp_path / "exploded").exists()
-    document.write_document(other, "recipe", {}, {})
+    write_document(other, "recipe", {}, {})
     assert "it holds a 'recipe', which is none of network, run, model, estimator, search, table" in complaint(load, other)
     assert "needs no like=" in complaint(load, saved, like=create("budding"))
     assert "needs no optimizer=" in complaint(load, saved, optimizer=optax.sgd(0.1))
@@ -133,7 +133,7 @@ def test_other_files_are_told_apart(saved, tmp_path, monkeypatch):
 
 def test_a_type_of_another_time(file, monkeypatch):
     monkeypatch.setitem(document.CODES, "complex64", "C64")
-    document.write_document(file, "any", {"z": np.zeros(2, np.complex64)}, {})
+    write_document(file, "any", {"z": np.zeros(2, np.complex64)}, {})
     assert "'z' has the type C64" in complaint(document.read, file)
 
 
@@ -183,7 +183,7 @@ def test_content_that_does_not_hold_together_is_one_line(body, file):
     structure, arrays = network_file.pack_network(network)
 
     def refused(structure, arrays) -> str:
-        document.write_document(file, "network", arrays, structure)
+        write_document(file, "network", arrays, structure)
         text = complaint(load, file)
         assert repr(str(file)) in text
         return text
@@ -193,7 +193,7 @@ def test_content_that_does_not_hold_together_is_one_line(body, file):
     for name in structure:
         without = {key: value for key, value in structure.items() if key != name}
         if name in defaults:  # an older file knows nothing of a newer option
-            document.write_document(file, "network", arrays, without)
+            write_document(file, "network", arrays, without)
             assert alike(load(file), network)
         else:
             refused(without, arrays)

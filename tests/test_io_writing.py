@@ -9,6 +9,7 @@ import pytest
 
 from filing import alike, complaint, create, launch
 from meristem.files import load, save
+from meristem.files.atomic_write import clean_leftovers
 from meristem.files.document import read
 
 
@@ -39,9 +40,10 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     program = """if True:
         import sys
         import numpy as np
-        from meristem.files.document import write_document
+        from meristem.files.atomic_write import write_whole
+        from meristem.files.document import packed
         for turn in range(1_000_000):
-            write_document(sys.argv[1], "turn", {"turns": np.full(500_000, turn)}, {"turn": turn})
+            write_whole(sys.argv[1], packed("turn", {"turns": np.full(500_000, turn)}, {"turn": turn}))
             print(turn, flush=True)
     """
     writers = [launch(program, str(tmp_path / str(n))) for n in range(3)]
@@ -67,12 +69,13 @@ def test_a_writer_that_dies_in_the_middle_leaves_the_old_file(tmp_path):
     program = """if True:
         import resource, signal, sys
         import numpy as np
-        from meristem.files.document import write_document
-        write_document(sys.argv[1], "old", {}, {})
+        from meristem.files.atomic_write import write_whole
+        from meristem.files.document import packed
+        write_whole(sys.argv[1], packed("old", {}, {}))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        write_document(sys.argv[1], "new", {"numbers": np.zeros(1000)}, {})
+        write_whole(sys.argv[1], packed("new", {"numbers": np.zeros(1000)}, {}))
     """
     with launch(program, str(tmp_path / "file")) as writer:
         writer.communicate()
@@ -80,3 +83,11 @@ def test_a_writer_that_dies_in_the_middle_leaves_the_old_file(tmp_path):
     assert read(tmp_path / "file").kind == "old"
     rest = [path for path in tmp_path.iterdir() if path.name != "file"]
     assert [path.stat().st_size for path in rest] == [1000] and rest[0].name.startswith(".meristem-")
+
+
+def test_leftovers_are_deleted_once_their_writers_have_ended(tmp_path):
+    ended, alive = (tmp_path / f".meristem-{process}-0123456789abcdef" for process in (2**22 + 1, os.getpid()))
+    for path in (ended, alive):
+        path.write_bytes(b"a part")
+    clean_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == [alive]

@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classific
 import meristem
 from commanding import Done, meristem_here
 from estimating import SMALL
-from filing import alike, python
+from filing import alike, python, write_document
 from meristem import (
     BuddingClassifier,
     BuddingRegressor,
@@ -285,7 +285,7 @@ def test_a_forged_header_is_refused(fitted, tmp_path):
         ({"learned": 3}, "cannot be loaded"),
     ]:
         forged = tmp_path / "forged.safetensors"
-        document.write_document(forged, "estimator", whole.arrays, json.loads(json.dumps(whole.header)) | change)
+        write_document(forged, "estimator", whole.arrays, json.loads(json.dumps(whole.header)) | change)
         with pytest.raises(ValueError, match=says) as caught:
             load(forged)
         assert "forged.safetensors" in str(caught.value) and "\n" not in str(caught.value)

@@ -14,7 +14,7 @@ import optax
 import pytest
 
 import meristem
-from filing import alike, complaint, create, python
+from filing import alike, complaint, create, python, write_document
 from meristem import Data, Knobs, Recipe, begin, fit, load, save
 from meristem.data.spirals import two_spirals
 from meristem.files import document, run_file
@@ -214,7 +214,7 @@ def test_runs_that_do_not_hold_together_are_one_line(folder, tmp_path):
     file = tmp_path / "forged"
 
     def refused(header, arrays) -> str:
-        document.write_document(file, "run", arrays, header)
+        write_document(file, "run", arrays, header)
         text = complaint(load, file)
         assert repr(str(file)) in text
         return text

@@ -13,8 +13,8 @@ import pytest
 
 import meristem
 from commanding import meristem_here
-from meristem.folders.ownership import is_finished
-from meristem.folders.plain_files import take_lock
+from meristem.folders.run_folder import take_lock
+from meristem.folders.run_record import is_finished
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 from reporting import Page

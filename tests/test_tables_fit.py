@@ -17,8 +17,9 @@ from sklearn.neural_network import MLPRegressor
 
 import meristem
 from commanding import meristem_here
-from meristem.files.document import read, write_document
-from meristem.folders.ownership import is_finished
+from filing import write_document
+from meristem.files.document import read
+from meristem.folders.run_record import is_finished
 from meristem.report import from_table, render_page
 from meristem.report.baselines import baselines
 from meristem.report.scoring import scored

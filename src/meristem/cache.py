@@ -15,6 +15,7 @@ In memory, a program on a CPU takes hundreds of memory maps, a tree's a thousand
 
 import gc
 import hashlib
+import math
 import os
 import platform
 import re
@@ -28,17 +29,13 @@ import jax
 MOST_BYTES = 2**30
 LEAST_SECONDS = 0.1  # programs that compile faster are not saved
 JAX_LEAST_SECONDS = 1.0  # JAX's default for it
-VARIABLE = "MERISTEM_CACHE"
 DISABLED = ["off", "0", "no", "false"]
 UNREADABLE = r"Error (reading|writing) persistent compilation cache entry"
 MOST_MAPS_SHARE = 0.5  # of the memory maps that the system allows
 
 
 def keep_programs() -> Path | None:
-    """Cache compiled programs on disk from now on; return the folder, None where it is not used.
-
-    A second call changes nothing. A folder that cannot be written to is not used.
-    """
+    """Cache compiled programs on disk from now on; return the folder, None where it is disabled or cannot be written to."""
     own = folder()
     current = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]  # defined when jax is imported
     if own is None or (current and current != str(own)):
@@ -60,7 +57,7 @@ def keep_programs() -> Path | None:
 
 def folder() -> Path | None:
     """Return the folder of the disk cache; None where it is disabled."""
-    setting = os.environ.get(VARIABLE, "").strip()
+    setting = os.environ.get("MERISTEM_CACHE", "").strip()
     if setting.lower() in DISABLED:
         return None
     try:
@@ -73,7 +70,6 @@ def folder() -> Path | None:
 
 @lru_cache
 def processor() -> str:
-    """Return a short name of this kind of processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         features = sorted({line for line in lines if re.match(r"model name|flags|Features|CPU (implementer|part)", line)})
@@ -85,43 +81,32 @@ def processor() -> str:
 def drop_oldest(path: Path, most_bytes: int) -> None:
     """Delete the least recently used files of a folder until the others have at most `most_bytes` in total."""
     entries = []
-    for file in path.iterdir():
+    for file in filter(Path.is_file, path.iterdir()):
         with suppress(OSError):  # another process has just deleted it
             stat = file.stat()
-            if file.is_file():
-                entries.append((max(stat.st_atime, stat.st_mtime), stat.st_size, file))
-    total = sum(size for _, size, _ in entries)
-    for _, size, file in sorted(entries):
-        if total <= most_bytes:
-            break
-        total -= size
-        with suppress(OSError):
-            file.unlink()
+            entries.append((max(stat.st_atime, stat.st_mtime), stat.st_size, file))
+    total = 0
+    for _, size, file in sorted(entries, reverse=True):
+        total += size
+        if total > most_bytes:
+            with suppress(OSError):
+                file.unlink()
 
 
 def clear_full_caches() -> bool:
     """Clear JAX's in-memory caches if the process has too many memory maps; return whether it did."""
-    most = allowed_maps()
-    if most is None or used_maps() < MOST_MAPS_SHARE * most:
+    used, allowed = memory_maps()
+    if used < MOST_MAPS_SHARE * allowed:
         return False
     jax.clear_caches()
     gc.collect()
     return True
 
 
-def used_maps() -> int:
-    """Return the number of memory maps of this process; 0 where unknown."""
+def memory_maps() -> tuple[int, float]:
+    """Return how many memory maps this process has, and how many it may have: 0 of ∞ where the system does not say."""
     try:
-        with Path("/proc/self/maps").open("rb") as lines:
-            return sum(1 for _ in lines)
-    except OSError:  # not Linux
-        return 0
-
-
-@lru_cache
-def allowed_maps() -> int | None:
-    """Return how many memory maps the system allows; None where unknown."""
-    try:
-        return int(Path("/proc/sys/vm/max_map_count").read_text())
-    except (OSError, ValueError):
-        return None
+        with open("/proc/self/maps", "rb") as lines:
+            return sum(1 for _ in lines), int(Path("/proc/sys/vm/max_map_count").read_text())
+    except (OSError, ValueError):  # not Linux
+        return 0, math.inf

@@ -95,7 +95,4 @@ def as_key(name: str, key: Any) -> Array:
 
 def is_installed(package: str) -> bool:
     """Return whether a package can be imported; not where it is blocked, as by sys.modules["rich"] = None."""
-    try:
-        return importlib.util.find_spec(package) is not None
-    except ValueError:
-        return False
+    return importlib.util.find_spec(package) is not None

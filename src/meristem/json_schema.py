@@ -14,7 +14,7 @@ from typing import Any
 
 from meristem.check import cut, short
 
-LONGEST_NAME = 40  # characters of a name in a message
+LONGEST_NAME, LONGEST_DIFFERENT = 40, 60  # characters of a name, and of a value that differs, in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,20 +32,14 @@ def integer(least: int = 0, bits: int = 53) -> Rule:
 
 
 def one_of(choices: Iterable[str]) -> Rule:
-    """Return the rule for one of these texts."""
     texts = list(choices)
     return Rule(f"one of {', '.join(texts)}", lambda value: isinstance(value, str) and value in texts)
-
-
-def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and (abs(value) < 2**53 if isinstance(value, int) else math.isfinite(value))
 
 
 ANY = Rule("anything", lambda value: True)
 TEXT = Rule("a text", lambda value: isinstance(value, str))
 FLAG = Rule("true or false", lambda value: isinstance(value, bool))
-NUMBER = Rule("a finite number", _is_number)
+NUMBER = Rule("a finite number", lambda v: abs(v) < 2**53 if type(v) is int else isinstance(v, float) and math.isfinite(v))
 COUNT, POSITIVE = integer(0), integer(1)
 SIZE = integer(1, bits=31)
 SHA256 = Rule("a SHA-256 digest", lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None)
@@ -70,28 +64,25 @@ def check_json(value: Any, schema: Any, problem: str = "", place: str = "") -> N
         for entry in value:
             check_json(entry, schema[0], problem, f"an entry of {place}")
     elif isinstance(schema, dict):
-        _check_entries(value, schema, problem, f"{place}." if place else "")
+        keys = {key.removesuffix("?"): key for key in schema if isinstance(key, str)}
+        other = next((key for key in schema if isinstance(key, Rule)), None)
+        for name in keys | value:
+            key, inner = keys.get(name, other), f"{place}{'.' * bool(place)}{cut(name, LONGEST_NAME)}"
+            if name not in value and key == name:
+                raise ValueError(f"{problem}{inner} is not there.")
+            if name in value and key is None:
+                raise ValueError(f"{problem}{inner} is none of {', '.join(keys)}.")
+            if isinstance(key, Rule) and not key.fits(name):
+                raise ValueError(f"{problem}{inner} is named otherwise than {key.words}.")
+            if name in value:
+                check_json(value[name], schema[key], problem, inner)
 
 
-def _check_entries(value: dict[str, Any], schema: dict[Any, Any], problem: str, prefix: str) -> None:
-    keys = {key.removesuffix("?"): key for key in schema if isinstance(key, str)}
-    other = next((key for key in schema if isinstance(key, Rule)), None)
-    for name in (*keys, *(name for name in value if name not in keys)):
-        key, place = keys.get(name, other), prefix + cut(name, LONGEST_NAME)
-        if name in value and key is None:
-            raise ValueError(f"{problem}{place} is none of {', '.join(keys)}.")
-        if name in value and isinstance(key, Rule) and not key.fits(name):
-            raise ValueError(f"{problem}{place} is named otherwise than {key.words}.")
-        if name in value:
-            check_json(value[name], schema[key], problem, place)
-        elif key == name:
-            raise ValueError(f"{problem}{place} is not there.")
-
-
-def first_difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:
-    """Return the place ("settings.seeds") and both values of the first entry in which two JSON values differ, or None."""
+def first_difference(old: Any, new: Any, place: str = "") -> tuple[str, ...] | None:
+    """Return the place ("settings.seeds") and the texts of both values where two JSON values differ first, or None."""
     if isinstance(old, dict) and isinstance(new, dict):
         places = ((name, f"{place}.{name}" if place else name) for name in old | new)
         differences = (first_difference(old.get(name), new.get(name), inner) for name, inner in places)
         return next(filter(None, differences), None)
-    return None if old == new else (place, old, new)
+    texts = ("not there" if value is None else cut(str(value), LONGEST_DIFFERENT) for value in (old, new))
+    return None if old == new else (place, *texts)

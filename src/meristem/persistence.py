@@ -6,9 +6,9 @@ They are imported here when a file holds one.
 
 from typing import Any
 
+from meristem.files import file_kinds
 from meristem.files.atomic_write import PATHS
 from meristem.files.document import read, short_name
-from meristem.files.file_kinds import KINDS, restore
 
 
 def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
@@ -23,7 +23,7 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
     ValueError: 'nowhere.safetensors' does not exist; check the path.
     """
     document = read(path)
-    if document.kind not in KINDS:
+    if document.kind not in file_kinds.KINDS:
         try:
             import meristem.tables  # noqa: F401  it registers its kind of file, and the estimators theirs
         except ModuleNotFoundError as error:
@@ -31,4 +31,4 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
                 raise
             what = f"{short_name(path)} holds a {document.kind[:40]!r}, which needs scikit-learn"
             raise ImportError(f"{what}: pip install 'meristem-nn[sklearn]'", name="sklearn") from error
-    return restore(path, document, kinds=kinds, like=like, optimizer=optimizer)
+    return file_kinds.load(path, document, kinds=kinds, like=like, optimizer=optimizer)

@@ -12,7 +12,8 @@ import numpy as np
 
 from meristem.data.spirals import two_spirals
 from meristem.files import run_file, save
-from meristem.files.document import write_document
+from meristem.files.atomic_write import write_whole
+from meristem.files.document import packed
 from meristem.files.named_arrays import by_path
 from meristem.nn import Network
 from meristem.train.hyperparameters import Knobs, Recipe, check_knobs
@@ -32,11 +33,11 @@ def main(folder: Path) -> None:
         state = start(network, jax.random.key(1), recipe=recipe)
         knobs = check_knobs(Knobs(0.03, 1e-4), ())
         for _ in range(30):
-            state, packed = whole_epoch(state, data, knobs, recipe=recipe)
-        info = unpack(packed)
+            state, numbers = whole_epoch(state, data, knobs, recipe=recipe)
+        info = unpack(numbers)
         save(folder / f"{name}.safetensors", state.network)
         structure, arrays = run_file.state_structure(state), by_path(state)
-        write_document(folder / f"{name}-state.safetensors", "state", arrays, structure)
+        write_whole(folder / f"{name}-state.safetensors", packed("state", arrays, structure))
         outputs[name] = {
             "hard_size": int(info.hard_size),
             "soft_size": float(info.layer_sizes.sum()),

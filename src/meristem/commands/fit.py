@@ -22,8 +22,8 @@ from meristem.commands.parsing import as_options, check_out, command_line
 from meristem.files.atomic_write import OutputError, check_disk_space
 from meristem.files.file_kinds import packed_file
 from meristem.folders.checkpoints import Checkpoints
-from meristem.folders.ownership import SUMMARY
 from meristem.folders.run_folder import RunFolder
+from meristem.folders.run_record import SUMMARY
 from meristem.report import from_table, render_page
 from meristem.report.baselines import baseline_sizes
 from meristem.show.describe import print_table

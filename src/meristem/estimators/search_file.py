@@ -15,7 +15,7 @@ from meristem.estimators import estimator_file
 from meristem.estimators.cv import CrossValidated
 from meristem.estimators.growing import Growing
 from meristem.files import FileKind, register
-from meristem.files.named_arrays import Arrays, is_between, joined, separated
+from meristem.files.named_arrays import Arrays, by_path, is_between, separated
 from meristem.json_schema import NUMBER, OBJECT, check_json
 from meristem.paths.members import COLUMNS, KNOBS
 from meristem.paths.result import Path, Point
@@ -35,7 +35,7 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
         "members": [head for head, _ in packed],
     }
     members = {f"member_{number}": own for number, (_, own) in enumerate(packed)}
-    return header, joined({"table": model.path_.table, **members}) | {"layer_sizes": np.asarray(model.path_.layer_sizes)}
+    return header, by_path({"table": model.path_.table, "layer_sizes": np.asarray(model.path_.layer_sizes), **members})
 
 
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:

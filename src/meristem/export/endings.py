@@ -10,8 +10,9 @@ of the scale: so no constant is so small that a runtime takes it for 0.
 """
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ import numpy as np
 from meristem.check import unknown
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import Predictor, as_numpy
-from meristem.inputs import Inputs, Preprocessor
+from meristem.inputs import Inputs
 from meristem.layers.ops.base import InputOps
 from meristem.layers.ops.numpy import NUMPY
 from meristem.nn import Network
@@ -36,7 +37,6 @@ MAX_ROWS, MAX_VALUES = 1024, 2**22  # of the trial for the precision of features
 SPREAD, FARTHEST = 1.5, 4.0  # standard deviations of these rows
 WORST_CASE = 3.0  # standard deviations of the sum of rounding errors in the worst of them
 Scaling = tuple[Any, Any] | Inputs
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,9 @@ Ending = Raw | OneOf | AnyOf | Values
 
 def ending_of(targets: Targets) -> Ending:
     """Return what turns the outputs of an estimator's network into y."""
-    match targets:
-        case Classes():
-            return OneOf(targets.classes)
-        case Labels():
-            return AnyOf()
-        case Numbers():
-            return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
+    if isinstance(targets, Numbers):
+        return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
+    return OneOf(targets.classes) if isinstance(targets, Classes) else AnyOf()
 
 
 def check_export(extra: str, network: CompactNetwork | Network, ending: Ending) -> tuple[Any, CompactNetwork, int, int, Ending]:
@@ -136,7 +132,7 @@ class FeatureScaling:
 
     mean: np.ndarray  # [n_features]
     scale: np.ndarray  # [n_features]
-    preprocessor: Preprocessor | None = None
+    trace: Callable[[InputOps[Any], Any], Any]  # the network's inputs, float32 [N, n_in], from features in double precision
 
     @classmethod
     def of(cls, scaling: Scaling, n_in: int) -> Self:
@@ -146,19 +142,13 @@ class FeatureScaling:
             mean, scale = (_check_vector(f"scaling's {name}", vector, n_in) for name, vector in values)
             if len(zeros := np.flatnonzero(scale == 0)):
                 raise ValueError(f"scaling's scale is 0 for feature {zeros[0]}; give 1 for a constant feature.")
-            return cls(mean, scale)
+            return cls(mean, scale, lambda ops, x: ops.single(ops.standardize(mean, scale, x)))
         if scaling.n_inputs != n_in:
             raise ValueError(f"scaling gives {scaling.n_inputs} inputs, the network takes {n_in}; they must be equal.")
         preprocessor, (mean, scale) = scaling.preprocessor, np.zeros((2, scaling.n_features))
         used = slice(None) if preprocessor.selected is None else preprocessor.selected
         mean[used], scale[used] = preprocessor.fill, preprocessor.scaling.scale[: len(preprocessor.fill)]
-        return cls(mean, scale, preprocessor)
-
-    def trace(self, ops: InputOps[V], x: V) -> V:
-        """Return the network's inputs, float32 [N, n_in], from features in double precision."""
-        if self.preprocessor is None:
-            return ops.single(ops.standardize(self.mean, self.scale, x))
-        return self.preprocessor.trace(ops, x)
+        return cls(mean, scale, preprocessor.trace)
 
     def needs_double(self, network: CompactNetwork, ending: Ending, n_out: int) -> bool:
         """Return whether rounding the features to float32 would change an answer by more than exports promise.

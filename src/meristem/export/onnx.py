@@ -64,16 +64,7 @@ def to_onnx(
 
 
 def onnx_of(estimator: Any, path: PATHS) -> Path:
-    """Write a fitted estimator as an ONNX file: X [N, features] → what `predict` and `predict_proba` return.
-
-    >>> import tempfile
-    >>> from sklearn.datasets import load_iris
-    >>> from meristem.estimators import TunnelClassifier
-    >>> model = TunnelClassifier(width=16, depth=2, random_state=0).fit(*load_iris(return_X_y=True))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     onnx_of(model, f"{folder}/iris.onnx").name
-    'iris.onnx'
-    """
+    """Write a fitted estimator as an ONNX file: X [N, features] → what `predict` and `predict_proba` return."""
     network, inputs, metadata = estimator.compact(), estimator._inputs_, {"estimator": type(estimator).__name__}
     ending = ending_of(estimator._targets_)
     return to_onnx(path, network, scaling=inputs, ending=ending, feature_names=inputs.names, metadata=metadata)
@@ -140,7 +131,6 @@ def _add_outputs(graph: Graph, ending: Ending, z: str, n_out: int, taken: set[st
         return types.STRING if np.dtype(dtype).kind == "U" else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
     def add(name: str, dtype: Any, shape: list[int], operator: str, *inputs: Any, **attributes: Any) -> Any:
-        """Add a node whose values [N, …] are an output."""
         while name in taken:
             name += "_"
         graph(operator, *inputs, output=name, **attributes)
@@ -175,14 +165,12 @@ def _add_outputs(graph: Graph, ending: Ending, z: str, n_out: int, taken: set[st
 
 
 def _properties(onnx: ModuleType, n_features: int, feature_names: Any = None, metadata: Any = None) -> dict[str, str]:
-    """Return the metadata of the file."""
     properties = {"versions": json.dumps({module.__name__: module.__version__ for module in (meristem, jax, np, onnx)})}
     if feature_names is not None:
         names = [str(name) for name in feature_names]
         if len(names) != n_features:
             raise ValueError(f"feature_names has {len(names)} names, the model takes {n_features} features; give one for each.")
         properties["feature_names"] = json.dumps(names)
-    for name in ("versions", "feature_names"):
-        if name in (metadata or {}):
-            raise ValueError(f"metadata's name {name!r} is taken; choose another.")
+    if taken := {"versions", "feature_names"}.intersection(metadata or {}):
+        raise ValueError(f"metadata's name {min(taken)!r} is taken; choose another.")
     return properties | dict(metadata or {})

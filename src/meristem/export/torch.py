@@ -27,14 +27,8 @@ def to_torch(network: CompactNetwork | Network, *, scaling: Scaling | None = Non
 
     Of `OneOf` the columns are `module.classes`; of flat `Values` the result is [N]. It computes in the type of the network,
     usually float32, and with a `scaling` takes features of any type, which it scales in float64. With the Inputs of a table it
-    takes [N, columns]: numbers, days since 1970-01-01 and codes of categories, as `TableModel.codes` returns them.
-
-    >>> import jax
-    >>> from meristem.nn import Network
-    >>> network = Network.create("tunnel", n_in=2, n_out=3, depth=10, key=jax.random.key(0))
-    >>> module = to_torch(network, ending=OneOf(["a", "b", "c"]))             # doctest: +SKIP
-    >>> module(torch.zeros(5, 2)).sum(1)                                      # doctest: +SKIP
-    tensor([1., 1., 1., 1., 1.], grad_fn=<SumBackward1>)
+    takes [N, columns]: numbers, days since 1970-01-01 and codes of categories, as `TableModel.codes` returns them. An example:
+    to_torch(network, ending=OneOf(["a", "b", "c"]))(torch.zeros(5, 2)) are probabilities [5, 3].
     """
     torch, small, n_in, n_out, ending = check_export("torch", network, ending)
     dtype = np.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves(small)) else np.float32
@@ -64,7 +58,6 @@ def torch_of(estimator: Any, *, raw: bool = False) -> Any:
 
 
 def _last_module(ending: Ending, record: Record, n_out: int) -> dict[str, Any]:
-    """Return the module of an ending by its name, or nothing."""
     torch, z = record.torch, record.input
     match ending:
         case Raw():

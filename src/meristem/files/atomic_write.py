@@ -82,16 +82,7 @@ def replacing(place: Path) -> Iterator[Path]:
 
 
 def clean_leftovers(folder: Path) -> None:
-    """Delete the temporary files in a folder whose writers have ended.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     for name in (f".meristem-{2**22 + 1}-0123456789abcdef", f".meristem-{os.getpid()}-0123456789abcdef"):
-    ...         _ = (Path(place) / name).write_bytes(b"a part")
-    ...     clean_leftovers(Path(place))
-    ...     len(os.listdir(place))
-    1
-    """
+    """Delete the temporary files in a folder whose writers have ended."""
     for path in folder.iterdir() if folder.is_dir() else []:
         match = LEFTOVER.fullmatch(path.name)
         if match and path.is_file():

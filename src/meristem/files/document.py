@@ -32,7 +32,7 @@ import numpy as np
 
 import meristem
 from meristem.check import cut
-from meristem.files.atomic_write import PATHS, write_whole
+from meristem.files.atomic_write import PATHS
 from meristem.json_schema import ANY, OBJECT, POSITIVE, TEXT, check_json, integer
 
 FORMAT = 1
@@ -63,8 +63,6 @@ CODES = {dtype.name: code for code, dtype in TYPES.items()}
 
 
 class Document(NamedTuple):
-    """The content of a file."""
-
     kind: str
     header: dict[str, Any]
     arrays: dict[str, np.ndarray]  # sorted by name
@@ -75,13 +73,8 @@ class Misread(Exception):
     """What is wrong with a file, in words that follow its name; `read` makes a ValueError of it."""
 
 
-def write_document(path: PATHS, kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> None:
-    """Write a document to `path`, completely or not at all; the same content gives the same bytes."""
-    write_whole(path, packed(kind, arrays, header))
-
-
 def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> bytes:
-    """Return the bytes of a document's file.
+    """Return the bytes of a document's file; the same content gives the same bytes.
 
     `header` is made of JSON's values: lists, not tuples; finite numbers; texts as keys. Arrays are booleans, integers or
     floats (16, 32, 64 bits or bfloat16).
@@ -90,7 +83,15 @@ def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) 
         import safetensors.numpy
     except ImportError:
         raise ImportError("Model files need safetensors; install it with `pip install 'meristem-nn[files]'`.") from None
-    stored = {name: _stored(name, arrays[name]) for name in sorted(arrays)}
+    stored = {}
+    for name in sorted(arrays):
+        dtype = arrays[name].dtype
+        if dtype.name not in CODES:
+            options = ", ".join(CODES)
+            raise ValueError(f"Array {name!r} has the type {dtype}, which no file holds; convert it to one of {options}.")
+        if name in ("", METADATA):
+            raise ValueError(f"An array cannot have the name {name!r}; give it another.")
+        stored[name] = np.asarray(arrays[name], dtype.newbyteorder("<"), order="C")
     try:
         plain = json.loads(_text(header))
     except (TypeError, ValueError, RecursionError) as error:
@@ -102,16 +103,6 @@ def packed(kind: str, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) 
     text = _text(content | {"digest": _digest(content, stored)})
     data: bytes = safetensors.numpy.save(stored, metadata={ENTRY: text})
     return data
-
-
-def _stored(name: str, array: np.ndarray) -> np.ndarray:
-    """Return the array as its bytes go into the file: little-endian, row-major."""
-    if array.dtype.name not in CODES:
-        options = ", ".join(CODES)
-        raise ValueError(f"Array {name!r} has the type {array.dtype}, which no file holds; convert it to one of {options}.")
-    if name in ("", METADATA):
-        raise ValueError(f"An array cannot have the name {name!r}; give it another.")
-    return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 
 
 def _text(value: Any) -> str:
@@ -130,8 +121,8 @@ def _digest(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
 def read(path: PATHS, written: tuple[bytes, Mapping[str, np.ndarray]] | None = None) -> Document:
     """Return the document in a plain file; anything else, such as a pipe, is refused without waiting.
 
-    `written`: the bytes and the arrays that the file was just made of. Comparing every byte with them is stricter than the
-    digest and takes a third of the time.
+    `written`: the bytes and the arrays that the file was just made of. Comparing the bytes, block by block without a second
+    copy in memory, is stricter than the digest and takes a third of the time.
     """
     try:
         with open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | NONBLOCK)) as file:
@@ -141,8 +132,10 @@ def read(path: PATHS, written: tuple[bytes, Mapping[str, np.ndarray]] | None = N
             content, places = _read_header(file, status.st_size)
             digest = content.pop("digest")
             if written is not None:
-                _check_same(file, written[0])
-                arrays = {name: written[1][name] for name in sorted(places)}
+                data, arrays = written[0], {name: written[1][name] for name in sorted(places)}
+                file.seek(0)
+                if any(file.read(BLOCK) != data[start : start + BLOCK] for start in range(0, len(data) + 1, BLOCK)):
+                    raise Misread("was not written as it is: the disk holds something else; choose another place.")
             else:
                 arrays = _read_arrays(file, places)
                 if digest != _digest(content, arrays):
@@ -210,14 +203,6 @@ def _read_arrays(file: BufferedReader, places: dict[str, tuple[np.dtype, list[in
         if file.readinto(data.data) < n_bytes:
             raise Misread(f"is truncated: it became shorter while it was read; {RESAVE}")
     return {name: arrays[name] for name in sorted(arrays)}
-
-
-def _check_same(file: BufferedReader, data: bytes) -> None:
-    """Raise Misread unless the file holds exactly these bytes; compared in blocks, without a second copy in memory."""
-    file.seek(0)
-    for start in range(0, len(data) + 1, BLOCK):
-        if file.read(BLOCK) != data[start : start + BLOCK]:
-            raise Misread(f"was not written as it is: the disk holds something else after {start} bytes; choose another place.")
 
 
 @contextlib.contextmanager

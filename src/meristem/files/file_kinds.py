@@ -9,6 +9,8 @@ replaces the old one: what is saved can be loaded, and a bad file replaces no go
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +19,8 @@ import equinox as eqx
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.files.document import Document, naming_file, packed, read
 from meristem.files.named_arrays import Arrays, on_device
-from meristem.files.network_file import pack_network, unpack_network
-from meristem.files.own_model_file import load_model, pack_model, unpack_model
-from meristem.files.run_file import load_run, pack_run, unpack_run
+from meristem.files.network_file import pack_model, pack_network, unpack_model, unpack_network
+from meristem.files.run_file import pack_run, unpack_run
 from meristem.forks import check_fork
 from meristem.nn.body import Body
 from meristem.nn.network import Network
@@ -48,17 +49,21 @@ def register(kind: FileKind) -> None:
     KINDS[kind.name] = kind
 
 
-def _load_network(structure: Any, arrays: Arrays, kinds: Any) -> Network:
-    return on_device(unpack_network(structure, arrays, kinds))
+def _load(unpack: Callable[..., Any], header: Any, arrays: Arrays, **options: Any) -> Any:
+    """Return what `unpack` does, on the device; an array of a user's own model where that of `like` is."""
+    value = unpack(header, arrays, **options)
+    if isinstance(value, Run):
+        return replace(value, state=on_device(value.state), best=on_device(value.best))
+    return on_device(value, options.get("like"))
 
 
 # A Network is an Equinox model, too: the first kind that holds an object counts.
 BODY = {"kinds": lambda network: [type(network.body)]}
 RUN = {"kinds": lambda run: [type(run.best.body), type(run.recipe.task)], "optimizer": lambda run: run.recipe.optimizer}
 LIKE = {"like": lambda model: model}
-register(FileKind("network", lambda x: type(x) is Network, pack_network, _load_network, unpack_network, BODY))
-register(FileKind("run", lambda x: isinstance(x, Run), pack_run, load_run, unpack_run, RUN))
-register(FileKind("model", lambda x: isinstance(x, eqx.Module), pack_model, load_model, unpack_model, LIKE))
+register(FileKind("network", lambda x: type(x) is Network, pack_network, partial(_load, unpack_network), unpack_network, BODY))
+register(FileKind("run", lambda x: isinstance(x, Run), pack_run, partial(_load, unpack_run), unpack_run, RUN))
+register(FileKind("model", lambda x: isinstance(x, eqx.Module), pack_model, partial(_load, unpack_model), unpack_model, LIKE))
 
 
 def save(path: PATHS, thing: Any) -> None:
@@ -100,13 +105,9 @@ def kind_of(value: Any) -> FileKind:
     raise ValueError(f"A {type(value).__name__} cannot be saved; give {options}.")
 
 
-def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
-    """Return the object that `save` wrote, if its kind is registered; see `meristem.load`."""
-    return restore(path, read(path), kinds=kinds, like=like, optimizer=optimizer)
-
-
-def restore(path: PATHS, document: Document, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
-    """Return the object in a document that was read from `path`; the options are those of `load`."""
+def load(path: PATHS, document: Document | None = None, *, kinds: Any = (), like: Any = None, optimizer: Any = None) -> Any:
+    """Return the object that `save` wrote, if its kind is registered; see `meristem.load`. A document was read from `path`."""
+    document = document or read(path)
     check_fork()
     classes = list(kinds) if isinstance(kinds, list | tuple) else [kinds]
     for kind in classes:

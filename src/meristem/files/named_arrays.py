@@ -1,7 +1,7 @@
 """The arrays of a tree by path, such as "body.gate.value"; restored into a template, and validated.
 
 The structure never comes from a file: `fill` takes it from a template (arrays or `jax.ShapeDtypeStruct`s) and checks shapes
-and types against it. Random keys are stored as their data. `check_network`, `check_state` and `check_model` check values when
+and types against it. Random keys are stored as their data. `check_model` and `check_state` check values when
 a file is loaded and before one is kept: parameters are finite, gates are in [0, 1], bodies are consistent (`Body.fault`). What
 training leaves behind passes: the best measure is +∞ before the first good epoch, Adam's second moment where the square of a
 gradient overflowed; the state of another optimizer is anything but NaN. Of an Equinox model only gates and bodies are checked.
@@ -39,7 +39,6 @@ def named_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
 
 
 def path_name(path: Any) -> str:
-    """Return a path of `jax.tree_util` as text, joined by dots."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
@@ -58,29 +57,29 @@ def fill(template: T, arrays: Mapping[str, np.ndarray], problem: str = "") -> T:
 
     ValueError, which starts with `problem`, unless they have the template's names, shapes and kinds of numbers.
     """
-    expected = {name: jax.eval_shape(jax.random.key_data, x) if _is_key(x) else x for name, x in named_leaves(template)}
-    for what, names in (("lacks", set(expected) - set(arrays)), ("has unknown", set(arrays) - set(expected))):
+    leaves = dict(named_leaves(template))
+    for what, names in (("lacks", set(leaves) - set(arrays)), ("has unknown", set(arrays) - set(leaves))):
         if names:
             raise ValueError(f"{problem}it {what} arrays: {', '.join(map(repr, sorted(names)[:3]))}{' …' * (len(names) > 3)}.")
-    for name, leaf in expected.items():
-        shape, dtype = arrays[name].shape, arrays[name].dtype
-        if shape != leaf.shape:
-            raise ValueError(f"{problem}array {name!r} has shape {shape} where the structure has {leaf.shape}.")
+    filled = []
+    for name, leaf in leaves.items():
+        array: Any = arrays[name]
+        expected = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+        if array.shape != expected.shape:
+            raise ValueError(f"{problem}array {name!r} has shape {array.shape} where the structure has {expected.shape}.")
         # Both are floats, integers of 32 or 64 bits of one sign, or the same.
-        are_floats = jnp.issubdtype(dtype, jnp.floating) and jnp.issubdtype(leaf.dtype, jnp.floating)
-        are_integers = dtype.kind == leaf.dtype.kind in "iu" and min(dtype.itemsize, leaf.dtype.itemsize) >= 4
-        if not (are_floats or are_integers or dtype == leaf.dtype):
-            raise ValueError(f"{problem}array {name!r} holds {dtype} where the structure has {leaf.dtype}.")
-    leaves = [_as_key(name, leaf, arrays[name]) if _is_key(leaf) else arrays[name] for name, leaf in named_leaves(template)]
-    return jax.tree.unflatten(jax.tree.structure(template), leaves)
+        are_floats = all(jnp.issubdtype(dtype, jnp.floating) for dtype in (array.dtype, expected.dtype))
+        are_integers = array.dtype.kind == expected.dtype.kind in "iu" and min(array.itemsize, expected.dtype.itemsize) >= 4
+        if not (are_floats or are_integers or array.dtype == expected.dtype):
+            raise ValueError(f"{problem}array {name!r} holds {array.dtype} where the structure has {expected.dtype}.")
+        if _is_key(leaf):
+            array = jax.random.wrap_key_data(_put(name, array), impl=jax.random.key_impl(jnp.zeros((), leaf.dtype)))
+        filled.append(array)
+    return jax.tree.unflatten(jax.tree.structure(template), filled)
 
 
 def _is_key(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _as_key(name: str, key: Any, data: np.ndarray) -> jax.Array:
-    return jax.random.wrap_key_data(_put(name, data), impl=jax.random.key_impl(jnp.zeros((), key.dtype)))
 
 
 def on_device(tree: T, like: PyTree = None) -> T:
@@ -100,13 +99,8 @@ def _put(name: str, leaf: Any) -> Any:
     return jax.device_put(leaf)
 
 
-def joined(parts: Mapping[str, Mapping[str, np.ndarray]]) -> Arrays:
-    """Return the arrays of several parts of a document, each named "part.name"."""
-    return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-
-
 def separated(arrays: Mapping[str, np.ndarray], parts: Iterable[str]) -> dict[str, Arrays]:
-    """Return the arrays that `joined` put together, by part; ValueError if there are others."""
+    """Return arrays named "part.name" by part; ValueError if there are others."""
     separate: dict[str, Arrays] = {part: {} for part in parts}
     for name, array in arrays.items():
         part, _, inner = name.partition(".")
@@ -116,26 +110,21 @@ def separated(arrays: Mapping[str, np.ndarray], parts: Iterable[str]) -> dict[st
     return separate
 
 
-def check_network(network: Network, prefix: str = "") -> None:
-    """Raise ValueError of one line unless the network can be computed."""
-    check_model(network, prefix)
-    for part in ("embed", "head"):
-        _check_range(f"{prefix}{part}", getattr(network, part), *FINITE)
-
-
 def check_model(model: PyTree, prefix: str = "") -> None:
-    """Raise ValueError of one line unless the gates and bodies of a model can be computed with."""
+    """Raise ValueError of one line unless the gates and bodies of a model, and the ends of a Network, can be computed with."""
     for name, node in named_leaves(model, is_confined):
         if is_confined(node):
             _check_range(f"{prefix}{name}.value", node.value, 0, 1, "in [0, 1]")
     for name, body in named_leaves(model, is_body):
         if is_body(body) and (fault := body.fault()) is not None:
             raise ValueError(f"its body {prefix + name!r} cannot be: {fault}" if prefix + name else f"it cannot be: {fault}")
+    for part in ("embed", "head") if type(model) is Network else ():
+        _check_range(f"{prefix}{part}", getattr(model, part), *FINITE)
 
 
 def check_state(state: TrainState, recipe: Recipe) -> None:
     """Raise ValueError of one line unless training can continue from the state."""
-    check_network(state.network, "network.")
+    check_model(state.network, "network.")
     n_stages, best = len(recipe.scales), (-LARGEST, np.inf, "a number, or +∞ before the first good epoch")
     ranges: list[tuple[str, PyTree, float, float, str]] = [
         ("plateau.best", state.plateau.best, *best),
@@ -145,7 +134,7 @@ def check_state(state: TrainState, recipe: Recipe) -> None:
         ("epoch", state.epoch, *EPOCHS),
     ]
     if state.average is not None:
-        check_network(state.average.network, "average.network.")
+        check_model(state.average.network, "average.network.")
         ranges.append(("average.epochs", state.average.epochs, *EPOCHS))
     moments = []
     for path, node in named_leaves(state.opt_state, lambda node: isinstance(node, AdamState)):
@@ -153,9 +142,9 @@ def check_state(state: TrainState, recipe: Recipe) -> None:
         if isinstance(node, AdamState):
             moments.append(node)
             ranges += [(f"{name}.age", node.age, 0, MOST, "an age"), (f"{name}.mu", node.mu, *FINITE)]
-            ranges.append((f"{name}.nu", node.nu, 0, np.inf, "a mean of squares"))
+            ranges += [(f"{name}.nu", node.nu, 0, np.inf, "a mean of squares")]
         elif eqx.is_inexact_array(node):
-            ranges.append((name, node, -np.inf, np.inf, "a number"))
+            ranges += [(name, node, -np.inf, np.inf, "a number")]
     for row in ranges:
         _check_range(*row)
     # A compiled epoch returns the types that it got, so floats must have one precision.

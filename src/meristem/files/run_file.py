@@ -24,7 +24,7 @@ import numpy as np
 
 from meristem.check import many
 from meristem.files import network_file
-from meristem.files.named_arrays import Arrays, by_path, check_state, fill, on_device, separated
+from meristem.files.named_arrays import Arrays, by_path, check_state, fill, separated
 from meristem.files.network_file import Kinds
 from meristem.json_schema import ANY, OBJECT, SIZE, TEXT, Rule, check_json, first_difference, integer, one_of
 from meristem.nn.network import Network
@@ -52,7 +52,6 @@ FLAGS = {"improved", "stopped", "diverged"}
 
 
 def pack_recipe(recipe: Recipe) -> dict[str, Any]:
-    """Return the entries of a recipe as JSON's values."""
     task = recipe.task
     if OBJECTIVES.get(task.name, type(task)) is not type(task):
         raise ValueError(f"{task.name!r} is an objective of meristem's; give your class {type(task).__name__} another name.")
@@ -108,11 +107,9 @@ def unpack_state(structure: Any, arrays: Mapping[str, np.ndarray], recipe: Recip
 
 @network_file.cached_by_structure
 def _state_shapes(structure: dict[str, Any], recipe: Recipe, kinds: Kinds) -> TrainState:
-    generator = structure["key"]
-    members = network_file.shapes(structure["network"], kinds).members
-    single = network_file.shapes({**structure["network"], "members": []}, kinds)
-    state = jax.eval_shape(lambda network: start(network, jax.random.key(0, impl=generator), recipe), single)
-    return network_file.population(state, members)
+    network = network_file.shapes(structure["network"], kinds)
+    state = jax.eval_shape(lambda single: start(single, jax.random.key(0, impl=structure["key"]), recipe), network)
+    return network_file.population(state, structure["network"]["members"])
 
 
 def pack_run(run: Run) -> tuple[dict[str, Any], Arrays]:
@@ -125,19 +122,8 @@ def pack_run(run: Run) -> tuple[dict[str, Any], Arrays]:
         "max_capacity": run.max_capacity,
         "capacities": [list(pair) for pair in run.capacities],
     }
-    return header, arrays_of(run)
-
-
-def arrays_of(run: Run) -> Arrays:
-    """Return the arrays of a run as its file has them."""
     parts = {"state": run.state, "best": run.best, "knobs": run.knobs._asdict(), "history": run.history}
-    return by_path(parts | {"best_epoch": run.best_epoch, "begun_at": run.begun_at})
-
-
-def load_run(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), optimizer: Any = None) -> Run:
-    """Return the run, on the device."""
-    run = unpack_run(header, arrays, kinds, optimizer)
-    return dataclasses.replace(run, state=on_device(run.state), best=on_device(run.best))
+    return header, by_path(parts | {"best_epoch": run.best_epoch, "begun_at": run.begun_at})
 
 
 def unpack_run(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (), optimizer: Any = None) -> Run:
@@ -147,9 +133,8 @@ def unpack_run(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (),
     recipe = unpack_recipe(header["recipe"], kinds, optimizer)
     state = unpack_state(header["state"], parts["state"], recipe, kinds)
     best = network_file.unpack_network(header["best"], parts["best"], kinds)
-    best_structure, last_structure = header["best"] | {"capacity": None}, header["state"]["network"] | {"capacity": None}
-    if difference := first_difference(best_structure, last_structure):
-        raise ValueError("its best and its last network differ in {}: {!r}, {!r}.".format(*difference))
+    if difference := first_difference(header["best"] | {"capacity": None}, header["state"]["network"] | {"capacity": None}):
+        raise ValueError("its best and its last network differ in {}: {}, {}.".format(*difference))
     if {leaf.dtype for leaf in jax.tree.leaves(best)} != {leaf.dtype for leaf in jax.tree.leaves(state.network)}:
         raise ValueError("its best and its last network are of different types of numbers.")
     members = state.epoch.shape
@@ -175,8 +160,7 @@ def unpack_run(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (),
         raise ValueError(f"its history has {many(rows, 'epoch')}, its state {epochs:,}.")
     if (run.begun_at > state.epoch).any() or (run.best_epoch > run.epochs).any():
         raise ValueError("its best epoch, or that in which it began, is none that it has had.")
-    layers = run.past["layer_sizes"].shape[-1] if rows else None
-    if layers is not None and layers != network_file.n_layers(header["best"], kinds):
+    if rows and (layers := run.past["layer_sizes"].shape[-1]) != network_file.n_layers(header["best"], kinds):
         raise ValueError(f"its history has the sizes of {layers} layers, which its network has not.")
     return run
 

@@ -25,7 +25,7 @@ import numpy as np
 from meristem.files import load, save
 from meristem.files.atomic_write import clean_leftovers, naming_path
 from meristem.files.network_file import structure_of
-from meristem.files.run_file import arrays_of, pack_recipe
+from meristem.files.run_file import pack_run
 from meristem.train.run import Run
 from meristem.train.saving import SECONDS, Record, Saver, checkpoint_store
 from meristem.train.training_data import Lazy, Prepared
@@ -35,10 +35,7 @@ FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.saf
 
 
 class Checkpoints(Saver):
-    """A checkpoint store (train/saving.py) in a folder, which is made; `say` gets a line for what fails.
-
-    For a call that runs see docs/training.md.
-    """
+    """A checkpoint store (train/saving.py) in a folder, which is made; `say` gets a line for what fails."""
 
     def __init__(self, folder: Path, *, seconds: float = SECONDS, say: Callable[[str], None] = lambda line: None):
         with naming_path(folder, "cannot be written to"):
@@ -79,8 +76,8 @@ class Checkpoints(Saver):
         return run, lambda later: self.offer((label, key), lambda: later)
 
     def _key(self, run: Run, data: Any, goal: tuple[Any, ...]) -> str:
-        arrays = arrays_of(run)
-        settings = [pack_recipe(run.recipe), structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
+        header, arrays = pack_run(run)
+        settings = [header["recipe"], structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
         text = json.dumps([settings, sorted(arrays), repr(goal)], sort_keys=True)
         if id(data) not in self._digests:
             parts = [array for part in data for array in (part.arrays if isinstance(part, Lazy) else [part])]

@@ -10,7 +10,6 @@ of its parts ("train", "search", "replay"); `tidy` sorts its lines at the end. B
 
 import copy
 import json
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,8 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from meristem.files.atomic_write import write_whole
-from meristem.folders.plain_files import open_plain, plain_opener
-from meristem.folders.run_record import parse
+from meristem.folders.run_record import open_plain, parse, plain_opener
 from meristem.train.callbacks import Settings, Watcher
 from meristem.train.run import Run
 from meristem.train.train_state import EpochInfo
@@ -45,21 +43,16 @@ class EpochLineWatcher(Watcher):
         return part
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
-        values = {name: np.asarray(info[name]) for name in info.keys() if name != "epoch"}  # noqa: SIM118
-        self.append(line_of(self.group, member, int(info.epoch), values).encode() + b"\n", int(info.epoch))
+        values = dict(info)
+        epoch = int(values.pop("epoch"))
+        self.append(line_of(self.group, member, epoch, values).encode() + b"\n", epoch)
         return False
 
 
 def line_of(group: str, member: int, epoch: int, values: dict[str, Any]) -> str:
-    """Return the line of an epoch."""
-    plain = {name: _finite(np.asarray(values[name]).tolist()) for name in sorted(values)}
-    return json.dumps({"group": group, "member": member, "epoch": epoch, **plain})
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    text = json.dumps({name: np.asarray(values[name]).tolist() for name in sorted(values)})
+    finite = json.loads(text, parse_constant=lambda constant: None)  # null for NaN and ±∞
+    return json.dumps({"group": group, "member": member, "epoch": epoch, **finite})
 
 
 class EpochLines(EpochLineWatcher):
@@ -70,7 +63,6 @@ class EpochLines(EpochLineWatcher):
         self.path, self.describe = path, describe
 
     def watcher(self, group: str) -> Watcher:
-        """Return a watcher that writes the lines of this group."""
         # A power cut may have left a part of a line, which must not spoil the next.
         with suppress(OSError), open(self.path, "rb+", buffering=0, opener=plain_opener) as file:
             if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
@@ -111,12 +103,12 @@ class EpochLines(EpochLineWatcher):
     def _lines(self) -> Iterator[str]:
         """Yield complete lines that are not too long."""
         with suppress(OSError, ValueError), open_plain(self.path) as file:
-            is_part = False
+            is_start = True
             while line := file.readline(LONGEST_LINE):
                 is_end = line.endswith(b"\n")
-                if is_end and not is_part:
+                if is_start and is_end:
                     yield line[:-1].decode(errors="replace")
-                is_part = not is_end
+                is_start = is_end
 
     def _write(self, lines: list[str]) -> None:
         if sum(map(len, lines)) + len(lines) < LONGEST:

@@ -6,39 +6,43 @@
         folder.finish("tunnel-easy", run, seconds)
         folder.publish(files, summary)
 
-`described` identifies a run: its settings, and digests of its data and models; it resumes only where all of it is the same.
+A run resumes only where all of `described` is the same (run_record.py). The lock is the operating system's, so a process that
+dies, however it dies, releases it. The file names the process that holds it and is never deleted, because another process may
+be about to lock it. Why not filelock: docs/map.md.
 """
 
+import errno
 import hashlib
 import json
 import os
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 
 import meristem
 from meristem.check import cut
 from meristem.files import load, save
-from meristem.files.atomic_write import clean_leftovers, naming_path, write_whole
+from meristem.files.atomic_write import clean_leftovers, naming_path, not_written, write_whole
 from meristem.files.file_kinds import PackedFile
-from meristem.folders import ownership
+from meristem.folders import run_record
 from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.epoch_lines import LONGEST as LONGEST_EPOCHS, EpochLines
-from meristem.folders.ownership import OWN, RUN, SUMMARY, sha256
-from meristem.folders.plain_files import FOLDER, check_kind, take_lock
-from meristem.folders.run_record import MOST_NETWORKS, RECORD, read_record, storable
+from meristem.folders.run_record import OWN, RUN, SUMMARY, check_kind, sha256, storable
 from meristem.json_schema import first_difference
 from meristem.train.callbacks import Settings
 from meristem.train.run import Run
 
 NETWORKS = "networks"
 LONGEST_WORDS = 2000  # characters of what is said of the groups of a run
+CONTENDED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+LOCKED_BYTE = 2**30  # on Windows, where a locked byte cannot be read
 
 
 class RunFolder:
@@ -46,7 +50,7 @@ class RunFolder:
 
     def __init__(self, out: Path):
         self.out, self.own = out, out / OWN
-        self._record: dict[str, Any] = read_record(self.own / RUN, RECORD) or {}
+        self._record: dict[str, Any] = run_record.read_record(self.own / RUN, run_record.RECORD) or {}
         self._mutex = threading.RLock()
         self.epochs = EpochLines(self.own / "epochs.jsonl", self.describe)
 
@@ -60,7 +64,7 @@ class RunFolder:
         own = out / OWN
         folders = own, own / "groups", own / "checkpoints"
         for folder in folders:
-            check_kind(folder, FOLDER)
+            check_kind(folder, run_record.FOLDER)
         for name in ("lock", RUN, "epochs.jsonl"):
             check_kind(own / name, most=LONGEST_EPOCHS)
         with naming_path(own, "cannot be written to"):
@@ -77,11 +81,9 @@ class RunFolder:
 
     @property
     def command(self) -> str:
-        """The command that began the run."""
         return str(self._record["command"])
 
     def checkpoints(self, **options: Any) -> Checkpoints:
-        """Return the checkpoint store of the run."""
         return Checkpoints(self.own / "checkpoints", **options)
 
     @contextmanager
@@ -109,12 +111,10 @@ class RunFolder:
         identity = storable(json.loads(json.dumps(described)))
         fresh = f"choose another folder, or delete {self.own} and start again"
         if resume and self._record and (difference := first_difference(self._record["described"], identity)):
-            place, *values = difference
-            before, now = ("not there" if value is None else cut(json.dumps(value), 60) for value in values)
-            raise ValueError(f"{self.out} holds another run: {place} was {before} and is {now}; {fresh}.")
-        is_finished, digests = self.is_finished, ownership.own_digests(self.out, self._record.get("wrote", {}))
+            raise ValueError("{} holds another run: {} was {} and is {}; {}.".format(self.out, *difference, fresh))
+        is_finished, digests = self.is_finished, run_record.own_digests(self.out, self._record.get("wrote", {}))
         if not (resume and is_finished):
-            ownership.check_own(self.out, may_write, digests)
+            run_record.check_own(self.out, may_write, digests)
         progress = "" if is_finished or not self._record else self._progress()
         if resume and self._record:
             return self._resumed(is_finished, progress)
@@ -136,10 +136,9 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        return bool(self._record.get("over")) or ("id" in self._record and ownership.is_finished(self.out, self.id))
+        return bool(self._record.get("over")) or ("id" in self._record and run_record.is_finished(self.out, self.id))
 
     def _progress(self) -> str:
-        """Return in words what an interrupted run has saved."""
         finished = [f"{name} is finished" for name in self._record["groups"]]
         started = [
             f"{name} at epoch {epochs[0]}" + (f" … {epochs[-1]}" if epochs[0] != epochs[-1] else "")
@@ -179,7 +178,7 @@ class RunFolder:
         with suppress(ValueError), self._changing() as record:
             groups = record.setdefault("members", {})
             members = groups.setdefault(group, {})
-            room = MOST_NETWORKS - sum(map(len, groups.values()))
+            room = run_record.MOST_NETWORKS - sum(map(len, groups.values()))
             members |= dict([(str(member), storable(dict(own))) for member, own in settings.items()][: max(0, room)])
 
     def note(self, group: str, seconds: float) -> None:
@@ -188,7 +187,6 @@ class RunFolder:
             record["began"][group] = round(seconds, 2)
 
     def finish(self, group: str, run: Run, seconds: float) -> None:
-        """Save the run of a finished group."""
         self.epochs.complete(group, run)
         place = self._group(group)
         with naming_path(place.parent, "cannot be made"):
@@ -206,25 +204,22 @@ class RunFolder:
             record["over"] = True
 
     def publish(self, files: Mapping[str, bytes | PackedFile], summary: Mapping[str, Any]) -> list[Path]:
-        """Write the files of the run, its networks among them, and the summary last; delete those of an earlier run.
-
-        The record names the digest of every file before it is written, so that what a killed run left is recognized.
-        """
+        """Write the files of the run, its networks among them, and the summary last; delete those of an earlier run."""
         packed = {name: (file, None) if isinstance(file, bytes) else file for name, file in files.items()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, (data, _) in packed.items()}
         networks = {f"{NETWORKS}/{name}.safetensors": name for name in self._record["groups"]}
         digests |= {name: self._record["groups"][group]["sha256"] for name, group in networks.items()}
-        before = ownership.own_digests(self.out, self._record.get("wrote", {}))
-        ownership.check_own(self.out, [SUMMARY, *digests], before)
+        before = run_record.own_digests(self.out, self._record.get("wrote", {}))
+        run_record.check_own(self.out, [SUMMARY, *digests], before)
         if self.epochs.path.is_file():
             digests[f"{OWN}/{self.epochs.path.name}"] = sha256(self.epochs.path)
-        text = ownership.summary_bytes(summary, self.id, digests)
+        text = run_record.summary_bytes(summary, self.id, digests)
         digests[SUMMARY] = hashlib.sha256(text).hexdigest()
         with self._changing() as record:
             record["wrote"] = before | {name: [*before.get(name, []), digest] for name, digest in digests.items()}
         (self.out / SUMMARY).unlink(missing_ok=True)
         for name in before:
-            if name not in digests and ownership.is_own(self.out, name, before):
+            if name not in digests and run_record.is_own(self.out, name, before):
                 (self.out / name).unlink(missing_ok=True)
         for name, (data, check) in packed.items():
             write_whole(self.out / name, data, check)
@@ -242,3 +237,32 @@ class RunFolder:
 
 def _versions() -> dict[str, str]:
     return {"meristem": meristem.__version__, "jax": jax.__version__, "device": jax.devices()[0].device_kind}
+
+
+def take_lock(path: Path) -> IO[bytes]:
+    """Lock this file, which is made, until the result is closed or the process ends; ValueError if it is locked already."""
+    check_kind(path)
+    with naming_path(path):
+        file = open(path, "ab+", buffering=0, opener=run_record.plain_opener)  # noqa: SIM115  (the lock lives while it is open)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(LOCKED_BYTE)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}).encode())
+    except OSError as error:
+        file.close()
+        if error.errno in CONTENDED:
+            entries = run_record.read_json(path)  # empty if it has not written its name yet
+            is_named = type(entries.get("pid")) is int
+            holder = f" (process {entries['pid']}, since {str(entries.get('since'))[:40]})" if is_named else ""
+            raise ValueError(f"Another run{holder} is writing to this folder; wait for it, or choose another folder.") from None
+        problem = f"{str(path)!r} cannot be locked ({error.strerror}); choose a folder on another disk."
+        raise not_written(problem, error) from error
+    return file

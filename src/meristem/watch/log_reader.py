@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from meristem.files.atomic_write import is_alive
+from meristem.folders import run_record
 from meristem.folders.epoch_lines import LONGEST as LONGEST_FILE, LONGEST_LINE
-from meristem.folders.ownership import OWN, RUN, SUMMARY, read_json
-from meristem.folders.plain_files import FOLDER, check_kind, open_plain
-from meristem.folders.run_record import LONGEST as LONGEST_RECORD, MOST_NETWORKS, RECORD, parse, read_record
+from meristem.folders.run_record import MOST_NETWORKS, OWN, RECORD, RUN, SUMMARY, check_kind, open_plain, parse, read_record
 from meristem.json_schema import ANY, OBJECT, TEXT, Rule, check_json, integer
 
 LONGEST_TEXT = 2000  # characters of an entry of run.json
@@ -115,9 +114,9 @@ class RunReader:
         if out.exists() and not out.is_dir():
             raise ValueError(f"{str(out)!r} is a file; give the folder that a run writes to (its --out, or checkpoint_dir).")
         self._out, self._own, self._lines = out, out / OWN, out / OWN / "epochs.jsonl"
-        check_kind(self._own, FOLDER)
-        for path, most in ((self._own / RUN, LONGEST_RECORD), (self._lines, LONGEST_FILE)):
-            check_kind(path, most=most)
+        check_kind(self._own, run_record.FOLDER)
+        for path in (self._own / RUN, self._lines):
+            check_kind(path, most=LONGEST_FILE)
         if (out / SUMMARY).exists() and not self._own.exists():
             raise ValueError(f"{str(out)!r} holds results without their epoch log ({OWN}); there is nothing to watch.")
         self._start_over()
@@ -143,11 +142,11 @@ class RunReader:
             self._start_over()
         except OSError:  # transient: the next poll tries again
             pass
-        log, pid = self._log, (read_json(self._own / "lock") or {}).get("pid")  # of the process that trains, or did
+        log, pid = self._log, run_record.read_json(self._own / "lock").get("pid")  # of the process that trains, or did
         log.run, log.status = run, "running"
         if "id" not in run:
             log.status = "waiting"
-        elif run.get("over") or (read_json(self._out / SUMMARY) or {}).get("run") == run["id"]:
+        elif run.get("over") or run_record.read_json(self._out / SUMMARY).get("run") == run["id"]:
             log.status = "finished"
         elif type(pid) is int and pid > 0 and is_alive(pid) is False:
             log.status = "interrupted"
@@ -155,8 +154,7 @@ class RunReader:
 
     def _read_lines(self) -> None:
         """Add the new complete lines of epochs.jsonl, all of them where it is another file."""
-        check_kind(self._lines, most=LONGEST_FILE)
-        with open_plain(self._lines) as file:
+        with open_plain(self._lines, LONGEST_FILE) as file:
             stat = os.fstat(file.fileno())
             file.seek(self._offset - len(self._before))
             if self._file != (stat.st_dev, stat.st_ino) or file.read(len(self._before)) != self._before:
@@ -172,7 +170,10 @@ class RunReader:
                 log.damaged += self._is_skipping and not was_skipping
                 if is_end and not was_skipping and line.strip():
                     log.add(line)
-                for n, most, what in ((log.n_networks, MOST_NETWORKS, "networks"), (log.n_numbers, MOST_NUMBERS, "numbers")):
+                for n, most, what in (
+                    (log.n_networks, MOST_NETWORKS, "networks"),
+                    (log.n_numbers, MOST_NUMBERS, "numbers"),
+                ):
                     if n > most:
                         raise ValueError(f"{str(self._lines)!r} holds more than {most:,} {what}, too many to watch.")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from meristem.data.spirals import TASKS
 from meristem.files.atomic_write import write_whole
-from meristem.folders import ownership
+from meristem.folders import run_record
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.figure_style import COLORS, STYLE, require_matplotlib
 from meristem.pictures.image_files import is_picture, png
@@ -45,7 +45,7 @@ def draw(out: Path) -> list[Path]:
     a file that is not a figure has the name of one.
     """
     # Files that were copied or written by an earlier version are used by no process: there is nothing to lock.
-    with RunFolder.take(out) if (out / ownership.OWN).is_dir() else nullcontext():
+    with RunFolder.take(out) if (out / run_record.OWN).is_dir() else nullcontext():
         figures = draw_study(load_study(out))
         foreign = [name for name in figures if (out / name).exists() and not is_picture(out / name)]
         if foreign:
@@ -56,12 +56,12 @@ def draw(out: Path) -> list[Path]:
         stale = [name for name in usual if name not in figures and is_picture(out / name)]
         for name in stale:
             (out / name).unlink(missing_ok=True)
-        summary = ownership.read_json(out / ownership.SUMMARY) or {}
+        summary = run_record.read_json(out / run_record.SUMMARY)
         if isinstance(summary.get("files"), dict):
             digests = {name: digest for name, digest in summary["files"].items() if name not in stale}
             digests |= {name: hashlib.sha256(data).hexdigest() for name, data in figures.items()}
             if digests != summary["files"]:
-                write_whole(out / ownership.SUMMARY, ownership.summary_bytes(summary, str(summary.get("run")), digests))
+                write_whole(out / run_record.SUMMARY, run_record.summary_bytes(summary, str(summary.get("run")), digests))
         return [out / name for name in figures]
 
 
@@ -90,7 +90,7 @@ def load_study(out: Path) -> StudyResults:
         experiment = summary["experiment"]
         arrays = _read(history, "a readable NumPy archive", lambda: dict(np.load(io.BytesIO(history.read_bytes()))))
         digest = summary["files"].get(history.name) if isinstance(summary.get("files"), dict) else None
-        if digest is not None and ownership.sha256(history) != digest:
+        if digest is not None and run_record.sha256(history) != digest:
             raise InvalidFileError(f"{history} is not the one that summary.json was written with")
         return validate_study(summary, arrays, out)
     except InvalidFileError as error:
