@@ -38,8 +38,6 @@ BATCH = 1000
 
 @dataclass(frozen=True)
 class Cost:
-    """What a network costs."""
-
     parameters: int
     multiply_adds: int  # for one sample
     seconds: float  # for the batch, median

@@ -49,8 +49,6 @@ class Layer(eqx.Module):
 
 
 class Pick(Layer):
-    """Some of its input."""
-
     rows: tuple[int, ...] = eqx.field(static=True)  # ascending
     of: int = eqx.field(static=True)
 
@@ -91,8 +89,6 @@ class Convolution(Layer):
 
 
 class Mean(Layer):
-    """The mean over all positions."""
-
     n: int = eqx.field(static=True)
     positions: tuple[int, ...] = eqx.field(static=True)
 
@@ -115,14 +111,10 @@ class Units(eqx.Module):
 
 
 class Perceptron(Units, Layer):
-    """σ(W h + b)."""
-
     activation: str = eqx.field(static=True)
 
 
 class Residual(Units, Layer):
-    """σ(W h + b) + h."""
-
     activation: str = eqx.field(static=True)
 
     def __call__(self, ops: Ops[V], h: V) -> V:

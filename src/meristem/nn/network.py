@@ -95,11 +95,6 @@ class Network(eqx.Module):
         return tuple(self.embed.input_shape)  # type: ignore[attr-defined]
 
     @property
-    def n_out(self) -> int:
-        """The number of outputs."""
-        return int(self.head.n_out)  # type: ignore[attr-defined]
-
-    @property
     def width(self) -> int:
         """The dimensions of the trunk that what enters the body has, open or closed."""
         declared = self.embed.axes()
@@ -110,21 +105,14 @@ class Network(eqx.Module):
         """The leading axes of a population; () for one network."""
         return members_of(self.embed, self.embed.axes())
 
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of its weights."""
-        return jax.tree.leaves(self.embed)[0].dtype
-
-    @property
-    def capacity(self) -> int:
-        """The places for layers that growth may fill; 0 where nothing grows."""
-        return self.body.axes().capacity
-
     def in_use(self) -> Int[Array | np.ndarray, "*members"]:
         """How many of them are filled, of one network or of each in a population."""
         count = self.body.axes().in_use
         return np.zeros(self.members, np.int32) if count is None else count()
 
+    n_out = property(lambda self: int(self.head.n_out))
+    dtype = property(lambda self: jax.tree.leaves(self.embed)[0].dtype)  # of its weights
+    capacity = property(lambda self: self.body.axes().capacity)  # the places for layers that growth may fill; 0: nothing grows
     has_embed_bias = property(lambda self: getattr(self.embed, "bias", None) is not None)
     has_head_bias = property(lambda self: getattr(self.head, "bias", None) is not None)
 
@@ -183,12 +171,7 @@ class Network(eqx.Module):
         return stored + nodes + single + sum(leaf.size for leaf in jax.tree.leaves((self.embed, self.head)))
 
     def compact(self) -> CompactNetwork:
-        """Exactly the live network.
-
-        >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
-        >>> [type(layer).__name__ for layer in network.compact().layers]
-        ['Affine']
-        """
+        """Exactly the live network, see `meristem.compact.compact`."""
         from meristem.nn.compaction import compact_network  # which imports this file
 
         return compact_network(self)
@@ -203,11 +186,9 @@ def _between(part: Axes, name: str, enters: str, leaves: str) -> Axes:
 def described_ends(network: Network) -> dict[str, Any]:
     """Return what files say of embedding and head; nothing of plain linear maps around one trunk, as `Network.create` has."""
     embed, head = network.embed, network.head
-    is_plain = {
-        "embed": type(embed) is Linear and not embed.positions,
-        "head": type(head) is Linear and not head.positions and head.input_shape[0] == network.width,
-    }
-    return {name: described(getattr(network, name)) for name, plain in is_plain.items() if not plain}
+    is_plain_embed = type(embed) is Linear and not embed.positions
+    is_plain_head = type(head) is Linear and not head.positions and head.input_shape[0] == network.width
+    return ({} if is_plain_embed else {"embed": described(embed)}) | ({} if is_plain_head else {"head": described(head)})
 
 
 def linear_ends(network: Network) -> tuple[Linear, Linear]:

@@ -147,7 +147,6 @@ class Plain(Stacked):
         return self.ungated_axes(lambda: jnp.ones(self.bias.shape, self.bias.dtype), picture, is_fused=not self.skip)
 
     def compact_layers(self) -> list[Layer]:
-        """Layer by layer as they are."""
         kind = ResidualLayer if self.skip else Perceptron
         return [kind(weight, bias, self.activation) for weight, bias in self._each_layer()]
 
@@ -228,7 +227,6 @@ class Highway(Stacked):
         return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
 
     def compact_layers(self) -> list[Layer]:
-        """Layer by layer as they are."""
         layers = self._each_layer(self.gate_weight, self.gate_bias)
         return [HighwayLayer(w, b, gate_w, gate_b, self.activation) for w, b, gate_w, gate_b in layers]
 

@@ -35,10 +35,7 @@ class Point:
     members: tuple[int, ...]  # their rows in the table
     is_finished: bool  # whether all were trained to their end; else the score is not comparable
 
-    @property
-    def knobs(self) -> dict[str, float]:
-        """The setting by name."""
-        return {name: getattr(self, name) for name in KNOBS}
+    knobs = property(lambda self: {name: getattr(self, name) for name in KNOBS})  # the setting by name
 
 
 @dataclass(frozen=True, eq=False)
