@@ -55,10 +55,7 @@ class Report:
     difference: float  # between the outputs before and after, relative to the largest
     device: str
 
-    @property
-    def speedup(self) -> float:
-        """How many times faster the compact network is."""
-        return self.full.seconds / self.compact.seconds
+    speedup = property(lambda self: self.full.seconds / self.compact.seconds)  # how many times faster the compact network is
 
     def __str__(self) -> str:
         rows = [["network", "parameters", "multiply-adds", f"{self.samples:,} samples", "of the compact time"]]

@@ -54,7 +54,7 @@ class Stacked(Body):
     depth = property(lambda self: self.bias.shape[-2])
     learn_width = property(lambda self: self.trunk is not None)
 
-    def _through(self, step: Callable[..., tuple[Array, Any]], x: Array, *stacks: Array) -> tuple[Array, Any]:
+    def _through(self, step: Callable[..., tuple[Array, Any]], x: Array, *stacks: Any) -> tuple[Array, Any]:
         """Return what leaves the last layer, and the results of all layers, stacked.
 
         step(x, layer, h, new, …) → x, result; h is what the layer reads, new() its σ(W h + b), the rest its rows of the stacks.
@@ -73,7 +73,7 @@ class Stacked(Body):
             results.append(result)
         return read(self.trunk, x), jax.tree.map(lambda *each: jnp.stack(each), *results)
 
-    def _each_layer(self, *stacks: Array) -> Iterator[tuple[np.ndarray, ...]]:
+    def _each_layer(self, *stacks: Any) -> Iterator[tuple[np.ndarray, ...]]:
         """Weight, bias and what else each layer has, in double precision, on the host."""
         return zip(*(np.asarray(stack, np.float64) for stack in (self.weight, self.bias, *stacks)), strict=True)
 
