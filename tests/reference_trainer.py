@@ -21,9 +21,8 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from meristem.nn.budding import Budding
-from meristem.nn.ends import linear_ends
 from meristem.nn.linear import he_layer
-from meristem.nn.network import Network
+from meristem.nn.network import Network, linear_ends
 from reference import Layer, Node, leaves, nodes, to_tree
 
 # σ and its derivative

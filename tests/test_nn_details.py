@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem.compact.approximate import approximate
 from meristem.compact.inference import BLOCK, Predictor, spread
-from meristem.compact.report import Cost, Report, in_turns, multiply_adds
+from meristem.compact.report import Cost, Report, approximate, in_turns, multiply_adds
 from meristem.layers.compact_network import CompactNetwork
 from meristem.layers.layer import Affine, Gated
 from meristem.nn import Budding, Highway, Linear, Network, Plain, Residual, Tunnel

@@ -14,8 +14,8 @@ from meristem.layers.ops.jax import JAX
 from meristem.nn import Body, Linear, Network, PooledLinear, Stages
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Standing, declare
 from meristem.nn.axis_counts import size_openness
+from meristem.nn.body import read, with_price
 from meristem.nn.rows import Rows, gated_layers, placed, stood
-from meristem.nn.trunk import read, with_price
 
 TIME = 8
 

@@ -12,8 +12,8 @@ from meristem.data.spirals import two_spirals
 from meristem.layers.layer import Layer
 from meristem.nn import Body, Linear, Network
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Standing, declare
+from meristem.nn.body import read, with_price
 from meristem.nn.rows import Rows, gated_layers
-from meristem.nn.trunk import read, with_price
 
 
 class FeedForward(Body):

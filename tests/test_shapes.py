@@ -12,8 +12,7 @@ import pytest
 
 import meristem
 from meristem.nn import Network
-from meristem.nn.ends import mask_ends, trim_ends
-from meristem.nn.network import BODIES
+from meristem.nn.network import BODIES, mask_ends, trim_ends
 from own_body import own_network
 
 SOURCE = Path(meristem.__file__).parent
@@ -43,7 +42,7 @@ def test_nobody_outside_of_nn_reads_the_ends():
     others = [path for path in modules if path.parts[0] != "nn"]
     assert len(others) > 150
     found = {path.as_posix(): lines for path in others if (lines := readers_of_ends((SOURCE / path).read_text()))}
-    assert found == {}, "ask the network for input_shape, n_out, width, members or dtype, or write a function in nn/ends.py"
+    assert found == {}, "ask the network for input_shape, n_out, width, members or dtype, or write a function in nn/network.py"
 
 
 def test_the_rule_sees_whoever_breaks_it():

@@ -74,7 +74,6 @@ class Predictor:
         self._layers: dict[type[np.floating], list[Layer | Spread]] = {}
 
     def layers(self, dtype: type[np.floating]) -> list[Layer | Spread]:
-        """The layers in that precision."""
         if dtype not in self._layers:
             cast = jax.tree.map(lambda a: np.asarray(a, dtype), self.network.layers)
             self._layers[dtype] = [spread(layer) for layer in cast]

@@ -26,7 +26,7 @@ from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import TrainingSettings, continued
 from meristem.inputs import Inputs, Preprocessor
 from meristem.nn import Network
-from meristem.nn.ends import trim_ends
+from meristem.nn.network import trim_ends
 from meristem.paths.result import Path
 from meristem.sparse import is_large, occurring
 from meristem.train.hyperparameters import Recipe

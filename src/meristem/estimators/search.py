@@ -29,7 +29,7 @@ from meristem.estimators.parameters import check_parameter, check_parameters
 from meristem.estimators.training_settings import Room, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
-from meristem.nn.ends import trim_ends
+from meristem.nn.network import trim_ends
 from meristem.paths.folds import Fold, constant_losses, fold_weights, has_learned
 from meristem.paths.halving import Stays, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of

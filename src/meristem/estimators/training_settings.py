@@ -22,7 +22,7 @@ from meristem.estimators.encoded_table import FEATURES, OUTPUTS, EncodedTable, p
 from meristem.inputs.preprocessor import n_numbers
 from meristem.memory import check_memory
 from meristem.nn import Network
-from meristem.nn.ends import mask_ends
+from meristem.nn.network import mask_ends
 from meristem.targets import Targets
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.objectives import Binary, Multilabel, Objective

@@ -34,9 +34,8 @@ from meristem.gate import Confined
 from meristem.json_schema import ANY, FLAG, OBJECT, SIZE, TEXT, check_json, first_difference
 from meristem.memory import shapes_alone
 from meristem.nn.body import PART, REGISTRY, Body, Part, described, is_body, part_name
-from meristem.nn.ends import described_ends
 from meristem.nn.linear import Linear
-from meristem.nn.network import Network
+from meristem.nn.network import Network, described_ends
 
 STRUCTURE: dict[str, Any] = {  # and the options of the body; not all files have the entries with "?"
     **{"body": TEXT, "n_in": SIZE, "n_out": SIZE, "width": SIZE, "embed_bias": FLAG, "head_bias": FLAG, "members": [SIZE]},

@@ -51,9 +51,9 @@ def fused(layers: list[Layer]) -> list[Layer]:
 
 def _bias(weight: Any, before: Any, own: Any) -> Any:
     """The bias of W (x + before) + own."""
-    if before is None or own is None:
-        return own if before is None else weight @ before
-    return weight @ before + own
+    if before is None:
+        return own
+    return weight @ before if own is None else weight @ before + own
 
 
 def products(layers: list[Layer]) -> int:

@@ -49,8 +49,6 @@ class Layer(eqx.Module):
 
 
 class Pick(Layer):
-    """Some of its input."""
-
     rows: tuple[int, ...] = eqx.field(static=True)  # ascending
     of: int = eqx.field(static=True)
 
@@ -91,8 +89,6 @@ class Convolution(Layer):
 
 
 class Mean(Layer):
-    """The mean over all positions."""
-
     n: int = eqx.field(static=True)
     positions: tuple[int, ...] = eqx.field(static=True)
 
@@ -103,7 +99,10 @@ class Mean(Layer):
 
 
 class Units(eqx.Module):
-    """Units with a nonlinearity, σ(W h + b), of a `weight` [units, in], a `bias` [units] and an `activation`."""
+    """Units with a nonlinearity, σ(W h + b), by the name of an `activation`."""
+
+    weight: Float[Constants, "units in"]
+    bias: Float[Constants, " units"]
 
     units = property(lambda self: (self.bias.shape[0],))
 
@@ -112,18 +111,10 @@ class Units(eqx.Module):
 
 
 class Perceptron(Units, Layer):
-    """σ(W h + b)."""
-
-    weight: Float[Constants, "out in"]
-    bias: Float[Constants, " out"]
     activation: str = eqx.field(static=True)
 
 
 class Residual(Units, Layer):
-    """σ(W h + b) + h."""
-
-    weight: Float[Constants, "width width"]
-    bias: Float[Constants, " width"]
     activation: str = eqx.field(static=True)
 
     def __call__(self, ops: Ops[V], h: V) -> V:
@@ -139,9 +130,7 @@ class Gated(Units, Layer):
     [[1.0, 6.0, 100.0]]
     """
 
-    weight: Float[Constants, "open width"]
-    bias: Float[Constants, " open"]
-    gate: Float[Constants, " open"]
+    gate: Float[Constants, " units"]
     rows: tuple[int, ...] = eqx.field(static=True)  # which units are open, ascending
     activation: str = eqx.field(static=True)
 
@@ -181,8 +170,6 @@ class Cascade(Layer):
 class Highway(Units, Layer):
     """A layer with a gate network (equation 3)."""
 
-    weight: Float[Constants, "width width"]
-    bias: Float[Constants, " width"]
     gate_weight: Float[Constants, "width width"]
     gate_bias: Float[Constants, " width"]
     activation: str = eqx.field(static=True)

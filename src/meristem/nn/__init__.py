@@ -5,7 +5,6 @@ from meristem.nn.budding import Bud as Bud, Budding as Budding
 from meristem.nn.linear import Linear as Linear, PooledLinear as PooledLinear
 from meristem.nn.model_growth import grow as grow, resize as resize
 from meristem.nn.network import Network as Network
-from meristem.nn.stack import Highway as Highway, Plain as Plain, Residual as Residual
+from meristem.nn.stack import Highway as Highway, Plain as Plain, Residual as Residual, Tunnel as Tunnel
 from meristem.nn.stages import Stages as Stages
 from meristem.nn.structure import Gates as Gates, Nodes as Nodes, structure as structure, structures as structures
-from meristem.nn.tunnel import Tunnel as Tunnel

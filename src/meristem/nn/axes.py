@@ -39,7 +39,6 @@ class ArrayAxes(NamedTuple):
 
     @property
     def read(self) -> str | None:
-        """The axis that a map reads."""
         return self.reads or (self.names[-1] if len(self.names) > 1 else None)
 
 
@@ -84,7 +83,6 @@ class Axes:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The axes whose places are its size."""
         return (self.size,) if isinstance(self.size, str) else self.size
 
 

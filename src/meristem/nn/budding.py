@@ -33,11 +33,10 @@ from meristem.layers.layer import INPUT, Layer, Leaf, Perceptron, Tree
 from meristem.memory import check_memory
 from meristem.nn import tree_growth
 from meristem.nn.axes import MAP, STORED, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
-from meristem.nn.body import Body, Dormant
+from meristem.nn.body import Body, Dormant, read, with_price
 from meristem.nn.linear import he_layer
 from meristem.nn.structure import Nodes
 from meristem.nn.tree import in_order, is_tree, leaf_depth, leaf_openness, leaves_of, living, mixing, node_openness, seedling
-from meristem.nn.trunk import read, with_price
 
 PROBES = ["bud", "zero"]
 ROOTS = ["layer", "identity"]

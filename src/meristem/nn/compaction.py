@@ -49,12 +49,21 @@ def compact(model: Any) -> Any:
     """
     if isinstance(model, CompactNetwork):
         return model
-    if not any(map(_is_compactable, jax.tree.leaves(model, is_leaf=_is_compactable))):
+
+    def is_compactable(node: Any) -> bool:
+        return isinstance(node, (Network, Body))
+
+    def compacted(node: Any) -> Any:
+        if not is_compactable(node):
+            return node
+        return compact_network(node) if isinstance(node, Network) else compact_body(node)
+
+    if not any(map(is_compactable, jax.tree.leaves(model, is_leaf=is_compactable))):
         raise ValueError(
             f"compact() takes a Network, a body or a model that holds some, got a {type(model).__name__} without any; "
             "make one with Network.create(…)."
         )
-    return jax.tree.map(_compacted, model, is_leaf=_is_compactable)
+    return jax.tree.map(compacted, model, is_leaf=is_compactable)
 
 
 def n_parameters(model: Any) -> int:
@@ -65,16 +74,6 @@ def n_parameters(model: Any) -> int:
     (3, 0)
     """
     return n_floats(compact(model))
-
-
-def _is_compactable(node: Any) -> bool:
-    return isinstance(node, (Network, Body))
-
-
-def _compacted(node: Any) -> Any:
-    if not _is_compactable(node):
-        return node
-    return compact_network(node) if isinstance(node, Network) else compact_body(node)
 
 
 def compact_network(network: Network) -> CompactNetwork:
@@ -92,9 +91,8 @@ def compact_network(network: Network) -> CompactNetwork:
 
 def compact_body(body: Body) -> CompactNetwork:
     """The layers of a body; one that copies its input has none."""
-    check_values("compact()", body)
+    check_values("compact()", body, ("body", "bodies"))
     declared = body.axes()
-    _check_single("compact()", "body", "bodies", members_of(body, declared))
     gates = trunk_gates(declared)
     if gates and any(entry.positions > 1 for entry, _ in with_axes(body, declared)):
         raise ValueError(f"compact() takes a {type(body).__name__} on positions with its embedding and head: a Network.")
@@ -139,17 +137,13 @@ def check_concrete(what: str, network: Any) -> None:
     """Raise a ValueError of one line unless this is one network with values in it."""
     if not isinstance(network, Network):
         raise ValueError(f"{what} takes a Network, got a {type(network).__name__}; make one with Network.create(…).")
-    check_values(what, network)
-    _check_single(what, "network", "networks", network.members)
+    check_values(what, network, ("network", "networks"))
 
 
-def check_values(what: str, model: Any) -> None:
-    """Raise a ValueError of one line unless all arrays have values."""
+def check_values(what: str, model: Any, single: tuple[str, str] | None = None) -> None:
+    """Raise a ValueError of one line unless all arrays have values; with `single`, what to call it, also of a population."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(model)):
         raise ValueError(f"{what} looks at the values of the gates, which jit, vmap and grad hide; call it outside of them.")
-
-
-def _check_single(what: str, kind: str, plural: str, members: tuple[int, ...]) -> None:
-    if members:
-        pick = f"jax.tree.map(lambda a: a[0], {plural})"
-        raise ValueError(f"{what} takes one {kind}, got a population of {members[0]}; pick one: {pick}.")
+    if single is not None and (members := members_of(model, model.axes())):
+        pick = f"jax.tree.map(lambda a: a[0], {single[1]})"
+        raise ValueError(f"{what} takes one {single[0]}, got a population of {members[0]}; pick one: {pick}.")

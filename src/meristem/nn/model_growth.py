@@ -33,9 +33,7 @@ def grow(model: M, opt_state: S, *, key: PRNGKeyArray) -> tuple[M, S, GrowthInfo
     (2, 1)
     """
     if not any(body.axes().capacity for body in bodies_of(model)):
-        raise ValueError(
-            "grow() found no body in the model that grows, such as Budding; call it only for models that have one."
-        )
+        raise ValueError("grow() found no body in the model that grows, such as Budding; call it for models that have one.")
     return after_update(model, opt_state, key)
 
 

@@ -4,7 +4,7 @@ y = head(body(embed(f ⊙ x)))     f ∈ [0, 1]^n_in, a gate for each input, whe
 
 Embedding and head are parts (body.py), such as `Linear`; a body of several stages is `Stages`. `input_shape`, `n_out`, `width`,
 `members` and `dtype` hold for one network, for a population with leading axes, and for shapes in place of arrays. Nobody
-outside of nn reads `embed` and `head` (ends.py).
+outside of nn reads the arrays of `embed` and `head`: other packages (files, train, estimators) call the functions below.
 """
 
 import inspect
@@ -20,15 +20,13 @@ from jaxtyping import Array, Float, Int
 from meristem.check import as_key, check_size, unknown
 from meristem.gate import Confined, fully_open, is_confined
 from meristem.layers.compact_network import CompactNetwork
-from meristem.nn.axes import INPUT, OUTPUT, ArrayAxes, Axes, Axis, members_of, n_places
+from meristem.nn.axes import INPUT, OUTPUT, ArrayAxes, Axes, Axis, members_of, n_places, take
 from meristem.nn.axis_counts import half_norm, hard_size, soft_parameters, used
-from meristem.nn.body import Body, Part
+from meristem.nn.body import Body, Part, described, read, with_price
 from meristem.nn.budding import Budding
 from meristem.nn.linear import Linear
-from meristem.nn.stack import Highway, Plain, Residual
+from meristem.nn.stack import Highway, Plain, Residual, Tunnel
 from meristem.nn.stages import renamed
-from meristem.nn.trunk import read, with_price
-from meristem.nn.tunnel import Tunnel
 
 MAX_WIDTH = 64  # of a trunk that learns its width
 BODIES = {"tunnel": Tunnel, "budding": Budding, "highway": Highway, "plain": Plain, "residual": Residual}
@@ -97,11 +95,6 @@ class Network(eqx.Module):
         return tuple(self.embed.input_shape)  # type: ignore[attr-defined]
 
     @property
-    def n_out(self) -> int:
-        """The number of outputs."""
-        return int(self.head.n_out)  # type: ignore[attr-defined]
-
-    @property
     def width(self) -> int:
         """The dimensions of the trunk that what enters the body has, open or closed."""
         declared = self.embed.axes()
@@ -112,21 +105,14 @@ class Network(eqx.Module):
         """The leading axes of a population; () for one network."""
         return members_of(self.embed, self.embed.axes())
 
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of its weights."""
-        return jax.tree.leaves(self.embed)[0].dtype
-
-    @property
-    def capacity(self) -> int:
-        """The places for layers that growth may fill; 0 where nothing grows."""
-        return self.body.axes().capacity
-
     def in_use(self) -> Int[Array | np.ndarray, "*members"]:
         """How many of them are filled, of one network or of each in a population."""
         count = self.body.axes().in_use
         return np.zeros(self.members, np.int32) if count is None else count()
 
+    n_out = property(lambda self: int(self.head.n_out))
+    dtype = property(lambda self: jax.tree.leaves(self.embed)[0].dtype)  # of its weights
+    capacity = property(lambda self: self.body.axes().capacity)  # the places for layers that growth may fill; 0: nothing grows
     has_embed_bias = property(lambda self: getattr(self.embed, "bias", None) is not None)
     has_head_bias = property(lambda self: getattr(self.head, "bias", None) is not None)
 
@@ -185,12 +171,7 @@ class Network(eqx.Module):
         return stored + nodes + single + sum(leaf.size for leaf in jax.tree.leaves((self.embed, self.head)))
 
     def compact(self) -> CompactNetwork:
-        """Exactly the live network.
-
-        >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
-        >>> [type(layer).__name__ for layer in network.compact().layers]
-        ['Affine']
-        """
+        """Exactly the live network, see `meristem.compact.compact`."""
         from meristem.nn.compaction import compact_network  # which imports this file
 
         return compact_network(self)
@@ -200,3 +181,49 @@ def _between(part: Axes, name: str, enters: str, leaves: str) -> Axes:
     """The declaration of an end of a network, its axes named by what they are there."""
     own = {axis: f"{name}.{axis}" for axis in part.axes}
     return renamed(part, own | {part.trunks[0]: enters, part.trunks[-1]: leaves})
+
+
+def described_ends(network: Network) -> dict[str, Any]:
+    """Return what files say of embedding and head; nothing of plain linear maps around one trunk, as `Network.create` has."""
+    embed, head = network.embed, network.head
+    is_plain_embed = type(embed) is Linear and not embed.positions
+    is_plain_head = type(head) is Linear and not head.positions and head.input_shape[0] == network.width
+    return ({} if is_plain_embed else {"embed": described(embed)}) | ({} if is_plain_head else {"head": described(head)})
+
+
+def linear_ends(network: Network) -> tuple[Linear, Linear]:
+    """Return embedding and head of a network on vectors; ValueError where they are something else."""
+    embed, head = network.embed, network.head
+    if described_ends(network) or not isinstance(embed, Linear) or not isinstance(head, Linear):
+        raise ValueError(f"its embedding is a {type(embed).__name__}, its head a {type(head).__name__}; both must be Linear.")
+    return embed, head
+
+
+def mask_ends(network: Network, n_in: Array | int, n_out: Array | int, unused_output: Float[Array, ""] | float) -> Network:
+    """Return a fresh network that uses its first inputs and outputs; other inputs do nothing, other outputs never change.
+
+    Its weights are as large as if there were no others: uniform on ±√(6 / (fan_in + fan_out)).
+    """
+    (all_in,), all_out, width = network.input_shape, network.n_out, network.width
+    embed, head = linear_ends(network)
+    assert head.bias is not None
+    is_input, is_output = jnp.arange(all_in) < n_in, jnp.arange(all_out) < n_out
+    embed_scale, head_scale = (jnp.sqrt((n + width) / (used + width)) for n, used in ((all_in, n_in), (all_out, n_out)))
+    if network.features is not None:
+        network = eqx.tree_at(lambda n: n.features, network, network.features.at(is_input.astype(head.bias.dtype)))
+    embedding = jnp.where(is_input[None, :], embed_scale * embed.weight, 0)
+    weight, bias = jnp.where(is_output[:, None], head_scale * head.weight, 0), jnp.where(is_output, head.bias, unused_output)
+    return eqx.tree_at(lambda n: (n.embed.weight, n.head.weight, n.head.bias), network, (embedding, weight, bias))
+
+
+def trim_ends(network: Network, n_in: int, n_out: int) -> Network:
+    """Return the network with its first inputs and outputs, and no others. A host function."""
+    linear_ends(network)
+    network = jax.device_get(network)  # cutting on the device would compile a program for each shape
+    return jax.device_put(take(network, network.axes(), {INPUT: np.arange(n_in), OUTPUT: np.arange(n_out)}))
+
+
+def divide_outputs(network: Network, divisor: float) -> Network:
+    """Return the network with its outputs divided by a number. A host function."""
+    head = jax.tree.map(lambda leaf: (np.asarray(leaf) / divisor).astype(leaf.dtype), network.head)  # compiles nothing
+    return eqx.tree_at(lambda n: n.head, network, jax.device_put(head))

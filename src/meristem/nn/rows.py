@@ -70,12 +70,7 @@ def gated_layers(arrays: Any, gate: Confined, trunk: Confined | None, rows: Rows
 
 
 def stood(rows: Rows | None, layer: Any, h: Float[Array, "width ..."]) -> Float[Array, "units ..."]:
-    """What the units of a layer stand on, [units, …].
-
-    >>> rows = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)
-    >>> stood(rows, 0, jnp.array([5.0, 6.0, 7.0])).tolist()
-    [7.0, 5.0, 0.0]
-    """
+    """What the units of a layer stand on, [units, …]."""
     if rows is None or rows.at is None or rows.unit is None:
         return h
     return _moved(h, rows.at[layer], rows.unit[layer])
@@ -85,8 +80,9 @@ def placed(rows: Rows | None, layer: Any, h: Float[Array, "width ..."], new: Flo
     """The trunk after the units of a layer, [width, …].
 
     >>> rows = Rows(jnp.array([0]), jnp.array([[2, 0, 3]]), jnp.array([[1, 3, 0]]), depth=1)
-    >>> placed(rows, 0, jnp.array([5.0, 6.0, 7.0]), jnp.array([1.0, 2.0, 9.0])).tolist()
-    [2.0, 6.0, 1.0]
+    >>> h = jnp.array([5.0, 6.0, 7.0])
+    >>> stood(rows, 0, h).tolist(), placed(rows, 0, h, jnp.array([1.0, 2.0, 9.0])).tolist()
+    ([7.0, 5.0, 0.0], [2.0, 6.0, 1.0])
     """
     if rows is None or rows.at is None or rows.unit is None:
         return new

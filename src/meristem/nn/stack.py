@@ -1,9 +1,10 @@
-"""Stacks of layers one after another, and the baselines: plain (equation 1 with g = 1), residual, and highway (equation 3).
+"""Stacks of layers one after another: tunnels (equations 1 and 2) and the baselines, plain, residual and highway (equation 3).
 
-plain     h_l = σ(W_l h_{l−1} + b_l)
+tunnel    h_l = g_l · σ(W_l h_{l−1} + b_l) + (1 − g_l) · h_{l−1}          g_l ∈ [0, 1]^width, at first 0: every unit copies
+plain     h_l = σ(W_l h_{l−1} + b_l)                                      a tunnel with g = 1
 residual  h_l = σ(W_l h_{l−1} + b_l) + h_{l−1}
-highway   h_l = g_l · σ(W_l h_{l−1} + b_l) + (1 − g_l) · h_{l−1},      g_l = sigmoid(V_l h_{l−1} + c_l),  c_l starts at −2
-price = 0, or Σ t where the width of the trunk is learned (trunk.py); of a highway, if one asks for it, also Σ_l Σ_k g_lk
+highway   as a tunnel, with g_l = sigmoid(V_l h_{l−1} + c_l)              c_l starts at −2
+price = Σ_l Σ_k g_lk of tunnel and highway, 0 of the others; and Σ t, where the width of the trunk is learned (body.py)
 
 A program that has every layer written out computes fastest and compiles in time that grows with the layers: two hundred of them
 took minutes. From `DEEP` on the layers are a `scan` over the stacked arrays, never an index into them: the gradient of that
@@ -22,13 +23,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from meristem.check import check_size
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
-from meristem.layers.layer import Highway as HighwayLayer, Layer, Perceptron, Residual as ResidualLayer
-from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Axis, declare, gate_axis
+from meristem.layers.layer import Gated, Highway as HighwayLayer, Layer, Perceptron, Residual as ResidualLayer
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Axis, Standing, declare, gate_axis
 from meristem.nn.axis_counts import size_openness
-from meristem.nn.body import Body
+from meristem.nn.body import Body, read, with_price
 from meristem.nn.linear import glorot, he_layer
+from meristem.nn.rows import Rows, gated_layers, placed, stood
 from meristem.nn.structure import Gates
-from meristem.nn.trunk import read, with_price
 
 DEEP = 40  # layers
 BLOCK = 4096  # samples
@@ -38,9 +39,9 @@ LAYERS = ArrayAxes(("layer", "unit", TRUNK), MAP)
 class Stacked(Body):
     """A body of `depth` layers of `width` units; its options are read off its arrays."""
 
-    weight: eqx.AbstractVar[Array]  # [depth width width]
-    bias: eqx.AbstractVar[Array]  # [depth width]
-    activation: eqx.AbstractVar[str]
+    weight: Float[Array, "depth width width"]
+    bias: Float[Array, "depth width"]
+    activation: str = eqx.field(static=True)
     trunk: eqx.AbstractVar[Confined | None]  # [width]
 
     def __init__(self, width: int, depth: int, *, activation: str = "relu", learn_width: bool = False, key: PRNGKeyArray):
@@ -53,6 +54,29 @@ class Stacked(Body):
     depth = property(lambda self: self.bias.shape[-2])
     learn_width = property(lambda self: self.trunk is not None)
 
+    def _through(self, step: Callable[..., tuple[Array, Any]], x: Array, *stacks: Any) -> tuple[Array, Any]:
+        """Return what leaves the last layer, and the results of all layers, stacked.
+
+        step(x, layer, h, new, …) → x, result; h is what the layer reads, new() its σ(W h + b), the rest its rows of the stacks.
+        """
+        sigma, results, arrays = ACTIVATIONS[self.activation], [], (self.weight, self.bias, *stacks)
+
+        def apply(x: Array, layer: Any, weight: Array, bias: Array, *rows: Array) -> tuple[Array, Any]:
+            h = read(self.trunk, x)
+            return step(x, layer, h, lambda: sigma(weight @ h + bias), *rows)
+
+        if self.depth >= DEEP:
+            x, result = jax.lax.scan(lambda x, rows: apply(x, *rows), x, (jnp.arange(self.depth), *arrays))
+            return read(self.trunk, x), result
+        for layer, rows in enumerate(zip(*map(jnp.unstack, arrays), strict=True)):
+            x, result = apply(x, layer, *rows)
+            results.append(result)
+        return read(self.trunk, x), jax.tree.map(lambda *each: jnp.stack(each), *results)
+
+    def _each_layer(self, *stacks: Any) -> Iterator[tuple[np.ndarray, ...]]:
+        """Weight, bias and what else each layer has, in double precision, on the host."""
+        return zip(*(np.asarray(stack, np.float64) for stack in (self.weight, self.bias, *stacks)), strict=True)
+
     def ungated_axes(
         self, openness: Callable[[], Array], picture: Callable[[], Gates], *, is_fused: bool = False, **entries: ArrayAxes
     ) -> Axes:
@@ -63,20 +87,41 @@ class Stacked(Body):
         return Axes(arrays, axes, size="unit", is_fused=is_fused)
 
 
-def through(step: Callable[..., tuple[Array, Any]], x: Float[Array, " width"], stacks: tuple[Any, ...]) -> tuple[Array, Any]:
-    """Return the last x and the results of all layers, stacked; step(x, layer, (a [...], …)) → x, result."""
-    depth, results = stacks[0].shape[0], []
-    if depth >= DEEP:
-        return jax.lax.scan(lambda x, each: step(x, *each), x, (jnp.arange(depth), stacks))
-    for layer, arrays in enumerate(zip(*map(jnp.unstack, stacks), strict=True)):
-        x, result = step(x, layer, arrays)
-        results.append(result)
-    return x, jax.tree.map(lambda *each: jnp.stack(each), *results)
+class Tunnel(Stacked):
+    """`depth` layers of `width` units, all closed at first: the identity.
 
+    >>> tunnel = Tunnel(width=3, depth=2, key=jax.random.key(0))
+    >>> tunnel(jnp.array([1.0, 2.0, 3.0])).tolist()
+    [1.0, 2.0, 3.0]
+    """
 
-def each_layer(*stacks: Any) -> Iterator[tuple[np.ndarray, ...]]:
-    """The arrays of each layer, in double precision, on the host."""
-    return zip(*(np.asarray(stack, np.float64) for stack in stacks), strict=True)
+    gate: Confined  # [depth width]; 0 copies, 1 transforms
+    trunk: Confined | None  # [width]
+    rows: Rows | None  # where the units stand, in a training that leaves closed ones out; None: one on every dimension
+
+    def __init__(self, width: int, depth: int, *, activation: str = "relu", learn_width: bool = False, key: PRNGKeyArray):
+        super().__init__(width, depth, activation=activation, learn_width=learn_width, key=key)
+        self.gate = Confined(jnp.zeros(self.bias.shape))
+        self.rows = None
+
+    def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
+        def step(x: Array, layer: Any, h: Array, new: Callable[[], Array], gate: Array) -> tuple[Array, None]:
+            return placed(self.rows, layer, x, gate * new() + (1 - gate) * stood(self.rows, layer, x)), None
+
+        y, _ = self._through(step, x, self.gate.value)
+        return y, with_price(self.trunk, size_openness(self.axes(), "unit").sum())
+
+    def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
+        arrays = declare(self, weight=LAYERS, bias=UNITS, gate=UNITS, trunk=ArrayAxes((TRUNK,)), rows=Standing("unit"))
+        return gated_layers(arrays, self.gate, self.trunk, self.rows)
+
+    def compact_layers(self) -> list[Layer]:
+        """A layer whose gates are all 0 is gone; of the others only the open units are left."""
+        return [
+            Gated(weight[rows], bias[rows], gate[rows], tuple(rows.tolist()), self.activation)
+            for weight, bias, gate in self._each_layer(self.gate.value)
+            if len(rows := np.flatnonzero(gate))
+        ]
 
 
 class Plain(Stacked):
@@ -86,22 +131,13 @@ class Plain(Stacked):
     (3,)
     """
 
-    weight: Float[Array, "depth width width"]
-    bias: Float[Array, "depth width"]
-    activation: str = eqx.field(static=True)
     trunk: Confined | None  # [width]
 
     skip: ClassVar[float] = 0.0  # the factor of the copied input
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
-        sigma = ACTIVATIONS[self.activation]
-
-        def step(x: Array, layer: Any, arrays: tuple[Any, ...]) -> tuple[Array, None]:
-            weight, bias = arrays
-            return sigma(weight @ read(self.trunk, x) + bias) + self.skip * x, None
-
-        x, _ = through(step, x, (self.weight, self.bias))
-        return read(self.trunk, x), with_price(self.trunk, jnp.zeros((), x.dtype))
+        y, _ = self._through(lambda x, layer, h, new: (new() + self.skip * x, None), x)
+        return y, with_price(self.trunk, jnp.zeros((), y.dtype))
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
         def picture() -> Gates:
@@ -111,9 +147,8 @@ class Plain(Stacked):
         return self.ungated_axes(lambda: jnp.ones(self.bias.shape, self.bias.dtype), picture, is_fused=not self.skip)
 
     def compact_layers(self) -> list[Layer]:
-        """Layer by layer as they are."""
         kind = ResidualLayer if self.skip else Perceptron
-        return [kind(weight, bias, self.activation) for weight, bias in each_layer(self.weight, self.bias)]
+        return [kind(weight, bias, self.activation) for weight, bias in self._each_layer()]
 
 
 class Residual(Plain):
@@ -134,11 +169,8 @@ class Highway(Stacked):
     ((3,), (2, 3))
     """
 
-    weight: Float[Array, "depth width width"]
-    bias: Float[Array, "depth width"]
     gate_weight: Float[Array, "depth width width"]
     gate_bias: Float[Array, "depth width"]
-    activation: str = eqx.field(static=True)
     trunk: Confined | None  # [width]
 
     def __init__(
@@ -157,16 +189,11 @@ class Highway(Stacked):
         self.gate_bias = jnp.full(self.bias.shape, gate_bias, jnp.result_type(float))
 
     def _run(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, "depth width"]]:
-        sigma = ACTIVATIONS[self.activation]
+        def step(x: Array, layer: Any, h: Array, new: Callable[[], Array], weight: Array, bias: Array) -> tuple[Array, Array]:
+            gate = jax.nn.sigmoid(weight @ h + bias)
+            return gate * new() + (1 - gate) * x, gate
 
-        def step(x: Array, layer: Any, arrays: tuple[Any, ...]) -> tuple[Array, Array]:
-            weight, bias, gate_weight, gate_bias = arrays
-            h = read(self.trunk, x)
-            gate = jax.nn.sigmoid(gate_weight @ h + gate_bias)
-            return gate * sigma(weight @ h + bias) + (1 - gate) * x, gate
-
-        x, gates = through(step, x, (self.weight, self.bias, self.gate_weight, self.gate_bias))
-        return read(self.trunk, x), gates
+        return self._through(step, x, self.gate_weight, self.gate_bias)
 
     def priced(self, x: Float[Array, " width"]) -> tuple[Float[Array, " width"], Float[Array, ""]]:
         y, gates = self._run(x)
@@ -200,8 +227,7 @@ class Highway(Stacked):
         return Gates(np.sum(blocks, 0) / len(inputs), "inputs")
 
     def compact_layers(self) -> list[Layer]:
-        """Layer by layer as they are."""
-        layers = each_layer(self.weight, self.bias, self.gate_weight, self.gate_bias)
+        layers = self._each_layer(self.gate_weight, self.gate_bias)
         return [HighwayLayer(w, b, gate_w, gate_b, self.activation) for w, b, gate_w, gate_b in layers]
 
     def options(self) -> dict[str, Any]:

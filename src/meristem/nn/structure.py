@@ -60,9 +60,7 @@ class Nodes:
     leafness: np.ndarray
     identity: float | None = None
 
-    @property
-    def n_leaves(self) -> int:
-        return 1 + int((self.depth[1:] >= 0).sum())
+    n_leaves = property(lambda self: 1 + int((self.depth[1:] >= 0).sum()))
 
     def unopened(self) -> str | None:
         """A clause that says so where nothing has opened."""

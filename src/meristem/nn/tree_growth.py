@@ -23,7 +23,6 @@ from meristem.nn.linear import he_layer
 from meristem.nn.tree import in_order, inner_of, leaf_depth, leaves_of, living, n_leaves, spans
 
 Budding = Any  # the class imports this file
-Mirrors = Sequence[Any]
 
 
 class Move(NamedTuple):
@@ -38,7 +37,7 @@ class Move(NamedTuple):
     depth: Int[Array, " capacity"]  # the next tree
 
 
-def close_and_open(body: Budding, mirrors: Mirrors, key: PRNGKeyArray) -> tuple[Budding, list[Any], GrowthInfo]:
+def close_and_open(body: Budding, mirrors: Sequence[Any], key: PRNGKeyArray) -> tuple[Budding, list[Any], GrowthInfo]:
     """Close and open nodes; `key` draws the fresh buds."""
     # A person's optimizer may keep functions too; only arrays pass through cond.
     arrays, rest = eqx.partition((body, list(mirrors)), eqx.is_array)
@@ -82,9 +81,7 @@ def anyone(flag: Bool[Array, ""]) -> Bool[Array, ""]:
     return flag
 
 
-@anyone.def_vmap
-def _anyone_vmap(axis_size: int, in_batched: list[bool], flag: Array) -> tuple[Array, bool]:
-    return anyone(flag.any(0) if in_batched[0] else flag), False
+anyone.def_vmap(lambda size, is_batched, flag: (anyone(flag.any(0) if is_batched[0] else flag), False))
 
 
 def closing(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tuple[Move, Int[Array, ""]]:
@@ -134,7 +131,7 @@ def opening(gamma: Float[Array, " nodes"], depth: Int[Array, " capacity"]) -> tu
     return move, opened.sum(dtype=jnp.int32)
 
 
-def with_capacity(body: Budding, capacity: int, mirrors: Mirrors) -> tuple[Budding, list[Any]]:
+def with_capacity(body: Budding, capacity: int, mirrors: Sequence[Any]) -> tuple[Budding, list[Any]]:
     """The same body and mirrors with room for `capacity` leaves. A host function: shapes change."""
     needed = int(np.max(body.axes().in_use()))
     if needed > capacity:

@@ -146,12 +146,7 @@ def knobs_of(members: Sequence[Member], weights: tuple[np.ndarray, np.ndarray] |
 
 
 def result_of(
-    members: Sequence[Member],
-    runs: Sequence[Run],
-    networks: Sequence[Network],
-    max_epochs: int,
-    seconds: float,
-    **more: Sequence[float] | np.ndarray | None,
+    members: Sequence[Member], runs: Sequence[Run], networks: Sequence[Network], max_epochs: int, seconds: float, **more: Any
 ) -> Path:
     """Return the path of these runs; `networks` are their best, and `more` further columns of the table that are not None."""
     rows, sizes = [], []

@@ -35,10 +35,7 @@ class Point:
     members: tuple[int, ...]  # their rows in the table
     is_finished: bool  # whether all were trained to their end; else the score is not comparable
 
-    @property
-    def knobs(self) -> dict[str, float]:
-        """The setting by name."""
-        return {name: getattr(self, name) for name in KNOBS}
+    knobs = property(lambda self: {name: getattr(self, name) for name in KNOBS})  # the setting by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +72,8 @@ class Path:
                 for rows in groups
             ]
 
-    @property
-    def scores(self) -> np.ndarray:
-        """The score of each member; more is better."""
-        return self.table["score"] if "score" in self.table else -self.table["loss"]
-
-    @property
-    def _is_finished(self) -> np.ndarray:
-        """Whether each member was trained to its end."""
-        return self.table.get("finished", np.ones(len(self.table["loss"]), bool))
+    scores = property(lambda self: self.table["score"] if "score" in self.table else -self.table["loss"])  # of each member
+    _is_finished = property(lambda self: self.table.get("finished", np.ones(len(self.table["loss"]), bool)))  # each member
 
     def best(self) -> Point:
         """Return the point of the best score among those trained to their end; of equals that of the largest penalty."""

@@ -22,8 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
-from meristem.nn.ends import divide_outputs
-from meristem.nn.network import Network
+from meristem.nn.network import Network, divide_outputs
 from meristem.train.objectives import Objective
 from meristem.train.training_data import to_float
 
