@@ -33,7 +33,7 @@ from meristem.nn.network import trim_ends
 from meristem.paths.folds import Fold, constant_losses, fold_weights, has_learned
 from meristem.paths.halving import Stays, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
-from meristem.paths.penalty_path import knobs_of, result_of
+from meristem.paths.penalty_path import Outcome, knobs_of, result_of
 from meristem.paths.result import Path, standard_error
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
@@ -63,6 +63,7 @@ class Search:
     watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
     room: Room | None = None  # of all networks; None: the largest
     part: str = "search"  # its name for watchers
+    outcomes: dict[Run, tuple[Outcome, float | None]] = field(default_factory=dict, repr=False)  # and the scores, of ended runs
 
     def penalties(self, values: Any) -> list[float]:
         """Return the values, or for "auto" a grid that depends on the data; with a budget each run adapts its penalty."""
@@ -135,12 +136,16 @@ class Search:
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
 
     def path(self, members: list[Member], runs: list[Run], seconds: float = 0.0) -> Path:
-        n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
-        networks = [trim_ends(run.best, n_in, n_out) for run in runs]
-        folds = [own.fold for own in members]
-        scores = None if self.scoring is None else list(map(self._score, runs, folds))
-        constant = self._constant_losses[folds]
-        return result_of(members, runs, networks, self.max_epochs, seconds, score=scores, constant_loss=constant)
+        """Return the path of these runs; what each ended with is computed once, however many paths have it."""
+        for run, own in zip(runs, members, strict=True):
+            if run not in self.outcomes:
+                network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
+                score = None if self.scoring is None else self._score(run, own.fold)
+                self.outcomes[run] = Outcome.of(run, network, self.max_epochs), score
+        outcomes, scores = zip(*(self.outcomes[run] for run in runs), strict=True)
+        constant = self._constant_losses[[own.fold for own in members]]
+        more = {"score": None if self.scoring is None else scores, "constant_loss": constant}
+        return result_of(members, outcomes, seconds, **more)
 
     def _score(self, run: Run, fold: int) -> float:
         """Return the score of a member on its held-out rows."""

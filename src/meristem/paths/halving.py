@@ -77,8 +77,10 @@ def _means(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
 
 def least_loss(run: Run) -> float:
     """Return the least held-out loss so far, infinity if there is none; once a network settles, only losses since count."""
-    losses = run.history.get("dev_loss", np.array([np.inf]))
-    if run.recipe.settle and len(since := losses[run.history.get("stage", np.zeros(len(losses))) >= 1]) >= SETTLED:
+    if not run.infos and not run.past:
+        return np.inf
+    losses = run.recorded("dev_loss")
+    if run.recipe.settle and len(since := losses[run.recorded("stage") >= 1]) >= SETTLED:
         losses = since
     return float(np.where(np.isnan(losses), np.inf, losses).min())
 

@@ -10,7 +10,7 @@ model, and the score: their loss, or `scoring`.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -115,12 +115,13 @@ def path(
     with watching("path", "all members", epochs, recipe.task, [own_watcher], verbose=verbose) as (watcher, _):
         watcher.begin(by_number(members))
         runs = trained(runs, ready, settings_of(members), watcher=watcher, **options)
-    best, seconds, scores = [run.best for run in runs], time.perf_counter() - begun, None
+    seconds, scores = time.perf_counter() - begun, None
     if scoring is not None:
         own = ready.data
         held_out = [(own.dev_x, own.dev_y)] if folds is None else [(own.x[rows], own.y[rows]) for _, rows in folds]
-        scores = [float(scoring(network, *held_out[member.fold])) for network, member in zip(best, members, strict=True)]
-    return result_of(members, runs, best, max_epochs, seconds, score=scores)
+        scores = [float(scoring(run.best, *held_out[member.fold])) for run, member in zip(runs, members, strict=True)]
+    outcomes = [Outcome.of(run, run.best, max_epochs) for run in runs]
+    return result_of(members, outcomes, seconds, score=scores)
 
 
 @contextmanager
@@ -145,21 +146,29 @@ def knobs_of(members: Sequence[Member], weights: tuple[np.ndarray, np.ndarray] |
     return [Knobs(own.learning_rate, own.penalty, own.l2, own.dropout or None, **each[own.fold]) for own in members]
 
 
-def result_of(
-    members: Sequence[Member], runs: Sequence[Run], networks: Sequence[Network], max_epochs: int, seconds: float, **more: Any
-) -> Path:
-    """Return the path of these runs; `networks` are their best, and `more` further columns of the table that are not None."""
-    rows, sizes = [], []
-    for member, run, network in zip(members, runs, networks, strict=True):
-        best, layer_sizes = run.best_epoch - 1, np.asarray(run.history["layer_sizes"])
+class Outcome(NamedTuple):
+    """What a run ended with: its network, its entries in the table of a path, and the sizes of its layers."""
+
+    network: Network
+    row: dict[str, Any]
+    layer_sizes: np.ndarray
+
+    @classmethod
+    def of(cls, run: Run, network: Network, max_epochs: int) -> Self:
+        """Return the outcome of a run of one network, which is its best."""
+        best, layer_sizes = int(run.best_epoch) - 1, run.recorded("layer_sizes")
         row: dict[str, Any] = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
         if run.best_epoch:  # some epoch was finite
             names = {"loss": "dev_loss", "error": "dev_error"}
-            row = {name: run.history[names.get(name, name)][best].item() for name in row}
+            row = {name: run.recorded(names.get(name, name))[best].item() for name in row}
         is_finished = bool(run.stopped) or int(run.epochs) >= max_epochs
         row |= {"n_parameters": parameters(network), "epochs": int(run.epochs), "finished": is_finished}
-        rows.append(member._asdict() | row)
-        sizes.append(layer_sizes[best] if run.best_epoch else np.zeros_like(layer_sizes[0]))
+        return cls(network, row, layer_sizes[best] if run.best_epoch else np.zeros_like(layer_sizes[0]))
+
+
+def result_of(members: Sequence[Member], outcomes: Sequence[Outcome], seconds: float, **more: Any) -> Path:
+    """Return the path of the members with these outcomes; `more` are further columns of the table that are not None."""
+    rows = [member._asdict() | outcome.row for member, outcome in zip(members, outcomes, strict=True)]
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     table |= {name: np.asarray(column, float) for name, column in more.items() if column is not None}
-    return Path(table, tuple(networks), np.stack(sizes), seconds)
+    return Path(table, tuple(outcome.network for outcome in outcomes), np.stack([o.layer_sizes for o in outcomes]), seconds)

@@ -37,13 +37,13 @@ LEAST = 4  # dimensions, units
 
 def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
     """Return the state with the capacity of the next epoch; `info` is on the host, a population shares one capacity."""
-    capacity = new = state.network.capacity
-    if not capacity or info.stopped.all():
+    if not least or info.stopped.all():  # nothing grows, or no longer
         return state
+    capacity = new = state.network.capacity
     if info.waited[~info.stopped].any():
         new = max(capacity, min(2 * capacity, most))
-    elif max(np.max(state.network.in_use()), np.where(info.stopped, 0, info.most_leaves).max(), least) <= capacity // 2:
-        new = capacity // 2
+    elif max(np.where(info.stopped, 0, info.most_leaves).max(), least) <= capacity // 2:
+        new = capacity // 2 if np.max(state.network.in_use()) <= capacity // 2 else capacity
     return state if new == capacity else with_capacity(state, new)
 
 

@@ -100,12 +100,7 @@ class Run:
     def history(self) -> History:
         if not self.infos:
             return self.past
-        all_epochs = {}
-        for name in [name for name in dict(self.infos[0]) if name != "epoch"]:
-            new = np.stack([np.asarray(getattr(info, name)) for info in self.infos])
-            # Other data may have other measures: what was not measured before is NaN there.
-            past = self.past.get(name, np.full_like(self.past["loss"], np.nan)) if self.past else new[:0]
-            all_epochs[name] = np.concatenate([past, new])
+        all_epochs = {name: self.recorded(name) for name in dict(self.infos[0]) if name != "epoch"}
         if not self.members:
             return all_epochs
         stopped, n_past = all_epochs["stopped"], len(all_epochs["stopped"]) - len(self.infos)
@@ -115,6 +110,14 @@ class Run:
             rows = [*range(began), *(n_past + np.flatnonzero(ran[:, m]))]
             columns.append({name: values[rows, m] for name, values in all_epochs.items()})
         return _side_by_side(columns)
+
+    def recorded(self, name: str) -> np.ndarray:
+        """Return one measure of all epochs; those in which it was not measured, as with other data, have NaN."""
+        if not self.infos:
+            return self.past[name]
+        new = np.stack([np.asarray(getattr(info, name)) for info in self.infos])
+        past = self.past.get(name, np.full_like(self.past["loss"], np.nan)) if self.past else new[:0]
+        return np.concatenate([past, new])
 
     def member(self, member: int) -> "Run":
         """Return one member of a population, its history cut where it stopped."""
