@@ -14,6 +14,7 @@ from exporting import run, run_torch
 from meristem.compact.inference import Predictor
 from meristem.layers.layer import Bag
 from meristem.paths.result import Path
+from meristem.train.callbacks import Watcher
 from soak import FACTOR
 
 SMALL = {"cv": 2, "max_width": 8, "max_epochs": 40, "learning_rate": 1e-2, "random_state": 0}
@@ -223,3 +224,31 @@ def test_one_network_is_trained_at_the_price_that_was_chosen(monkeypatch):
     model = meristem.TunnelClassifierCV(**how, rule="1se", refit="one", depth=2, max_width=8, max_epochs=12).fit(X, y)
     cheap, dear = (point.n_parameters for point in model.path_.points)
     assert model.penalty_ == 100.0 and model.n_parameters_ == dear < cheap
+
+
+class EndsAfter(Watcher):
+    """Ends a search when so many members have had some epochs."""
+
+    def __init__(self, members: int, epochs: int):
+        self.members, self.epochs, self.seen = members, epochs, {}
+
+    def epoch(self, member, info):
+        self.seen[member] = int(info.epoch)
+        return self.over()
+
+    def over(self):
+        return sum(epochs >= self.epochs for epochs in self.seen.values()) >= self.members
+
+
+def test_the_best_networks_of_a_search_that_is_ended_settle():
+    settings = SMALL | {"penalties": [1e-4, 10.0], "l2s": [1e-4], "input_dropouts": [0.0], "depth": 2, "halving": False}
+    X, y = load_iris(return_X_y=True)
+    left = meristem.TunnelClassifierCV(**settings, callbacks=EndsAfter(2, 8)).fit(X, y)
+    model = meristem.TunnelClassifierCV(**settings, callbacks=EndsAfter(2, 8))
+    model.fit_search(model._planned(X, y), settling=4)
+    best = model.path_.best()
+    assert best.penalty == model.penalty_ == 1e-4 and best.is_finished and not left.path_.best().is_finished
+    settled, before = (own.path_.table["epochs"][list(best.members)] for own in (model, left))
+    assert settled.min() >= before.min() + 4 and model.n_iter_ == settled.max()
+    rates = [own.estimators_[0].history_["rate"] for own in (left, model)]
+    assert rates[0][-1] == pytest.approx(1e-2) and rates[1][-1] == pytest.approx(1e-3), "the last stage, in which gates close"

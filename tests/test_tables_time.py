@@ -156,6 +156,6 @@ def test_what_was_measured_is_used_where_there_is_no_time_to_compile_more():
     X, y, end = np.random.default_rng(0).normal(size=(2000, 3)), np.arange(2000) % 2, time.monotonic() + 100
     for epoch, penalties in ((1e-6, 5), (1.0, 1)):
         model = meristem.TunnelClassifierCV(random_state=0)
-        rows, deadline = fit_into(model, X, y, Timing(epoch, 1e6, 0.0, 500), 100.0, end, n_test=100, seed=0)
+        rows, deadline, _ = fit_into(model, X, y, Timing(epoch, 1e6, 0.0, 500), 100.0, end, n_test=100, seed=0)
         assert len(rows) == 500 and model.cv == 5 and model.callbacks == [deadline] and end - 60 < deadline.at < end
         assert model.penalties == "auto" if penalties == 5 else len(model.penalties) == 1

@@ -84,17 +84,24 @@ KEEP = (
     "If the target is copied, its prediction is called 'TARGET (predicted)'"
 )
 REFIT = (
-    "bag: the average of the folds' networks; one: a network that learns from all rows; auto (default): a bag, and one with "
-    "--budget or where the table has more rows than the search uses (50,000)"
+    "one: a network that learns from all rows; bag: the average of the folds' networks; auto (default): one, and a bag with "
+    "--seconds, which leaves no time for another training"
 )
 EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
     ("fit", "--target", str, ..., "COLUMN", "the column to predict"),
     ("fit", "--task", str, None, "TASK", "class or number (default: inferred from the column)"),
-    ("fit", "--body", str, "tunnel", "BODY", "tunnel or budding (default: %(default)s)"),
+    ("fit", "--body", str, "budding", "BODY", "budding or tunnel (default: %(default)s)"),
     ("fit", "--budget", int, None, "N", "maximum number of parameters, instead of a search for the penalty"),
-    ("fit", "--rule", str, "min", "RULE", "min: the best penalty; 1se: the highest within one standard error"),
+    (
+        "fit",
+        "--rule",
+        str,
+        "1se",
+        "RULE",
+        "1se (default): the highest penalty within one standard error; min: the best",
+    ),
     ("fit", "--refit", str, "auto", "MODEL", REFIT),
     ("fit", "--seconds", float, None, "S", "time limit in seconds (default: none)"),
     ("fit", "--test", float, None, "SHARE", "share of the rows to hold out (default: 0.2)"),

@@ -78,8 +78,11 @@ class CrossValidated(Estimator):
         """Whether the final model has a network of each fold; by default not if they would have to share a budget."""
         return self.budget is None if self.refit == "auto" else self.refit == "bag"
 
-    def fit_search(self, search: Search, blocks: Blocks = ()) -> Self:
-        """Fit by a planned search; a single final network learns from these blocks, of which the search has a sample."""
+    def fit_search(self, search: Search, blocks: Blocks = (), settling: int = 0) -> Self:
+        """Fit by a planned search; a single final network learns from these blocks, of which the search has a sample.
+
+        Where a callback ends the search, the best networks so far settle for `settling` epochs.
+        """
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
         rates = [search.estimator._rate_of(len(table.y))]
@@ -93,6 +96,8 @@ class CrossValidated(Estimator):
         with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
             search = replace(search, watcher=watcher)
             search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
+            if settling and watcher.over():
+                path, runs = search.with_best_settled(path, runs, settling)
             chosen = path.best() if self.rule == "min" else path.within_one_se()
             measure = error_measure(objective.error_name, is_share=objective.error_is_share)
             say(

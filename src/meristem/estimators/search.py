@@ -9,6 +9,7 @@ The estimator has one network; its parameters apply to everything that is not se
 import copy
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -37,7 +38,7 @@ from meristem.paths.penalty_path import Outcome, knobs_of, result_of
 from meristem.paths.result import Path, standard_error
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
-from meristem.train.loop import replay_on_all_rows
+from meristem.train.loop import cores, replay, replay_on_all_rows
 from meristem.train.metrics import tempered
 from meristem.train.objectives import Objective
 from meristem.train.run import Run, of_state
@@ -211,6 +212,24 @@ class Search:
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
         return search, replace(path, seconds=time.perf_counter() - begun), runs
+
+    def with_best_settled(self, path: Path, runs: list[Run], epochs: int) -> tuple[Path, list[Run]]:
+        """Return the path and the runs with the best setting settled in so many epochs, if a watcher interrupted it."""
+        best = max(path.points, key=lambda point: (point.score, point.penalty))
+        if best.is_finished or not np.isfinite(best.score):
+            return path, runs
+        stages = np.linspace(0, epochs, len(self.recipe.scales)).astype(int)  # the first one has had its time
+        runs = list(runs)
+        with ThreadPoolExecutor(cores()) as pool:
+            old = [runs[m] for m in best.members]
+            new = list(pool.map(lambda run: replay(run, [self.prepared], int(run.epochs) + stages), old))
+        for m, run in zip(best.members, new, strict=True):
+            runs[m] = run
+            network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
+            score = None if self.scoring is None else self._score(run, int(path.table["fold"][m]))
+            self.outcomes[run] = Outcome.of(run, network, max_epochs=int(run.epochs)), score
+        members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in range(len(runs))]
+        return self.path(members, runs, path.seconds), runs
 
     def one_by_one(self, **lists: Any) -> tuple[Path, list[Run]]:
         """Choose l2 and learning rate at the middle penalty, by successive halving, then dropout, then the penalty.

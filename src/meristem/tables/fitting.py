@@ -48,9 +48,9 @@ def fit_table(
     *,
     target: str,
     task: str | None = None,
-    body: str = "tunnel",
+    body: str | None = None,
     budget: int | None = None,
-    rule: str = "min",
+    rule: str = "1se",
     refit: str = "auto",
     test: Any = 0.2,
     seconds: float | None = None,
@@ -62,11 +62,11 @@ def fit_table(
 
     table          a frame, a dictionary of lists, or the path of a file (CSV, gzipped CSV, Parquet; "-": standard input)
     task           "class" or "number"; None: chosen from the data
-    body           "tunnel" or "budding"
+    body           "budding" or "tunnel"; None: budding, or tunnel if `depth` is among the options
     budget         the most parameters of the model
     rule           how the penalty is chosen ("min", "1se"): see the CV estimators
-    refit          the final model: a "bag" of the folds' networks, or "one", which learns from all rows; "auto" is a bag, and
-                   one with a budget, or where there are more rows than the search uses
+    refit          the final model: "one" network, which learns from all rows, or a "bag" of the folds' networks; "auto" is
+                   one, and a bag with a time limit, which leaves no time for another training
     test           the share of rows that is held out, or a table of its own
     seconds        a time limit for everything
     options        further parameters of the CV estimator
@@ -78,6 +78,7 @@ def fit_table(
     ('number', ['constant', 'linear', 'mlp'], True)
     """
     begun = time.monotonic()
+    body = ("tunnel" if "depth" in options else "budding") if body is None else body
     options |= {"body": body, "budget": budget, "rule": rule, "refit": refit, "seconds": seconds, "random_state": random_state}
     check_options(test=test, **options)
     split = TableSplit.of(as_table(table), target=target, task=task, test=test, seed=random_state)
@@ -107,10 +108,10 @@ def plan_fit(split: TableSplit, *, body: str, seconds: float | None, random_stat
     """Encode the rows and plan the search; raise ValueError where the table, an option or the budget does not fit."""
     estimator = _estimator(body, split.target.task, options | {"random_state": random_state})
     numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
+    if estimator.refit == "auto" and seconds is None:
+        estimator.set_params(refit="one")
     rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
     if len(rows) > most:
-        if estimator.refit == "auto" and seconds is None:
-            estimator.set_params(refit="one")
         rows = np.sort(np.random.default_rng(random_state).choice(rows, most, replace=False))
     X, y = features(split.schema, split.table, rows), split.target.values[rows]
     try:
@@ -151,7 +152,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         say(line)
     labels, places = np.unique(y, return_inverse=True) if target.task == CLASS else (None, y)
     values = target_values(test_table, target.name, target.task, labels)[0]
-    scores, predicted, rows, deadline = {}, {}, np.arange(len(y)), None
+    scores, predicted, rows, deadline, settling = {}, {}, np.arange(len(y)), None, 0
     with warnings.catch_warnings():  # those of two threads, which set and reset them
         timing = None if seconds is None else ThreadPoolExecutor(1).submit(time_fold, estimator, X, y, seed)
         share = None if seconds is None else BASELINE_SHARE * max(0.0, begun + seconds - time.monotonic())
@@ -162,10 +163,10 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         compared = time.monotonic()
         if timing is not None and seconds is not None:
             limit = (wait_for_timing(timing, seconds, begun + seconds), seconds, begun + seconds)
-            rows, deadline = fit_into(estimator, X, y, *limit, n_test=len(test_rows), seed=seed)
+            rows, deadline, settling = fit_into(estimator, X, y, *limit, n_test=len(test_rows), seed=seed)
     learned = len(rows)
     if deadline is not None:
-        estimator.fit(X[rows], y[rows])
+        estimator.fit_search(estimator._planned(X[rows], y[rows]), settling=settling)
     elif learned == len(split.train_rows) or estimator.makes_bag:
         estimator.fit_search(plan.search)
     else:

@@ -3,7 +3,8 @@
 By default an estimator searches some ten settings in five folds, each of which takes about a third of the most epochs. Where
 that is too long, first l2 and dropout are not searched, then fewer penalties and folds, at last fewer rows. Other numbers of
 rows and folds need another compiled program: where there is no time for it, the measured ones are used. `Deadline` ends the
-search in any case: networks stay as they are then, and those still compiling are left out (paths/halving.py).
+search in any case: those still compiling are left out (paths/halving.py), and the networks of the best setting settle in a few
+more epochs, for which there is time.
 """
 
 import math
@@ -28,6 +29,8 @@ FOLDS, MOST_COMPILING = 5, 2  # folds of a measurement; another program is compi
 ALL_PASSES, SAMPLE_PASSES = 2.5, 2.0  # predictions of all test rows, for score and graph; of those in a report
 LEAST = 0.5  # seconds that an epoch of each fold takes at least
 SHARE = 1 / 3  # of the most epochs that a training takes on average
+SETTLING_EPOCHS, SETTLING_SHARE = 12, 0.15  # of the networks of a search that was ended, at most; of the time
+COMPILING_SETTLING = 0.5  # of the time that compiling an epoch takes
 STEPS = [(10, 5, 5), (5, 5, 5), (5, 5, 3), (3, 3, 3), (3, 3, 2), (1, 1, 2)]  # settings in all, penalties, folds
 
 
@@ -118,8 +121,11 @@ def time_fold(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing
 
 def fit_into(
     estimator: Any, X: np.ndarray, y: np.ndarray, timing: Timing, seconds: float, end: float, *, n_test: int, seed: int
-) -> tuple[np.ndarray, Deadline]:
-    """Set the estimator's parameters for a search that ends in time; return the rows to use, and what ends the search."""
+) -> tuple[np.ndarray, Deadline, int]:
+    """Set the estimator's parameters for a search that ends in time.
+
+    Returns the rows to use, what ends the search, and for how many epochs networks settle that it interrupts.
+    """
     parameters, slowdown = estimator.get_params(), measure_slowdown()
     predicting = timing.row * (ALL_PASSES * n_test + SAMPLE_PASSES * min(n_test, MOST_ROWS))
     left = max(0.1, end - reserve(seconds, predicting, slowdown=slowdown) - time.monotonic())
@@ -132,11 +138,14 @@ def fit_into(
         plan = SearchPlan(n, n, FOLDS, rows=share)
     rows = np.sort(np.random.default_rng(seed).permutation(len(y))[: max(LEAST_ROWS, round(len(y) * plan.rows))])
     epoch = timing.epoch * len(rows) / len(y)
-    deadline = Deadline(end - reserve(seconds, predicting, epoch, slowdown=slowdown))
+    each = epoch * plan.folds / cores()  # an epoch of all folds
+    settling = min(SETTLING_EPOCHS, int(max(0.0, SETTLING_SHARE * left - COMPILING_SETTLING * timing.compiling) / each))
+    settling_seconds = COMPILING_SETTLING * timing.compiling + settling * each if settling else 0.0
+    deadline = Deadline(end - reserve(seconds, predicting, epoch, slowdown=slowdown) - settling_seconds)
     callbacks = parameters["callbacks"] if isinstance(parameters["callbacks"], list) else [parameters["callbacks"]]
     callbacks = [*(callback for callback in callbacks if callback is not None), deadline]
     estimator.set_params(**options_of(plan, estimator, X[rows], y[rows], is_open=is_open), callbacks=callbacks)
-    return rows, deadline
+    return rows, deadline, settling
 
 
 def options_of(plan: SearchPlan, estimator: Any, X: np.ndarray, y: np.ndarray, *, is_open: bool) -> dict[str, Any]:
