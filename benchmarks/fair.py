@@ -14,9 +14,9 @@ import torch
 
 import torch_networks
 from meristem.nn import Network
-from meristem.train.hyperparameters import L2, Recipe
+from meristem.train.epoch import cost
+from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.optimizer import layer_depths
-from meristem.train.step import cost
 
 TOLERANCE = 1e-5  # relative to the largest entry
 
@@ -93,7 +93,7 @@ def _check_same(
     """Outputs, gradients of J (with PyTorch's weight decay added, as Adam does) and rates; else the race means nothing."""
     their_x, their_y = (torch.tensor(a, device=theirs.embed.weight.device) for a in (x, y))
     _same("the outputs", jax.vmap(network)(x), theirs(their_x).detach())
-    grads = eqx.filter_grad(cost)(network, x, y, objective=recipe.task, penalty=penalty, l2=L2)
+    grads = eqx.filter_grad(cost)(network, x, y, Knobs(1e-3, penalty, L2), recipe)
     torch_networks.objective(theirs, penalty, their_x, their_y, recipe.task.name).backward()
     group_of = {p: group for group in optimizer.param_groups for p in group["params"]}
     first = optimizer.param_groups[0]["lr"]  # that of depth 0

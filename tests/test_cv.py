@@ -251,4 +251,4 @@ def test_the_best_networks_of_a_search_that_is_ended_settle():
     settled, before = (own.path_.table["epochs"][list(best.members)] for own in (model, left))
     assert settled.min() >= before.min() + 4 and model.n_iter_ == settled.max()
     rates = [own.estimators_[0].history_["rate"] for own in (left, model)]
-    assert rates[0][-1] == pytest.approx(1e-2) and rates[1][-1] == pytest.approx(1e-3), "the last stage, in which gates close"
+    assert rates[1][-1] < rates[0][-1], "a later stage, in which gates close"

@@ -12,13 +12,13 @@ MAP = SOURCE.parent.parent / "docs" / "map.md"
 
 # From the bottom to the top; packages of one layer do not know each other. docs/map.md says the same.
 LAYERS = [
-    ["check", "memory", "forks", "cpu", "gpu", "cache", "weighted_quantiles"],
+    ["check", "memory", "forks", "cpu", "gpu", "cache", "weighted_quantiles", "sparse"],
     ["gate", "layers", "json_schema"],
     ["nn"],
     ["compact"],
     ["complexity"],
     ["train"],
-    ["targets", "sparse", "show"],
+    ["targets", "show"],
     ["inputs", "files"],
     ["folders", "data", "export"],
     ["pictures", "watch", "loggers"],

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from meristem import Data, Recipe, fit
+from meristem import Data, Knobs, Recipe, fit
 from meristem.nn import Network
+from meristem.train.epoch import cost
 from meristem.train.metrics import PIECE, Sums, evaluate, measures_of, piece_of, sum_up
-from meristem.train.objectives import Binary, Multiclass, Multilabel
-from meristem.train.step import cost
+from meristem.train.objectives import Binary, Multilabel
 
 
 def plain_macro_f1(predicted: np.ndarray, actual: np.ndarray) -> float:
@@ -40,11 +40,11 @@ def test_ten_thousand_classes_are_never_there_for_all_rows():
     """800 rows × 10,000 outputs are 32 MB; a piece of them is 4 MB, and no array of the program is more than twice that."""
     network = Network.create("tunnel", 5, 10_000, width=6, depth=2, key=jax.random.key(0))
     x, y = labelled(800)[0], np.arange(800) % 10_000
-    program = jax.jit(lambda x, y: measures_of(sum_up(network, x, y, Multiclass())[0])).lower(x, y).compile()
+    program = jax.jit(lambda x, y: measures_of(sum_up(network, x, y, Recipe(objective="multiclass"))[0])).lower(x, y).compile()
     assert program.memory_analysis().temp_size_in_bytes < 4 * 2 * 10_000 * piece_of(network, x) * 2 < 4 * 800 * 10_000
     outputs = jax.vmap(network)(jnp.asarray(x[::100]))
     expected = jax.nn.logsumexp(outputs, 1) - outputs[np.arange(8), y[::100]]
-    found = measures_of(sum_up(network, x[::100], y[::100], Multiclass())[0])
+    found = measures_of(sum_up(network, x[::100], y[::100], Recipe(objective="multiclass"))[0])
     np.testing.assert_allclose(float(found.loss), np.mean(expected), rtol=1e-5)
 
 
@@ -86,8 +86,8 @@ def test_the_price_is_that_of_the_cost(feature_gates):
     gates = {"feature_gates": feature_gates}
     network = Network.create("budding", 5, 1, width=6, capacity=2, key=jax.random.key(0), **gates)
     x, y = labelled(9)[0], np.zeros(9, np.float32)
-    measures = measures_of(sum_up(network, x, y, Binary(), priced=True)[0])
-    wanted = cost(network, jnp.asarray(x), jnp.asarray(y), objective=Binary(), penalty=0.1, l2=0.01)
+    measures = measures_of(sum_up(network, x, y, Recipe(select="cost"))[0])
+    wanted = cost(network, jnp.asarray(x), jnp.asarray(y), Knobs(1e-3, penalty=0.1, l2=0.01), Recipe())
     np.testing.assert_allclose(measures.loss + 0.1 * measures.price + 0.01 * network.half_norm(), wanted, rtol=1e-6)
     assert float(measures.price) == (5 if feature_gates else 0)
 
@@ -103,7 +103,7 @@ def test_a_run_that_selects_by_cost_pays_for_its_inputs():
     assert run.history["dev_loss"].argmin() < run.best_epoch - 1
     knobs = {"penalty": 0.5, "l2": 0.25}  # the measure that is compared is J
     run = fit(network, data, learning_rate=1e-2, **knobs, key=jax.random.key(1), recipe=recipe, max_epochs=1)
-    wanted = cost(run.best, jnp.asarray(x[100:]), jnp.asarray(y[100:]), objective=Multilabel(), **knobs)
+    wanted = cost(run.best, jnp.asarray(x[100:]), jnp.asarray(y[100:]), Knobs(1e-2, **knobs), recipe)
     np.testing.assert_allclose(run.state.best[0], wanted, rtol=1e-5)
 
 

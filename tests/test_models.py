@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from meristem import hard_size, layer_sizes, soft_size, trainable
+from meristem import Knobs, Recipe, hard_size, layer_sizes, soft_size, trainable
 from meristem.nn import Body, Budding, Highway, Network, Plain, Residual, Stages, Tunnel, structure
 from meristem.nn.axes import depths
 from meristem.nn.axis_counts import half_norm
 from meristem.nn.network import BODIES
-from meristem.train.objectives import Multiclass, objective
-from meristem.train.step import cost
+from meristem.train.epoch import cost
+from meristem.train.objectives import objective
 
 OPTIONS = {"budding": {"capacity": 3}}
 KEY = jax.random.key(0)
@@ -62,7 +62,7 @@ def test_gradients_reach_every_trainable_parameter(body):
         )
         net = eqx.tree_at(lambda n: n.body, net, grown)
     x, y = jax.random.normal(jax.random.key(1), (6, 4)), jnp.array([0, 1, 0, 1, 1, 0])
-    grads = gradient_of_cost(net, x, y, objective=Multiclass(), penalty=1e-3, l2=1e-5)
+    grads = gradient_of_cost(net, x, y, Knobs(1e-3, penalty=1e-3), Recipe(objective="multiclass"))
     for path, leaf in jax.tree.leaves_with_path(eqx.filter(grads, trainable(net))):
         assert (np.asarray(leaf) != 0).all(), f"no gradient in {jax.tree_util.keystr(path)}"
     frozen = jax.tree.leaves(eqx.filter(grads, trainable(net), inverse=True))

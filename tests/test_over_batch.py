@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meristem.nn import Network
-from meristem.train.step import over_batch
+from meristem.train.epoch import over_batch
 
 with_copies = partial(over_batch, with_copies=True)
 

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
 import reference as ref
-from meristem import hard_size, layer_sizes, soft_size
+from meristem import Knobs, Recipe, hard_size, layer_sizes, soft_size
 from meristem.gate import Confined
 from meristem.nn import Bud, Budding, Highway, Linear, Network, Plain, Residual, Tunnel
 from meristem.nn.tree_growth import opening
-from meristem.train.objectives import Binary
-from meristem.train.step import cost
+from meristem.train.epoch import cost
 from reference_trainer import ReferenceTrainer
 from soak import FACTOR, many as tries
 
@@ -396,7 +395,7 @@ def test_objectives(precision: str, kind: str) -> None:
         network = Network(embed, body, head)
         x, y = floats(rng.normal(size=(n, 2))), floats(rng.integers(0, 2, n))
 
-        got = fast(network, x, y, objective=Binary(), penalty=floats(PRICE / n), l2=0.0)
+        got = fast(network, x, y, Knobs(1e-3, penalty=floats(PRICE / n), l2=0.0), Recipe())
         assert_close(jax.tree.map(lambda leaf: n * leaf, got), slow_objective(network, x, y), precision)
 
     check()
@@ -417,7 +416,7 @@ def test_the_reference_trainers_gradient(activation: str, probe: str) -> None:
         embed, head = Linear(2, WIDTH, use_bias=False, key=jax.random.key(1)), Linear(WIDTH, 1, key=jax.random.key(2))
         network = Network(embed, make_budding(tree, activation, probe), head)
         x, target = floats(tree["x"][:2]), floats(tree["x"][2] > 0)
-        got = fast(network, x[None], target[None], objective=Binary(), penalty=penalty, l2=l2)
+        got = fast(network, x[None], target[None], Knobs(1e-3, penalty, l2), Recipe())
 
         trainer = ReferenceTrainer.of(network, rate=1.0, penalty=penalty, l2=l2)
         trainer.gradient(np.asarray(x), float(target))

@@ -12,9 +12,8 @@ import pytest
 import reference as ref
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
-from meristem.train.epoch import _batches, epoch as train_epoch
+from meristem.train.epoch import _batches, epoch as train_epoch, step
 from meristem.train.hyperparameters import Knobs, Recipe
-from meristem.train.step import step
 from meristem.train.train_state import start
 from meristem.train.training_data import Data
 from reference_trainer import ReferenceTrainer

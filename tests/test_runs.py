@@ -10,9 +10,9 @@ from estimating import programs
 from meristem import Data, DivergedError, Knobs, Recipe, Watcher, advance, begin, fit, load, save, scale_by_rate, step
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
+from meristem.train.epoch import Batch
 from meristem.train.loop import seed_keys
 from meristem.train.run import stacked
-from meristem.train.step import Batch
 from meristem.train.train_state import start
 from meristem.train.training_data import prepare
 from soak import FACTOR

@@ -11,7 +11,6 @@ import meristem
 from meristem import Data, Recipe, fit
 from meristem.nn import Network
 from meristem.train.metrics import SPREAD, measures_of, sum_up
-from meristem.train.objectives import OBJECTIVES
 
 KINDS = {"binary": 1, "multiclass": 4, "multilabel": 3}
 
@@ -33,19 +32,19 @@ def network(n_out: int, sure: float = 1.0) -> Network:
 @pytest.mark.parametrize("rows", [40, 3000])
 def test_it_is_what_a_fine_search_finds(kind, rows):
     rng = np.random.default_rng(0)
-    x, model, objective = rng.standard_normal((rows, 5)).astype(np.float32), network(KINDS[kind], 2.0), OBJECTIVES[kind]()
+    x, model, recipe = rng.standard_normal((rows, 5)).astype(np.float32), network(KINDS[kind], 2.0), Recipe(objective=kind)
     logits = np.asarray(jax.vmap(model)(jnp.asarray(x)))
     y, weight = targets(kind, logits, rng), rng.integers(0, 3, rows).astype(np.float32)
 
     def mean_loss(log_temperature: float) -> float:
-        losses = jax.vmap(objective.loss)(jnp.asarray(logits * np.exp(-log_temperature)), jnp.asarray(y))
+        losses = jax.vmap(recipe.task.loss)(jnp.asarray(logits * np.exp(-log_temperature)), jnp.asarray(y))
         return float((weight * losses).sum() + log_temperature**2 / (2 * SPREAD**2)) / weight.sum()
 
     best = minimize_scalar(mean_loss, bounds=(-1.5, 2.5), method="bounded")
-    found = measures_of(sum_up(model, x, y, objective, weight, calibrated=True)[0])
+    found = measures_of(sum_up(model, x, y, recipe, weight, calibrated=True)[0])
     np.testing.assert_allclose(found.loss, best.fun, rtol=2e-3)
     np.testing.assert_allclose(np.log(found.temperature), best.x, atol=0.05)
-    plain = measures_of(sum_up(model, x, y, objective, weight)[0])
+    plain = measures_of(sum_up(model, x, y, recipe, weight)[0])
     assert found.loss < plain.loss and plain.temperature is None and found.error == plain.error
 
 
@@ -57,10 +56,10 @@ def test_blocks_of_rows_a_population_and_a_file_say_the_same(tmp_path):
     options = {"learning_rate": 1e-2, "penalty": 1e-3, "recipe": recipe, "max_epochs": 3}
     data = Data(x[:120], y[:120], x[120:], y[120:])
     streamed = fit(network(4), data, key=jax.random.key(1), rows_at_once=40, **options)
-    measured = measures_of(sum_up(streamed.last, data.dev_x, data.dev_y, recipe.task, calibrated=True)[0])
+    measured = measures_of(sum_up(streamed.last, data.dev_x, data.dev_y, recipe, calibrated=True)[0])
     np.testing.assert_allclose(streamed.history["temperature"][-1], measured.temperature, rtol=1e-4)
     np.testing.assert_allclose(streamed.history["dev_loss"][-1], measured.loss, rtol=1e-5)
-    plain = measures_of(sum_up(streamed.last, data.x, data.y, recipe.task)[0])
+    plain = measures_of(sum_up(streamed.last, data.x, data.y, recipe)[0])
     np.testing.assert_allclose(streamed.history["loss"][-1], plain.loss, rtol=1e-5)
     two = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), network(4))
     both = fit(two, data, key=jax.random.split(jax.random.key(1)), **options)

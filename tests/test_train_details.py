@@ -10,9 +10,8 @@ from meristem import Data, Knobs, Recipe, close_to_budget, model_cost, settle, s
 from meristem.gate import Confined
 from meristem.nn import Network
 from meristem.paths.folds import shuffled_folds
-from meristem.train.epoch import scan_batches
+from meristem.train.epoch import Batch, scan_batches
 from meristem.train.settle import FIRST_PRICE, check_budget, next_penalty, smallest
-from meristem.train.step import Batch
 from meristem.train.train_state import start
 
 

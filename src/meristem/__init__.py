@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from meristem.tables import TableModel as TableModel, fit_table as fit_table
     from meristem.train.callbacks import Watcher as Watcher
+    from meristem.train.epoch import step as step
     from meristem.train.hyperparameters import Knobs as Knobs, Recipe as Recipe
     from meristem.train.loop import DivergedError as DivergedError, fit as fit
     from meristem.train.optimizer import (
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     )
     from meristem.train.run import Run as Run, advance as advance, begin as begin
     from meristem.train.settle import close_to_budget as close_to_budget, model_cost as model_cost, settle as settle
-    from meristem.train.step import step as step
     from meristem.train.training_data import Data as Data
 
 __version__ = "0.1.0"
@@ -57,7 +57,7 @@ NAMES = {  # by module
     "nn": "grow resize",
     "train.loop": "fit DivergedError",
     "train.run": "begin advance Run",
-    "train.step": "step",
+    "train.epoch": "step",
     "train.settle": "settle close_to_budget model_cost",
     "train.hyperparameters": "Recipe Knobs",
     "train.training_data": "Data",

@@ -11,8 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.train.training_data import Lazy
-
 DENSE = 2**28  # bytes: smaller tables are made dense, which trains faster
 AT_ONCE = 2**25  # bytes of rows that are dense at a time
 
@@ -34,8 +32,8 @@ def occurring(x: Any, counts: np.ndarray, is_entry: Any = None) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Scattered(Lazy):
-    """Rows that differ from `base` in a few places."""
+class Scattered:
+    """Finite samples [n, in], computed when they are indexed: rows that differ from `base` in a few places."""
 
     base: np.ndarray  # [in], float32
     indptr: np.ndarray  # [n + 1]: where the entries of each row begin
@@ -46,12 +44,17 @@ class Scattered(Lazy):
     def shape(self) -> tuple[int, int]:
         return len(self.indptr) - 1, len(self.base)
 
+    def __len__(self) -> int:
+        return self.shape[0]
+
     @property
     def arrays(self) -> list[np.ndarray]:
+        """What determines the samples."""
         return [self.base, self.indptr, self.columns, self.values]
 
     @property
     def rows_at_once(self) -> int:
+        """How many rows should be computed at a time."""
         return rows_at_once(len(self.base))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:

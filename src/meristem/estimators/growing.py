@@ -26,12 +26,11 @@ from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import TrainingSettings, continued
 from meristem.inputs import Inputs, Preprocessor
 from meristem.nn import Network
-from meristem.nn.network import trim_ends
+from meristem.nn.network import divide_outputs, trim_ends
 from meristem.paths.result import Path
 from meristem.sparse import is_large, occurring
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import DivergedError
-from meristem.train.metrics import tempered
 from meristem.train.objectives import Quantile
 from meristem.train.run import Run
 from meristem.train.train_state import TrainState, fit_to_recipe
@@ -166,7 +165,7 @@ class Growing(TrainingSettings):
             if is_first and facts.get("input_dropout_"):
                 facts["input_dropout_"] = round(float(np.asarray(timed_run.knobs.dropout)), 6)
             network = trim_ends(run.last if is_stream else run.best, table.inputs.n_inputs, targets.n_out)
-            network = network if is_stream else tempered(network, float(timed_run.temperature))
+            network = network if is_stream else divide_outputs(network, float(timed_run.temperature))
             self._store(run, network, table, facts)
             last = {key: values[-1] for key, values in run.history.items()}
             say(

@@ -30,7 +30,7 @@ from meristem.estimators.parameters import check_parameter, check_parameters
 from meristem.estimators.training_settings import Room, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
-from meristem.nn.network import trim_ends
+from meristem.nn.network import divide_outputs, trim_ends
 from meristem.paths.folds import Fold, constant_losses, fold_weights, has_learned
 from meristem.paths.halving import Stays, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
@@ -39,7 +39,6 @@ from meristem.paths.result import Path, standard_error
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import cores, replay, replay_on_all_rows
-from meristem.train.metrics import tempered
 from meristem.train.objectives import Objective
 from meristem.train.run import Run, of_state
 from meristem.train.train_state import TrainState
@@ -162,7 +161,7 @@ class Search:
     def fitted(self, run: Run, temperature: float) -> Growing:
         """Return a copy of the estimator with the best network of a run."""
         model, table = copy.copy(self.estimator), self.table
-        network = tempered(trim_ends(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
+        network = divide_outputs(trim_ends(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
         model._store(run, network, table, {"n_samples_seen_": int((table.weight > 0).sum())})
         return model
 

@@ -26,9 +26,10 @@ from meristem.files import load, save
 from meristem.files.atomic_write import clean_leftovers, naming_path
 from meristem.files.network_file import structure_of
 from meristem.files.run_file import pack_run
+from meristem.sparse import Scattered
 from meristem.train.run import Run
 from meristem.train.saving import SECONDS, Record, Saver, checkpoint_store
-from meristem.train.training_data import Lazy, Prepared
+from meristem.train.training_data import Prepared
 
 N_SAVED = 3
 FILE = re.compile(r"(?P<label>.+)\.(?P<key>[0-9a-f]{16})\.(?P<epoch>\d{6,})\.safetensors")
@@ -80,7 +81,7 @@ class Checkpoints(Saver):
         settings = [header["recipe"], structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
         text = json.dumps([settings, sorted(arrays), repr(goal)], sort_keys=True)
         if id(data) not in self._digests:
-            parts = [array for part in data for array in (part.arrays if isinstance(part, Lazy) else [part])]
+            parts = [array for part in data for array in (part.arrays if isinstance(part, Scattered) else [part])]
             self._digests[id(data)] = data, digest_of(parts)
         digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digests[id(data)][1]]
         return hashlib.sha256(b"".join(digests)).hexdigest()[:16]

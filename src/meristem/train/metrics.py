@@ -22,7 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
-from meristem.nn.network import Network, divide_outputs
+from meristem.nn.body import with_price
+from meristem.nn.network import Network
+from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import Objective
 from meristem.train.training_data import to_float
 
@@ -56,26 +58,20 @@ class Sums(NamedTuple):
 
 
 def sum_up(
-    network: Network,
-    x: Samples,
-    y: Targets,
-    objective: Objective,
-    weight: Any = None,
-    priced: bool = False,
-    calibrated: bool = False,
+    network: Network, x: Samples, y: Targets, recipe: Recipe, weight: Any = None, *, calibrated: bool = False
 ) -> tuple[Sums, Float[Array, "n width ..."]]:
-    """Return the sums over a set, and what reached the body; `priced` adds the price, `calibrated` losses by temperature."""
+    """Return the sums over a set, and what reached the body; `calibrated` adds losses by temperature."""
+    objective = recipe.task
 
     def measure_sample(sample: tuple[Any, Any]) -> tuple[Any, ...]:
         hidden = network.embedded(to_float(sample[0]))
-        h, price = network.body.priced(hidden)
-        if network.features is not None:  # as in network.priced
-            price = price + network.features.value.sum()
+        h, body_price = network.body.priced(hidden)
+        price = with_price(network.features, body_price) if recipe.select == "cost" else None
         outputs, target, tried = network.read_out(h), sample[1], None
         if calibrated:
             sharpness = jnp.asarray(np.exp(-LOGS), outputs.dtype)
             tried = jax.vmap(lambda factor: objective.loss(factor * outputs, target))(sharpness)
-        measures = objective.loss(outputs, target), objective.error(outputs, target), price if priced else None, tried
+        measures = objective.loss(outputs, target), objective.error(outputs, target), price, tried
         return *measures, outputs > 0 if objective.outputs_are_labels else None, hidden
 
     piece = piece_of(network, x)
@@ -125,14 +121,9 @@ def measures_of(sums: Sums) -> Measures:
     return Measures(loss, sums.error / sums.weight, f1, price, temperature)
 
 
-_measures = jax.jit(lambda network, x, y, task: measures_of(sum_up(network, x, y, task)[0]), static_argnames="task")
+_measures = jax.jit(lambda network, x, y, recipe: measures_of(sum_up(network, x, y, recipe)[0]), static_argnames="recipe")
 
 
 def evaluate(network: Network, x: Samples, y: Targets, objective: Objective) -> Measures:
     """Return the measures of one trained network, as numbers on the host."""
-    return jax.device_get(_measures(network, x, y, task=objective))
-
-
-def tempered(network: Network, temperature: float) -> Network:
-    """Return the network with its outputs divided by a temperature."""
-    return network if temperature == 1 else divide_outputs(network, temperature)
+    return jax.device_get(_measures(network, x, y, recipe=Recipe(objective=objective)))

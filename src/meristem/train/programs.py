@@ -71,7 +71,7 @@ def _settle(before: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> Tra
 
 
 def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
-    sums, hidden = sum_up(network, x, y, recipe.task, weight, priced=recipe.select == "cost", calibrated=recipe.calibrate)
+    sums, hidden = sum_up(network, x, y, recipe, weight, calibrated=recipe.calibrate)
     return sums, body_sizes(network.body, hidden, weight) * sums.weight
 
 

@@ -1,10 +1,9 @@
 """Samples and targets: checked before anything is compiled, and uploaded once.
 
-Data that do not fit the device, and `Lazy` samples, stay on the host. An array that does not fit the network is a ValueError
-that names it, its value, and what to do; the objective checks the targets.
+Data that do not fit the device, and `Scattered` samples, stay on the host. An array that does not fit the network is a
+ValueError that names it, its value, and what to do; the objective checks the targets.
 """
 
-import abc
 from typing import Any, NamedTuple
 
 import jax
@@ -13,35 +12,14 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 
 from meristem.nn.network import Network
+from meristem.sparse import Scattered
 from meristem.train.objectives import Objective
 
 SHARE_OF_MEMORY = 0.5  # data that need more of the device's memory stay with the host
 
 
-class Lazy(abc.ABC):
-    """Finite samples [n, in] whose rows are computed when they are indexed."""
-
-    @property
-    @abc.abstractmethod
-    def shape(self) -> tuple[int, int]: ...
-
-    @property
-    @abc.abstractmethod
-    def arrays(self) -> list[np.ndarray]: ...  # that determine the samples
-
-    @property
-    @abc.abstractmethod
-    def rows_at_once(self) -> int: ...  # that should be computed at a time
-
-    @abc.abstractmethod
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray: ...
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-
 class Data(NamedTuple):
-    """Training and development samples as NumPy, JAX or `Lazy` arrays; without a development set, the training set is used.
+    """Training and development samples, NumPy, JAX or `Scattered` arrays; without a development set, the training set is used.
 
     Weights are relative; without them all samples count alike. A sample of weight 0 is padding, so that data sets of many
     lengths can share a compiled program.
@@ -72,10 +50,9 @@ def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: 
         return data
     host = check_data(data, network, objective)
     samples: list[Any] = [host.x, host.dev_x]
-    if lazy := [x.rows_at_once for x in samples if isinstance(x, Lazy)]:
-        return Prepared(host, rows_at_once or min(lazy))
-    rows = rows_at_once or rows_that_fit(host)
-    if rows is not None and rows < len(host.x):
+    computed = [x.rows_at_once for x in samples if isinstance(x, Scattered)]
+    rows = rows_at_once or (min(computed) if computed else rows_that_fit(host))
+    if computed or (rows is not None and rows < len(host.x)):
         return Prepared(host, rows)
     return Prepared(jax.device_put(host), None)  # compiles nothing, unlike jnp.asarray
 
@@ -108,7 +85,7 @@ def check_data(data: Any, network: Network, objective: Objective) -> Data:
 def _check_set(prefix: str, x: Any, y: Any, weight: Any, network: Network, objective: Objective) -> dict[str, Any]:
     """Return the samples, targets and weights of the training or development set by name."""
     x_name, y_name, weight_name = (f"{prefix}{name}" for name in ("x", "y", "weight"))
-    samples, targets = x if isinstance(x, Lazy) else _numbers(x_name, x), _numbers(y_name, y)
+    samples, targets = x if isinstance(x, Scattered) else _numbers(x_name, x), _numbers(y_name, y)
     n_in, *positions = network.input_shape
     if len(samples.shape) != 2 + len(positions) or 0 in samples.shape or samples.shape[2:] != tuple(positions):
         axes = ", ".join(["samples", "features", *map(str, positions)])
@@ -120,7 +97,7 @@ def _check_set(prefix: str, x: Any, y: Any, weight: Any, network: Network, objec
         rows = targets.shape[0] if targets.ndim else 0
         raise ValueError(f"{y_name} has {rows} rows but {x_name} has {n}; they must be equal.")
     objective.check(y_name, targets, network.n_out)
-    arrays: dict[str, Any] = {x_name: samples if isinstance(samples, Lazy) else _narrow(samples)}
+    arrays: dict[str, Any] = {x_name: samples if isinstance(samples, Scattered) else _narrow(samples)}
     arrays[y_name] = targets.astype(np.int32, copy=False) if objective.targets_are_classes else _narrow(targets)
     if weight is not None:
         weights = _numbers(weight_name, weight)
