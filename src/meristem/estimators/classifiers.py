@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import ClassifierDefaults
-from meristem.estimators.estimator_file import registered
+from meristem.estimators.documentation import registered
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import check_data, check_labels, check_scoring_data
 from meristem.targets import Classes, Labels

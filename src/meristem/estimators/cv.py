@@ -20,7 +20,7 @@ from meristem.check import many
 from meristem.compact import CompactNetwork
 from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier
-from meristem.estimators.estimator_file import registered
+from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import fit_warning
 from meristem.estimators.growing import Growing

@@ -1,16 +1,20 @@
-"""The docstrings of the estimators in numpydoc's form: parameters, fitted attributes, an example.
+"""The docstrings of the estimators in numpydoc's form: parameters, fitted attributes, an example; `@registered` sets them.
 
 The tables in docs/estimators.md show the same texts. An attribute is described under its name and type.
 """
 
 import textwrap
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
 
+from meristem.estimators.base import Estimator
 from meristem.estimators.parameters import kind_of, parameters_of
 from meristem.layers.activation import ACTIVATIONS
 from meristem.targets import losses
 from meristem.train.objectives import OBJECTIVES
 
+E = TypeVar("E", bound=Estimator)
+ESTIMATORS: dict[str, type[Estimator]] = {}  # those that files may name
 PARAMETERS = {
     "penalty": "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: no "
     "pressure towards a small network. 'auto' is 1e-3 for classifiers; for regressors 1e-3 · (1 - `predictability_`), the "
@@ -140,6 +144,15 @@ True
 CLASSIFIER_DATA = {"data": "load_iris", "options": "return_X_y=True", "score": 0.9}
 REGRESSOR_DATA = {"data": "make_friedman1", "options": "200, random_state=0", "score": 0.7}
 CV_EXAMPLE = "penalties=[1e-3], cv=2, max_width=16, learning_rate=0.01, max_epochs=60"
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def registered(kind: type[E]) -> type[E]:
+    """Make an estimator of a class: a dataclass, documented, whose instances can be saved and loaded."""
+    kind = dataclass(eq=False, repr=False, kw_only=True)(kind)
+    kind.__doc__ = docstring_of(kind)
+    ESTIMATORS[kind.__name__] = kind
+    return kind
 
 
 def attributes_of(kind: Any) -> dict[str, str]:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import RegressorDefaults
-from meristem.estimators.estimator_file import registered
+from meristem.estimators.documentation import registered
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import check_data, check_numbers, check_scoring_data, naming_argument
 from meristem.targets import Counts, Numbers, losses
