@@ -115,15 +115,10 @@ def registered_base(estimator: E) -> type[E]:
     class Bare(base):  # type: ignore[misc, valid-type]
         note: str  # so that it has all attributes that Python and scikit-learn set on any class
 
-    between = own.__mro__[: own.__mro__.index(base)]
-    added = [name for kind in between for name in vars(kind) if name not in vars(Bare)]
-    others = [kind for kind in own.__mro__ if kind not in base.__mro__ and kind not in between]
-    if added or others:
-        what = repr(added[0]) if added else f"the base {others[0].__name__}"
-        raise ValueError(
-            f"A {own.__name__} cannot be saved: it adds {what} to {base.__name__}, which no file holds; change its class: "
-            f"model.__class__ = meristem.{base.__name__}."
-        )
+    added = [name for kind in own.__mro__ if kind not in base.__mro__ for name in vars(kind) if name not in vars(Bare)]
+    if added:
+        advice = f"change its class: model.__class__ = meristem.{base.__name__}."
+        raise ValueError(f"A {own.__name__} cannot be saved: it adds {added[0]!r} to {base.__name__}; {advice}")
     return base
 
 
@@ -197,10 +192,8 @@ def pack_unfitted(estimator: E) -> dict[str, Any]:
         try:
             packed[name] = None if name in transient else to_json(getattr(estimator, name))
         except ValueError as error:
-            raise ValueError(
-                f"This {type(estimator).__name__} cannot be saved: its {name} holds a {error}, which no file holds; change "
-                f"it first: model.set_params({name}=…)."
-            ) from None
+            problem = f"its {name} holds a {error}; change it first: model.set_params({name}=…)."
+            raise ValueError(f"This {type(estimator).__name__} cannot be saved: {problem}") from None
     return {"estimator": kind.__name__, "parameters": packed}
 
 
