@@ -225,7 +225,6 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return what `to_json` converted."""
     if isinstance(value, list):
         return [from_json(entry) for entry in value]
     if not isinstance(value, dict):

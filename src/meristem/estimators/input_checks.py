@@ -26,23 +26,13 @@ OPTIONS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.floa
 
 def check_data(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
     """Return X, dense or sparse, of float32 or float64, or X and y; `reset` stores its width and names in the estimator."""
-    X = _without_na(X)
+    if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and any(getattr(dtype, "kind", "") == "O" for dtype in X.dtypes):
+        X = X.where(X.notna(), np.nan)  # pandas.NA in columns of objects cannot become a float
     check_types(X)
     try:
         return validate_data(estimator, X, *y, reset=reset, **OPTIONS | ({"multi_output": True} if y else {}))
     except (ValueError, TypeError) as error:
         raise value_error(X) or length_error(X, *y) or naming_argument(error, "X or y" if y else "X") from None
-
-
-def _without_na(X: Any) -> Any:
-    """Return a pandas frame with NaN for pandas.NA in its object columns, which cannot become floats otherwise."""
-    if not hasattr(X, "iloc") or getattr(X, "ndim", 0) != 2:
-        return X
-    objects = [place for place, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", "") == "O"]
-    X = X.copy() if objects else X
-    for place in objects:
-        X.isetitem(place, X.iloc[:, place].where(X.iloc[:, place].notna(), np.nan))
-    return X
 
 
 def check_types(X: Any) -> None:

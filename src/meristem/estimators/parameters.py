@@ -159,11 +159,7 @@ SEED = accepting(
     lambda value: error_of(check_random_state, value) is None,
 )
 CALLBACKS = Constraint("function, Watcher, list of these or None", "a function or a Watcher", watcher_of)
-FOLDS = accepting(
-    "int, splitter or list of splits",
-    "a number of folds, at most one for each sample, a scikit-learn splitter, or a list of splits",
-    _is_cv,
-)
+FOLDS = accepting("int, splitter or list of splits", "a number of folds, a scikit-learn splitter, or a list of splits", _is_cv)
 
 CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     **dict.fromkeys(["feature_gates", "settle", "standardize", "warm_start", "resume", "halving"], (FLAG,)),
