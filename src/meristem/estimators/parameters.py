@@ -158,7 +158,11 @@ SEED = accepting(
     "None, an integer from 0 to 2³² − 1, or a RandomState",
     lambda value: error_of(check_random_state, value) is None,
 )
-CALLBACKS = Constraint("function, Watcher, list of these or None", "a function or a Watcher", watcher_of)
+CALLBACKS = accepting(
+    "function, Watcher, list of these or None",
+    "a function that takes the epoch's info, an object with epoch(member, info), or a list of these",
+    lambda value: error_of(watcher_of, "callbacks", value) is None,
+)
 FOLDS = accepting("int, splitter or list of splits", "a number of folds, a scikit-learn splitter, or a list of splits", _is_cv)
 
 CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {

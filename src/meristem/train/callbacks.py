@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from meristem.check import short
 from meristem.train.train_state import EpochInfo
 
 Settings = Mapping[int, Mapping[str, float]]  # of members, by their number: penalty, l2, dropout, learning_rate, fold, seed
@@ -95,5 +94,5 @@ def watcher_of(name: str, watch: Any) -> WatcherGroup:
     for item in each:
         if not callable(getattr(item, "epoch", item)):
             options = "a function that takes the epoch's info, an object with epoch(member, info), or a list of these"
-            raise ValueError(f"{name}={short(item)} must be {options}.")
+            raise ValueError(f"{name}={item!r} must be {options}.")
     return WatcherGroup(item if hasattr(item, "epoch") else FunctionWatcher(item) for item in each)
