@@ -1,6 +1,6 @@
 """scikit-learn estimators whose networks find their own size."""
 
-from meristem.estimators import search_file as search_file  # registers the files of a search
+from meristem.estimators import estimator_file as estimator_file  # registers the kinds of files
 from meristem.estimators.classifiers import (
     BuddingClassifier as BuddingClassifier,
     HighwayClassifier as HighwayClassifier,

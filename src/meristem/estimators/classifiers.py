@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import ClassifierDefaults
-from meristem.estimators.estimator_file import registered
+from meristem.estimators.documentation import registered
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import check_data, check_labels, check_scoring_data
+from meristem.estimators.training_settings import Budding, Highway, Tunnel
 from meristem.targets import Classes, Labels
 
 
@@ -23,14 +24,12 @@ class ClassifierBase(ClassifierMixin, Estimator):
     class_weight: dict[Any, float] | str | None = None
 
     def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Classes | Labels:
-        """Return the encoding of y."""
         return Labels(y.shape[1]) if y.ndim == 2 else Classes(np.unique(y))
 
     def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
-        """Return X and y as arrays, for training or scoring."""
         check_labels(y)
         X, y = check_data(self, X, y, reset=reset)
-        kind = getattr(getattr(y, "dtype", None), "kind", "")
+        kind = y.dtype.kind
         if kind == "T":  # NumPy's variable-width strings, which no file holds
             y = np.asarray(y).astype(object)
         elif kind == "O" and y.ndim == 1 and all(isinstance(label, int | np.integer) for label in y):
@@ -40,9 +39,7 @@ class ClassifierBase(ClassifierMixin, Estimator):
             if y.dtype == object:
                 np.unique(y)
         except TypeError:
-            raise ValueError(
-                "y holds classes that cannot be sorted, such as texts beside numbers or None; give one type."
-            ) from None
+            raise ValueError("y holds classes that cannot be sorted; give texts only, or numbers only.") from None
         if type_of_target(y) == "multilabel-indicator":
             return X, np.asarray(y.toarray() if hasattr(y, "toarray") else y)
         if np.ndim(y) == 2 and y.shape[1] > 1:
@@ -103,32 +100,17 @@ class Classifier(ClassifierBase, Growing):
 
 
 @registered
-class TunnelClassifier(Classifier):
+class TunnelClassifier(Tunnel, Classifier):
     """A classifier whose units open one by one: a tunnel network."""
-
-    depth: int = 5
-
-    _body = "tunnel"
 
 
 @registered
-class BuddingClassifier(Classifier):
+class BuddingClassifier(Budding, Classifier):
     """A classifier whose layers split in two: a budding perceptron."""
 
-    max_leaves: int = 4
-
-    _body = "budding"
-    _rows_per_doubling = 4000  # with larger batches trees were worse on tables of 2,000 to 4,500 rows
     _defaults = ClassifierDefaults(noisy_l2=(3.0, 3.0))  # it starts as a layer of rectifiers, which can memorize noise
 
 
 @registered
-class HighwayClassifier(Classifier):
+class HighwayClassifier(Highway, Classifier):
     """The baseline: a highway network of a fixed size, as a classifier."""
-
-    width: int | str = 64
-    price: str = "units"
-    settle: bool = False
-    depth: int = 5
-
-    _body = "highway"

@@ -10,7 +10,7 @@ module, and `n_parameters_` counts all of it. Each network of a bag is an estima
 
 import math
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,13 +20,14 @@ from meristem.check import many
 from meristem.compact import CompactNetwork
 from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier
-from meristem.estimators.estimator_file import registered
+from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import fit_warning
 from meristem.estimators.growing import Growing
-from meristem.estimators.parameters import check_parameters
+from meristem.estimators.parameters import check_parameters, parameters_of
 from meristem.estimators.regressors import BuddingRegressor, RegressorBase, TunnelRegressor
 from meristem.estimators.search import Blocks, Search
+from meristem.estimators.training_settings import Budding, Tunnel
 from meristem.layers.layer import Bag
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
@@ -57,8 +58,8 @@ class CrossValidated(Estimator):
 
     def _planned(self, X: Any, y: Any, sample_weight: Any = None) -> Search:
         """Return the search before it starts; raise ValueError where no network for this table is within the budget."""
-        own = {field.name for field in fields(self)}
-        plain = self._plain(**{field.name: getattr(self, field.name) for field in fields(self._plain) if field.name in own})
+        names = parameters_of(self).keys() & parameters_of(self._plain)
+        plain = self._plain(**{name: getattr(self, name) for name in names})
         table = plain._encoded(X, y, sample_weight)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
         networks = len(folds) if self.makes_bag else 1
@@ -126,7 +127,6 @@ class CrossValidated(Estimator):
         return self
 
     def _store(self, path: Path, chosen: Point, members: list[Growing]) -> None:
-        """Set all fitted attributes."""
         self.path_, self.estimators_ = path, members
         self.penalty_, self.l2_, self.input_dropout_ = chosen.penalty, chosen.l2, chosen.dropout
         self.penalty_min_, self.penalty_1se_ = path.best().penalty, path.within_one_se().penalty
@@ -162,36 +162,28 @@ def cv_results(path: Path) -> dict[str, Any]:
 
 
 @registered
-class TunnelClassifierCV(ClassifierBase, CrossValidated):
+class TunnelClassifierCV(Tunnel, ClassifierBase, CrossValidated):
     """A classifier whose units open one by one, at a penalty chosen by cross-validation."""
-
-    depth: int = 5
 
     _plain = TunnelClassifier
 
 
 @registered
-class BuddingClassifierCV(ClassifierBase, CrossValidated):
+class BuddingClassifierCV(Budding, ClassifierBase, CrossValidated):
     """A classifier whose layers split in two, at a penalty chosen by cross-validation."""
-
-    max_leaves: int = 4
 
     _plain = BuddingClassifier
 
 
 @registered
-class TunnelRegressorCV(RegressorBase, CrossValidated):
+class TunnelRegressorCV(Tunnel, RegressorBase, CrossValidated):
     """A regressor whose units open one by one, at a penalty chosen by cross-validation."""
-
-    depth: int = 5
 
     _plain = TunnelRegressor
 
 
 @registered
-class BuddingRegressorCV(RegressorBase, CrossValidated):
+class BuddingRegressorCV(Budding, RegressorBase, CrossValidated):
     """A regressor whose layers split in two, at a penalty chosen by cross-validation."""
-
-    max_leaves: int = 4
 
     _plain = BuddingRegressor

@@ -1,33 +1,33 @@
-"""The docstrings of the estimators in numpydoc's form: parameters, fitted attributes, an example.
+"""The docstrings of the estimators in numpydoc's form: parameters, fitted attributes, an example; `@registered` sets them.
 
 The tables in docs/estimators.md show the same texts. An attribute is described under its name and type.
 """
 
 import textwrap
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
 
+from meristem.estimators.base import Estimator
 from meristem.estimators.parameters import kind_of, parameters_of
 from meristem.layers.activation import ACTIVATIONS
 from meristem.targets import losses
 from meristem.train.objectives import OBJECTIVES
 
+E = TypeVar("E", bound=Estimator)
+ESTIMATORS: dict[str, type[Estimator]] = {}  # those that files may name
 PARAMETERS = {
-    "penalty": "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: no "
-    "pressure towards a small network. 'auto' is 1e-3 for classifiers; for regressors 1e-3 · (1 - `predictability_`), the "
-    "share of the targets' variance that is noise, and at least 1e-4.",
+    "penalty": "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: no pressure "
+    "towards a small network. 'auto' is 1e-3 for classifiers; for regressors 1e-3 · (1 - `predictability_`), at least 1e-4.",
     "width": "Units of every layer: the most that a tunnel can open per layer. 'auto' learns it, up to `max_width`.",
-    "max_width": "With width='auto': the largest width. Tunnels are trained in a width of 32 first, and in a larger one "
-    "where more than half of their units are open.",
+    "max_width": "With width='auto': the largest. Tunnels begin with 32, and get more where over half of the units are open.",
     "feature_gates": "Gives each feature a gate with a price, initially open: the gates of useless features close.",
     "price": "What `penalty` is the price of: 'units' (as in the paper: units, layers, and dimensions of a learned width), or "
     "the cost of a unit in memory ('parameters') or in computation ('multiply-adds'), fifty of which cost as much as a unit.",
     "budget": "The most parameters (or multiply-adds, as `price` says) of the compact network, in place of `penalty`: the "
     "price is then adapted during training, and the limit holds.",
-    "settle": "From the first drop of the learning rate on, gates that are not worth their price close; in the last stage "
-    "they stay closed, and the model is one of that stage. False keeps the best of all epochs, whose gates are often barely "
-    "open.",
-    "depth": "Layers of a highway, or the most layers of a tunnel, which is trained with two first, and with more where "
-    "more than half of their units are open.",
+    "settle": "From the first drop of the learning rate on, gates that are not worth their price close; in the last stage they "
+    "stay closed, and the model is one of that stage. False keeps the best of all epochs, whose gates are often barely open.",
+    "depth": "Layers of a highway; the most of a tunnel, which has two at first, and more if over half of its units open.",
     "max_leaves": "The most layers of a budding tree. Raise it where a `GrowthWarning` says that the tree reached it.",
     "learning_rate": "Learning rate of Adam; 'auto' is 3e-3, times the square root of `batch_size` / 32, at most 6e-3. Try a "
     "third where training is unsteady, more where nothing opens.",
@@ -42,8 +42,8 @@ PARAMETERS = {
     "features or more (binary ones not counted) 0.25 if that has the lower loss on held-out rows.",
     "depth_decay": "Each layer's learning rate relative to the layer before it; 1.0 is the same rate for all layers.",
     "activation": f"One of {', '.join(ACTIVATIONS)}.",
-    "max_epochs": "The most epochs; 'auto': 300, or 6,000 steps where rows are few. Raise it where a `ConvergenceWarning` "
-    "says that the loss was still falling.",
+    "max_epochs": "The most epochs; 'auto': 300, or 6,000 steps where rows are few. Raise it where a `ConvergenceWarning` says "
+    "that the loss was still falling.",
     "patience": "Epochs without a better loss after which the learning rate drops to 0.3, to 0.1, and training ends; 'auto': "
     "10, or 300 steps where rows are few. With held-out rows (in a search: of regressors) it is 40 before the first drop, "
     "because their loss may rise for long before a network finds a difficult pattern.",
@@ -54,51 +54,44 @@ PARAMETERS = {
     "loss": f"What is predicted: {'; '.join(f'{name!r} {OBJECTIVES[name].learns}' for name in losses())}.",
     "quantiles": "With loss='quantile': the share of y below the prediction. Of several, `predict` returns a column each, in "
     "this order; of several targets, target by target.",
-    "class_weight": "The weight of the rows of each class: None, all rows alike; 'balanced', all classes alike; or {class: "
-    "weight}.",
+    "class_weight": "The weight of each class: None, all rows alike; 'balanced', all classes alike; or {class: weight}.",
     "standardize": "False keeps the scale of features, and of the targets of regressors: for data that share one scale.",
     "warm_start": "Another `fit` continues with the trained network.",
     "random_state": "The seed: the same results on the same machine, to the bit.",
     "device": "'cpu', 'gpu', 'gpu:1'; None is JAX's default.",
     "callbacks": "Called after each epoch with its info: epoch, loss, error, dev_loss, dev_error, soft_size, hard_size, rate "
-    "and more, by name, as in `info['loss']`; returning True ends the training. A `meristem.Watcher` is also called within "
-    "long epochs.",
+    "and more, as in `info['loss']`; True ends the training. A `meristem.Watcher` is also called within long epochs.",
     "verbose": "Progress with the remaining time, on standard error.",
     "checkpoint_dir": "A folder for checkpoints, written every five minutes in at most 5 % of the time; one fit at a time can "
     "use it. Needs an integer `random_state`.",
     "resume": "The same fit (data, parameters, seed) continues from the checkpoints in `checkpoint_dir`, with the same result "
     "to the bit; without any it starts. False: it starts afresh, unless that would overwrite an interrupted fit.",
-    "penalties": "The penalties to search. 'auto': five, evenly spaced on a log scale, below the penalty at which nothing "
-    "would open.",
+    "penalties": "The penalties to search. 'auto': five on a log scale, below the penalty at which nothing would open.",
     "l2s": "The values of l2 to search. 'auto': 0.01, 0.3 and 10 / rows.",
     "input_dropouts": "The values of input_dropout to search. 'auto': 0, and 0.25 for classifiers with 16 numeric features or "
     "more (binary ones not counted).",
-    "cv": "The folds: a number of them (shuffled, and for classes stratified), a scikit-learn splitter, or (training rows, "
-    "held-out rows) for each.",
-    "rule": "Which penalty is chosen: that of the least held-out loss, or the largest within one standard error of it, for a "
-    "smaller network.",
+    "cv": "A number of folds (shuffled, classes stratified), a scikit-learn splitter, or pairs (training rows, held-out rows).",
+    "rule": "The chosen penalty: of the least held-out loss, or, for a smaller network, the largest within one standard error.",
     "refit": "The final model: 'bag', the networks of all folds with their outputs averaged; or 'one' network, trained on all "
     "rows. 'auto' is 'bag', and 'one' with a budget, which a bag would have to share.",
     "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … "
-    "epochs), then dropout; with these every other penalty is tried, and those that are clearly behind stop early. False "
-    "trains every combination to its end.",
+    "epochs), then dropout, then the penalty; what is clearly behind stops early. False trains every combination to its end.",
     "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
     "estimator, X and y: higher is better). None: the held-out loss. The length of training always depends on the loss.",
 }
 ATTRIBUTES = {
     "network_ : meristem.nn.Network": "The network; it takes standardized features.",
     "history_ : dict of ndarray": "By name, one entry per epoch: loss, error, dev_loss, dev_error, layer_sizes, soft_size, "
-    "hard_size, rate. The loss is that of standardized targets (cross-entropy for classes and labels), without penalty and "
-    "l2; the error is the share of wrong classes, the wrong labels per row, or for regressors the squared, absolute or "
-    "quantile error or the deviance, according to the loss. dev_loss and dev_error are those of the validation set, if any, "
-    "else of the training rows.",
+    "hard_size, rate. The loss is that of standardized targets (cross-entropy for classes and labels), without penalty and l2; "
+    "the error is the share of wrong classes, the wrong labels per row, or for regressors the squared, absolute or quantile "
+    "error or the deviance, according to the loss. dev_loss and dev_error are those of the validation set, if any, else of the "
+    "training rows.",
     "soft_size_ : float": "The sum of gates: Σ g of a tunnel's units, the soft size of a tree. A small gate with large "
     "weights behind it counts little, so `hard_size_` is more reliable.",
     "hard_size_ : int": "The units, or the nodes of a tree, whose gates are not closed.",
     "n_parameters_ : int": "The parameters of the compact network, gates included: what predictions use, and what `to_onnx` "
     "writes. The scaling of features and targets is not counted.",
-    "selected_features_ : ndarray": "The features whose gates are open, by name if X had names, else by index; all of them "
-    "without `feature_gates`.",
+    "selected_features_ : ndarray": "Those with open gates, by name if X has any, else by index; all without `feature_gates`.",
     "n_live_units_ : int": "The units with a nonlinearity in the compact network.",
     "n_iter_ : int": "The epochs trained, including those of earlier fits that were continued.",
     "best_epoch_ : int": "The epoch of the final network, from 1.",
@@ -140,6 +133,15 @@ True
 CLASSIFIER_DATA = {"data": "load_iris", "options": "return_X_y=True", "score": 0.9}
 REGRESSOR_DATA = {"data": "make_friedman1", "options": "200, random_state=0", "score": 0.7}
 CV_EXAMPLE = "penalties=[1e-3], cv=2, max_width=16, learning_rate=0.01, max_epochs=60"
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def registered(kind: type[E]) -> type[E]:
+    """Make an estimator of a class: a dataclass, documented, whose instances can be saved and loaded."""
+    kind = dataclass(eq=False, repr=False, kw_only=True)(kind)
+    kind.__doc__ = docstring_of(kind)
+    ESTIMATORS[kind.__name__] = kind
+    return kind
 
 
 def attributes_of(kind: Any) -> dict[str, str]:

@@ -1,16 +1,22 @@
-"""The file of a fitted estimator: parameters, fitted attributes, and the training state, so that training can continue.
+"""The files of fitted estimators: parameters, fitted attributes, and the training state, so that training can continue.
 
     header   {"estimator": "TunnelClassifier", "parameters": {…}, "learned": {…}, "feature_names": null,
               "network": {…}, "state": {…}, "targets": {…}}       see files/network_file.py, files/run_file.py, targets
     arrays   network.…, state.…, targets.…, scaling.…, history.NAME
 
+Of a cross-validated one: the chosen setting, the table of the search, and the networks of the bag, but not those of the rest of
+the search: a loaded path has only its table.
+
+    header   {"estimator": "TunnelClassifierCV", "parameters": {…}, "chosen": {"penalty": …, "l2": …, "dropout": …},
+              "seconds": 12.3, "members": [the header of each plain estimator]}
+    arrays   table.NAME [members of the search], layer_sizes, member_0.…, member_1.…
+
 NumPy numbers are saved as numbers. Callbacks and random generators are not saved: they are None after loading, and `save` warns
 of it. Other values without a JSON form are refused. A subclass that adds nothing is loaded as its base class; other subclasses
-are refused. A class is registered with `@registered`.
+are refused.
 """
 
-from dataclasses import dataclass
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator, RandomState
@@ -20,7 +26,8 @@ from meristem.check import cut, many, unknown
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.base import Estimator
-from meristem.estimators.documentation import docstring_of
+from meristem.estimators.cv import CrossValidated
+from meristem.estimators.documentation import ESTIMATORS, E
 from meristem.estimators.growing import HISTORY, Growing
 from meristem.estimators.parameters import check_parameter, parameters_of
 from meristem.files import FileKind, register
@@ -29,10 +36,10 @@ from meristem.files.network_file import structure_of, unpack_network
 from meristem.files.run_file import STATE, state_structure, unpack_state
 from meristem.inputs import Inputs, Preprocessor
 from meristem.json_schema import COUNT, NUMBER, OBJECT, POSITIVE, TEXT, check_json
+from meristem.paths.members import COLUMNS, KNOBS
+from meristem.paths.result import Path, Point
 from meristem.targets import Classes, Labels, Numbers, unpack as unpack_targets
 
-E = TypeVar("E", bound=Estimator)
-ESTIMATORS: dict[str, type[Estimator]] = {}  # those that files may name
 LEARNED: dict[str, Any] = {  # fitted attributes; the first files have none of those with "?"
     **dict.fromkeys(["n_features_in_", "n_iter_"], POSITIVE),
     **dict.fromkeys(["best_epoch_", "hard_size_", "n_live_units_", "n_samples_seen_?", "n_parameters_?"], COUNT),
@@ -41,22 +48,12 @@ LEARNED: dict[str, Any] = {  # fitted attributes; the first files have none of t
 HEAD = {"estimator": TEXT, "parameters": OBJECT}  # of the files of every estimator
 ESTIMATOR = HEAD | {"learned": LEARNED, "feature_names": (None, [TEXT]), "network": OBJECT, "state": STATE, "targets": OBJECT}
 PARTS = ["network", "state", "targets", "scaling", "history"]
+CHOSEN = {name: NUMBER for name in KNOBS if name != "learning_rate"}
+SEARCH = HEAD | {"chosen": CHOSEN, "seconds": NUMBER, "members": [OBJECT]}
+TABLE = {*COLUMNS, "loss", "error", "n_parameters", "soft_size", "hard_size", "epochs", "finished"}
+OPTIONAL = {"score", "constant_loss"}
 EXTREME = 4.0  # standard deviations
 ARRAY_TYPES = ["|b", "<i", "<u", "|i", "|u", "<f", "<U", "O"]
-# Set by Python on every class.
-BOOKKEEPING = {
-    *("__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__", "__annotations__"),
-    *("__annotate_func__", "__abstractmethods__", "__parameters__", "_abc_impl"),
-}
-
-
-@dataclass_transform(kw_only_default=True, eq_default=False)
-def registered(kind: type[E]) -> type[E]:
-    """Make an estimator of a class: a dataclass, documented, whose instances can be saved and loaded."""
-    kind = dataclass(eq=False, repr=False, kw_only=True)(kind)
-    kind.__doc__ = docstring_of(kind)
-    ESTIMATORS[kind.__name__] = kind
-    return kind
 
 
 def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
@@ -114,16 +111,14 @@ def registered_base(estimator: E) -> type[E]:
     base = next((kind for kind in own.__mro__ if ESTIMATORS.get(kind.__name__) is kind), None)
     if base is None:
         raise ValueError(f"A {own.__name__} cannot be saved; give one of {', '.join(ESTIMATORS)}.")
-    between = own.__mro__[: own.__mro__.index(base)]
-    names = [name for kind in between for name in vars(kind) if name not in BOOKKEEPING]
-    added = [name for name in names if not (name.startswith("set_") and name.endswith("_request"))]  # those are scikit-learn's
-    others = [kind for kind in own.__mro__ if kind not in base.__mro__ and kind not in between]
-    if added or others:
-        what = repr(added[0]) if added else f"the base {others[0].__name__}"
-        raise ValueError(
-            f"A {own.__name__} cannot be saved: it adds {what} to {base.__name__}, which no file holds; change its class: "
-            f"model.__class__ = meristem.{base.__name__}."
-        )
+
+    class Bare(base):  # type: ignore[misc, valid-type]
+        note: str  # so that it has all attributes that Python and scikit-learn set on any class
+
+    added = [name for kind in own.__mro__ if kind not in base.__mro__ for name in vars(kind) if name not in vars(Bare)]
+    if added:
+        advice = f"change its class: model.__class__ = meristem.{base.__name__}."
+        raise ValueError(f"A {own.__name__} cannot be saved: it adds {added[0]!r} to {base.__name__}; {advice}")
     return base
 
 
@@ -197,10 +192,8 @@ def pack_unfitted(estimator: E) -> dict[str, Any]:
         try:
             packed[name] = None if name in transient else to_json(getattr(estimator, name))
         except ValueError as error:
-            raise ValueError(
-                f"This {type(estimator).__name__} cannot be saved: its {name} holds a {error}, which no file holds; change "
-                f"it first: model.set_params({name}=…)."
-            ) from None
+            problem = f"its {name} holds a {error}; change it first: model.set_params({name}=…)."
+            raise ValueError(f"This {type(estimator).__name__} cannot be saved: {problem}") from None
     return {"estimator": kind.__name__, "parameters": packed}
 
 
@@ -232,7 +225,6 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return what `to_json` converted."""
     if isinstance(value, list):
         return [from_json(entry) for entry in value]
     if not isinstance(value, dict):
@@ -248,8 +240,69 @@ def from_json(value: Any) -> Any:
     raise ValueError(f"a parameter has an unknown form: {cut(str(value), 60)}.")
 
 
-def _is_fitted(model: Any) -> bool:
+def pack_search(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
+    """Return the JSON header and the arrays of a fitted estimator."""
+    packed = [pack(member) for member in model.estimators_]
+    header = pack_unfitted(model) | {
+        "chosen": {"penalty": model.penalty_, "l2": model.l2_, "dropout": model.input_dropout_},
+        "seconds": float(model.path_.seconds),
+        "members": [head for head, _ in packed],
+    }
+    members = {f"member_{number}": own for number, (_, own) in enumerate(packed)}
+    return header, by_path({"table": model.path_.table, "layer_sizes": np.asarray(model.path_.layer_sizes), **members})
+
+
+def unpack_search(header: Any, arrays: Arrays) -> CrossValidated:
+    """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
+    model, path, chosen, members = check_search(header, arrays)
+    for member in members:
+        ready_to_predict(member)
+    model._store(path, chosen, members)
+    return model
+
+
+def check_search(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[Growing]]:
+    """Return the unfitted estimator, its path, the chosen point, and the estimators of the bag, which cannot predict yet."""
+    check_json(header, SEARCH)
+    model = unfitted(header, CrossValidated)
+    if not header["members"]:
+        raise ValueError("its bag is empty.")
+    heads = {f"member_{number}": head for number, head in enumerate(header["members"])}
+    parts = separated(arrays, ["table", "layer_sizes", *heads])
+    members = [check(head, parts[name]) for name, head in heads.items()]
+    if any(type(member) is not model._plain for member in members):
+        raise ValueError(f"its bag has other estimators than {model._plain.__name__}.")
+    shared = [(head["targets"], head["feature_names"]) for head in heads.values()]
+    ends = [(head["network"]["n_in"], head["network"]["n_out"]) for head in heads.values()]
+    if any(own != shared[0] for own in shared) or len(set(ends)) > 1:
+        raise ValueError("the networks of its bag differ in inputs or targets.")
+    path = _unpack_path(parts["table"], arrays.get("layer_sizes"), header["seconds"])
+    points = [point for point in path.points if all(point.knobs[name] == value for name, value in header["chosen"].items())]
+    if not points:
+        raise ValueError("its chosen setting is not in its table.")
+    return model, path, points[0], members
+
+
+def _unpack_path(table: Arrays, layers: Any, seconds: float) -> Path:
+    lengths = {column.shape for column in table.values()}
+    is_complete = TABLE <= set(table) <= TABLE | OPTIONAL and len(lengths) == 1 and len(next(iter(lengths))) == 1
+    if not is_complete or not len(table["loss"]):
+        raise ValueError("its table of the search has other columns, or columns of several lengths.")
+    for name, column in table.items():
+        if column.dtype.kind not in ("b" if name == "finished" else "if") or (name in COLUMNS and not is_between(column)):
+            raise ValueError(f"the column {name!r} of its table has another type or is not finite.")
+    if layers is None or layers.ndim != 2 or len(layers) != len(table["loss"]) or layers.dtype.kind != "f":
+        raise ValueError("its sizes by layer are not those of its table.")
+    return Path(table, (), layers, seconds)
+
+
+def _is_estimator(model: Any) -> bool:
     return isinstance(model, Growing) and hasattr(model, "network_")
 
 
-register(FileKind("estimator", _is_fitted, pack, unpack, check, not_kept=not_kept))
+def _is_search(model: Any) -> bool:
+    return isinstance(model, CrossValidated) and hasattr(model, "estimators_")
+
+
+register(FileKind("estimator", _is_estimator, pack, unpack, check, not_kept=not_kept))
+register(FileKind("search", _is_search, pack_search, unpack_search, check_search, not_kept=not_kept))

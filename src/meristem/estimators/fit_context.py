@@ -39,10 +39,9 @@ def on_device(name: str | None) -> AbstractContextManager[Any]:
 
 def find_device(name: Any) -> jax.Device:
     """Return the device of a name; raise a one-line ValueError if there is none."""
-    platform, _, index = name.partition(":") if isinstance(name, str) else ("", "", "")
+    platform, _, index = str(name).partition(":")
     with suppress(RuntimeError, ValueError, IndexError):
-        if platform:
-            return jax.devices(platform)[int(index or 0)]
+        return jax.devices(platform or "none")[int(index or 0)]  # "" would be the default
     devices = [f"{d.platform}:{i}" for every in (jax.devices(), jax.devices("cpu")) for i, d in enumerate(every)]
     names = [*dict.fromkeys(device.partition(":")[0] for device in devices), *dict.fromkeys(devices)]
     if platform in ("gpu", "cuda", "rocm", "tpu") and not index:

@@ -69,10 +69,13 @@ class FitProcedure:
 
         `is_first`: the network has not been trained before, so its settings may be chosen and its training restarted.
         """
-        knobs = self._choose_dropout(state) if is_first else self.knobs
+        if not is_first:
+            run = self._train(state, self.knobs, "train")
+            return run, run
+        knobs = self._choose_dropout(state)
         run, room = self._train(state, knobs, "train"), self.estimator._rooms[0]
         for number, larger in enumerate(self.estimator._rooms[1:], 1):
-            if not is_first or not self._is_complete(run) or not (is_crowded(run.best, room) or self._learned_too_little(run)):
+            if not self._is_complete(run) or not (is_crowded(run.best, room) or self._learned_too_little(run)):
                 break
             try:
                 other = self._train(self.estimator._new_state(self.table, larger), knobs, f"room-{number}")
@@ -82,7 +85,7 @@ class FitProcedure:
                 break
             run, room = (other, larger) if other.state.best[0] < run.state.best[0] else (run, room)
         for number in range(1, TRIALS):
-            if not is_first or not self._is_complete(run) or not self._learned_too_little(run):
+            if not self._is_complete(run) or not self._learned_too_little(run):
                 break
             patience = RESTART_FACTOR * self.estimator._patience(self._n)
             restart_knobs = knobs._replace(learning_rate=RESTART_FACTOR * knobs.learning_rate, patience=patience)

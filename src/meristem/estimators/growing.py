@@ -31,7 +31,6 @@ from meristem.paths.result import Path
 from meristem.sparse import is_large, occurring
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import DivergedError
-from meristem.train.objectives import Quantile
 from meristem.train.run import Run
 from meristem.train.train_state import TrainState, fit_to_recipe
 
@@ -122,30 +121,25 @@ class Growing(TrainingSettings):
         room = next((room for room in self._rooms if room.depth == stored.get("depth")), self._rooms[-1])
         options = self._network_options(room)
         stored["width"] = "auto" if stored["learn_width"] else stored["width"]
-        names = [name for name in ("width", "depth", "activation") if name in options]
-        unchanged: dict[str, Any] = {name: (options[name], stored[name]) for name in names}
-        objective = self._targets_.objective
         if hasattr(self, "loss"):
-            unchanged["loss"] = (self.loss, objective.name)
-        if isinstance(objective, Quantile):
-            unchanged["quantiles"] = (tuple(map(float, getattr(self, "quantiles", ()))), objective.levels)
-        for name, (now, before) in unchanged.items():
-            if now != before:
-                advice = "set it back, or start afresh: clone(estimator).fit(X, y)."
-                raise ValueError(f"{name}={now!r}, but the network to continue with was made with {before!r}; {advice}")
+            objective, levels = self._targets_.objective, tuple(map(float, getattr(self, "quantiles", ())))
+            options |= {"loss": self.loss, "quantiles": levels}
+            stored |= {"loss": objective.name, "quantiles": getattr(objective, "levels", levels)}
+        for name in ("width", "depth", "activation", "loss", "quantiles"):
+            if name in options and options[name] != stored[name]:
+                advice = f"was made with {stored[name]!r}; set it back, or start afresh: clone(estimator).fit(X, y)."
+                raise ValueError(f"{name}={options[name]!r}, but the network to continue with {advice}")
         return continued(self._state_)
 
     def _train(self, table: EncodedTable, dev: EncodedTable | None) -> None:
-        """Train, store the fitted attributes, and warn."""
         keep_programs()
-        targets, name, n = table.targets, type(self).__name__, len(table.y)
-        continues, is_stream = table.continues, table.is_stream
-        is_first = not continues and not is_stream
+        targets, name, n, is_stream = table.targets, type(self).__name__, len(table.y), table.is_stream
+        is_first = not table.continues and not is_stream
         stops_early = self._defaults.early_stopping if isinstance(self.early_stopping, str) else self.early_stopping
         fold = table.split(self.validation_fraction) if stops_early and dev is None and is_first else None
         epochs = 1 if is_stream else self._epochs(n, 1.0 if fold is None else STEPS_SHARE)
-        facts = self._facts(table, vars(self) if continues else {})
-        before = int(self._state_.epoch) if continues else 0
+        facts = self._facts(table, vars(self) if table.continues else {})
+        before = int(self._state_.epoch) if table.continues else 0
         options = {"callbacks": self.callbacks, "verbose": self.verbose, "before": before}
         with on_device(self.device), watchers(name, epochs, targets.objective, **options) as (watch, say):
             state = self._state_before(table)
@@ -154,9 +148,7 @@ class Growing(TrainingSettings):
             has_dev = dev is not None or fold is not None
             is_patient = has_dev and isinstance(self.patience, str)
             recipe = self._recipe(targets, 0 if is_stream else n, has_dev=has_dev, work=work, is_patient=is_patient)
-            knobs = self._knobs(facts, table)._replace(passes=1 if is_stream else self._passes(n))
-            if dev is not None:
-                knobs = knobs._replace(patience=float(self._patience(facts["n_samples_seen_"], is_patient=is_patient)))
+            knobs = self._knobs(facts, table, is_patient=dev is not None)
             prepared = prepared_data(table, state.network, recipe.task, dev)
             with checkpointing(self, table, watch, say, dev) as watcher:
                 predicted = facts.get("predictability_")
@@ -174,9 +166,8 @@ class Growing(TrainingSettings):
                 f"hard size {last['hard_size']}; {self.n_parameters_:,} parameters in the compact network"
             )
         if not is_stream:
-            constant_error = targets.objective.constant_error(table.y, table.weight)
-            warning = fit_warning(timed_run, network, epochs, constant_error)
-            if warning is not None:
+            constant = targets.objective.constant_error(table.y, table.weight)
+            if (warning := fit_warning(timed_run, network, epochs, constant)) is not None:
                 warnings.warn(warning, stacklevel=4)
 
     def _store(self, run: Run, network: Network, table: EncodedTable, facts: dict[str, Any]) -> None:

@@ -19,13 +19,15 @@ from meristem.targets.scaling import unit_of
 LONGEST = 300  # characters of a message
 LEAST_WEIGHT = 1e-30  # relative to the largest, which single precision would lose
 NOT_NUMERIC = re.compile(r"(?i)^<?M8|date|time|duration|period|interval|^list|struct|binary|bytes|^array\(")
+MISSING = {"None", "nan", "NaN", "NaT", "<NA>"}  # as they print: pandas.NA has no truth value
 SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode them
 OPTIONS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
 
 def check_data(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
     """Return X, dense or sparse, of float32 or float64, or X and y; `reset` stores its width and names in the estimator."""
-    X = _without_na(X)
+    if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and any(getattr(dtype, "kind", "") == "O" for dtype in X.dtypes):
+        X = X.where(X.notna(), np.nan)  # pandas.NA in columns of objects cannot become a float
     check_types(X)
     try:
         return validate_data(estimator, X, *y, reset=reset, **OPTIONS | ({"multi_output": True} if y else {}))
@@ -33,27 +35,15 @@ def check_data(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
         raise value_error(X) or length_error(X, *y) or naming_argument(error, "X or y" if y else "X") from None
 
 
-def _without_na(X: Any) -> Any:
-    """Return a pandas frame with NaN for pandas.NA in its object columns, which cannot become floats otherwise."""
-    if not hasattr(X, "iloc") or getattr(X, "ndim", 0) != 2:
-        return X
-    objects = [place for place, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", "") == "O"]
-    X = X.copy() if objects else X
-    for place in objects:
-        X.isetitem(place, X.iloc[:, place].where(X.iloc[:, place].notna(), np.nan))
-    return X
-
-
 def check_types(X: Any) -> None:
     """Raise ValueError where the type of a column, or of an array, is not numeric, such as dates."""
-    columns: list[tuple[Any, Any]] = [(None, X.dtype)] if hasattr(X, "dtype") else []
+    columns: list[tuple[str, Any]] = [("", X.dtype)] if hasattr(X, "dtype") else []
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        columns = list(zip(X.columns, X.dtypes, strict=False))
+        columns = [(f" in column {short(name)}", dtype) for name, dtype in zip(X.columns, X.dtypes, strict=False)]
     elif hasattr(X, "columns") and hasattr(X, "schema"):  # Arrow
-        columns = [(column.name, column.type) for column in X.schema]
-    for name, dtype in columns:
+        columns = [(f" in column {short(column.name)}", column.type) for column in X.schema]
+    for where, dtype in columns:
         if NOT_NUMERIC.search(str(dtype)):
-            where = f" in column {short(name)}" if hasattr(X, "columns") else ""
             advice = "give days or seconds since a date, or use meristem.fit_table"
             raise ValueError(f"X has type {dtype}{where}, which is not numeric; {advice}.")
 
@@ -133,7 +123,7 @@ def check_labels(y: Any, classes: np.ndarray | None = None) -> None:
             raise ValueError(f"y holds the bytes {short(bytes(value))} in row {row}; decode the labels: label.decode().")
         if isinstance(value, str) and ("\0" in value or SURROGATE.search(value)):
             raise ValueError(f"y holds {short(str(value))} in row {row}, a text with NUL, or that UTF-8 cannot encode.")
-        if _is_missing(value):
+        if not isinstance(value, str) and str(value) in MISSING:
             advice = "remove the rows without a label, or give them a label of their own"
             raise ValueError(f"y holds {_as_text(value)} in row {row}; {advice}.")
     first, kind = classes[0] if classes is not None and len(classes) else y[0], y.dtype.kind
@@ -199,16 +189,6 @@ def _check_rows(name: str, values: np.ndarray, is_valid: np.ndarray, advice: str
     if not is_valid.all():
         place = np.argwhere(~is_valid)[0]
         raise ValueError(f"{name} holds {_as_text(values[tuple(place)])} in row {place[0]}; {advice}.")
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN or NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-    except ValueError:  # an array
-        return False
 
 
 def _as_text(value: Any) -> str:

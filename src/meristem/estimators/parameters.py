@@ -92,14 +92,8 @@ def size(most: int = MOST) -> Constraint:
     return Constraint("int", "an integer of at least 1", lambda name, value: check_size(name, value, 1, most))
 
 
-def interval(low: float, high: float = math.inf, *, closed: str = "") -> Constraint:
-    """Return the constraint to a finite number between two bounds; `closed` names one that belongs to it: "low", "high"."""
-    bounds = f"{'of at least' if closed == 'low' else 'above'} {low:g}"
-    bounds += f" and {'at most' if closed == 'high' else 'below'} {high:g}" if high < math.inf else ""
-
-    def contains(number: float) -> bool:
-        return low < number < high or (closed == "low" and number == low) or (closed == "high" and number == high)
-
+def number(bounds: str, contains: Callable[[float], bool]) -> Constraint:
+    """Return the constraint to a number for which `contains` returns True; messages name its bounds."""
     return Constraint("float", f"a number {bounds}", lambda name, value: check_number(name, value, bounds, contains))
 
 
@@ -149,12 +143,16 @@ def _check_class_weight(name: str, value: Any) -> None:
 
 
 AUTO, NONE = literal("auto"), literal(None)
-NON_NEGATIVE, DROPOUT = interval(0, closed="low"), interval(0, 1, closed="low")
+NON_NEGATIVE = number("of at least 0", lambda value: 0 <= value < math.inf)
+POSITIVE = number("above 0", lambda value: 0 < value < math.inf)
+SHARE = number("above 0 and below 1", lambda value: 0 < value < 1)
+DROPOUT = number("of at least 0 and below 1", lambda value: 0 <= value < 1)
+DECAY = number("above 0 and at most 1", lambda value: 0 < value <= 1)
 FLAG = accepting("bool", "True or False", lambda value: isinstance(value, bool | np.bool_))
-VERBOSITY = accepting("bool", "True or False", lambda value: isinstance(value, bool | np.bool_ | int | np.integer))
-LEVELS = list_of(interval(0, 1), "tuple", ", such as (0.1, 0.5, 0.9)")
+VERBOSITY = accepting("bool", "True or False", lambda value: isinstance(value, int | np.bool_ | np.integer))
 CLASS_WEIGHT = Constraint("dict", "a dictionary {class: weight}", _check_class_weight)
 FUNCTION = accepting("function", "a function of (estimator, X, y)", callable)
+FOLDER = accepting("str, Path", "the path of a folder", _is_folder)
 SEED = accepting(
     "int, RandomState or None",
     "None, an integer from 0 to 2³² − 1, or a RandomState",
@@ -165,11 +163,7 @@ CALLBACKS = accepting(
     "a function that takes the epoch's info, an object with epoch(member, info), or a list of these",
     lambda value: error_of(watcher_of, "callbacks", value) is None,
 )
-FOLDS = accepting(
-    "int, splitter or list of splits",
-    "a number of folds, at most one for each sample, a scikit-learn splitter, or a list of splits",
-    _is_cv,
-)
+FOLDS = accepting("int, splitter or list of splits", "a number of folds, a scikit-learn splitter, or a list of splits", _is_cv)
 
 CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     **dict.fromkeys(["feature_gates", "settle", "standardize", "warm_start", "resume", "halving"], (FLAG,)),
@@ -180,9 +174,9 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "input_dropout": (DROPOUT, AUTO),
     "input_dropouts": (list_of(DROPOUT), AUTO),
     "early_stopping": (FLAG, AUTO),
-    "learning_rate": (interval(0), AUTO),
-    "depth_decay": (interval(0, 1, closed="high"),),
-    "validation_fraction": (interval(0, 1),),
+    "learning_rate": (POSITIVE, AUTO),
+    "depth_decay": (DECAY,),
+    "validation_fraction": (SHARE,),
     "budget": (size(2**53), NONE),
     "price": (choice(lambda: PRICES),),
     "loss": (choice(losses),),
@@ -191,9 +185,9 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "activation": (choice(lambda: ACTIVATIONS, "a name, such as 'relu'"),),
     "device": (Constraint("str", "a device", lambda name, value: find_device(value)), NONE),
     "scoring": (choice(get_scorer_names, "a name such as 'roc_auc'", most=100), FUNCTION, NONE),
-    "checkpoint_dir": (accepting("str, Path", "the path of a folder", _is_folder), NONE),
+    "checkpoint_dir": (FOLDER, NONE),
     "class_weight": (CLASS_WEIGHT, literal("balanced"), NONE),
-    "quantiles": (LEVELS,),
+    "quantiles": (list_of(SHARE, "tuple", ", such as (0.1, 0.5, 0.9)"),),
     "random_state": (SEED,),
     "callbacks": (CALLBACKS,),
     "verbose": (VERBOSITY,),

@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from meristem.estimators.base import Estimator
 from meristem.estimators.defaults import RegressorDefaults
-from meristem.estimators.estimator_file import registered
+from meristem.estimators.documentation import registered
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import check_data, check_numbers, check_scoring_data, naming_argument
+from meristem.estimators.training_settings import Budding, Highway, Tunnel
 from meristem.targets import Counts, Numbers, losses
 from meristem.train.objectives import OBJECTIVES, Quantile
 
@@ -74,32 +75,17 @@ class Regressor(RegressorBase, Growing):
 
 
 @registered
-class TunnelRegressor(Regressor):
+class TunnelRegressor(Tunnel, Regressor):
     """A regressor whose units open one by one: a tunnel network."""
 
-    depth: int = 5
-
-    _body = "tunnel"
     _defaults = RegressorDefaults(ridge=3.0)  # it starts linear, and opens only units that are worth their price
 
 
 @registered
-class BuddingRegressor(Regressor):
+class BuddingRegressor(Budding, Regressor):
     """A regressor whose layers split in two: a budding perceptron."""
-
-    max_leaves: int = 4
-
-    _body = "budding"
-    _rows_per_doubling = 4000  # with larger batches trees were worse on tables of 2,000 to 4,500 rows
 
 
 @registered
-class HighwayRegressor(Regressor):
+class HighwayRegressor(Highway, Regressor):
     """The baseline: a highway network of a fixed size, as a regressor."""
-
-    width: int | str = 64
-    price: str = "units"
-    settle: bool = False
-    depth: int = 5
-
-    _body = "highway"

@@ -218,11 +218,11 @@ class Search:
         if best.is_finished or not np.isfinite(best.score):
             return path, runs
         stages = np.linspace(0, epochs, len(self.recipe.scales)).astype(int)  # the first one has had its time
-        runs = list(runs)
+        runs, interrupted = list(runs), [m for m in best.members if not path.table["finished"][m]]
         with ThreadPoolExecutor(cores()) as pool:
-            old = [runs[m] for m in best.members]
+            old = [runs[m] for m in interrupted]
             new = list(pool.map(lambda run: replay(run, [self.prepared], int(run.epochs) + stages), old))
-        for m, run in zip(best.members, new, strict=True):
+        for m, run in zip(interrupted, new, strict=True):
             runs[m] = run
             network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
             score = None if self.scoring is None else self._score(run, int(path.table["fold"][m]))

@@ -98,23 +98,20 @@ class TrainingSettings(Estimator):
             compile_fast=True,
         )
 
-    def _knobs(self, facts: dict[str, Any], table: EncodedTable) -> Knobs:
+    def _knobs(self, facts: dict[str, Any], table: EncodedTable, *, is_patient: bool = False) -> Knobs:
         if self.budget is not None and (self.price == "units" or not self.settle):
-            raise ValueError(
-                f"budget={self.budget!r} limits parameters or multiply-adds by settling: it needs price='parameters' or "
-                "'multiply-adds', and settle=True."
-            )
+            raise ValueError(f"budget={self.budget!r} needs price='parameters' or 'multiply-adds', and settle=True.")
         n, l2, dropout = facts["n_samples_seen_"], self.l2, self.input_dropout
         if isinstance(l2, str):
-            share = facts["predictability_"]
-            l2 = self._defaults.l2(n, table.targets, share, equal_weights=table.has_equal_weights)
+            l2 = self._defaults.l2(n, table.targets, facts["predictability_"], equal_weights=table.has_equal_weights)
         return Knobs(
             learning_rate=self._rate_of(0 if table.is_stream else len(table.y)),
             penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
             l2=float(l2),
             dropout=(facts["input_dropout_"] if isinstance(dropout, str) else float(dropout)) or None,
             budget=None if self.budget is None else float(self.budget),
-            patience=float(self._patience(n)),
+            patience=float(self._patience(n, is_patient=is_patient)),
+            passes=1 if table.is_stream else self._passes(len(table.y)),
         )
 
     def _facts(self, table: EncodedTable, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,6 +142,37 @@ class TrainingSettings(Estimator):
             n_out=padded_size(n_out, OUTPUTS),
             options=tuple(sorted(self._network_options(room).items())),
         )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Tunnel:
+    """The parameters of estimators whose units open one by one."""
+
+    depth: int = 5
+
+    _body: ClassVar[str] = "tunnel"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Budding:
+    """The parameters of estimators whose layers split in two."""
+
+    max_leaves: int = 4
+
+    _body: ClassVar[str] = "budding"
+    _rows_per_doubling: ClassVar[int] = 4000  # with larger batches trees were worse on tables of 2,000 to 4,500 rows
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Highway:
+    """The parameters of baselines, whose size is fixed."""
+
+    width: int | str = 64
+    price: str = "units"
+    settle: bool = False
+    depth: int = 5
+
+    _body: ClassVar[str] = "highway"
 
 
 def rooms(most: Room, first: Room = FIRST) -> list[Room]:

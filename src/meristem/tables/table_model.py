@@ -3,7 +3,7 @@
 A frame is anything that `table_of` takes, or the path of a file. Columns that the model does not have are ignored.
 
     header   {"encoding": {…}, "target": "price", "task": "number", "facts": {…}, "search": the header of a search}
-    arrays   those of the search                                                        see estimators/search_file.py
+    arrays   those of the search                                                        see estimators/estimator_file.py
 
 Facts (`TableModel.facts`, summary.json) are checked against FACTS when a file is read or written, because reports, `repr` and
 scores rely on them. Facts that FACTS does not name may be anything.
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from meristem.check import cut, many, short
-from meristem.estimators import search_file
+from meristem.estimators import estimator_file
 from meristem.estimators.size_card import size_card
 from meristem.files import FileKind, register, save
 from meristem.files.atomic_write import PATHS, write_whole
@@ -235,7 +235,7 @@ class TableModel:
 
 def pack(model: TableModel) -> tuple[dict[str, Any], Arrays]:
     """Return a model's header, made of JSON values, and its arrays."""
-    header, arrays = search_file.pack(model.estimator)
+    header, arrays = estimator_file.pack_search(model.estimator)
     own = {"encoding": model.schema.as_json(), "target": model.target, "task": model.task, "facts": model.facts}
     return own | {"search": header}, arrays
 
@@ -244,7 +244,7 @@ def unpack(header: Any, arrays: Arrays) -> TableModel:
     """Return the model, which predicts the same to the bit; raise ValueError where its parts, or its facts, do not fit it."""
     check_json(header, HEADER)
     target, task, facts = header["target"], header["task"], header["facts"]
-    schema, estimator = Schema.of_json(header["encoding"]), search_file.unpack(header["search"], arrays)
+    schema, estimator = Schema.of_json(header["encoding"]), estimator_file.unpack_search(header["search"], arrays)
     if hasattr(estimator, "predict_proba") != (task == CLASS):
         raise ValueError("its target and its estimator do not fit together.")
     if estimator.n_features_in_ != len(schema.features):
