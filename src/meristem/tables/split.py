@@ -11,6 +11,7 @@ random, by time or by group. Errors in a table are raised here, before anything 
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,8 @@ from meristem.check import cut, many, short, unknown
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, MOST_TEXTS, NUMBER, Schema, inputs_in_words
 from meristem.tables.encoding import column_values, differences, learn_schema
 from meristem.tables.reading import as_table
-from meristem.tables.split_rule import GROUP, TIME, SplitRule
+from meristem.tables.row_order import order_warning
+from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule
 from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical, kind_of, misread_as, number_of
 
 CLASS = "class"
@@ -229,6 +231,13 @@ class TableSplit:
     def has_test_table(self) -> bool:
         return self.test_table is not self.table
 
+    @cached_property
+    def _order_warning(self) -> str | None:
+        if self.has_test_table or self.rule.kind != RANDOM:
+            return None
+        is_class = self.target.task == CLASS
+        return order_warning(self.table, self.schema, self.rule.rows, self.target.values, is_class=is_class)
+
     def words(self) -> list[str]:
         """Return lines for the user: rows, target, columns, what was dropped, and warnings."""
         target, table = self.target, self.table
@@ -258,7 +267,7 @@ class TableSplit:
         """Return what is likely a mistake in the table, though it can be learned from; a line each."""
         names, kinds = list(self.table.columns), {column.name: column.kind for column in self.schema.fields}
         numbers = [name for name in names if not np.isnan(number_of(name))]
-        lines = []
+        lines = [] if self._order_warning is None else [self._order_warning]
         if 2 * len(numbers) > len(names):
             lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
         read_as = {name: "dropped" for name, _ in self.schema.dropped}
