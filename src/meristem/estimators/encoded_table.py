@@ -102,7 +102,7 @@ class EncodedTable:
             if times is not None:
                 splits = forward_folds(times, int(cv))
             elif groups is not None:
-                splits = _group_folds(groups, self.raw_y, int(cv), stratify=counts.min() >= cv, seed=self.seed % 2**31)
+                splits = _group_folds(groups, self.raw_y, int(cv), stratify=bool(counts.min() >= cv), seed=self.seed % 2**31)
             else:
                 kind = StratifiedKFold if counts.min() >= cv else KFold
                 splits = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.raw_y)

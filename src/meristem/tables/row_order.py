@@ -43,7 +43,7 @@ def order_warning(table: Table, schema: Schema, rows: np.ndarray, targets: np.nd
         return None
     most = max(2 * LEAST_ROWS, min(MOST_ROWS, MOST_NUMBERS // len(schema.features)))
     some = np.sort(np.random.default_rng(0).permutation(len(rows))[:most])
-    numbers = np.clip(y, *np.quantile(y, [TAIL, 1 - TAIL]))[some, None]
+    numbers = np.clip(y, *np.quantile(y, [TAIL, 1 - TAIL]))[some]
     outputs = np.eye(int(y.max()) + 1)[y[some]] if is_class else numbers / (np.abs(numbers).max() or 1.0)
     inputs, n_test = features(schema, table, rows[some]), round(SHARE * len(some))
     try:
@@ -106,8 +106,8 @@ def _scores(z: np.ndarray, outputs: np.ndarray, is_test: np.ndarray) -> tuple[fl
 
     scores, expected = [], outputs[is_test]
     for model in (Ridge(), ExtraTreesRegressor(**TREES, max_features=1.0 if z.shape[1] <= FEW_INPUTS else 0.2)):
-        predicted = model.fit(z[~is_test], outputs[~is_test]).predict(z[is_test]).reshape(expected.shape)
-        if outputs.shape[1] > 1:
+        predicted = model.fit(z[~is_test], outputs[~is_test]).predict(z[is_test])
+        if outputs.ndim == 2:
             accuracy = float((predicted.argmax(1) == expected.argmax(1)).mean())
             scores.append((accuracy, accuracy))
         else:
