@@ -28,6 +28,7 @@ FEW_INPUTS = 30  # with more, a fifth is tried at each node of a tree
 TAIL = 0.01  # of the targets at either end, which are moved to the others: single rows would decide about R²
 LEAST_CORRELATION, DEVIATIONS = 0.1, 5.0  # of neighboring targets, and standard deviations above that of shuffled rows
 LEAST_LOSS, CLEAR = {"R²": 0.1, "accuracy": 0.05}, 5.0  # of the score; standard deviations of the scores of random rows
+LEAST_RATIO = 1.2  # of the errors: R² is lower already where later rows vary less
 TINY = 1e-300
 ADVICE = "if the model is to predict later rows, give --time-column {}, or time_column={!r}"
 UNNAMED = "if rows are in order of time, add a column of it for --time-column; if they form groups, one for --group-column"
@@ -58,8 +59,10 @@ def order_warning(table: Table, schema: Schema, rows: np.ndarray, targets: np.nd
         if len(times) < LEAST_ROWS or np.ptp(times) == 0:
             continue
         score, comparable = _scores(z[has_time], outputs[has_time], is_latest(times, round(SHARE * len(times))))
-        if random[:, 1].mean() - comparable > max(LEAST_LOSS[measure], CLEAR * random[:, 1].std(ddof=1)):
-            scores = f"random rows with {measure} {random[:, 0].mean():.2f}, the latest fifth with {score:.2f}"
+        mean, usual = random.mean(0)
+        loss, is_larger = usual - comparable, 1 - comparable > LEAST_RATIO * (1 - usual)
+        if mean - score > LEAST_LOSS[measure] and is_larger and loss > CLEAR * random[:, 1].std(ddof=1):
+            scores = f"random rows with {measure} {mean:.2f}, the latest fifth with {score:.2f}"
             return f"{what}; quick models predict {scores}: a random split may promise too much; {advice}"
     return None
 
