@@ -50,17 +50,21 @@ def run(args: argparse.Namespace) -> int:
     settings |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
     test = args.test_file or (0.2 if args.test is None else args.test)
     reading = {"sep": args.sep, "encoding": args.encoding}
-    with as_options("sep", "encoding", "target", "task", "test", *settings, random_state="seed"), warnings.catch_warnings():
+    division = {name: getattr(args, name) for name in ("time_column", "group_column", "drop_duplicates")}
+    names = ["sep", "encoding", "target", "task", "test", *division, *settings]
+    with as_options(*names, random_state="seed", keep="group_column"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
         check_options(test=test, **settings)
-        table = read_table(args.table, **reading)
-        split = TableSplit.of(table, target=args.target, task=args.task, test=test, seed=args.seed, reading=reading)
+        table = read_table(args.table, keep=[] if args.group_column is None else [args.group_column], **reading)
+        options = {"target": args.target, "task": args.task, "test": test}
+        split = TableSplit.of(table, seed=args.seed, reading=reading, **options, **division)
         plan = plan_fit(split, verbose=True, **settings)
     if args.seconds is not None and time.monotonic() - begin >= args.seconds:
         raise ValueError(f"--seconds={args.seconds:g} had passed when the table was read; give more.")
     check_disk_space(args.out, plan.n_bytes)
     with ExitStack() as undo, _removing_new_folder(args.out) as keep_folder, RunFolder.take(check_out(args.out)) as folder:
-        options = {"target": args.target, "task": split.target.task, "test": test, **reading}
+        divided = {name: value for name, value in division.items() if value}  # absent in records of earlier versions
+        options |= {"task": split.target.task, **reading, **divided}
         record: dict[str, Any] = {"settings": settings | options}
         record["data"] = {"table": table.digest, "test": split.test_table.digest}
         resumes = {"resume": args.resume, "how": "--resume" if args.seconds is None else None, "replaces": True}

@@ -83,6 +83,8 @@ KEEP = (
     "columns of TABLE to copy in front of the predictions, such as an id; may be repeated, and a name may hold a comma. "
     "If the target is copied, its prediction is called 'TARGET (predicted)'"
 )
+BY_TIME = "test on the latest rows by this column (dates, numbers or ISO texts), and search with folds that go forward in time"
+BY_GROUP = "hold out whole groups, such as patients, in the test and in folds; the column is no input"
 REFIT = (
     "one: a network that learns from all rows; bag: the average of the folds' networks; auto (default): one, and a bag with "
     "--seconds, which leaves no time for another training"
@@ -106,6 +108,9 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("fit", "--seconds", float, None, "S", "time limit in seconds (default: none)"),
     ("fit", "--test", float, None, "SHARE", "share of the rows to hold out (default: 0.2)"),
     ("fit", "--test-file", str, None, "TABLE", "a table of held-out rows, instead of --test"),
+    ("fit", "--time-column", str, None, "COLUMN", BY_TIME),
+    ("fit", "--group-column", str, None, "COLUMN", BY_GROUP),
+    ("fit", "--drop-duplicates", bool, False, None, "use rows that are identical in inputs and target once"),
     ("predict", "model", Path, ..., "MODEL", "the model.safetensors written by `meristem fit`"),
     ("fit predict", "table", str, ..., "TABLE", "a CSV file (may be gzipped), a Parquet file, or - for CSV on standard input"),
     ("fit predict", "--sep", str, None, "CHAR", "column separator of a CSV file (default: detected from its header)"),

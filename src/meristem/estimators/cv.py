@@ -10,6 +10,7 @@ module, and `n_parameters_` counts all of it. Each network of a bag is an estima
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -29,6 +30,7 @@ from meristem.estimators.regressors import BuddingRegressor, RegressorBase, Tunn
 from meristem.estimators.search import Blocks, Search
 from meristem.estimators.training_settings import Budding, Tunnel
 from meristem.layers.layer import Bag
+from meristem.paths.folds import Fold, has_small_fold
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
 from meristem.show.measures import error_measure
@@ -51,18 +53,21 @@ class CrossValidated(Estimator):
 
     _plain: ClassVar[type[Growing]]  # the estimator of one network
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Search, choose a setting, and store its model."""
-        check_parameters(self)
-        return self.fit_search(self._planned(X, y, sample_weight))
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Search, choose a setting, and store its model; rows of a group are never on both sides of a fold.
 
-    def _planned(self, X: Any, y: Any, sample_weight: Any = None) -> Search:
+        groups         a label for each row, such as a patient; a splitter of one's own (`cv`) receives them
+        """
+        check_parameters(self)
+        return self.fit_search(self._planned(X, y, sample_weight, groups=groups))
+
+    def _planned(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, times: Any = None) -> Search:
         """Return the search before it starts; raise ValueError where no network for this table is within the budget."""
         names = parameters_of(self).keys() & parameters_of(self._plain)
         plain = self._plain(**{name: getattr(self, name) for name in names})
         table = plain._encoded(X, y, sample_weight)
-        folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
-        networks = len(folds) if self.makes_bag else 1
+        folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"), groups=groups, times=times)
+        networks = len(folds) if self.makes_bag(folds) else 1
         budget = None if self.budget is None else float(int(self.budget) // networks)
         search = Search(plain, table, folds, budget=budget, scoring=self.scoring)
         if budget is not None:
@@ -74,10 +79,12 @@ class CrossValidated(Estimator):
                     raise ValueError(f"budget={self.budget} {shared}; give at least that.")
         return search
 
-    @property
-    def makes_bag(self) -> bool:
-        """Whether the final model has a network of each fold; by default not if they would have to share a budget."""
-        return self.budget is None if self.refit == "auto" else self.refit == "bag"
+    def makes_bag(self, folds: Sequence[Fold]) -> bool:
+        """Return whether the final model has a network of each fold.
+
+        By default not if they would have to share a budget, or if one learned from few rows, as where folds go forward in time.
+        """
+        return self.budget is None and not has_small_fold(folds) if self.refit == "auto" else self.refit == "bag"
 
     def fit_search(self, search: Search, blocks: Blocks = (), settling: int = 0) -> Self:
         """Fit by a planned search; a single final network learns from these blocks, of which the search has a sample.
@@ -106,8 +113,10 @@ class CrossValidated(Estimator):
                 f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
                 f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters per network"
             )
-            members = path.replace_failed_folds(chosen) if self.makes_bag else chosen.members
-            finite = [runs[m] for m in members if runs[m].best_epoch]  # others diverged in their first epoch
+            makes_bag = self.makes_bag(folds)
+            members = path.replace_failed_folds(chosen) if makes_bag else chosen.members
+            members = [m for m in members if runs[m].best_epoch]  # others diverged in their first epoch
+            finite = [runs[m] for m in members]
             final = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
@@ -117,7 +126,9 @@ class CrossValidated(Estimator):
             raised = [warning for warning in each if warning is not None]
             warning = raised[0] if 2 * len(raised) > len(final) else None  # that of most networks at the chosen setting
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
-            if not self.makes_bag:
+            if not makes_bag:
+                n_learned = [len(folds[path.table["fold"][m]][0]) if has_small_fold(folds) else 0 for m in members]
+                final = [run for run, n in zip(final, n_learned, strict=True) if 2 * n >= max(n_learned)]
                 run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
         search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)

@@ -11,10 +11,19 @@ objective's `unused_output`). Rows with outliers are trained on, not held out: n
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv, train_test_split
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    check_cv,
+    train_test_split,
+)
 
 from meristem.check import short
 from meristem.estimators.input_checks import naming_argument
@@ -78,22 +87,33 @@ class EncodedTable:
         is_typical = self.inputs.preprocessor.typical(self.z[test])
         return (np.concatenate([train, test[~is_typical]]), test[is_typical]) if is_typical.sum() >= LEAST_HELD_OUT else None
 
-    def folds(self, cv: Any, *, classes: bool) -> list[Fold]:
-        """Return the training and held-out rows of each fold; a number of folds is shuffled, and stratified if possible."""
+    def folds(self, cv: Any, *, classes: bool, groups: Any = None, times: np.ndarray | None = None) -> list[Fold]:
+        """Return the training and held-out rows of each fold; a number of folds is shuffled, and stratified if possible.
+
+        With groups, rows of one are on one side. With times, in which the rows are ordered, a fold learns from earlier rows
+        than it holds out; with both kinds rows with outliers are left out where they would be held out.
+        """
         n = len(self.y)
+        groups = None if groups is None else _checked_groups(groups, n)
         if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
             if not 2 <= cv <= n:
                 raise ValueError(f"cv={cv} must be at least 2, and at most as many as there are samples: n_samples={n}.")
             counts = np.unique(self.raw_y, return_counts=True)[1] if classes and self.raw_y.ndim == 1 else np.zeros(1)
-            kind = StratifiedKFold if counts.min() >= cv else KFold
-            splits = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.raw_y)
+            if times is not None:
+                splits = forward_folds(times, int(cv))
+            elif groups is not None:
+                splits = _group_folds(groups, self.raw_y, int(cv), stratify=bool(counts.min() >= cv), seed=self.seed % 2**31)
+            else:
+                kind = StratifiedKFold if counts.min() >= cv else KFold
+                splits = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.raw_y)
             is_typical, folds = self.inputs.preprocessor.typical(self.z), []
             for train, test in splits:
                 stays = is_typical[test] if is_typical[test].any() else np.ones(len(test), bool)
-                folds.append((np.sort(np.concatenate([train, test[~stays]])), test[stays]))
+                further = test[~stays] if times is None and groups is None else test[:0]
+                folds.append((np.sort(np.concatenate([train, further])), test[stays]))
         else:
             try:
-                splits = list(check_cv(cv, self.raw_y, classifier=classes).split(np.zeros((n, 1)), self.raw_y))
+                splits = list(check_cv(cv, self.raw_y, classifier=classes).split(np.zeros((n, 1)), self.raw_y, groups))
                 folds = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
             except (ValueError, TypeError, IndexError, AttributeError) as error:
                 raise naming_argument(error, f"cv={short(cv)}") from error
@@ -101,6 +121,40 @@ class EncodedTable:
                 raise ValueError(f"cv={short(cv)} must give non-empty (training rows, held-out rows) for each fold.")
         check_weights(folds, self.weight)
         return folds
+
+
+def forward_folds(times: np.ndarray, n_folds: int) -> list[Fold]:
+    """Return folds of rows in order of their times: each holds out rows that are later than all it learns from.
+
+    >>> [(len(train), test.tolist()) for train, test in forward_folds(np.array([1, 2, 3, 4, 4, 4, 5, 6, 7]), 2)]
+    [(3, [3, 4, 5]), (6, [6, 7, 8])]
+    """
+    n = len(times)
+    if n_folds >= n:
+        raise ValueError(f"cv={n_folds} folds in order of time need more than {n} rows; give fewer folds.")
+    first = [test[0] for _, test in TimeSeriesSplit(n_folds).split(times)]
+    begins = np.unique(np.searchsorted(times, times[first]))  # rows of the same time stay together
+    begins = begins[begins > 0].tolist()
+    if not begins:
+        raise ValueError("The rows to learn from have one time: no fold can go forward; choose another time column.")
+    return [(np.arange(begin), np.arange(begin, end)) for begin, end in pairwise([*begins, n])]
+
+
+def _group_folds(groups: np.ndarray, y: np.ndarray, n_folds: int, *, stratify: bool, seed: int) -> list[Fold]:
+    n_groups = len(np.unique(groups))
+    if n_groups < n_folds:
+        raise ValueError(f"cv={n_folds} folds need as many groups, and there are {n_groups}; give fewer folds.")
+    kinds = [StratifiedGroupKFold, GroupKFold] if stratify else [GroupKFold]
+    every = (list(kind(n_folds, shuffle=True, random_state=seed).split(groups, y, groups)) for kind in kinds)
+    return next(folds for folds in every if all(len(part) for fold in folds for part in fold))  # balancing may empty one
+
+
+def _checked_groups(groups: Any, n: int) -> np.ndarray:
+    """Return the number of each row's group; raise ValueError where there is none for some row."""
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups has shape {labels.shape}; it must have a label for each row, here ({n},).")
+    return np.unique(labels.astype(str) if labels.dtype.kind == "O" else labels, return_inverse=True)[1]
 
 
 def prepared_data(table: EncodedTable, network: Network, objective: Objective, dev: EncodedTable | None = None) -> Prepared:

@@ -16,6 +16,7 @@ from meristem.train.objectives import Objective
 Fold = tuple[np.ndarray, np.ndarray]  # training rows, held-out rows
 MULTIPLE = 16  # the number of measured rows is rounded up to a multiple of this
 LEAST_GAIN = 0.01  # relative to the loss of the constant
+LEAST_SHARE = 0.75  # of the training rows of the largest fold
 
 
 def shuffled_folds(rows: int, n: int, seed: int) -> list[Fold]:
@@ -35,6 +36,16 @@ def fold_weights(folds: Sequence[Fold], rows: int) -> tuple[np.ndarray, np.ndarr
                 raise ValueError(f"cv: fold {k} has no {'held-out' if part else 'training'} rows.")
             weights[part, k, chosen] = 1
     return weights[0], weights[1]
+
+
+def has_small_fold(folds: Sequence[Fold]) -> bool:
+    """Return whether a fold learns from clearly fewer rows than another, as those that go forward in time.
+
+    >>> has_small_fold(shuffled_folds(9, 2, 0)), has_small_fold([(np.arange(3), np.array([3])), (np.arange(6), np.array([6]))])
+    (False, True)
+    """
+    counts = [len(train) for train, _ in folds]
+    return min(counts) < LEAST_SHARE * max(counts)
 
 
 def check_weights(folds: Sequence[Fold], weight: np.ndarray | None, name: str = "sample_weight") -> None:

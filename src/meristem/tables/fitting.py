@@ -32,6 +32,7 @@ from meristem.tables.encoding import feature_blocks, features
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import CLASS, TableSplit, target_values
+from meristem.tables.table_columns import Table
 from meristem.tables.table_model import MEDIAN, TableModel
 from meristem.tables.time_limit import fit_into, time_fold, wait_for_timing
 
@@ -53,6 +54,9 @@ def fit_table(
     rule: str = "1se",
     refit: str = "auto",
     test: Any = 0.2,
+    time_column: str | None = None,
+    group_column: str | None = None,
+    drop_duplicates: bool = False,
     seconds: float | None = None,
     random_state: int = 0,
     verbose: bool = False,
@@ -68,6 +72,9 @@ def fit_table(
     refit          the final model: "one" network, which learns from all rows, or a "bag" of the folds' networks; "auto" is
                    one, and a bag with a time limit, which leaves no time for another training
     test           the share of rows that is held out, or a table of its own
+    time_column    dates, numbers or ISO texts: the latest rows are the test, and folds of the search go forward
+    group_column   such as a patient: no group is on both sides, in test and folds; the column is no input
+    drop_duplicates  whether rows identical in inputs and target are used once, so that none is on both sides
     seconds        a time limit for everything
     options        further parameters of the CV estimator
 
@@ -81,8 +88,21 @@ def fit_table(
     body = ("tunnel" if "depth" in options else "budding") if body is None else body
     options |= {"body": body, "budget": budget, "rule": rule, "refit": refit, "seconds": seconds, "random_state": random_state}
     check_options(test=test, **options)
-    split = TableSplit.of(as_table(table), target=target, task=task, test=test, seed=random_state)
+    columns: dict[str, Any] = {"time_column": time_column, "group_column": group_column, "drop_duplicates": drop_duplicates}
+    read = _read_with_groups(table, group_column)
+    split = TableSplit.of(read, target=target, task=task, test=test, seed=random_state, **columns)
     return fit_planned(plan_fit(split, verbose=verbose, **options), begun=begun)
+
+
+def _read_with_groups(source: Any, group_column: str | None) -> Table:
+    """Return the table with all texts of the column of groups, of which there may be many."""
+    try:
+        return as_table(source, keep=[] if group_column is None else [group_column])
+    except ValueError as error:
+        option, equals, rest = str(error).partition("=")
+        if option != "keep":
+            raise
+        raise ValueError(f"group_column{equals}{rest}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +112,8 @@ class FitPlan:
     split: TableSplit
     estimator: Any  # a CV estimator, not fitted
     search: Any  # its search over the rows (estimators/search.py)
-    X: np.ndarray  # features of the rows of the search
+    rows: np.ndarray  # those of the search, in order of time where there is one
+    X: np.ndarray  # their features
     y: np.ndarray
     body: str
     seconds: float | None
@@ -113,13 +134,14 @@ def plan_fit(split: TableSplit, *, body: str, seconds: float | None, random_stat
     rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(random_state).choice(rows, most, replace=False))
+    rows = split.rule.in_order(rows)
     X, y = features(split.schema, split.table, rows), split.target.values[rows]
     try:
-        search = estimator._planned(X, y)
+        search = estimator._planned(X, y, **split.rule.fold_options(rows))
     except TooLargeError as error:
         where = f"{split.table.source}: column {short(split.schema.features[error.feature])}"
         raise ValueError(f"{where} holds numbers whose squares no float holds; divide it by 1e150.") from None
-    return FitPlan(split, estimator, search, X, y, body, seconds)
+    return FitPlan(split, estimator, search, rows, X, y, body, seconds)
 
 
 class RowBlocks(Sequence[tuple[np.ndarray, np.ndarray]]):
@@ -166,8 +188,9 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
             rows, deadline, settling = fit_into(estimator, X, y, *limit, n_test=len(test_rows), seed=seed)
     learned = len(rows)
     if deadline is not None:
-        estimator.fit_search(estimator._planned(X[rows], y[rows]), settling=settling)
-    elif learned == len(split.train_rows) or estimator.makes_bag:
+        options = split.rule.fold_options(plan.rows[rows])
+        estimator.fit_search(estimator._planned(X[rows], y[rows], **options), settling=settling)
+    elif learned == len(split.train_rows) or estimator.makes_bag(plan.search.folds):
         estimator.fit_search(plan.search)
     else:
         blocks = RowBlocks(split, y, seed)
@@ -240,6 +263,14 @@ def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, l
         "table_sha256": table.digest,
         "reading": {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas},
         "test": test_source if split.has_test_table else None,
+        "split": {
+            "kind": split.rule.kind,
+            "column": split.rule.column,
+            "share": split.share,
+            "from": None if split.has_test_table else split.rule.first_time(table, split.test_rows),
+            "duplicates": split.rule.n_duplicates,
+            "without_time": split.rule.n_without_time,
+        },
         "target": target.name,
         "task": target.task,
         "why": target.why,

@@ -34,18 +34,21 @@ ARROW_TYPES = {  # pyarrow.types.is_… → what the values are read as
 }
 
 
-def table_of(frame: Any, known_texts: KnownTexts | None = None) -> Table:
-    """Return a frame, or a dictionary of lists, as a table; a Table as it is. Texts of `known_texts` keep their codes."""
+def table_of(frame: Any, known_texts: KnownTexts | None = None, keep: Sequence[str] = ()) -> Table:
+    """Return a frame, or a dictionary of lists, as a table; a Table as it is. Texts of `known_texts` keep their codes.
+
+    For `keep` see `build_table`.
+    """
     if isinstance(frame, Table):
         return frame
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         raise ValueError(f"A {type(frame).__name__} holds no rows yet; give frame.collect().")
     if _is_arrow(frame) and not isinstance(frame, Mapping):
         reader = _arrow_reader(frame)
-        return build_table(SOURCE, reader.schema.names, (batch.columns for batch in reader), known_texts)
+        return build_table(SOURCE, reader.schema.names, (batch.columns for batch in reader), known_texts, keep)
     if hasattr(frame, "__getitem__") and (isinstance(frame, Mapping) or hasattr(frame, "columns")):
         names = list(frame if isinstance(frame, Mapping) else frame.columns)
-        return build_table(SOURCE, names, [[frame[name] for name in names]], known_texts)
+        return build_table(SOURCE, names, [[frame[name] for name in names]], known_texts, keep)
     raise ValueError(NO_TABLE.format(type(frame).__name__))
 
 
@@ -153,7 +156,7 @@ def _add_arrow(builder: ColumnBuilder, values: Any, source: str, dtype: Any = No
 def _written(array: Any) -> list[str]:
     """Return values as Python writes them; times that it does not have, as Arrow does."""
     try:
-        values = array.to_pylist()
+        values = array.to_pylist() if hasattr(array, "to_pylist") else list(array)  # of Arrow, or any other column of a frame
     except (ValueError, OverflowError):
         values = array.cast(load_pyarrow().string()).to_pylist()
     return ["" if value is None else str(value) for value in values]

@@ -91,11 +91,13 @@ def read_table(
             raise ValueError(f"{name} cannot be read ({error.strerror or error}).") from error
 
 
-def as_table(source: Any, known_texts: KnownTexts | None = None, sep: str | None = None, encoding: str | None = None) -> Table:
-    """Return the table of a path or a frame; texts of `known_texts` keep their codes."""
+def as_table(
+    source: Any, known_texts: KnownTexts | None = None, sep: str | None = None, keep: Any = (), encoding: str | None = None
+) -> Table:
+    """Return the table of a path or a frame; for the options see `read_table`."""
     if isinstance(source, str | Path):
-        return read_table(source, known_texts, sep, encoding=encoding)
-    return table_of(source, known_texts)
+        return read_table(source, known_texts, sep, keep, encoding=encoding)
+    return table_of(source, known_texts, keep)
 
 
 def _check_head(name: str, head: bytes, encoding: str | None) -> None:

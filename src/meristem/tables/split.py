@@ -6,11 +6,12 @@
 Texts are classes. Numbers are classes where there are two different ones, or few whole ones (at most 20, with ten rows each on
 average); else numbers. `task` overrides it. Labels stay as the table has them: integers, booleans and texts of frames; of files
 texts, or integers where each is written as Python writes it (7, not 07). Rows without a target are left out, and counted.
-`test` is the share of the rest that is held out, or a table of its own. Classes are stratified; the only row of a class is a
-training row. Errors in a table are raised here, before anything is computed.
+`test` is the share of the rest that is held out, or a table of its own; which rows these are is decided by split_rule.py: at
+random, by time or by group. Errors in a table are raised here, before anything is computed.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from meristem.check import cut, many, short, unknown
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, MOST_TEXTS, NUMBER, Schema, inputs_in_words
 from meristem.tables.encoding import column_values, differences, learn_schema
 from meristem.tables.reading import as_table
+from meristem.tables.row_order import order_warning
+from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule
 from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical, kind_of, misread_as, number_of
 
 CLASS = "class"
@@ -180,10 +183,22 @@ class TableSplit:
     test_table: Table  # often the same
     test_rows: np.ndarray = field(repr=False)
     schema: Schema
+    rule: SplitRule
+    share: float | None  # of the rows that was to be held out; None: there is a test table
 
     @classmethod
     def of(
-        cls, table: Table, *, target: str, task: str | None = None, test: Any = 0.2, seed: int = 0, reading: Any = None
+        cls,
+        table: Table,
+        *,
+        target: str,
+        task: str | None = None,
+        test: Any = 0.2,
+        seed: int = 0,
+        reading: Any = None,
+        time_column: str | None = None,
+        group_column: str | None = None,
+        drop_duplicates: bool = False,
     ) -> Self:
         """Return the split of a table; `reading` are options of `read_table` for a test file. Raises ValueError of one line.
 
@@ -193,19 +208,35 @@ class TableSplit:
         'the frame: 20 rows; 16 to learn from, 4 held out'
         """
         column = Target.of(table, target, task)
+        columns: dict[str, Any] = {"time_column": time_column, "group_column": group_column}
+        rule = SplitRule.of(table, column.rows, target=target, **columns, drop_duplicates=drop_duplicates)
         if isinstance(test, bool) or not isinstance(test, int | float | np.number):
-            schema = learn_schema(table, column.rows, without=[target])
+            schema = cls._schema(table, rule.rows, target, group_column)
             labels = np.unique(column.values[column.rows]) if column.task == CLASS else None
             classes = {} if labels is None else {target: [str(label) for label in labels.tolist()]}
             test_table = as_table(test, schema.texts | classes, **reading or {})
             test_rows = check_test_target(test_table, target, labels)
-            return cls(table, column, column.rows, test_table, test_rows, schema)
-        train_rows, test_rows = split_rows(table, column, float(test), seed)
-        return cls(table, column, train_rows, table, test_rows, learn_schema(table, train_rows, without=[target]))
+            return cls(table, column, rule.rows, test_table, test_rows, schema, rule, None)
+        train_rows, test_rows = split_rows(table, column, rule, float(test), seed)
+        schema = cls._schema(table, train_rows, target, group_column)
+        return cls(table, column, train_rows, table, test_rows, schema, rule, float(test))
+
+    @staticmethod
+    def _schema(table: Table, rows: np.ndarray, target: str, group: str | None) -> Schema:
+        """Return the schema of the inputs; a column of groups is none, because new rows are of other groups."""
+        schema = learn_schema(table, rows, without=[target, *([] if group is None else [group])])
+        return schema if group is None else replace(schema, dropped=(*schema.dropped, (group, "the column of groups")))
 
     @property
     def has_test_table(self) -> bool:
         return self.test_table is not self.table
+
+    @cached_property
+    def _order_warning(self) -> str | None:
+        if self.has_test_table or self.rule.kind != RANDOM:
+            return None
+        is_class = self.target.task == CLASS
+        return order_warning(self.table, self.schema, self.rule.rows, self.target.values, is_class=is_class)
 
     def words(self) -> list[str]:
         """Return lines for the user: rows, target, columns, what was dropped, and warnings."""
@@ -224,6 +255,7 @@ class TableSplit:
         return [
             f"{table.source}: {table.rows:,} rows{without}; {len(self.train_rows):,} to learn from, {tested}",
             f"target {target.name!r}: {target.why}{offer}",
+            *self.rule.words(table, self.train_rows, None if self.has_test_table else self.test_rows, self.schema.names),
             f"columns: {columns}; {inputs_in_words(len(self.schema.features), n_gaps)}",
             *(f"dropped column {name!r}: {why}" for name, why in self.schema.dropped),
             *([f"decimal commas are read as points in {cut(commas, MOST_NAMED)}"] if commas else []),
@@ -235,7 +267,7 @@ class TableSplit:
         """Return what is likely a mistake in the table, though it can be learned from; a line each."""
         names, kinds = list(self.table.columns), {column.name: column.kind for column in self.schema.fields}
         numbers = [name for name in names if not np.isnan(number_of(name))]
-        lines = []
+        lines = [] if self._order_warning is None else [self._order_warning]
         if 2 * len(numbers) > len(names):
             lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
         read_as = {name: "dropped" for name, _ in self.schema.dropped}
@@ -266,31 +298,32 @@ class TableSplit:
         return lines
 
 
-def split_rows(table: Table, target: Target, test: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.model_selection import train_test_split
-
-    n, rows = len(target.rows), target.rows
-    n_test = round(n * test)
-    if n_test < 2 or n < LEAST_ROWS:
+def split_rows(table: Table, target: Target, rule: SplitRule, test: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return training and test rows, `test` being a share; raise ValueError where there are too few."""
+    n, labels = len(rule.rows), target.values if target.task == CLASS else None
+    if round(n * test) < LEAST_TEST_ROWS or n < LEAST_ROWS:
         raise ValueError(f"{table.source} has {n} rows with a target, of which test={test} holds out too few; give more rows.")
-    alone, strata = rows[:0], None
-    if target.task == CLASS:
-        _, place, counts = np.unique(target.values[rows], return_inverse=True, return_counts=True)
-        is_alone, n_classes = counts[place] == 1, int((counts > 1).sum())
-        if n_classes <= min(n_test, n - int(is_alone.sum()) - n_test):
-            alone, rows, strata = rows[is_alone], rows[~is_alone], target.values[rows[~is_alone]]
-    train, rest = train_test_split(rows, test_size=n_test, random_state=seed, stratify=strata)
-    train = np.concatenate([train, alone])
-    if target.task == CLASS and len(np.unique(target.values[train])) < 2:
+    train, rest = rule.divided(labels, test, seed)
+    if min(len(train), len(rest)) < LEAST_TEST_ROWS:
+        what = f"{rule.kind}_column={rule.column!r} leaves {many(len(train), 'row')} to learn from and {len(rest):,} to test on"
+        raise ValueError(f"{what}; give another column, or a test table.")
+    if labels is not None and len(np.unique(labels[train])) < 2:
         raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
-    return np.sort(train), np.sort(rest)
+    return train, rest
 
 
 def original_test_rows(facts: dict[str, Any], target: str, task: str, table: Table) -> np.ndarray | None:
     """Return the rows that were held out when a model with these facts was made from this file; None for any other table."""
-    counts = facts["rows"]
+    counts, split = facts["rows"], facts.get("split", {})
     is_same = table.digest is not None and table.digest == facts.get("table_sha256") and table.rows == counts["all"]
-    if not is_same or counts["train"] + counts["test"] + counts["without_target"] != counts["all"]:  # it had a test table
+    n_used = (
+        counts["train"] + counts["test"] + counts["without_target"] + split.get("duplicates", 0) + split.get("without_time", 0)
+    )
+    if not is_same or n_used != counts["all"]:  # it had a test table
         return None
     column = Target.of(table, target, task)
-    return split_rows(table, column, counts["test"] / len(column.rows), int(facts["seed"]))[1]
+    names = {f"{kind}_column": split.get("column") if split.get("kind") == kind else None for kind in (TIME, GROUP)}
+    rule = SplitRule.of(table, column.rows, target=target, **names, drop_duplicates=split.get("duplicates", 0) > 0)
+    share = split.get("share") or counts["test"] / len(rule.rows)
+    rows = split_rows(table, column, rule, share, int(facts["seed"]))[1]
+    return rows if len(rows) == counts["test"] else None

@@ -32,6 +32,7 @@ from meristem.tables.encoding import absent, column_values, differences, feature
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import CLASS, TASKS, original_test_rows, target_values
+from meristem.tables.split_rule import GROUP, RANDOM, TIME
 from meristem.tables.table_columns import Table
 
 NAMED = 12  # columns that a notebook names
@@ -40,6 +41,7 @@ HEADER = {"encoding": OBJECT, "target": TEXT, "task": one_of(TASKS), "facts": AN
 PROBLEM = "its facts do not fit: "
 BASELINES = ("constant", "linear", "mlp")
 MEASURES = {"class": "accuracy", "number": "R²"}
+SHARE = Rule("a number between 0 and 1", lambda value: NUMBER.fits(value) and 0 < value < 1)
 SECONDS = Rule("a number of seconds", lambda value: NUMBER.fits(value) and 0 <= value < 1e10)
 PLAIN = Rule("a number, true or false", lambda value: isinstance(value, bool) or NUMBER.fits(value))
 TEXTS = {TEXT: TEXT}
@@ -59,6 +61,8 @@ FACTS: dict[Any, Any] = {
     | dict.fromkeys(["reading?", "baselines?", "search?"], SECONDS),
     "table_sha256?": (None, SHA256),
     "reading?": dict.fromkeys(["format", "sep", "encoding"], (None, TEXT)) | {"decimal_commas": [TEXT], TEXT: ANY},
+    "split?": {"kind": one_of([RANDOM, TIME, GROUP]), "column": (None, TEXT), "share": (None, SHARE), TEXT: ANY}
+    | {"duplicates": COUNT, "without_time": COUNT},
     "test?": (None, {"table": TEXT, "sha256": (None, SHA256), TEXT: ANY}),
     "table_warnings?": [TEXT],
     "doubts?": [TEXT],  # their name in earlier files
@@ -200,7 +204,9 @@ class TableModel:
 
     def evaluated(self, frame: Any) -> tuple[Evaluation, bool, list[str]]:
         """Evaluate the rows of a table that have a target; return whether they are the held-out rows, and warnings, too."""
-        table = self.table(frame)
+        table, split = self.table(frame), self.facts.get("split", {})
+        if split.get("kind") == GROUP and table.digest is not None and table.digest == self.facts.get("table_sha256"):
+            table = self.table(frame, keep=[split["column"]])  # as it was read for the fit
         rows = original_test_rows(self.facts, self.target, self.task, table)
         values, with_target = target_values(table, self.target, self.task, getattr(self.estimator, "classes_", None))
         lines, counts = differences(self.schema, table), self.facts["rows"]
