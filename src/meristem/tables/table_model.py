@@ -60,8 +60,8 @@ FACTS: dict[Any, Any] = {
     "table_sha256?": (None, SHA256),
     "reading?": dict.fromkeys(["format", "sep", "encoding"], (None, TEXT)) | {"decimal_commas": [TEXT], TEXT: ANY},
     "test?": (None, {"table": TEXT, "sha256": (None, SHA256), TEXT: ANY}),
-    "table_warnings?": [TEXT],
-    "doubts?": [TEXT],  # their name in earlier files
+    "warnings?": [TEXT],
+    **{name: [TEXT] for name in ("table_warnings?", "doubts?")},  # their names in earlier files
     "budget?": (None, POSITIVE),
     "chosen?": {TEXT: NUMBER},
     "path?": [{TEXT: PLAIN}],
