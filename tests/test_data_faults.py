@@ -88,6 +88,14 @@ def test_duplicates_in_the_table_and_in_a_test_table():
     assert "100 of 200 test rows are duplicates of training rows" in faults(parts[0], test=table_of(parts[1]))[0]
 
 
+def test_rows_that_a_column_of_names_tells_apart_are_no_duplicates():
+    n = np.arange(1200)
+    rows = {"name": [f"person {number}" for number in n], "age": rng.integers(20, 60, 1200), "answer": n % 2}
+    assert faults(rows) == []
+    twice = {name: values[n % 300] for name, values in X.items()}
+    assert "900 of 1,200 rows are duplicates" in faults(rows | twice | {"age": n % 300})[0]
+
+
 def test_drift_of_values_of_gaps_and_of_all_columns_together():
     train, test = ({name: values[part] for name, values in X.items()} for part in (slice(300), slice(300, 600)))
     assert drift_lines(train, test) == []

@@ -2,7 +2,7 @@
 
     data_faults(split) → lines that name the column, numbers and what to do
 
-Leaks are in target_leaks.py, drift in drift.py. At most 3,000 rows are searched for leaks, 20,000 for other faults of columns
+Leaks are in target_leaks.py, drift in drift.py. At most 1,500 rows are searched for leaks, 20,000 for other faults of columns
 (drawn with a fixed seed), all rows for duplicates. The table stays as it is. Imported by fitting.py.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from meristem.check import many, short
-from meristem.inputs.schema import CATEGORY, DATE, MISSING
+from meristem.inputs.schema import CATEGORY, DATE, MISSING, TOO_MANY_TEXTS
 from meristem.tables.drift import drift_lines
 from meristem.tables.encoding import column_values
 from meristem.tables.quick_trees import area_under_curve, filled_ranks, forest_predictions
@@ -21,8 +21,8 @@ from meristem.tables.table_columns import DAY, EPOCH, Table
 from meristem.tables.target_leaks import leaking_columns, telling_gaps
 
 Columns = Mapping[str, np.ndarray]
-MOST_ROWS, MOST_LEAK_ROWS = 20_000, 3000
-LEAST_DUPLICATES = 0.01  # of the rows
+MOST_ROWS, MOST_LEAK_ROWS = 20_000, 1500
+LEAST_DUPLICATES, LEAST_FACTOR = 0.01, 2  # of the rows; times those by chance, if a column of names is not used
 FEW_TEST_ROWS, MOST_NAMED = 5, 20  # of a class: 5 of 5 right still means 48 to 100 % (exact interval)
 LEAST_REPEATS, LEAST_VALUES = 3, 10  # of a sentinel; different values of the others
 CODES = (9, 99, 999, 9999, 99999, 999999, 88, 888, 8888, 77, 777)  # usual sentinels, of either sign
@@ -67,7 +67,10 @@ def data_faults(split: TableSplit) -> list[str]:
     lines = leaking_columns({column: values[part] for column, values in train.items()}, y[part], texts)
     lines += telling_gaps(train, y, texts)
     lines += later_dates({column: values for column, values in train.items() if kinds[column] == DATE}, list(train))
-    lines += duplicate_rows(*row_keys(split))
+    by_chance = 0
+    if any(why == TOO_MANY_TEXTS for _, why in split.schema.dropped):  # names may tell equal rows apart: compare with chance
+        by_chance = _n_equal(*row_keys(split, rng))
+    lines += duplicate_rows(*row_keys(split), by_chance)
     measured = {key: np.concatenate([train[key], test[key]]) for key in train if kinds[key] != CATEGORY}
     measured |= {name: np.concatenate([y, y_test])} if labels is None else {}
     lines += sentinel_values(measured, [key for key in kinds if kinds[key] == DATE])
@@ -95,8 +98,8 @@ def _values(split: TableSplit, table: Table, rows: np.ndarray) -> dict[str, np.n
     return columns
 
 
-def row_keys(split: TableSplit) -> tuple[np.ndarray, np.ndarray]:
-    """Return a hash of each training row and of each test row, uint64, of all columns and the target."""
+def row_keys(split: TableSplit, shuffle: np.random.Generator | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return a hash of each training row and of each test row, uint64, of all columns and the target; or of shuffled ones."""
     keys = []
     is_class = split.target.task == CLASS
     labels = np.unique(split.target.values[split.target.rows]) if is_class else None
@@ -104,20 +107,26 @@ def row_keys(split: TableSplit) -> tuple[np.ndarray, np.ndarray]:
         key = target_values(table, split.target.name, split.target.task, labels)[0][rows].astype(float).view(np.uint64).copy()
         for values in column_values(split.schema, table, rows):
             bits = (np.where(np.isnan(values), np.nan, values)[:, 0] + 0.0).view(np.uint64)
+            bits = bits if shuffle is None else shuffle.permutation(bits)
             key = (key ^ (key >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + bits
         keys.append((key ^ (key >> np.uint64(32))) * np.uint64(0x94D049BB133111EB))
     return keys[0], keys[1]
 
 
-def duplicate_rows(train: np.ndarray, test: np.ndarray) -> list[str]:
+def _n_equal(train: np.ndarray, test: np.ndarray) -> int:
+    return len(train) + len(test) - len(np.unique(np.concatenate([train, test])))
+
+
+def duplicate_rows(train: np.ndarray, test: np.ndarray, by_chance: int = 0) -> list[str]:
     """Return a line if a hundredth of the rows are duplicates of others, or of the test rows those of training rows.
 
     >>> duplicate_rows(np.array([1, 2, 3, 3]), np.array([2, 5]))[0].partition(" in ")[0]
     '2 of 6 rows are duplicates of others'
     """
     n = len(train) + len(test)
-    n_equal, n_across = n - len(np.unique(np.concatenate([train, test]))), int(np.isin(test, train).sum())
-    if n_equal < LEAST_DUPLICATES * n and n_across < LEAST_DUPLICATES * len(test):
+    n_equal, n_across = _n_equal(train, test), int(np.isin(test, train).sum())
+    is_few = n_equal < LEAST_DUPLICATES * n and n_across < LEAST_DUPLICATES * len(test)
+    if is_few or n_equal < LEAST_FACTOR * by_chance:
         return []
     across = f"{n_across:,} of {len(test):,} test rows are duplicates of training rows"
     what = f"{n_equal:,} of {n:,} rows are duplicates of others in all columns that are used, and {across}"

@@ -17,7 +17,7 @@ from meristem.tables.quick_trees import area_under_curve, filled_ranks, forest_p
 Columns = Mapping[str, np.ndarray]
 LEVEL, LEAST_DISTANCE = 0.001, 0.1
 LEAST_AREA, AREA_Z = 0.65, 6.0  # scores of one fold hang together: their area varies more than that of independent ones
-LEAST_ROWS, MOST_JOINT_ROWS = 20, 4000  # on each side; of a forest, together
+LEAST_ROWS, MOST_JOINT_ROWS = 20, 2400  # on each side; of a forest, together
 MOST_NAMED = 5
 
 
