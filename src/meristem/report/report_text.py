@@ -133,7 +133,8 @@ def _row_caveats(data: ReportData) -> Iterator[str]:
     if score is not None and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
         yield f"The 95 % interval is wide: {interval_text(score['low'], score['high'])}."
     if facts:
-        rows, warnings = facts["rows"], facts.get("table_warnings", facts.get("doubts", []))
+        rows = facts["rows"]
+        warnings: list[str] = next((facts[name] for name in ("warnings", "table_warnings", "doubts") if name in facts), [])
         yield from map(_sentence, warnings[:MOST_NAMED])
         if (n := len(warnings) - MOST_NAMED) > 0:
             yield f"summary.json has {many(n, 'more warning')} about the table."

@@ -28,6 +28,7 @@ from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
 from meristem.report.scoring import in_words, scored
+from meristem.tables.data_faults import data_faults
 from meristem.tables.encoding import feature_blocks, features
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
@@ -170,7 +171,8 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     split, estimator, X, y, seconds = plan.split, plan.estimator, plan.X, plan.y, plan.seconds
     schema, target, test_table, test_rows = split.schema, split.target, split.test_table, split.test_rows
     seed, read = estimator.random_state, time.monotonic()
-    for line in split.words():
+    faults = data_faults(split)
+    for line in [*split.words(), *(f"warning: {line}" for line in faults)]:
         say(line)
     labels, places = np.unique(y, return_inverse=True) if target.task == CLASS else (None, y)
     values = target_values(test_table, target.name, target.task, labels)[0]
@@ -203,6 +205,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     evaluation = Evaluation.of(model, test_table, test_rows, values, predicted)
     model = replace(model, evaluation=evaluation)
     facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
+    facts["warnings"] = [*split.table_warnings(), *faults]
     facts["score"] = scored(target.task, values[test_rows], evaluation.predicted, seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
@@ -285,7 +288,6 @@ def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, l
         },
         "columns": {column.name: column.why for column in split.schema.fields},
         "dropped": dict(split.schema.dropped),
-        "table_warnings": split.table_warnings(),
         "inputs": len(split.schema.features),
         "marks_of_missing_values": len(estimator._inputs_.gaps),
         "body": body,

@@ -64,8 +64,8 @@ FACTS: dict[Any, Any] = {
     "split?": {"kind": one_of([RANDOM, TIME, GROUP]), "column": (None, TEXT), "share": (None, SHARE), TEXT: ANY}
     | {"duplicates": COUNT, "without_time": COUNT},
     "test?": (None, {"table": TEXT, "sha256": (None, SHA256), TEXT: ANY}),
-    "table_warnings?": [TEXT],
-    "doubts?": [TEXT],  # their name in earlier files
+    "warnings?": [TEXT],
+    **{name: [TEXT] for name in ("table_warnings?", "doubts?")},  # their names in earlier files
     "budget?": (None, POSITIVE),
     "chosen?": {TEXT: NUMBER},
     "path?": [{TEXT: PLAIN}],

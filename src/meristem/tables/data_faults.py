@@ -1,0 +1,238 @@
+"""Likely mistakes in the data of a split table, found before anything is trained: one function each, a line for each fault.
+
+    data_faults(split) → lines that name the column, numbers and what to do
+
+Leaks are in target_leaks.py, drift in drift.py. At most 1,500 rows are searched for leaks, 20,000 for other faults of columns
+(drawn with a fixed seed), all rows for duplicates. The table stays as it is. Imported by fitting.py.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from meristem.check import many, short
+from meristem.inputs.schema import CATEGORY, DATE, MISSING, TOO_MANY_TEXTS
+from meristem.tables.drift import drift_lines
+from meristem.tables.encoding import column_values
+from meristem.tables.quick_trees import area_under_curve, filled_ranks, forest_predictions
+from meristem.tables.split import CLASS, TableSplit, target_values
+from meristem.tables.table_columns import DAY, EPOCH, Table
+from meristem.tables.target_leaks import leaking_columns, telling_gaps
+
+Columns = Mapping[str, np.ndarray]
+MOST_ROWS, MOST_LEAK_ROWS = 20_000, 1500
+LEAST_DUPLICATES, LEAST_FACTOR = 0.01, 2  # of the rows; times those by chance, if a column of names is not used
+FEW_TEST_ROWS, MOST_NAMED = 5, 20  # of a class: 5 of 5 right still means 48 to 100 % (exact interval)
+LEAST_REPEATS, LEAST_VALUES = 3, 10  # of a sentinel; different values of the others
+CODES = (9, 99, 999, 9999, 99999, 999999, 88, 888, 8888, 77, 777)  # usual sentinels, of either sign
+CODE_GAP, SPIKE_GAP = 0.1, 0.5  # between a sentinel and the others, relative to their range
+ZERO_SHARE, ZERO_LEVEL, ZERO_STEPS = 0.4, 0.25, 3  # the most zeros; other values begin at this share of the median, and steps
+FORETOLD = 0.8  # the area under the curve from which on other columns tell where the zeros are: they are values
+LEAST_SPIKE, MOST_SPIKE, SPIKE_FACTOR = (
+    0.02,
+    0.5,
+    10,
+)  # a value among the others: its share of the rows; times the next frequent
+LEAST_LATER, LEAST_DATES = 0.99, 20  # the share of rows in which a date is not before another, and rows with both
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+AFTER = re.compile(
+    r"clos|end(ed|s|ing)?$|finish|resol|complet|discharg|deliver|(re)?paid|repay|settl|churn|cancel|terminat|death|died|deceas"
+    r"|default|return|refund|outcome|ship(ped|ment)|expir|exit|left|leav|releas|approv|reject|decid|decision|fail|fulfil|convert"
+)
+BEFORE = re.compile(
+    r"open|creat|sign|regist|start|begin|began|order|issu|admi|hire|join|receiv|appl|submit|birth|born|found|built|dob"
+)
+TIMES = {"at", "on", "date", "day", "days", "time", "timestamp", "duration", "when"}
+
+
+def data_faults(split: TableSplit) -> list[str]:
+    """Return a line for each likely fault, the most serious kinds first.
+
+    >>> from meristem.tables.frames import table_of
+    >>> rng = np.random.default_rng(0)
+    >>> table = table_of({"x": rng.normal(size=200), "y": np.arange(200) % 7, "z": np.arange(200) % 7 * 2.5})
+    >>> [line.partition(":")[0] for line in data_faults(TableSplit.of(table, target="y", task="number"))]
+    ["column 'z' alone gives the target away"]
+    """
+    task, name, rng = split.target.task, split.target.name, np.random.default_rng(0)
+    labels = np.unique(split.target.values[split.train_rows]) if task == CLASS else None
+    targets = [target_values(table, name, task, labels)[0] for table in (split.table, split.test_table)]
+    train_rows, test_rows = (_sample(rows, MOST_ROWS, rng) for rows in (split.train_rows, split.test_rows))
+    train, test = _values(split, split.table, train_rows), _values(split, split.test_table, test_rows)
+    kinds = {field.name: field.kind for field in split.schema.fields}
+    y, y_test = targets[0][train_rows], targets[1][test_rows]
+    part = _sample(np.arange(len(train_rows)), MOST_LEAK_ROWS, rng)
+    texts = None if labels is None else [str(label) for label in labels.tolist()]
+    lines = leaking_columns({column: values[part] for column, values in train.items()}, y[part], texts)
+    lines += telling_gaps(train, y, texts)
+    lines += later_dates({column: values for column, values in train.items() if kinds[column] == DATE}, list(train))
+    by_chance = 0
+    if any(why == TOO_MANY_TEXTS for _, why in split.schema.dropped):  # names may tell equal rows apart: compare with chance
+        by_chance = _n_equal(*row_keys(split, rng))
+    lines += duplicate_rows(*row_keys(split), by_chance)
+    measured = {key: np.concatenate([train[key], test[key]]) for key in train if kinds[key] != CATEGORY}
+    measured |= {name: np.concatenate([y, y_test])} if labels is None else {}
+    lines += sentinel_values(measured, [key for key in kinds if kinds[key] == DATE])
+    categories = [column for column, kind in kinds.items() if kind == CATEGORY] + [name] * (task == CLASS)
+    lines += drift_lines(train | {name: y.astype(float)}, test | {name: y_test.astype(float)}, categories)
+    if texts is not None:
+        n_train, n_test = (
+            np.bincount(values[rows][values[rows] >= 0], minlength=len(texts))
+            for values, rows in zip(targets, (split.train_rows, split.test_rows), strict=True)
+        )
+        lines += rare_test_classes(texts, n_train, n_test)
+    return lines
+
+
+def _sample(rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+
+def _values(split: TableSplit, table: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the values of some rows by column, NaN where missing."""
+    columns = {}
+    for field, values in zip(split.schema.fields, column_values(split.schema, table, rows), strict=True):
+        is_gap = values[:, 0] == MISSING if field.kind == CATEGORY else False
+        columns[field.name] = np.where(is_gap, np.nan, values[:, 0])
+    return columns
+
+
+def row_keys(split: TableSplit, shuffle: np.random.Generator | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return a hash of each training row and of each test row, uint64, of all columns and the target; or of shuffled ones."""
+    keys = []
+    is_class = split.target.task == CLASS
+    labels = np.unique(split.target.values[split.target.rows]) if is_class else None
+    for table, rows in ((split.table, split.train_rows), (split.test_table, split.test_rows)):
+        key = target_values(table, split.target.name, split.target.task, labels)[0][rows].astype(float).view(np.uint64).copy()
+        for values in column_values(split.schema, table, rows):
+            bits = (np.where(np.isnan(values), np.nan, values)[:, 0] + 0.0).view(np.uint64)
+            bits = bits if shuffle is None else shuffle.permutation(bits)
+            key = (key ^ (key >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + bits
+        keys.append((key ^ (key >> np.uint64(32))) * np.uint64(0x94D049BB133111EB))
+    return keys[0], keys[1]
+
+
+def _n_equal(train: np.ndarray, test: np.ndarray) -> int:
+    return len(train) + len(test) - len(np.unique(np.concatenate([train, test])))
+
+
+def duplicate_rows(train: np.ndarray, test: np.ndarray, by_chance: int = 0) -> list[str]:
+    """Return a line if a hundredth of the rows are duplicates of others, or of the test rows those of training rows.
+
+    >>> duplicate_rows(np.array([1, 2, 3, 3]), np.array([2, 5]))[0].partition(" in ")[0]
+    '2 of 6 rows are duplicates of others'
+    """
+    n = len(train) + len(test)
+    n_equal, n_across = _n_equal(train, test), int(np.isin(test, train).sum())
+    is_few = n_equal < LEAST_DUPLICATES * n and n_across < LEAST_DUPLICATES * len(test)
+    if is_few or n_equal < LEAST_FACTOR * by_chance:
+        return []
+    across = f"{n_across:,} of {len(test):,} test rows are duplicates of training rows"
+    what = f"{n_equal:,} of {n:,} rows are duplicates of others in all columns that are used, and {across}"
+    return [f"{what}: the score is too good where they are copies; remove them before the split (--drop-duplicates)"]
+
+
+def later_dates(dates: Columns, names: Sequence[str]) -> list[str]:
+    """Return a line for each column that is known only afterwards, by its name or since its dates follow those of another.
+
+    >>> opened = np.arange(30.0)
+    >>> later_dates({"opened_at": opened, "closed_at": opened + 3}, [])[0].partition(":")[0]
+    "column 'closed_at' is likely known only afterwards"
+    """
+    lines = {}
+    for name in names:
+        words = [word.lower() for word in WORD.findall(name)]
+        if any(AFTER.match(word) for word in words) and (name in dates or TIMES & set(words)):
+            lines[name] = "by its name"
+    for name, values in dates.items():
+        for other, earlier in dates.items():
+            is_both = ~np.isnan(values) & ~np.isnan(earlier)
+            is_later = (values >= earlier)[is_both]
+            if name in lines or name == other or is_both.sum() < LEAST_DATES or is_later.mean() < LEAST_LATER:
+                continue
+            if (values > earlier)[is_both].mean() >= 0.5 and not BEFORE.search(name.lower()):
+                lines[name] = f"since it is not before {short(other)} in {is_later.mean():.1%} of the rows".replace("%", " %")
+    what = "if it is not known when a prediction is needed, remove it"
+    return [f"column {short(name)} is likely known only afterwards: {why}; {what}" for name, why in lines.items()]
+
+
+def sentinel_values(columns: Columns, dates: Sequence[str] = ()) -> list[str]:
+    """Return a line for each number that repeats and stands apart from the other values of its column, as −999 for a gap.
+
+    >>> x = np.arange(100) % 50 + 20.0
+    >>> sentinel_values({"age": np.where(np.arange(100) % 10, x, -999), "size": x})[0].partition(":")[0]
+    "column 'age' holds -999 in 10 rows (10.0 %), far from all others, which are from 21 to 69"
+    """
+    lines = []
+    for name, values in columns.items():
+        levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+        for place in _sentinels(levels, counts):
+            value, others = levels[place], np.delete(levels, place)
+            if value == 0 and _is_foretold(values == 0, [columns[other] for other in columns if other != name]):
+                continue
+            first, low, high = (_written(number, name in dates) for number in (value, others[0], others[-1]))
+            where = "far from all others, which are" if not others[0] < value < others[-1] else "far more often than any other"
+            share = f"{counts[place] / counts.sum():.1%}".replace("%", " %")
+            what = f"column {short(name)} holds {first} in {many(int(counts[place]), 'row')} ({share})"
+            lines.append(
+                f"{what}, {where} from {low} to {high}: if it means that the value is missing, leave those cells empty"
+            )
+    return lines
+
+
+def _is_foretold(is_zero: np.ndarray, others: list[np.ndarray]) -> bool:
+    """Return whether the other columns tell where a column is 0, out of sample."""
+    inputs, goal = [filled_ranks(values[:MOST_LEAK_ROWS]) for values in others], is_zero[:MOST_LEAK_ROWS]
+    if not inputs or not goal.any():
+        return False
+    return area_under_curve(forest_predictions(inputs, goal[:, None].astype(float))[:, 0], goal) >= FORETOLD
+
+
+def _written(number: float, is_date: bool) -> str:
+    return str((EPOCH + number * DAY).date()) if is_date else f"{number:.7g}"
+
+
+def _sentinels(levels: np.ndarray, counts: np.ndarray) -> list[int]:
+    """Return the places of likely sentinels among the different values of a column."""
+    places: list[int] = []
+    for _ in range(2):  # at either end, where another may hide behind the first
+        rest = np.setdiff1d(np.arange(len(levels)), places)
+        if len(rest) <= LEAST_VALUES:
+            break
+        for place, nearest, others in ((rest[0], rest[1], rest[1:]), (rest[-1], rest[-2], rest[:-1])):
+            value, gap, extent = levels[place], abs(levels[nearest] - levels[place]), np.ptp(levels[others])
+            if counts[place] < LEAST_REPEATS:
+                continue
+            is_code = abs(value) in CODES and gap >= CODE_GAP * extent
+            is_negative = value < 0 <= levels[others[0]] and value == round(value) and place == rest[0]
+            middle = np.median(np.repeat(levels[others], counts[others]))
+            step = np.median(np.diff(levels[others]))
+            is_zero = value == 0 and levels[others[0]] >= max(ZERO_LEVEL * middle, ZERO_STEPS * step)
+            is_zero &= counts[place] <= ZERO_SHARE * counts.sum()
+            if is_code or is_negative or is_zero or gap >= SPIKE_GAP * extent:
+                places.append(int(place))
+    order = np.argsort(counts)
+    if len(levels) > LEAST_VALUES and not places and 0 < order[-1] < len(levels) - 1:
+        most, following = counts[order[-1]], counts[order[-2]]
+        if LEAST_SPIKE <= most / counts.sum() <= MOST_SPIKE and most >= SPIKE_FACTOR * following and most > LEAST_VALUES:
+            places.append(int(order[-1]))
+    return places
+
+
+def rare_test_classes(labels: Sequence[str], n_train: np.ndarray, n_test: np.ndarray) -> list[str]:
+    """Return a line that names the classes with few test rows; not those with one row in all.
+
+    >>> rare_test_classes(["a", "b"], np.array([40, 8]), np.array([10, 2]))[0].partition(":")[0]
+    "class 'b' has fewer than 5 test rows (2)"
+    """
+    order = [int(place) for place in np.argsort(n_test, kind="stable") if n_test[place] < FEW_TEST_ROWS]
+    order = [place for place in order if n_train[place] + n_test[place] > 1]
+    if not order:
+        return []
+    names = ", ".join(f"{short(labels[place])} ({n_test[place]})" for place in order[:MOST_NAMED])
+    more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""
+    what = f"class {short(labels[order[0]])} has" if len(order) == 1 else f"{len(order):,} classes have"
+    which = f" ({n_test[order[0]]})" if len(order) == 1 else f": {names}{more}"
+    what = f"{what} fewer than {FEW_TEST_ROWS} test rows{which}"
+    return [f"{what}: how well they are predicted is hardly measured; give more rows, or a larger test"]

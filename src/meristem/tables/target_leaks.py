@@ -1,0 +1,156 @@
+"""Columns that give the target away: by their values, or by where they are missing. Imported by data_faults.py.
+
+    leaking_columns(columns, y, labels) → lines;  telling_gaps(columns, y, labels) → lines
+
+`columns` is name → float64 [rows], NaN where missing, codes of categories; `y` the target, an index of `labels`, or a number if
+there are none. Predictions are made out of sample, by trees, and judged by the share of a constant's error that they remove. A
+column leaks if it alone removes nearly all of it, and all other columns together leave at least twice as much.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from meristem.check import short
+from meristem.tables.quick_trees import filled_ranks, forest_predictions, predictions, ranks
+
+Columns = Mapping[str, np.ndarray]
+LEAST_SHARE = 0.85  # of the error of a constant, which a leak removes
+LEAST_FACTOR, LEAK_Z = 2, 2.0  # the others leave so many times the error, by so many standard errors
+TRIMMED = 0.01  # of the rows at both ends, for a linear relation
+LEAST_CLASS_ROWS, MOST_CLASSES = 10, 30  # a class with fewer rows is not judged alone; those beyond the most frequent are one
+MOST_LEVELS = 10  # different values of a column that may follow from the target
+MOST_LEAKS = 3  # if more columns do so, each is compared with the others, too
+LEAST_DIFFERENCE, GAP_Z, LEAST_GAP_ROWS = 0.8, 3.0, 5  # of the shares of gaps on both sides of a target; standard errors
+REMEDY = "if it is not known when a prediction is needed, remove it"
+
+
+def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | None = None) -> list[str]:
+    """Return a line for each column whose values give the target away, or follow from it.
+
+    >>> x = np.random.default_rng(0).normal(size=(400, 2))
+    >>> leaking_columns({"size": x[:, 0], "cost": 3 * x[:, 1]}, x[:, 1])[0].partition(":")[0]
+    "column 'cost' alone gives the target away"
+    >>> leaking_columns({"size": x[:, 0], "cost": 3 * x[:, 1]}, x.sum(1))
+    []
+    """
+    goals, names = _goals(y, labels)
+    inputs = {name: filled_ranks(values) for name, values in columns.items()}
+    shares, units = {}, _units(goals, labels)
+    for name, values in inputs.items():
+        shares[name] = _shares(goals, predictions(values[:, None], goals), labels)
+        if labels is None:
+            shares[name][1] = max(shares[name][1], _linear_share(columns[name], y))
+    suspects = sorted((name for name in inputs if shares[name].max() >= LEAST_SHARE), key=lambda name: -shares[name].max())
+    lines = []
+    if suspects:
+        others = [values for name, values in inputs.items() if name not in suspects[:MOST_LEAKS]]
+        rest = _shares(goals, forest_predictions(others, goals), labels)
+        for name in suspects:
+            is_leak = _leaves_more(rest, shares[name], units)
+            is_leak[0] |= _is_same(inputs[name], y, labels)
+            if is_leak.any():
+                goal = int(np.argmax(is_leak))
+                what = f"alone gives {names[goal]} away: it removes {shares[name][goal]:.1%} of a constant prediction's error"
+                lines.append(f"column {short(name)} {what}, all other columns {max(0, rest[goal]):.1%}; {REMEDY}")
+    for name in [name for name in inputs if name not in suspects]:
+        levels, codes = np.unique(inputs[name], return_inverse=True)
+        if not 2 <= len(levels) <= MOST_LEVELS:
+            continue
+        effects = np.eye(len(levels))[codes]
+        share = _shares(effects, predictions(y[:, None].astype(float), effects), levels)[:1]
+        if share[0] >= LEAST_SHARE:
+            others = [inputs[other] for other in inputs if other != name]
+            rest = _shares(effects, forest_predictions(others, effects), levels)[:1]
+            if _leaves_more(rest, share, _units(effects, levels)[:1]).all():
+                what = f"follows from the target ({share[0]:.1%} of it; from all other columns {max(0, rest[0]):.1%})"
+                lines.append(f"column {short(name)} {what}, and so gives it away in part; {REMEDY}")
+    return [line.replace("%", " %") for line in lines]
+
+
+def telling_gaps(columns: Columns, y: np.ndarray, labels: Sequence[str] | None = None) -> list[str]:
+    """Return a line for columns that are missing where the target has a class, or is above a level, and hardly elsewhere.
+
+    >>> y = np.arange(200.0)
+    >>> telling_gaps({"closed": np.where(y < 150, np.nan, 1)}, y)[0].partition(":")[0]
+    "column 'closed' is missing in 0.0 % of the rows with a target above 149.2 and in 100.0 % of the others"
+    """
+    if labels is None:
+        levels = np.unique(np.quantile(y, np.arange(1, 40) / 40))[:-1] if len(y) else y
+        sides = {f"a target above {level:.4g}": y > level for level in levels}
+    else:
+        sides = {f"class {short(str(label))}": y == code for code, label in enumerate(labels)}
+    sides = {words: side for words, side in sides.items() if min(side.sum(), (~side).sum()) >= LEAST_GAP_ROWS}
+    lines: list[str] = []
+    groups: dict[bytes, tuple[np.ndarray, list[str]]] = {}
+    for name, values in columns.items():
+        if (gaps := np.isnan(values)).any():
+            groups.setdefault(gaps.tobytes(), (gaps, []))[1].append(short(name))
+    for gaps, names in groups.values():
+        differences = {words: _difference(gaps, side) for words, side in sides.items()}
+        words = max(differences, key=lambda words: differences[words], default="")
+        if words and differences[words] >= LEAST_DIFFERENCE:
+            first, second = (gaps[side].mean() for side in (sides[words], ~sides[words]))
+            what = f"{first:.1%} of the rows with {words} and in {second:.1%} of the others"
+            which = f"column {names[0]}" + (f" (as {', '.join(names[1:5])})" if len(names) > 1 else "")
+            lines.append(f"{which} is missing in {what}: its gaps give the target away; {REMEDY}".replace("%", " %"))
+    return lines
+
+
+def _difference(gaps: np.ndarray, side: np.ndarray) -> float:
+    """Return how much the shares of gaps on both sides differ; 0 where that may be chance."""
+    counts, rows = np.array([gaps[side].sum(), gaps[~side].sum()]), np.array([side.sum(), (~side).sum()])
+    smooth = (counts + 1) / (rows + 2)
+    error = np.sqrt((smooth * (1 - smooth) / rows).sum())
+    return float(abs(np.diff(counts / rows)[0])) if abs(np.diff(smooth)[0]) > GAP_Z * error else 0.0
+
+
+def _goals(y: np.ndarray, labels: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
+    """Return what is predicted, [rows, goals], and a name for each share: ranks and numbers; all classes, and each."""
+    if labels is None:
+        return np.column_stack([ranks(y), (y - y.mean()) / max(float(y.std()), 1e-300)]), ["the target"] * 2
+    counts = np.bincount(y.astype(int), minlength=len(labels))
+    order = np.argsort(-counts, kind="stable")[:MOST_CLASSES]
+    return (y[:, None] == order).astype(float), ["the target", *(f"class {short(str(labels[code]))}" for code in order)]
+
+
+def _units(goals: np.ndarray, labels: Any) -> np.ndarray:
+    """Return how many rows a constant prediction of each share has wrong; of numbers all rows."""
+    n, counts = len(goals), goals.sum(0)
+    return np.full(2, n) if labels is None else np.maximum([n - counts.max(), *np.minimum(counts, n - counts)], 1)
+
+
+def _shares(goals: np.ndarray, predicted: np.ndarray, labels: Any) -> np.ndarray:
+    """Return the share of a constant's error that is removed: squares of numbers; wrong rows of all classes, then of each."""
+    if labels is None:
+        return 1 - ((goals - predicted) ** 2).mean(0) / np.maximum(goals.var(0), 1e-12)
+    wrong = (goals[np.arange(len(goals)), predicted.argmax(1)] == 0).sum()
+    wrong_each = ((predicted > 0.5) != (goals > 0.5)).sum(0)
+    is_judged = np.array([True, *(goals.sum(0) >= LEAST_CLASS_ROWS)])
+    return np.where(is_judged, 1 - np.array([wrong, *wrong_each]) / _units(goals, labels), 0)
+
+
+def _linear_share(values: np.ndarray, y: np.ndarray) -> float:
+    """Return the squared correlation of two columns of numbers, without the rows at the ends of either."""
+    is_inner = ~np.isnan(values)
+    for column in (values, y):
+        is_inner &= (column >= np.nanquantile(column, TRIMMED)) & (column <= np.nanquantile(column, 1 - TRIMMED))
+    first, second = values[is_inner], y[is_inner]
+    if is_inner.sum() < LEAST_CLASS_ROWS or not first.std() * second.std() > 0:
+        return 0.0
+    return float(np.corrcoef(first, second)[0, 1] ** 2) * is_inner.mean()
+
+
+def _leaves_more(rest: np.ndarray, share: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return where a column removes nearly all error, and the others leave several times as much, beyond chance."""
+    errors = np.sqrt((1 - np.minimum(rest, 1) + LEAST_FACTOR**2 * (1 - share)) / units)
+    return (share >= LEAST_SHARE) & (1 - rest >= LEAST_FACTOR * (1 - share) + LEAK_Z * errors)
+
+
+def _is_same(values: np.ndarray, y: np.ndarray, labels: Any) -> bool:
+    """Return whether a column is the target, written in another way."""
+    if labels is None:
+        return bool(abs(np.corrcoef(values, ranks(y))[0, 1]) > 1 - 1e-9)
+    pairs = np.unique(np.column_stack([values, y]), axis=0)
+    return len(pairs) == len(np.unique(y)) == len(np.unique(values))
