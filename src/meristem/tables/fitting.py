@@ -205,7 +205,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     evaluation = Evaluation.of(model, test_table, test_rows, values, predicted)
     model = replace(model, evaluation=evaluation)
     facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
-    facts["warnings"] = [*split.table_warnings(), *faults]
+    facts["warnings"] = [*faults, *split.table_warnings()]  # a report shows the first ones
     facts["score"] = scored(target.task, values[test_rows], evaluation.predicted, seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
