@@ -25,7 +25,6 @@ from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.run_folder import RunFolder
 from meristem.folders.run_record import SUMMARY
 from meristem.report import from_table, render_page
-from meristem.report.baselines import baseline_sizes
 from meristem.show.describe import print_table
 from meristem.tables.evaluation import onnx_agreement
 from meristem.tables.fitting import check_options, fit_planned, plan_fit
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         files, failures = _files(model, split, args.out, min(IMPORTANCE_SECONDS, left))
         model.facts["seconds"]["all"] = round(time.monotonic() - begin, 3)
         written = _publish(folder, model, files, failures)
-    _show(model.facts, baseline_sizes(model.estimator))
+    _show(model.facts)
     if written:
         print(f"\nIn {args.out}: {', '.join(path.name for path in sorted(written))}")
     for line in failures:
@@ -171,10 +170,12 @@ def _onnx_file(model: Any, split: Any) -> bytes | None:
     return data
 
 
-def _show(facts: dict[str, Any], baseline_sizes: dict[str, int]) -> None:
-    sizes, rows = {"found": facts["n_parameters"], **baseline_sizes}, []
-    for name, score in {"found": facts["score"], **facts["baselines"]}.items():
-        interval = f"{score['low']:z.3f} to {score['high']:z.3f}"
-        rows.append([name, f"{score['value']:z.3f}", interval, f"{sizes[name]:,}"])
+def _show(facts: dict[str, Any]) -> None:
+    rows = []
+    for name, score in {"found": facts["score"] | {"n_parameters": facts["n_parameters"]}, **facts["baselines"]}.items():
+        interval, size = f"{score['low']:z.3f} to {score['high']:z.3f}", score["n_parameters"]
+        rows.append([name, f"{score['value']:z.3f}", interval, "–" if size is None else f"{size:,}"])
     columns = ["model", facts["score"]["measure"], "95 %", "parameters"]
+    for line in facts["warnings"]:
+        print(f"warning: {line}")
     print_table(columns, rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")

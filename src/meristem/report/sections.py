@@ -13,7 +13,7 @@ from meristem.check import many
 from meristem.pictures.figure_style import GRID, INK, SERIES, Axes
 from meristem.pictures.image_files import page_svg
 from meristem.report import scoring, sections_model
-from meristem.report.formatting import count, decimal, interval_text, percent, significant
+from meristem.report.formatting import count, decimal, duration, interval_text, percent, significant
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
 from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
@@ -51,15 +51,22 @@ def score_section(data: ReportData) -> Section | None:
     own = data.finite_score
     if own is None:
         return None
-    models = [("this model", own, int(data.model.n_parameters_))]
+    models = [("this model", own, data.model.n_parameters_)]
     models += [(other.name, other.score, other.n_parameters) for other in data.baselines]
     values = {name: [score["value"], score["low"], score["high"]] for name, score, _ in models}
-    rows = [[name, decimal(values[name][0]), interval_text(*values[name][1:]), count(size)] for name, _, size in models]
+    sizes = ["–" if size is None else count(size) for *_, size in models]
+    rated = values.items()
+    rows = [
+        [name, decimal(value), interval_text(*ends), size] for (name, (value, *ends)), size in zip(rated, sizes, strict=True)
+    ]
     tables = [Table("Scores and sizes", ["model", own["measure"], "95 % interval", "parameters"], rows)]
     if data.baselines:
         gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
         caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
+        times = ["–" if other.seconds is None else duration(other.seconds) for other in data.baselines]
+        settings = [[other.name, other.settings or "–", took] for other, took in zip(data.baselines, times, strict=True)]
+        tables.append(Table("Settings and time of each baseline", ["baseline", "settings", "time"], settings))
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
     finite = {name: own_values for name, own_values in values.items() if np.isfinite(own_values[0])}
     chart = score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())

@@ -27,6 +27,8 @@ from meristem.check import check_number, check_size, many, short, unknown
 from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
+from meristem.report.report_data import compare_table
+from meristem.report.report_text import clearly_worse, worse_warnings
 from meristem.report.scoring import in_words, scored
 from meristem.tables.encoding import feature_blocks, features
 from meristem.tables.evaluation import Evaluation
@@ -75,7 +77,7 @@ def fit_table(
     >>> quick = {"cv": 2, "max_epochs": 20, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.03}
     >>> model = fit_table({"x": x, "name": ["a", "b"] * 30, "y": 3 * x}, target="y", **quick)
     >>> model.task, sorted(model.facts["baselines"]), model.facts["score"]["value"] > 0.8
-    ('number', ['constant', 'linear', 'mlp'], True)
+    ('number', ['boosting', 'constant', 'linear', 'mlp'], True)
     """
     begun = time.monotonic()
     options |= {"body": body, "budget": budget, "rule": rule, "refit": refit, "seconds": seconds, "random_state": random_state}
@@ -155,10 +157,12 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     with warnings.catch_warnings():  # those of two threads, which set and reset them
         timing = None if seconds is None else ThreadPoolExecutor(1).submit(time_fold, estimator, X, y, seed)
         share = None if seconds is None else BASELINE_SHARE * max(0.0, begun + seconds - time.monotonic())
-        for name, predict, lacks in baselines(target.task, X, places, seconds=share, seed=seed):
-            predicted[name] = np.concatenate([predict(block) for block in feature_blocks(schema, test_table, test_rows)])
-            scores[name] = scored(target.task, values[test_rows], predicted[name], seed) | ({"lacks": lacks} if lacks else {})
-            say(f"{name}: {in_words(scores[name])}{lacks and f', in the time there was ({lacks})'}")
+        for own in baselines(target.task, X, places, seconds=share, seed=seed, folds=plan.search.folds):
+            predictions = [own.predict(block) for block in feature_blocks(schema, test_table, test_rows)]
+            predicted[own.name] = np.concatenate(predictions)
+            scores[own.name] = scored(target.task, values[test_rows], predicted[own.name], seed) | own.facts
+            short_of = f", in the time there was ({own.lacks})" if own.lacks else ""
+            say(f"{own.label}: {in_words(scores[own.name])}, {own.seconds:.1f} s{short_of}")
         compared = time.monotonic()
         if timing is not None and seconds is not None:
             limit = (wait_for_timing(timing, seconds, begun + seconds), seconds, begun + seconds)
@@ -188,7 +192,12 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         "search": round(searched - compared, 3),
         "all": round(time.monotonic() - begun, 3),
     }
-    say(f"found: {in_words(facts['score'])}, {facts['n_parameters']:,} parameters")
+    comparisons = compare_table(model, scores)
+    for own_facts, comparison in zip(scores.values(), comparisons, strict=True):
+        if np.isfinite(comparison.gain).all():
+            own_facts["gain"] = dict(zip(("value", "low", "high"), comparison.gain, strict=True))
+    facts["warnings"] = worse_warnings(comparisons, target.task)
+    say(f"found: {in_words(facts['score'])}{clearly_worse(comparisons, target.task)}; {facts['n_parameters']:,} parameters")
     epochs = int(estimator.n_iter_)
     few = [many(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
     few += [f"{len(rows):,} of {len(y):,} rows"] if len(rows) < len(y) else []

@@ -27,6 +27,7 @@ from meristem.files.named_arrays import Arrays
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.schema import CATEGORY
 from meristem.json_schema import ANY, COUNT, FLAG, NUMBER, OBJECT, POSITIVE, SHA256, TEXT, Rule, check_json, integer, one_of
+from meristem.report.baselines import NAMES
 from meristem.report.scoring import in_words, scored
 from meristem.tables.encoding import absent, column_values, differences, feature_blocks
 from meristem.tables.evaluation import Evaluation
@@ -38,12 +39,13 @@ NAMED = 12  # columns that a notebook names
 MEDIAN = 0.5
 HEADER = {"encoding": OBJECT, "target": TEXT, "task": one_of(TASKS), "facts": ANY, "search": OBJECT}
 PROBLEM = "its facts do not fit: "
-BASELINES = ("constant", "linear", "mlp")
 MEASURES = {"class": "accuracy", "number": "R²"}
 SECONDS = Rule("a number of seconds", lambda value: NUMBER.fits(value) and 0 <= value < 1e10)
 PLAIN = Rule("a number, true or false", lambda value: isinstance(value, bool) or NUMBER.fits(value))
 TEXTS = {TEXT: TEXT}
-SCORE = {"measure": TEXT, "value": NUMBER, "low": NUMBER, "high": NUMBER, "rmse?": NUMBER, "lacks?": TEXT, TEXT: ANY}
+SCORE = {"measure": TEXT, "value": NUMBER, "low": NUMBER, "high": NUMBER, "rmse?": NUMBER, TEXT: ANY}
+BASELINE = SCORE | {"lacks?": TEXT, "label?": TEXT, "seconds?": SECONDS, "n_parameters?": (None, COUNT)}
+BASELINE |= {"gain?": dict.fromkeys(["value", "low", "high"], NUMBER)}
 FACTS: dict[Any, Any] = {
     **dict.fromkeys(["table", "target", "task", "why", "device", "body?", "estimator?", "rule?"], TEXT),
     **dict.fromkeys(["inputs", "cores", "folds?"], POSITIVE),
@@ -53,13 +55,14 @@ FACTS: dict[Any, Any] = {
     "classes": (None, [TEXT]),
     "rows": dict.fromkeys(["all", "train", "test", "searched_with", "learned_from?"], POSITIVE)
     | {"without_target": COUNT, TEXT: ANY},
-    "baselines": {f"{name}?": SCORE for name in BASELINES},
+    "baselines": {f"{name}?": BASELINE for name in NAMES},
     "score": SCORE,
     "seconds": {"all": SECONDS, "limit?": (None, SECONDS), "ended_the_search?": FLAG, TEXT: ANY}
     | dict.fromkeys(["reading?", "baselines?", "search?"], SECONDS),
     "table_sha256?": (None, SHA256),
     "reading?": dict.fromkeys(["format", "sep", "encoding"], (None, TEXT)) | {"decimal_commas": [TEXT], TEXT: ANY},
     "test?": (None, {"table": TEXT, "sha256": (None, SHA256), TEXT: ANY}),
+    "warnings?": [TEXT],
     "table_warnings?": [TEXT],
     "doubts?": [TEXT],  # their name in earlier files
     "budget?": (None, POSITIVE),
