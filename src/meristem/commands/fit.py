@@ -5,7 +5,6 @@ Problems of the table or the options are reported before the folder of the run, 
 
 import argparse
 import importlib.util
-import math
 import shlex
 import shutil
 import sys
@@ -33,7 +32,6 @@ from meristem.tables.split import TableSplit
 
 CLASS_WARNINGS = "The (number of unique classes|least populated class)"  # scikit-learn's; tables/split.py says the same
 FILES = ["model.safetensors", "model.onnx", "report.html"]
-IMPORTANCE_SECONDS, LEAST_IMPORTANCE_SECONDS = 3.0, 0.2  # for the importance of each column in the report
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,8 +77,7 @@ def run(args: argparse.Namespace) -> int:
         keep_folder()
         checkpoints.close()
         folder.epochs.tidy()
-        left = math.inf if args.seconds is None else max(LEAST_IMPORTANCE_SECONDS, args.seconds - time.monotonic() + begin)
-        files, failures = _files(model, split, args.out, min(IMPORTANCE_SECONDS, left))
+        files, failures = _files(model, split, args.out)
         model.facts["seconds"]["all"] = round(time.monotonic() - begin, 3)
         written = _publish(folder, model, files, failures)
     _show(model.facts)
@@ -121,7 +118,7 @@ def _removing_new_folder(out: Path) -> Iterator[Callable[[], None]]:
         raise
 
 
-def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
+def _files(model: Any, split: Any, out: Path) -> tuple[dict[str, Any], list[str]]:
     """Return the ONNX file and the report, and a line for each that failed: the trained model is saved in any case."""
     model_path, onnx_path, report_path = (str(out / name) for name in FILES)
     export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
@@ -129,7 +126,7 @@ def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str,
     files, failures = {}, []
     for name, content, remedy in (
         (FILES[1], lambda: _onnx_file(model, split), export),
-        (FILES[2], lambda: render_page(from_table(model, seconds=seconds)).encode(), report),
+        (FILES[2], lambda: render_page(from_table(model)).encode(), report),
     ):
         try:
             files[name] = content()

@@ -13,10 +13,11 @@ from meristem.inputs import Inputs, Preprocessor
 from meristem.paths.result import Point
 from meristem.report import scoring
 from meristem.report.baselines import NAMES, cross_predict, fit_baselines
+from meristem.report.importance import MOST_COLUMNS, Dependence, Importance, partial_dependence, permutation_importance
 from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, network_outputs
 from meristem.show.elements import Markup
 
-SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
+BASELINE_SECONDS = 15.0
 BEST_CONSTANT = "The constant is the best one for these very rows."
 CROSS_PREDICTED = (
     f"{BEST_CONSTANT} Each third of the rows was predicted by the other baselines trained on the other two thirds, so they had "
@@ -91,7 +92,8 @@ class ReportData:
     columns: tuple[str, ...] = ()  # that the model reads
     unused: tuple[str, ...] = ()  # inputs whose gates are closed
     dropped: tuple[tuple[str, str], ...] = ()  # columns that are no inputs, and why
-    importance: scoring.Importance | None = None  # of columns
+    importance: Importance | None = None  # of columns
+    dependences: tuple[Dependence, ...] = ()  # of the columns that matter most
     row_caveats: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
     digest: str | None = None  # of the data
@@ -131,7 +133,7 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     """X and y are held-out rows; the baselines learn from `train=(X, y)`, or from parts of X and y."""
     X, scorer = _check_rows(model, X, y)
     seed = model.random_state if isinstance(model.random_state, int) else 0
-    rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, SECONDS, seed)
+    rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, None, seed)
     if train is None:
         baselines = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
         note = CROSS_PREDICTED if len(baselines.predictions) > 1 else BEST_CONSTANT
@@ -155,17 +157,17 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     )
 
 
-def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> ReportData:
+def from_table(model: Any, frame: Any = None) -> ReportData:
     """Without a frame the rows are those that `fit_table` held out, if the model has them; otherwise only its facts."""
     facts, estimator = model.facts, model.estimator
     evaluation, is_held_out, row_caveats = (model.evaluation, True, []) if frame is None else model.evaluated(frame)
-    seed, score = int(facts["seed"]), facts["score"]
+    seed, score, limit = int(facts["seed"]), facts["score"], facts["seconds"].get("limit")
     n = int(facts["rows"]["test"]) if is_held_out else len(evaluation.y)
     is_paired = is_held_out and all("gain" in own for own in facts["baselines"].values())
     rows: dict[str, Any] = {}
     if evaluation is not None:
         scorer = table_scorer(model, evaluation)
-        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, seconds, seed)
+        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, limit, seed)
         score = score if is_held_out else scorer.score(scorer.losses(rows["predictions"]), seed)
     note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{_short_of_time(facts['baselines'])}"
     if evaluation is not None and evaluation.baselines:
@@ -253,22 +255,30 @@ def _compare_scores(facts: dict[str, dict[str, Any]], score: dict[str, Any], *, 
 
 
 def _row_data(
-    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, seconds: float, seed: int
+    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, limit: float | None, seed: int
 ) -> dict[str, Any]:
-    """Return what the rows say: predictions, the columns that the networks read, and their importances."""
+    """Return what the rows say: predictions, the columns that the networks read, and what these do."""
     networks = getattr(model, "estimators_", [model])
     is_read = np.any([plain._inputs_.read_features(plain._input_gates) for plain in networks], axis=0)
     names, used = inputs.column_names, [bool(is_read[group].any()) for group in inputs.groups]
-    groups, references, importance = list(compress(inputs.groups, used)), scorer.reference_losses, None
+    groups, references = list(compress(inputs.groups, used)), scorer.reference_losses
+    importance, dependences = None, list[Dependence]()
 
     def losses(x: Any, rows: np.ndarray) -> np.ndarray:
         return scorer.subset(rows).losses(decode_predictions(model, network_outputs(model, x), scorer))
 
     if references.sum() > 0 and len(scorer.y) > 1 and groups:
-        importance = scoring.permutation_importance(losses, X, references, groups, seconds=seconds, seed=seed)
+        importance = permutation_importance(losses, X, references, groups, limit=limit, seed=seed)
+    if importance is not None:
+        order = [
+            place for place in np.argsort(-importance.mean, kind="stable") if importance.mean[place] > importance.half[place]
+        ]
+        most = np.flatnonzero(used)[order[:MOST_COLUMNS]].tolist()
+        dependences = partial_dependence(model, scorer, X, inputs, most, seed)
     unused = tuple(name for name, is_used in zip(names, used, strict=True) if not is_used)
     rows = {"scorer": scorer, "predictions": decode_predictions(model, outputs, scorer), "outputs": outputs}
-    return rows | {"columns": tuple(compress(names, used)), "unused": unused, "importance": importance}
+    rows |= {"columns": tuple(compress(names, used)), "unused": unused}
+    return rows | {"importance": importance, "dependences": tuple(dependences)}
 
 
 def _check_rows(plain: Any, X: Any, y: Any) -> tuple[Any, Scorer]:

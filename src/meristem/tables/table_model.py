@@ -190,15 +190,15 @@ class TableModel:
 
         return to_torch(self.estimator.compact(), scaling=self.inputs, ending=ending_of(self.estimator._targets_))
 
-    def report(self, path: PATHS, frame: Any = None, *, seconds: float = 3.0) -> Path:
+    def report(self, path: PATHS, frame: Any = None) -> Path:
         """Write an HTML report: how good the model is, beside baselines, and what it is made of (docs/report.md).
 
         It uses the rows that `fit_table` held out, which a model from a file no longer has. With `frame` it uses the rows of
-        that table; if that is the training file, those that were held out. `seconds` limits the time for feature importance.
+        that table; if that is the training file, those that were held out.
         """
         from meristem.report import from_table, render_page
 
-        write_whole(path, render_page(from_table(self, frame, seconds=seconds)).encode())
+        write_whole(path, render_page(from_table(self, frame)).encode())
         return Path(path)
 
     def evaluated(self, frame: Any) -> tuple[Evaluation, bool, list[str]]:
