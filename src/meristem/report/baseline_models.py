@@ -50,7 +50,7 @@ def probabilities(model: Any, inputs: np.ndarray, n_classes: int) -> np.ndarray:
     if not n_classes:
         return proba
     columns = np.zeros((len(inputs), n_classes))
-    columns[:, model.classes_] = proba
+    columns[:, model.classes_] = proba / proba.sum(1, keepdims=True)  # those of an MLP are in single precision
     return columns
 
 
