@@ -112,9 +112,10 @@ def dependence_chart(dependences: Sequence[Dependence], target: str, description
                 names = [shorten(text, max(3, 26 // len(means))) for text in own.values]
                 ax.set_xticks(range(len(means)), names, parse_math=False)
             else:
-                xs = np.asarray(own.values) if own.kind != DATE else np.asarray(own.values).round().astype("datetime64[D]")
-                ax.plot(xs, means, color=BLUE, marker="o" if len(means) < 8 else "", markersize=4)
-                ax.xaxis.get_major_locator().set_params(**{"maxticks" if own.kind == DATE else "nbins": 3})
+                ax.plot(own.values, means, color=BLUE, marker="o" if len(means) < 8 else "", markersize=4)
+                ax.xaxis.get_major_locator().set_params(nbins=3)
+            if own.kind == DATE:
+                ax.set_xticks([own.values[0], own.values[-1]], [_text(DATE, own.values[place])[:7] for place in (0, -1)])
             ax.set_title(shorten(own.column, 22), fontsize=12, color=INK, parse_math=False)
             ax.set_ylabel(own.target or shorten(target, 14), fontsize=11, parse_math=False)
             ax.set_ylim(low - margin, high + margin)
