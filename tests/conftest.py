@@ -158,10 +158,10 @@ def quick_baselines(request: pytest.FixtureRequest) -> Iterator[None]:
     if os.environ.get("MERISTEM_SOAK", "1") != "1" or request.module.__name__.removeprefix("test_") not in COMPARING:
         yield
         return
-    from meristem.report import baselines
+    from meristem.report import baseline_models
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(baselines, "EPOCHS", 20)
+        patch.setattr(baseline_models, "EPOCHS", 20)
         yield
 
 

@@ -22,7 +22,6 @@ from filing import alike, complaint, create, write_document
 from meristem import load, save
 from meristem.data.spirals import two_spirals
 from meristem.nn.tree import is_tree
-from meristem.report.baselines import NAMES
 from meristem.report.scoring import scored
 from meristem.tables import table_model
 from meristem.tables.split import TASKS
@@ -95,7 +94,7 @@ def with_entry(header: dict, place: list, value: object) -> dict:
         ("target", "another", "target is 'another', and the model's is 'tree'"),
         ("task", "number", "task is 'number', and the model's is 'class'"),
         ("inputs", 4, "inputs is 4, and the model's is 3"),
-        ("baselines", {"rocket": {"value": 1}}, "baselines.rocket is none of constant, linear, mlp"),
+        ("baselines", {"rocket": {"value": 1}}, "baselines.rocket is none of constant, last_value, linear, boosting, mlp"),
         ("baselines mlp lacks", 7, "baselines.mlp.lacks is 7, not a text"),
         ("columns", ["a"], "columns is ['a'], not an object"),
         ("doubts", "odd", "doubts is 'odd', not a list"),
@@ -144,7 +143,6 @@ def test_a_column_of_more_categories_than_a_table_has_is_refused(forge, file, wh
 
 
 def test_what_facts_and_categories_are_compared_with_is_what_is_written():
-    assert list(table_model.BASELINES) == [*NAMES]
     assert {task: scored(task, [0, 1], [0, 1])["measure"] for task in TASKS} == table_model.MEASURES
 
 

@@ -16,10 +16,12 @@ from meristem.inputs.schema import inputs_in_words
 from meristem.report import render_page
 from meristem.report.baselines import cross_predict
 from meristem.report.formatting import significant
+from meristem.report.importance import Importance, permutation_importance
 from meristem.report.report_data import Comparison, compare, from_estimator, from_table
 from meristem.report.report_text import caveats, summary, verdict
-from meristem.report.scoring import Importance, Scorer, permutation_importance
-from meristem.report.sections import calibration_chart, error_chart, importance_chart, score_chart, sections
+from meristem.report.scoring import Scorer
+from meristem.report.sections import calibration_chart, error_chart, score_chart, sections
+from meristem.report.sections_inputs import importance_chart
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
 from reporting import EVIL, LABELS, NAMES, QUICK, SEARCHES, Page, fitted, framed, judged, rows
@@ -47,11 +49,12 @@ def page_of(model, path, *data, **how):
 def test_every_estimator_has_one(models, name, tmp_path):
     model = models[name]
     page = page_of(model, tmp_path, *judged(name))
-    wanted = {"score", "growth", "importance", "calibration"}
+    wanted = {"score", "growth", "calibration"}
     wanted |= {f"network-{place}" for place in range(1, 1 + len(getattr(model, "estimators_", [model])))}
     wanted |= {"confusion"} if "Classifier" in name else {"residuals"}
     wanted |= {"path"} if name.endswith("CV") else set()
-    assert set(page.figures) == wanted and all(page.figures.values())
+    assert set(page.figures) - {"importance", "dependence"} == wanted and all(page.figures.values())
+    assert "importance" in page.figures or "4 inputs make no difference" in page.said
     assert all(
         page.said.count(text)
         for text in ("How to use the model", "SHA-256", "meristem", "Search" if name.endswith("CV") else "Training")
@@ -70,7 +73,7 @@ def test_what_is_said_first(models):
     score = evidence.score
     assert score["low"] < score["value"] < score["high"] and f"{score['value']:.3f}" in words
     assert f"{model.n_parameters_:,} parameters" in words and "40 rows" in words and "95 % interval" in words
-    assert {one.name for one in evidence.baselines} == {"constant", "linear model", "MLP of default size"}
+    assert {one.name for one in evidence.baselines} == {"constant", "logistic regression", "gradient boosting", "MLP"}
     assert score["value"] == pytest.approx(model.score(*judged(name)))
 
 
@@ -84,8 +87,8 @@ def test_a_loaded_model_has_the_same_report(models, tmp_path):
     model.save(tmp_path / "model.safetensors")
     before, after = (from_estimator(one, *judged(name)) for one in (model, meristem.load(tmp_path / "model.safetensors")))
     assert before.score == after.score and before.digest == after.digest and before.columns == after.columns
-    kept = [[part for part in sections(one) if part.name not in ("score", "inputs")] for one in (before, after)]
-    assert kept[0] == kept[1] and len(kept[0]) == 8  # the others are found in the time there is
+    kept = [[part for part in sections(one) if part.name != "score"] for one in (before, after)]
+    assert kept[0] == kept[1] and len(kept[0]) == 9  # baselines take the time there is
 
 
 def test_few_rows_one_class_and_classes_never_seen(models, tmp_path):
@@ -134,7 +137,7 @@ def test_verdicts_follow_from_the_interval_of_the_difference():
 
 def test_many_inputs_and_many_classes_are_bounded(models):
     evidence = from_estimator(models[name := "HighwayClassifier"], *judged(name))
-    told = Importance(np.arange(45.0), np.ones(45), 40, 5)
+    told = Importance(np.arange(1.0, 46), np.full(45, 0.5), 40, 5)
     some = replace(evidence, columns=tuple(f"column {place}" for place in range(45)), importance=told)
     y, said = np.arange(100) % 25, np.arange(100) // 4
     labels = tuple(map(str, range(25)))
@@ -167,18 +170,10 @@ def test_shuffling_tells_what_matters():
     def cost(x, some):
         return judge.subset(some).losses(x[:, 0] + 0.1 * x[:, 2])
 
-    found = permutation_importance(cost, X, judge.reference_losses, groups, seconds=5.0)
+    found = permutation_importance(cost, X, judge.reference_losses, groups, limit=None)
     assert found.repeats == 5 and found.rows == 300
-    assert found.mean[0] > 1 > 0.1 > found.mean[2] > 0 == found.mean[1] and found.spread[0] > 0 == found.spread[1]
-
-
-def test_of_a_single_shuffling_no_spread_is_told(models, tmp_path, monkeypatch):
-    model = models[name := "TunnelClassifier"]
-    assert "standard deviation" in page_of(model, tmp_path, *judged(name)).said
-    monkeypatch.setattr("meristem.report.scoring.REPEATS", 1)
-    page = page_of(model, tmp_path, *judged(name))
-    assert "shuffled once among 40 rows" in page.said and "standard deviation is unknown" in page.said
-    assert page.said.count("standard deviation") == 1 and "±" not in page.said and "importance" in page.figures
+    assert found.mean[0] > 1 > 0.1 > found.mean[2] > 0 == found.mean[1] and found.half[0] > 0 == found.half[1]
+    assert found.matters.tolist() == [True, False, True]
 
 
 def test_models_whose_answers_are_the_same_have_no_interval(models, tmp_path):
@@ -192,7 +187,7 @@ def test_models_whose_answers_are_the_same_have_no_interval(models, tmp_path):
     assert f"no better than always predicting the most frequent class ({told})" in page.said and "same predictions" in page.said
     assert "0.000 to 0.000" not in page.said
     judge = Scorer("class", np.array([0, 1, 1]), ("a", "b", "c"))
-    assert compare(model, judge, np.array([0, 0, 0]), {"constant": np.array([0, 2, 2])}, 0)[0].same == ("scores", 3)
+    assert compare(judge, np.array([0, 0, 0]), {"constant": np.array([0, 2, 2])}, {"constant": {}}, 0)[0].same == ("scores", 3)
 
 
 def test_labels_and_quantiles(tmp_path):
@@ -200,7 +195,7 @@ def test_labels_and_quantiles(tmp_path):
     X = np.nan_to_num(X)
     many = np.stack([side, X[:, 1] > 0, X[:, 2] > 1], 1).astype(int)
     page = page_of(meristem.TunnelClassifier(**QUICK, depth=2).fit(X, many), tmp_path, X[::-1], many[::-1])
-    assert "share of right labels" in page.said and "label 2" in page.said and "linear model" in page.said
+    assert "share of right labels" in page.said and "label 2" in page.said and "logistic regression" in page.said
     two = X[:, :2] * [1, 100]
     quantiles = meristem.TunnelRegressor(**QUICK, depth=2, loss="quantile", quantiles=(0.1, 0.9)).fit(X, two)
     page = page_of(quantiles, tmp_path, X[::-1], two[::-1])
@@ -265,7 +260,7 @@ def table(tmp_path_factory):
 def test_a_table_is_judged_by_what_was_held_out(table, tmp_path):
     model = table[1]
     page = Page(model.report(tmp_path / "report.html").read_text())
-    assert {"score", "path", "growth", "network-1", "importance", "confusion", "calibration"} <= set(page.figures)
+    assert {"score", "path", "growth", "network-1", "confusion", "calibration"} <= set(page.figures)
     assert f"{model.facts['score']['value']:.3f} on 30 held-out rows" in page.said
     assert (
         model.facts["table_sha256"] in page.said
@@ -283,10 +278,12 @@ def test_a_loaded_table_knows_its_file_again(table, tmp_path):
     loaded = meristem.load(tmp_path / "model.safetensors")
     again = from_table(loaded, str(path))
     assert again.scorer.y.tolist() == from_table(model).scorer.y.tolist() and again.score == model.facts["score"]
+    gains = [[(one.name, one.gain) for one in known.baselines] for known in (again, from_table(model))]
+    assert gains[0] == gains[1] and again.is_paired, "the differences are in the file"
+    for scores in loaded.facts["baselines"].values():
+        del scores["gain"]
     wide = Page(loaded.report(tmp_path / "again.html", str(path)).read_text())
     assert "as on independent rows" in wide.said and "not stored in the model’s file" in wide.said
-    paired = Page(model.report(tmp_path / "paired.html").read_text())
-    assert "independent" not in paired.said
     bare = Page(loaded.report(tmp_path / "report.html").read_text())
     assert {"score", "path", "growth", "network-1"} <= set(bare.figures) and "importance" not in bare.figures
     assert "<b>blue" not in bare.text

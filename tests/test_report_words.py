@@ -80,7 +80,7 @@ def test_a_model_that_is_large_for_its_gain_is_doubted(numbers):
         (n // 9, (0.1, -0.1, 0.3), False),
         (1, (0.2, 0.1, 0.3), False),
     ):
-        beside = (Comparison("MLP of default size", {"value": 0.5}, gain, size),)
+        beside = (Comparison("MLP", {"value": 0.5}, gain, size),)
         assert any("large for its score" in line for line in caveats(replace(numbers, baselines=beside))) == is_doubted
 
 

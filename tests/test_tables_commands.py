@@ -88,7 +88,7 @@ def test_a_number_from_standard_input(place, monkeypatch):
     assert facts["task"] == "number" and facts["table"] == "standard input" and facts["rows"]["test"] == 100
     assert facts["test"] is None and "200: 100 for training, 100 held out" in (place / "piped" / "report.html").read_text()
     sizes = {line.split()[0]: line.split()[-1] for line in done.stdout.splitlines() if " to " in line}
-    assert sizes == {"found": f"{facts['n_parameters']:,}", "constant": "1", "linear": "3", "mlp": "401"}
+    assert sizes == {"found": f"{facts['n_parameters']:,}", "constant": "1", "linear": "3", "boosting": "–", "mlp": "401"}
     assert "-0.000" not in done.stdout + done.stderr
 
 

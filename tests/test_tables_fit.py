@@ -81,7 +81,9 @@ def test_numbers_of_a_table_with_strings_dates_and_holes(prices, folder):
     assert rows["test"] == round(0.2 * (rows["all"] - rows["without_target"]))
     score = facts["score"]
     assert score["measure"] == "R²" and score["low"] < score["value"] < score["high"] and score["value"] > 0.8
-    assert list(facts["baselines"]) == ["constant", "linear", "mlp"] and facts["baselines"]["constant"]["value"] < 0.05
+    assert (
+        list(facts["baselines"]) == ["constant", "linear", "boosting", "mlp"] and facts["baselines"]["constant"]["value"] < 0.05
+    )
     assert facts["table_sha256"] == read_table(folder / "prices.csv").digest
     assert json.loads(json.dumps(facts)) == facts
     assert prices.score(folder / "new.csv") > 0.8
@@ -183,9 +185,9 @@ def test_an_mlp_beside_is_as_good_as_scikit_learns():
     X = rng.normal(size=(401, 2))
     y = X[:, 0] * X[:, 1]
     own = MLPRegressor(random_state=0).fit(X[:201], y[:201]).score(X[201:], y[201:])
-    *_, (name, predict, lacks) = baselines("number", X[:201], y[:201], seconds=None, seed=0)
-    said = predict(X[201:])
-    assert name == "mlp" and not lacks
+    *_, mlp = baselines("number", X[:201], y[:201], seconds=None, seed=0)
+    said = mlp.predict(X[201:])
+    assert mlp.name == "mlp" and not mlp.lacks
     assert 1 - ((said - y[201:]) ** 2).mean() / y[201:].var() > own - 0.1 > 0.5
 
 
@@ -193,13 +195,14 @@ def test_what_time_takes_from_those_beside_is_said(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 8))
     frame = {f"x{place}": column for place, column in enumerate(X.T)} | {"y": np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]}
-    cut = [lacks for _, _, lacks in baselines("number", X, frame["y"], seconds=0.05, seed=0)]
-    assert cut[:2] == ["", ""] and "epoch" in cut[2] and "of 5,000 rows" in cut[2]
+    cut = {one.name: one.lacks for one in baselines("number", X, frame["y"], seconds=0.05, seed=0)}
+    assert cut["constant"] == "" and "epoch" in cut["mlp"] and "of 100 rounds" in cut["boosting"]
+    assert all("of 5,000 rows" in cut[name] for name in ("boosting", "mlp"))
     monkeypatch.setattr(fitting, "baselines", hurried)
     model = meristem.fit_table(frame, target="y", **QUICK)
     assert "epoch" in model.facts["baselines"]["mlp"]["lacks"] and "lacks" not in model.facts["baselines"]["constant"]
     page = render_page(from_table(model))
-    assert "The MLP of default size had time for" in page and "stopped by the time limit" in page
+    assert "Of MLP there was time for" in page and "stopped by the time limit" in page
 
 
 def hurried(task, X, y, **how):

@@ -5,7 +5,6 @@ Problems of the table or the options are reported before the folder of the run, 
 
 import argparse
 import importlib.util
-import math
 import shlex
 import shutil
 import sys
@@ -25,7 +24,6 @@ from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.run_folder import RunFolder
 from meristem.folders.run_record import SUMMARY
 from meristem.report import from_table, render_page
-from meristem.report.baselines import baseline_sizes
 from meristem.show.describe import print_table
 from meristem.tables.evaluation import onnx_agreement
 from meristem.tables.fitting import check_options, fit_planned, plan_fit
@@ -34,7 +32,6 @@ from meristem.tables.split import TableSplit
 
 CLASS_WARNINGS = "The (number of unique classes|least populated class)"  # scikit-learn's; tables/split.py says the same
 FILES = ["model.safetensors", "model.onnx", "report.html"]
-IMPORTANCE_SECONDS, LEAST_IMPORTANCE_SECONDS = 3.0, 0.2  # for the importance of each column in the report
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,11 +81,10 @@ def run(args: argparse.Namespace) -> int:
         keep_folder()
         checkpoints.close()
         folder.epochs.tidy()
-        left = math.inf if args.seconds is None else max(LEAST_IMPORTANCE_SECONDS, args.seconds - time.monotonic() + begin)
-        files, failures = _files(model, split, args.out, min(IMPORTANCE_SECONDS, left))
+        files, failures = _files(model, split, args.out)
         model.facts["seconds"]["all"] = round(time.monotonic() - begin, 3)
         written = _publish(folder, model, files, failures)
-    _show(model.facts, baseline_sizes(model.estimator))
+    _show(model.facts)
     if written:
         print(f"\nIn {args.out}: {', '.join(path.name for path in sorted(written))}")
     for line in failures:
@@ -126,7 +122,7 @@ def _removing_new_folder(out: Path) -> Iterator[Callable[[], None]]:
         raise
 
 
-def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
+def _files(model: Any, split: Any, out: Path) -> tuple[dict[str, Any], list[str]]:
     """Return the ONNX file and the report, and a line for each that failed: the trained model is saved in any case."""
     model_path, onnx_path, report_path = (str(out / name) for name in FILES)
     export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
@@ -134,7 +130,7 @@ def _files(model: Any, split: Any, out: Path, seconds: float) -> tuple[dict[str,
     files, failures = {}, []
     for name, content, remedy in (
         (FILES[1], lambda: _onnx_file(model, split), export),
-        (FILES[2], lambda: render_page(from_table(model, seconds=seconds)).encode(), report),
+        (FILES[2], lambda: render_page(from_table(model)).encode(), report),
     ):
         try:
             files[name] = content()
@@ -175,10 +171,10 @@ def _onnx_file(model: Any, split: Any) -> bytes | None:
     return data
 
 
-def _show(facts: dict[str, Any], baseline_sizes: dict[str, int]) -> None:
-    sizes, rows = {"found": facts["n_parameters"], **baseline_sizes}, []
-    for name, score in {"found": facts["score"], **facts["baselines"]}.items():
-        interval = f"{score['low']:z.3f} to {score['high']:z.3f}"
-        rows.append([name, f"{score['value']:z.3f}", interval, f"{sizes[name]:,}"])
+def _show(facts: dict[str, Any]) -> None:
+    rows = []
+    for name, score in {"found": facts["score"] | {"n_parameters": facts["n_parameters"]}, **facts["baselines"]}.items():
+        interval, size = f"{score['low']:z.3f} to {score['high']:z.3f}", score["n_parameters"]
+        rows.append([name, f"{score['value']:z.3f}", interval, "–" if size is None else f"{size:,}"])
     columns = ["model", facts["score"]["measure"], "95 %", "parameters"]
     print_table(columns, rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")

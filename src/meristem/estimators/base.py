@@ -149,8 +149,8 @@ class Estimator(BaseEstimator):
     def report(self, path: PATHS, X: Any = None, y: Any = None, *, train: Any = None) -> Path:
         """Write an HTML report with scores on X and y, a comparison with simpler models, and the structure of the network.
 
-        X and y are rows that were not trained on. With the training rows, `train=(X, y)`, a constant, a linear model and an
-        MLP are fitted to them; without, the constant is the best one for X and y, and the others are cross-validated on them.
+        X and y are rows that were not trained on. With the training rows, `train=(X, y)`, the baselines are fitted to them;
+        without, the constant is the best one for X and y, and the others are cross-validated on them.
         The file is self-contained; see docs/report.md.
         """
         from meristem.report import from_estimator, render_page

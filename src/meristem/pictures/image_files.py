@@ -54,9 +54,12 @@ def check_png_path(name: str, path: Path) -> Path:
 
 
 def page_svg(
-    name: str, title: str, description: str, draw: Callable[..., None], *, height: float = 340, rows: int = 1
+    name: str, title: str, description: str, draw: Callable[..., None], *, height: float = 340, rows: int = 1, columns: int = 1
 ) -> Markup:
-    """Return what `draw(*axes)` draws on Axes [rows] as an SVG with id "figure-NAME"; equal drawings have equal bytes."""
+    """Return what `draw(*axes)` draws on Axes [rows · columns] as an SVG with id "figure-NAME".
+
+    Equal drawings have equal bytes. Rows of a single column share the x axis.
+    """
     require_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure
@@ -64,7 +67,7 @@ def page_svg(
     with matplotlib.rc_context(PAGE_STYLE), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # about texts without room, and about values that are too large to be drawn
         figure = Figure(figsize=(WIDTH / 72, height / 72), layout="constrained")  # SVG has 72 units per inch
-        axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+        axes = figure.subplots(rows, columns, sharex=columns == 1, squeeze=False).ravel()
         draw(*axes)
         for line in (line for ax in axes for line in ax.lines if len(line.get_xdata()) > MOST_POINTS):
             points = np.linspace(0, len(line.get_xdata()) - 1, MOST_POINTS).astype(int)

@@ -12,15 +12,16 @@ from meristem.check import many
 from meristem.inputs import Inputs, Preprocessor
 from meristem.paths.result import Point
 from meristem.report import scoring
-from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines
+from meristem.report.baselines import NAMES, cross_predict, fit_baselines
+from meristem.report.importance import MOST_COLUMNS, Dependence, Importance, partial_dependence, permutation_importance
 from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, network_outputs
 from meristem.show.elements import Markup
 
-SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
+BASELINE_SECONDS = 15.0
 BEST_CONSTANT = "The constant is the best one for these very rows."
 CROSS_PREDICTED = (
-    f"{BEST_CONSTANT} Each third of the rows was predicted by a linear model and an MLP trained on the other two thirds, "
-    "so they had fewer rows to learn from."
+    f"{BEST_CONSTANT} Each third of the rows was predicted by the other baselines trained on the other two thirds, so they had "
+    "fewer rows to learn from; settings are those of the first third."
 )
 UNPAIRED = (
     "Their predictions are not stored in the model’s file, so the intervals of the differences are those of independent "
@@ -67,8 +68,10 @@ class Comparison:
     name: str
     score: dict[str, Any]
     gain: tuple[float, float, float]
-    n_parameters: int
+    n_parameters: int | None  # None: it has leaves, or an earlier version did not count them
     same: tuple[str, int] | None = None  # ("predictions" or "scores", rows) if both models have the same on all rows
+    settings: str = ""
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +92,8 @@ class ReportData:
     columns: tuple[str, ...] = ()  # that the model reads
     unused: tuple[str, ...] = ()  # inputs whose gates are closed
     dropped: tuple[tuple[str, str], ...] = ()  # columns that are no inputs, and why
-    importance: scoring.Importance | None = None  # of columns
+    importance: Importance | None = None  # of columns
+    dependences: tuple[Dependence, ...] = ()  # of the columns that matter most
     row_caveats: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
     digest: str | None = None  # of the data
@@ -129,15 +133,15 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     """X and y are held-out rows; the baselines learn from `train=(X, y)`, or from parts of X and y."""
     X, scorer = _check_rows(model, X, y)
     seed = model.random_state if isinstance(model.random_state, int) else 0
-    rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, SECONDS, seed)
+    rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, None, seed)
     if train is None:
-        baselines, lacks = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
-        note = CROSS_PREDICTED if len(baselines) > 1 else BEST_CONSTANT
+        baselines = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
+        note = CROSS_PREDICTED if len(baselines.predictions) > 1 else BEST_CONSTANT
     else:
         if not isinstance(train, tuple | list) or len(train) != 2:
             raise ValueError(f"train is a {type(train).__name__}; it must be a pair (X, y).")
         x_train, train_scorer = _check_rows(model, *train)
-        baselines, lacks = fit_baselines(scorer, X, (x_train, train_scorer.y), seconds=BASELINE_SECONDS, seed=seed)
+        baselines = fit_baselines(scorer, X, (x_train, train_scorer.y), seconds=BASELINE_SECONDS, seed=seed)
         note = f"The baselines were trained on the {len(train_scorer.y):,} rows given as `train`."
     return ReportData(
         model=model,
@@ -145,33 +149,32 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
         rows=many(len(scorer.y), "row"),
         score=scorer.score(scorer.losses(rows["predictions"]), seed),
         n_rows=len(scorer.y),
-        baselines=compare(model, scorer, rows["predictions"], baselines, seed),
-        baselines_note=note + _short_of_time(lacks),
+        baselines=compare(scorer, rows["predictions"], *baselines, seed),
+        baselines_note=note + _short_of_time(baselines.facts),
         row_caveats=tuple(_row_caveats(model, X, scorer)),
         digest=_digest(X, y),
         **rows,
     )
 
 
-def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> ReportData:
+def from_table(model: Any, frame: Any = None) -> ReportData:
     """Without a frame the rows are those that `fit_table` held out, if the model has them; otherwise only its facts."""
     facts, estimator = model.facts, model.estimator
     evaluation, is_held_out, row_caveats = (model.evaluation, True, []) if frame is None else model.evaluated(frame)
-    task, seed, score = str(facts["task"]), int(facts["seed"]), facts["score"]
+    seed, score, limit = int(facts["seed"]), facts["score"], facts["seconds"].get("limit")
     n = int(facts["rows"]["test"]) if is_held_out else len(evaluation.y)
-    is_paired = evaluation is not None and bool(evaluation.baselines)
+    is_paired = is_held_out and all("gain" in own for own in facts["baselines"].values())
     rows: dict[str, Any] = {}
     if evaluation is not None:
-        labels = tuple(map(str, model.classes.tolist())) if task == CLASS else ()
-        scorer = Scorer(task, evaluation.y if task == CLASS else evaluation.y.reshape(-1, 1), labels, model.levels)
-        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, seconds, seed)
+        scorer = table_scorer(model, evaluation)
+        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, limit, seed)
         score = score if is_held_out else scorer.score(scorer.losses(rows["predictions"]), seed)
-    lacks = {name: baseline["lacks"] for name, baseline in facts["baselines"].items() if "lacks" in baseline}
-    note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{_short_of_time(lacks)}"
-    if is_paired:
-        baselines = compare(estimator, scorer, rows["predictions"], evaluation.baselines, seed, facts["baselines"])
+    note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{_short_of_time(facts['baselines'])}"
+    if evaluation is not None and evaluation.baselines:
+        baselines = compare(scorer, rows["predictions"], evaluation.baselines, facts["baselines"], seed)
     else:
-        baselines, note = _compare_scores(estimator, facts, score), f"{note} {UNPAIRED}" if is_held_out else OTHER_ROWS
+        baselines = _compare_scores(facts["baselines"], score, is_held_out=is_held_out)
+        note = OTHER_ROWS if not is_held_out else note if is_paired else f"{note} {UNPAIRED}"
     return ReportData(
         model=estimator,
         target=model.target,
@@ -189,54 +192,93 @@ def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Re
     )
 
 
-def _short_of_time(lacks: dict[str, str]) -> str:
-    sentence = " The {} had time for {} only; with more it may score higher."
-    return "".join(sentence.format(NAMES[name], used) for name, used in lacks.items())
+def table_scorer(model: Any, evaluation: Any) -> Scorer:
+    """Return the scorer of the evaluated rows of a table's model."""
+    if model.task == CLASS:
+        return Scorer(CLASS, evaluation.y, tuple(map(str, model.classes.tolist())))
+    return Scorer(model.task, evaluation.y.reshape(-1, 1), levels=model.levels)
+
+
+def compare_table(model: Any, facts: dict[str, dict[str, Any]]) -> tuple[Comparison, ...]:
+    """Compare a table's model with its baselines on the evaluated rows."""
+    evaluation, scorer = model.evaluation, table_scorer(model, model.evaluation)
+    predictions = decode_predictions(model.estimator, evaluation.sample_outputs, scorer)
+    return compare(scorer, predictions, evaluation.baselines, facts, int(model.facts["seed"]))
+
+
+def _short_of_time(facts: dict[str, dict[str, Any]]) -> str:
+    sentence = " Of {} there was time for {} only; with more it may score higher."
+    lacks = {_title(name, own)[0]: own["lacks"] for name, own in facts.items() if "lacks" in own}
+    return "".join(sentence.format(name, used) for name, used in lacks.items())
+
+
+def _title(name: str, facts: dict[str, Any]) -> tuple[str, str]:
+    """Return the short name of a baseline and its settings."""
+    title, _, settings = str(facts.get("label", NAMES[name])).partition(", ")
+    return title, settings
 
 
 def compare(
-    model: Any, scorer: Scorer, predictions: np.ndarray, baselines: dict[str, np.ndarray], seed: int, scores: Any = None
+    scorer: Scorer, predictions: np.ndarray, baselines: dict[str, np.ndarray], facts: dict[str, dict[str, Any]], seed: int
 ) -> tuple[Comparison, ...]:
-    """Compare a model with baselines row by row, given their predictions; `scores`: those of the baselines, if known."""
-    sizes, losses = baseline_sizes(model, scorer.y[0].size), scorer.losses(predictions)
-    comparisons = []
+    """Compare a model with baselines row by row, given their predictions and facts: score and gain, too, if they are known."""
+    losses, comparisons = scorer.losses(predictions), []
     for name, others in baselines.items():
-        other_losses = scorer.losses(others)
-        score = scorer.score(other_losses, seed) if scores is None else scores[name]
-        same = None
+        other_losses, own, same = scorer.losses(others), facts[name], None
+        score = own if "value" in own else scorer.score(other_losses, seed)
+        gain = _stored_gain(own) or scorer.gain(losses, other_losses, seed)
         if np.array_equal(losses, other_losses):
             same = ("predictions" if np.array_equal(predictions.ravel(), others.ravel()) else "scores", len(losses))
-        comparisons.append(Comparison(NAMES[name], score, scorer.gain(losses, other_losses, seed), sizes[name], same))
+        comparisons.append(_comparison(name, own, score, gain, same))
     return tuple(comparisons)
 
 
-def _compare_scores(model: Any, facts: dict[str, Any], score: dict[str, Any]) -> tuple[Comparison, ...]:
-    """Compare a model with baselines of which only the scores are known, as on independent rows."""
-    sizes, comparisons = baseline_sizes(model), []
-    for name, other in facts["baselines"].items():
+def _stored_gain(facts: dict[str, Any]) -> tuple[float, float, float] | None:
+    gain = facts.get("gain")
+    return None if gain is None else (gain["value"], gain["low"], gain["high"])
+
+
+def _comparison(name: str, facts: dict[str, Any], score: dict[str, Any], gain: Any, same: Any = None) -> Comparison:
+    title, settings = _title(name, facts)
+    return Comparison(title, score, gain, facts.get("n_parameters"), same, settings, facts.get("seconds"))
+
+
+def _compare_scores(facts: dict[str, dict[str, Any]], score: dict[str, Any], *, is_held_out: bool) -> tuple[Comparison, ...]:
+    """Compare a model with baselines by the gains of the fit; or if these are not known, or of other rows, by scores alone."""
+    comparisons = []
+    for name, other in sorted(facts.items(), key=lambda item: list(NAMES).index(item[0])):  # files have them by name
         gain = score["value"] - other["value"]
         half = float(np.hypot(score["high"] - score["low"], other["high"] - other["low"]) / 2)
-        comparisons.append(Comparison(NAMES[name], other, (gain, gain - half, gain + half), sizes[name]))
+        stored = _stored_gain(other) if is_held_out else None
+        comparisons.append(_comparison(name, other, other, stored or (gain, gain - half, gain + half)))
     return tuple(comparisons)
 
 
 def _row_data(
-    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, seconds: float, seed: int
+    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, limit: float | None, seed: int
 ) -> dict[str, Any]:
-    """Return what the rows say: predictions, the columns that the networks read, and their importances."""
+    """Return what the rows say: predictions, the columns that the networks read, and what these do."""
     networks = getattr(model, "estimators_", [model])
     is_read = np.any([plain._inputs_.read_features(plain._input_gates) for plain in networks], axis=0)
     names, used = inputs.column_names, [bool(is_read[group].any()) for group in inputs.groups]
-    groups, references, importance = list(compress(inputs.groups, used)), scorer.reference_losses, None
+    groups, references = list(compress(inputs.groups, used)), scorer.reference_losses
+    importance, dependences = None, list[Dependence]()
 
     def losses(x: Any, rows: np.ndarray) -> np.ndarray:
         return scorer.subset(rows).losses(decode_predictions(model, network_outputs(model, x), scorer))
 
     if references.sum() > 0 and len(scorer.y) > 1 and groups:
-        importance = scoring.permutation_importance(losses, X, references, groups, seconds=seconds, seed=seed)
+        importance = permutation_importance(losses, X, references, groups, limit=limit, seed=seed)
+    if importance is not None:
+        order = [
+            place for place in np.argsort(-importance.mean, kind="stable") if importance.mean[place] > importance.half[place]
+        ]
+        most = np.flatnonzero(used)[order[:MOST_COLUMNS]].tolist()
+        dependences = partial_dependence(model, scorer, X, inputs, most, seed)
     unused = tuple(name for name, is_used in zip(names, used, strict=True) if not is_used)
     rows = {"scorer": scorer, "predictions": decode_predictions(model, outputs, scorer), "outputs": outputs}
-    return rows | {"columns": tuple(compress(names, used)), "unused": unused, "importance": importance}
+    rows |= {"columns": tuple(compress(names, used)), "unused": unused}
+    return rows | {"importance": importance, "dependences": tuple(dependences)}
 
 
 def _check_rows(plain: Any, X: Any, y: Any) -> tuple[Any, Scorer]:

@@ -1,6 +1,6 @@
 """The text at the top of a report, in sentences: a summary paragraph, and the caveats (docs/report.md), most serious first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from meristem.show.elements import shorten
 KINDS = {"Tunnel": "tunnel network", "Budding": "budding perceptron", "Highway": "highway network"}
 VERDICTS = ["clearly better", "not clearly better", "no better", "clearly worse"]
 CONSTANTS = {CLASS: "always predicting the most frequent class", NUMBER: "always predicting the mean"}
+ARTICLES = {"constant": "a", "linear model": "a", "MLP": "an", "last value": "the"}
+LINEAR = dict.fromkeys(("linear model", "ridge regression", "logistic regression"), "A linear model may be enough")
 FEW_ROWS, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # width of an interval (other measures: 0.25)
 LARGE, SMALL_GAIN = 10, 0.01  # times the parameters; score
 Z99 = 2.576  # standard deviations on both sides that hold 99 %
@@ -35,17 +37,41 @@ def summary(data: ReportData) -> list[str]:
     else:
         measure, interval = score["measure"], f"95 % interval {interval_text(score['low'], score['high'])}"
         value = f"{'an' if measure[0] in 'aR' else 'a'} {measure} of {decimal(score['value'])}"
-        lines = [f"{subject} {target} with {value} on {data.rows} ({interval})."]
-        names: dict[str, list[str]] = {}
-        for baseline in data.finite_baselines:
-            name = f"{_baseline_name(baseline, data.task)} ({decimal(baseline.score['value'])})"
-            names.setdefault(verdict(baseline), []).append(name)
-        parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS if words in names]
+        worse = clearly_worse(data.finite_baselines, data.task)
+        lines = [f"{subject} {target} with {value} on {data.rows} ({interval}){worse}."]
+        names = _names_by_verdict(data.finite_baselines, data.task)
+        parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS[:-1] if words in names]
         lines += [f"That is {'; it is '.join(parts)}."] if parts else []
     size = f"{'It has' if n_networks == 1 else 'Together the networks have'} {many(int(data.model.n_parameters_), 'parameter')}"
-    others = [other for other in data.baselines if other.name != "constant"]
-    sizes = [f"{_baseline_name(other, data.task)} has {count(other.n_parameters)}" for other in others]
+    others = [(_baseline_name(other, data.task), other.n_parameters) for other in data.baselines if other.name != "constant"]
+    sizes = [f"{name} has {count(n)}" for name, n in others if n is not None]
     return [*lines, f"{size}; {join_names(sizes)}." if sizes else f"{size}."]
+
+
+def _names_by_verdict(baselines: Iterable[Comparison], task: str) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for baseline in baselines:
+        name = f"{_baseline_name(baseline, task)} ({decimal(baseline.score['value'])})"
+        names.setdefault(verdict(baseline), []).append(name)
+    return names
+
+
+def clearly_worse(baselines: Iterable[Comparison], task: str) -> str:
+    """Return ", clearly worse than …", the end of a sentence about the model; "" if it is not."""
+    names = _names_by_verdict(baselines, task).get(VERDICTS[-1])
+    return f", {VERDICTS[-1]} than {join_names(names)}" if names else ""
+
+
+def worse_warnings(baselines: Iterable[Comparison], task: str) -> list[str]:
+    """Return a sentence for each baseline that is clearly better than the model."""
+    return [_baseline_sentence("It", other, task) for other in baselines if verdict(other) == VERDICTS[-1]]
+
+
+def _baseline_sentence(subject: str, baseline: Comparison, task: str) -> str:
+    why = f"difference {decimal(baseline.gain[0])}, 95 % interval {gain_interval(baseline)}"
+    if baseline.same:
+        why = f"the {baseline.same[0]} are the same on all {count(baseline.same[1])} rows"
+    return f"{subject} is {verdict(baseline)} than {_baseline_name(baseline, task)} ({why})."
 
 
 def verdict(baseline: Comparison) -> str:
@@ -62,8 +88,9 @@ def gain_interval(baseline: Comparison) -> str:
 
 
 def _baseline_name(baseline: Comparison, task: str) -> str:
-    name = f"{'an' if baseline.name.startswith('MLP') else 'a'} {baseline.name}"
-    return CONSTANTS.get(task, name) if baseline.name == "constant" else name
+    if baseline.name == "constant" and task in CONSTANTS:
+        return CONSTANTS[task]
+    return f"{ARTICLES.get(baseline.name, '')} {baseline.name}".strip()
 
 
 def caveats(data: ReportData) -> list[str]:
@@ -83,19 +110,17 @@ def _join_some(names: list[str]) -> str:
 
 
 def _baseline_caveats(data: ReportData) -> Iterator[str]:
-    baselines = {other.name: other for other in data.finite_baselines}
-    for name, words in (("constant", "It may have learned nothing"), ("linear model", "A linear model may be enough")):
-        baseline = baselines.get(name)
-        if baseline is not None and verdict(baseline) != VERDICTS[0]:
-            why = f"difference {decimal(baseline.gain[0])}, 95 % interval {gain_interval(baseline)}"
-            if baseline.same:
-                why = f"the {baseline.same[0]} are the same on all {count(baseline.same[1])} rows"
-            yield f"{words}: it is {verdict(baseline)} than {_baseline_name(baseline, data.task)} ({why})."
-    mlp, n = baselines.get("MLP of default size"), int(data.model.n_parameters_)
-    if mlp is not None and n >= LARGE * mlp.n_parameters and (mlp.gain[1] <= 0 or mlp.gain[0] < SMALL_GAIN):
+    yield from worse_warnings(data.finite_baselines, data.task)
+    for baseline in data.finite_baselines:
+        words = "It may have learned nothing" if baseline.name == "constant" else LINEAR.get(baseline.name)
+        if words and verdict(baseline) in VERDICTS[1:3]:
+            yield _baseline_sentence(f"{words}: it", baseline, data.task)
+    mlp, n = next((other for other in data.finite_baselines if other.name == "MLP"), None), int(data.model.n_parameters_)
+    size = np.inf if mlp is None or mlp.n_parameters is None else mlp.n_parameters
+    if mlp is not None and n >= LARGE * size and (mlp.gain[1] <= 0 or mlp.gain[0] < SMALL_GAIN):
         yield (
-            f"It is large for its score: {count(n)} parameters, {count(n / mlp.n_parameters)} times those of an MLP of "
-            f"default size, and {verdict(mlp)} (difference {decimal(mlp.gain[0])})."
+            f"It is large for its score: {count(n)} parameters, {count(n / size)} times those of an MLP, "
+            f"and {verdict(mlp)} (difference {decimal(mlp.gain[0])})."
         )
 
 

@@ -1,4 +1,4 @@
-"""Scores with 95 % confidence intervals, for every kind of target, and the importance of inputs.
+"""Scores with 95 % confidence intervals, for every kind of target.
 
     score = 1 − Σ loss / Σ reference loss,  over the rows
 
@@ -8,15 +8,13 @@
     number      squared error                             that of the mean                R², averaged over the columns of y
     quantiles   pinball loss                              that of the best constants      quantile skill, if 0.5 is no quantile
 
-The interval of an accuracy is Wilson's; all others are bootstrap intervals over the rows. The importance of an input is how
-much the score drops when its values are shuffled among the rows; the indicators of a category are shuffled together.
+The interval of an accuracy is Wilson's; all others are bootstrap intervals over the rows.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,9 +27,7 @@ DRAWS, LEAST_DRAWS, MOST_DRAWN = 1000, 100, 20_000_000  # of the bootstrap; rows
 MOST_DRAWN_IN_REPORT = 10_000_000  # a report has an interval for each baseline
 BLOCK = 16_384  # rows predicted at a time
 MEDIAN = 0.5
-MOST_ROWS, LEAST_ROWS, REPEATS, MOST_NUMBERS = 5000, 200, 5, 10_000_000  # of permutation importance
 TINY = float(np.finfo(float).tiny)
-RowLosses = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X[rows], rows) → [rows]
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
@@ -177,46 +173,3 @@ def decode_predictions(model: Any, outputs: np.ndarray, scorer: Scorer) -> np.nd
         predictions = predictions.reshape(len(predictions), -1)
         return predictions[:, scorer.levels.index(MEDIAN) :: len(scorer.levels)] if scorer.levels else predictions
     return predictions
-
-
-class Importance(NamedTuple):
-    """The mean drop of the score of each group and its standard deviation over the repeats."""
-
-    mean: np.ndarray
-    spread: np.ndarray | None  # None: unknown, after a single repeat
-    rows: int
-    repeats: int
-
-
-def permutation_importance(
-    losses: RowLosses, X: Any, reference_losses: np.ndarray, groups: Sequence[np.ndarray], *, seconds: float, seed: int = 0
-) -> Importance | None:
-    """Return importances of groups of inputs from `losses(X[rows], rows)`; None if there is no time for a single repeat.
-
-    If five repeats with 5,000 rows would take longer than `seconds`, there are fewer repeats, then fewer rows.
-    """
-    rng, n = np.random.default_rng(seed), X.shape[0]
-    rows = np.sort(rng.permutation(n)[: min(MOST_ROWS, max(LEAST_ROWS, MOST_NUMBERS // X.shape[1]))])
-    begin = time.monotonic()
-    losses(X[rows], rows)
-    each = time.monotonic() - begin
-    affordable = seconds / max(1e-9, each * len(groups))
-    if affordable < 1:
-        few = max(LEAST_ROWS, int(len(rows) * affordable))
-        if few * each * len(groups) / len(rows) > 3 * seconds:
-            return None
-        rows = np.sort(rng.permutation(rows)[:few])
-    repeats = int(np.clip(affordable, 1, REPEATS))
-    x = as_dense(X[rows])  # a copy
-    before, total = losses(x, rows).sum(), max(float(reference_losses[rows].sum()), TINY)
-    drops: list[np.ndarray] = []
-    while len(drops) < repeats and (not drops or time.monotonic() - begin < seconds):
-        drop = np.zeros(len(groups))
-        for number, group in enumerate(groups):
-            original = x[:, group].copy()
-            x[:, group] = original[rng.permutation(len(rows))]
-            drop[number] = (losses(x, rows).sum() - before) / total
-            x[:, group] = original
-        drops.append(drop)
-    spread = np.std(drops, 0, ddof=1) if len(drops) > 1 else None
-    return Importance(np.mean(drops, 0), spread, len(rows), len(drops))

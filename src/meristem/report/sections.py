@@ -1,29 +1,29 @@
 """The sections of a report as data: text, figures, tables and code; a section without content is left out.
 
-This file has the sections about the score, the inputs and the predictions with their charts, sections_model.py those about the
-model. Charts are SVG; every one has a title and a description with its numbers. docs/report.md lists the headings.
+This file has the sections about the score and the predictions with their charts, sections_inputs.py and sections_model.py those
+about inputs and model. Charts are SVG; each has a title and a description with its numbers. docs/report.md lists the headings.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from meristem.check import many
 from meristem.pictures.figure_style import GRID, INK, SERIES, Axes
 from meristem.pictures.image_files import page_svg
-from meristem.report import scoring, sections_model
-from meristem.report.formatting import count, decimal, interval_text, percent, significant
+from meristem.report import sections_inputs, sections_model
+from meristem.report.formatting import count, decimal, duration, interval_text, percent, significant
 from meristem.report.report_data import ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
 from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
+from meristem.report.sections_inputs import BLUE, MOST_ROWS, draw_rows, drawable
 from meristem.show.elements import Markup, shorten
 
-MOST_INPUTS, MOST_ROWS, MOST_CONFUSIONS = 30, 200, 20  # that are drawn; rows of a table; confusions that are listed
-MOST_DOTS, MOST_CLASSES, MOST_EXTREME = 400, 12, 1e100  # of charts
+MOST_CONFUSIONS = 20  # that are listed
+MOST_DOTS, MOST_CLASSES = 400, 12  # of charts
 BINS = 10
 FLOOR = -0.5  # R² has no lower end: lower scores are drawn here
-BLUE, RED, PINK, NEUTRAL = SERIES[0], SERIES[1], SERIES[4], SERIES[-1]
+RED, PINK, NEUTRAL = SERIES[1], SERIES[4], SERIES[-1]
 SMALL = {"fontsize": "small", "parse_math": False}
 # Rows with similar predictions: means of what was predicted and observed, the 95 % interval of the latter, number of rows.
 Bin = tuple[float, float, float, float, int]
@@ -38,7 +38,7 @@ MEASURES = {
 def sections(data: ReportData) -> list[Section]:
     model = sections_model
     made = [score_section(data), model.path_section(data), model.growth_section(data), model.network_section(data)]
-    made.append(inputs_section(data))
+    made.append(sections_inputs.inputs_section(data))
     if data.scorer is not None and data.predictions is not None:
         makers = {CLASS: confusion_section, LABELS: labels_section, NUMBER: errors_section}
         for make in (makers.get(data.scorer.task), calibration_section):
@@ -51,15 +51,22 @@ def score_section(data: ReportData) -> Section | None:
     own = data.finite_score
     if own is None:
         return None
-    models = [("this model", own, int(data.model.n_parameters_))]
+    models = [("this model", own, data.model.n_parameters_)]
     models += [(other.name, other.score, other.n_parameters) for other in data.baselines]
     values = {name: [score["value"], score["low"], score["high"]] for name, score, _ in models}
-    rows = [[name, decimal(values[name][0]), interval_text(*values[name][1:]), count(size)] for name, _, size in models]
+    sizes = ["–" if size is None else count(size) for *_, size in models]
+    rated = values.items()
+    rows = [
+        [name, decimal(value), interval_text(*ends), size] for (name, (value, *ends)), size in zip(rated, sizes, strict=True)
+    ]
     tables = [Table("Scores and sizes", ["model", own["measure"], "95 % interval", "parameters"], rows)]
     if data.baselines:
         gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
         caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
+        times = ["–" if other.seconds is None else duration(other.seconds) for other in data.baselines]
+        settings = [[other.name, other.settings or "–", took] for other, took in zip(data.baselines, times, strict=True)]
+        tables.append(Table("Settings and time of each baseline", ["baseline", "settings", "time"], settings))
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
     finite = {name: own_values for name, own_values in values.items() if np.isfinite(own_values[0])}
     chart = score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
@@ -68,79 +75,19 @@ def score_section(data: ReportData) -> Section | None:
 
 def score_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
     """Return a dot and its interval for each row of values [models, (value, low, high)], the first one highlighted."""
-    values = _drawable(values)
+    values = drawable(values)
     lowest, highest = max(FLOOR, np.nanmin(values)), max(FLOOR, np.nanmax(values))
     margin = max(0.05 * (highest - lowest), 0.01)
 
     def draw(ax: Axes) -> None:
         colors = [BLUE] + [NEUTRAL] * (len(names) - 1)
-        _draw_rows(ax, names, values, colors, f"{measure} with 95 % interval")
+        draw_rows(ax, names, values, colors, f"{measure} with 95 % interval")
         ax.scatter(np.maximum(values[:, 0], lowest), range(len(names)), s=70, c=colors, zorder=3)
         ax.set_xlim(lowest - margin, highest + margin)
         for text in (ax.get_yticklabels()[0], ax.texts[0]):
             text.set_fontweight("bold")
 
     return page_svg("score", f"Score: {measure}", description, draw, height=60 + 34 * len(names))
-
-
-def _draw_rows(ax: Axes, names: Sequence[str], values: np.ndarray, colors: Sequence[str], label: str) -> None:
-    """Draw the interval of each row of values [rows, (value, low, high)], its name at the left and its value at the right."""
-    places, (middles, lows, highs) = np.arange(len(names)), values.T
-    if np.isfinite(lows).any():
-        ax.hlines(places, lows, highs, colors=colors, linewidth=2)
-        for ends in (lows, highs):
-            ax.vlines(ends, places - 0.12, places + 0.12, colors=colors, linewidth=2)
-    ax.set_yticks(places, [shorten(name, 19) for name in names], color=INK, parse_math=False)
-    ax.set(ylim=(len(names) - 0.4, -0.6), xlabel=label)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    ax.grid(axis="x")
-    ax.xaxis.get_major_locator().set_params(nbins=4)
-    for place, value in enumerate(middles.tolist()):
-        ax.annotate(decimal(value), (1, place), (8, 0), ax.get_yaxis_transform(), "offset points", va="center")
-
-
-def inputs_section(data: ReportData) -> Section | None:
-    """Return the importances of the columns, and the columns that are not used."""
-    text, tables, figures, importance, measure = [], [], [], data.importance, scoring.MEASURES[data.task]
-    if importance is not None:
-        order, spread = np.argsort(-importance.mean, kind="stable"), importance.spread
-        names, mean = [data.columns[place] for place in order], importance.mean[order]
-        half = np.full(len(order), np.nan) if spread is None else spread[order]
-        times = f"{importance.repeats} times" if spread is not None else "once"
-        lines = ", lines its standard deviation" if spread is not None else "; its standard deviation is unknown"
-        text.append(
-            f"The values of each column were shuffled {times} among {many(importance.rows, 'row')}; bars are the mean drop in "
-            f"{measure}{lines}. The drop is small if another column holds the same information. Below 0, the score was "
-            "higher with the column shuffled, by chance or because the column misleads the model."
-        )
-        if len(names) > MOST_INPUTS:
-            more = many(len(names) - MOST_INPUTS, "less important column is", "less important columns are")
-            text.append(f"The {MOST_INPUTS} most important columns are drawn; {more} not.")
-        numbers = {f"drop in {measure}": mean} | ({} if spread is None else {"standard deviation": half})
-        rows = [list(row) for row in zip(names, *(map(decimal, values) for values in numbers.values()), strict=True)]
-        table = Table("Importance of each column", ["column", *numbers], rows[:MOST_ROWS], is_folded=True)
-        tables += [table] * (len(names) > 1)
-        values = np.stack([mean, mean - half, mean + half], 1)[:MOST_INPUTS]
-        figures.append(importance_chart(measure, names[:MOST_INPUTS], values, table.in_words()))
-    unused = [*map(list, data.dropped), *([name, "gate closed in training"] for name in data.unused)]
-    if unused:
-        text.append(f"{many(len(unused), 'column is', 'columns are')} not used.")
-        tables.append(Table("Columns that are not used", ["column", "why"], unused[:MOST_ROWS], len(unused) > 8))
-    elif importance is not None:
-        text.append("All columns are used.")
-    return Section("inputs", "Input importance", text, figures, tables) if text else None
-
-
-def importance_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
-    """Return a bar for each row of values [columns, (mean, low, high)]; NaN limits: none."""
-    values = _drawable(values)
-
-    def draw(ax: Axes) -> None:
-        ax.barh(range(len(names)), values[:, 0], height=0.55, color=BLUE, alpha=0.55)
-        _draw_rows(ax, names, values, [BLUE] * len(names), f"drop in {measure} when shuffled")
-
-    return page_svg("importance", "Input importance", description, draw, height=60 + 22 * len(names))
 
 
 def confusion_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:
@@ -235,7 +182,7 @@ def errors_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) ->
 
 def error_chart(true: np.ndarray, predicted: np.ndarray, target: str, description: str) -> Markup:
     """Return a dot for each row [rows], or for some of very many, and the line of perfect predictions."""
-    n, true, predicted = len(true), _drawable(true), _drawable(predicted)
+    n, true, predicted = len(true), drawable(true), drawable(predicted)
     rows = np.arange(n) if n <= MOST_DOTS else np.random.default_rng(0).choice(n, MOST_DOTS, replace=False)
 
     def draw(ax: Axes) -> None:
@@ -295,7 +242,7 @@ def calibration_chart(bins: Sequence[Bin], x_label: str, y_label: str, descripti
     """Return observed against predicted values; on the diagonal both are the same. Shares go from 0 to 1."""
 
     def draw(ax: Axes) -> None:
-        predicted, observed, low, high, _ = _drawable(bins).T
+        predicted, observed, low, high, _ = drawable(bins).T
         ax.axline((predicted[0], predicted[0]), slope=1, color=NEUTRAL, linestyle="--", linewidth=1.5)
         lengths = np.maximum(0, (observed - low, high - observed))  # rounding may leave a limit on the other side
         ax.errorbar(predicted, observed, lengths, fmt="o", color=BLUE, capsize=4, elinewidth=2)
@@ -315,9 +262,3 @@ def _binned(predicted: np.ndarray, observed: np.ndarray, *, is_share: bool) -> l
         low, high = wilson_interval(round(float(observed[part].sum())), n) if is_share else (mean - half, mean + half)
         bins.append((float(predicted[part].mean()), mean, low, high, n))
     return bins
-
-
-def _drawable(values: Any) -> np.ndarray:
-    """Return values whose span does not overflow; what is not finite is not drawn."""
-    values = np.asarray(values, float)
-    return np.where(np.isfinite(values), np.clip(values, -MOST_EXTREME, MOST_EXTREME), np.nan)

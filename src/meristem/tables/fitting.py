@@ -27,6 +27,8 @@ from meristem.check import check_number, check_size, many, short, unknown
 from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
+from meristem.report.report_data import compare_table
+from meristem.report.report_text import clearly_worse, worse_warnings
 from meristem.report.scoring import in_words, scored
 from meristem.tables.data_faults import data_faults
 from meristem.tables.encoding import feature_blocks, features
@@ -34,6 +36,7 @@ from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import CLASS, TableSplit, target_values
 from meristem.tables.table_columns import Table
+from meristem.tables.split_rule import TIME
 from meristem.tables.table_model import MEDIAN, TableModel
 from meristem.tables.time_limit import fit_into, time_fold, wait_for_timing
 
@@ -83,7 +86,7 @@ def fit_table(
     >>> quick = {"cv": 2, "max_epochs": 20, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.03}
     >>> model = fit_table({"x": x, "name": ["a", "b"] * 30, "y": 3 * x}, target="y", **quick)
     >>> model.task, sorted(model.facts["baselines"]), model.facts["score"]["value"] > 0.8
-    ('number', ['constant', 'linear', 'mlp'], True)
+    ('number', ['boosting', 'constant', 'linear', 'mlp'], True)
     """
     begun = time.monotonic()
     body = ("tunnel" if "depth" in options else "budding") if body is None else body
@@ -180,10 +183,13 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     with warnings.catch_warnings():  # those of two threads, which set and reset them
         timing = None if seconds is None else ThreadPoolExecutor(1).submit(time_fold, estimator, X, y, seed)
         share = None if seconds is None else BASELINE_SHARE * max(0.0, begun + seconds - time.monotonic())
-        for name, predict, lacks in baselines(target.task, X, places, seconds=share, seed=seed):
-            predicted[name] = np.concatenate([predict(block) for block in feature_blocks(schema, test_table, test_rows)])
-            scores[name] = scored(target.task, values[test_rows], predicted[name], seed) | ({"lacks": lacks} if lacks else {})
-            say(f"{name}: {in_words(scores[name])}{lacks and f', in the time there was ({lacks})'}")
+        last = y if split.rule.kind == TIME and target.task != CLASS else None  # rows are in the order of time
+        for own in baselines(target.task, X, places, seconds=share, seed=seed, folds=plan.search.folds, last_value=last):
+            predictions = [own.predict(block) for block in feature_blocks(schema, test_table, test_rows)]
+            predicted[own.name] = np.concatenate(predictions)
+            scores[own.name] = scored(target.task, values[test_rows], predicted[own.name], seed) | own.facts
+            short_of = f", in the time there was ({own.lacks})" if own.lacks else ""
+            say(f"{own.label}: {in_words(scores[own.name])}, {own.seconds:.1f} s{short_of}")
         compared = time.monotonic()
         if timing is not None and seconds is not None:
             limit = (wait_for_timing(timing, seconds, begun + seconds), seconds, begun + seconds)
@@ -205,7 +211,6 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     evaluation = Evaluation.of(model, test_table, test_rows, values, predicted)
     model = replace(model, evaluation=evaluation)
     facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
-    facts["warnings"] = [*faults, *split.table_warnings()]  # a report shows the first ones
     facts["score"] = scored(target.task, values[test_rows], evaluation.predicted, seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
@@ -215,7 +220,12 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         "search": round(searched - compared, 3),
         "all": round(time.monotonic() - begun, 3),
     }
-    say(f"found: {in_words(facts['score'])}, {facts['n_parameters']:,} parameters")
+    comparisons = compare_table(model, scores)
+    for own_facts, comparison in zip(scores.values(), comparisons, strict=True):
+        if np.isfinite(comparison.gain).all():
+            own_facts["gain"] = dict(zip(("value", "low", "high"), comparison.gain, strict=True))
+    facts["warnings"] = [*worse_warnings(comparisons, target.task), *faults, *split.table_warnings()]
+    say(f"found: {in_words(facts['score'])}{clearly_worse(comparisons, target.task)}; {facts['n_parameters']:,} parameters")
     epochs = int(estimator.n_iter_)
     few = [many(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
     few += [f"{len(rows):,} of {len(y):,} rows"] if len(rows) < len(y) else []

@@ -27,6 +27,7 @@ from meristem.files.named_arrays import Arrays
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.schema import CATEGORY
 from meristem.json_schema import ANY, COUNT, FLAG, NUMBER, OBJECT, POSITIVE, SHA256, TEXT, Rule, check_json, integer, one_of
+from meristem.report.baselines import NAMES
 from meristem.report.scoring import in_words, scored
 from meristem.tables.encoding import absent, column_values, differences, feature_blocks
 from meristem.tables.evaluation import Evaluation
@@ -39,13 +40,14 @@ NAMED = 12  # columns that a notebook names
 MEDIAN = 0.5
 HEADER = {"encoding": OBJECT, "target": TEXT, "task": one_of(TASKS), "facts": ANY, "search": OBJECT}
 PROBLEM = "its facts do not fit: "
-BASELINES = ("constant", "linear", "mlp")
 MEASURES = {"class": "accuracy", "number": "R²"}
 SHARE = Rule("a number between 0 and 1", lambda value: NUMBER.fits(value) and 0 < value < 1)
 SECONDS = Rule("a number of seconds", lambda value: NUMBER.fits(value) and 0 <= value < 1e10)
 PLAIN = Rule("a number, true or false", lambda value: isinstance(value, bool) or NUMBER.fits(value))
 TEXTS = {TEXT: TEXT}
-SCORE = {"measure": TEXT, "value": NUMBER, "low": NUMBER, "high": NUMBER, "rmse?": NUMBER, "lacks?": TEXT, TEXT: ANY}
+SCORE = {"measure": TEXT, "value": NUMBER, "low": NUMBER, "high": NUMBER, "rmse?": NUMBER, TEXT: ANY}
+BASELINE = SCORE | {"lacks?": TEXT, "label?": TEXT, "seconds?": SECONDS, "n_parameters?": (None, COUNT)}
+BASELINE |= {"gain?": dict.fromkeys(["value", "low", "high"], NUMBER)}
 FACTS: dict[Any, Any] = {
     **dict.fromkeys(["table", "target", "task", "why", "device", "body?", "estimator?", "rule?"], TEXT),
     **dict.fromkeys(["inputs", "cores", "folds?"], POSITIVE),
@@ -55,7 +57,7 @@ FACTS: dict[Any, Any] = {
     "classes": (None, [TEXT]),
     "rows": dict.fromkeys(["all", "train", "test", "searched_with", "learned_from?"], POSITIVE)
     | {"without_target": COUNT, TEXT: ANY},
-    "baselines": {f"{name}?": SCORE for name in BASELINES},
+    "baselines": {f"{name}?": BASELINE for name in NAMES},
     "score": SCORE,
     "seconds": {"all": SECONDS, "limit?": (None, SECONDS), "ended_the_search?": FLAG, TEXT: ANY}
     | dict.fromkeys(["reading?", "baselines?", "search?"], SECONDS),
@@ -191,15 +193,15 @@ class TableModel:
 
         return to_torch(self.estimator.compact(), scaling=self.inputs, ending=ending_of(self.estimator._targets_))
 
-    def report(self, path: PATHS, frame: Any = None, *, seconds: float = 3.0) -> Path:
+    def report(self, path: PATHS, frame: Any = None) -> Path:
         """Write an HTML report: how good the model is, beside baselines, and what it is made of (docs/report.md).
 
         It uses the rows that `fit_table` held out, which a model from a file no longer has. With `frame` it uses the rows of
-        that table; if that is the training file, those that were held out. `seconds` limits the time for feature importance.
+        that table; if that is the training file, those that were held out.
         """
         from meristem.report import from_table, render_page
 
-        write_whole(path, render_page(from_table(self, frame, seconds=seconds)).encode())
+        write_whole(path, render_page(from_table(self, frame)).encode())
         return Path(path)
 
     def evaluated(self, frame: Any) -> tuple[Evaluation, bool, list[str]]:
