@@ -35,8 +35,8 @@ from meristem.tables.encoding import feature_blocks, features
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import CLASS, TableSplit, target_values
-from meristem.tables.table_columns import Table
 from meristem.tables.split_rule import TIME
+from meristem.tables.table_columns import Table
 from meristem.tables.table_model import MEDIAN, TableModel
 from meristem.tables.time_limit import fit_into, time_fold, wait_for_timing
 
