@@ -198,6 +198,7 @@ class Search:
             larger = replace(search, room=room, part=f"room-{number}")
             same = {name: [getattr(best, knob)] for name, knob in LISTS.items()}
             members = larger.members(**same)
+            self.watcher.expect(len(members) + 1)  # of two neighbors most leave early
             trial_runs = larger.trained(members, None)
             trial = larger.path(members, trial_runs)
             gain = trial.scores - path.scores[list(best.members)]  # of the same folds
@@ -208,6 +209,7 @@ class Search:
             if neighbors := lower[-1:] + higher[:1]:
                 more = larger.members(**same | {"penalties": neighbors})
                 stays = partial(promising, limit=trial.best().loss)
+                self.watcher.expect(1)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
         return search, replace(path, seconds=time.perf_counter() - begun), runs
@@ -222,6 +224,8 @@ class Search:
         lower = lists["penalties"][len(lists["penalties"]) // 2 :: -1]
         first = lists | {"dropouts": lists["dropouts"][:1]}
         members = self.members(**first | {"penalties": lower[:1]})
+        n_others = {name: (len(lists[name]) - 1) * len(self.folds) * self.seeds for name in ("dropouts", "penalties")}
+        self.watcher.expect(sum(n_others.values()) + 1)
         runs = self.trained(members, better_half)
         for penalty in lower[1:]:
             path = self.path(members, runs)
@@ -236,6 +240,7 @@ class Search:
             if others:
                 same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
                 more = self.members(**same | {name: others})
+                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + 1)
                 members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
         return self.path(members, runs, time.perf_counter() - begun), runs
 

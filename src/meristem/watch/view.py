@@ -15,7 +15,7 @@ from typing import Any
 
 from meristem.check import many
 from meristem.show.elements import shorten
-from meristem.show.progress import MOST_SHARE, describe_time_left
+from meristem.show.progress import describe_time_left
 from meristem.watch.log_reader import LONGEST_TEXT, OPEN, MemberLog, RunLog, RunReader
 
 CURVE_POINTS = 4096  # of all members together
@@ -24,6 +24,7 @@ MOST_POINTS, LEAST_POINTS = 256, 16  # of a curve
 LONGEST_TIME = 1e10  # seconds of a group
 LONGEST_NAME = 120  # characters of a name from a file; `shorten` takes out what could take over a terminal
 N_EVENTS = 6  # the last openings and closings of a member
+MOST_SHARE = 0.98  # of a group's planned epochs that count as done before its end
 LEAST_PROGRESS = 0.01  # share of the plan from which the time left is estimated
 CURVES = {"loss": "dev_loss", "error": "dev_error", "size": "soft_size"}
 KNOBS = {"penalty": "λ", "l2": "l2", "dropout": "dropout", "learning_rate": "rate"}
