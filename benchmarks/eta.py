@@ -26,7 +26,7 @@ from meristem import TunnelClassifierCV, TunnelRegressorCV
 from meristem.show.measures import LOSS
 from meristem.show.progress import GroupWatcher, Progress
 
-TABLES = ("bin.pima", "reg.airfoil", "multi.vowel", "bin.page_blocks0", "multi.satimage")
+TABLES = ("bin.pima", "reg.airfoil", "multi.vowel", "multi.balance", "bin.page_blocks0")
 FACTOR, LEAST_SECONDS = 1.5, 2.0
 
 

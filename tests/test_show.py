@@ -153,12 +153,13 @@ def test_the_time_left_of_a_search_is_true_after_its_first_third_and_no_line_com
                         ratios.append(left / (total - now[0]))
 
         now[0] += 5
-        for first, later in ((0, 11), (10, 1)):
+        for first, later in ((0, 12), (10, 2)):
             watcher.expect(later)
             watcher.part("search").begin({first + member: {} for member in range(10)})
             trained(range(first, first + 10), range(1, 17))
             watcher.leave(range(first + 5, first + 10))
             trained(range(first, first + 5), range(17, 81))
+        watcher.expect(0)
         watcher.part("replay")
         trained(range(1), range(1, 81))
     shown = file.read_text().splitlines()

@@ -46,6 +46,7 @@ from meristem.train.training_data import Prepared
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
+REPLAY = 2  # the epochs of a replay, in members of the search, of which many leave early; for the time left
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -132,6 +133,7 @@ class Search:
 
     def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
+        self.watcher.expect(0)
         watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
 
@@ -225,7 +227,7 @@ class Search:
         first = lists | {"dropouts": lists["dropouts"][:1]}
         members = self.members(**first | {"penalties": lower[:1]})
         n_others = {name: (len(lists[name]) - 1) * len(self.folds) * self.seeds for name in ("dropouts", "penalties")}
-        self.watcher.expect(sum(n_others.values()) + 1)
+        self.watcher.expect(sum(n_others.values()) + REPLAY)
         runs = self.trained(members, better_half)
         for penalty in lower[1:]:
             path = self.path(members, runs)
@@ -240,7 +242,7 @@ class Search:
             if others:
                 same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
                 more = self.members(**same | {name: others})
-                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + 1)
+                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + REPLAY)
                 members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
         return self.path(members, runs, time.perf_counter() - begun), runs
 
