@@ -263,10 +263,12 @@ def test_who_looks_on_is_told_what_the_members_are():
     assert [tuple(first[m].values()) for m in first] == list(zip(*(path.table[name].tolist() for name in names), strict=True))
 
 
-def test_progress_of_the_whole_with_the_time_left(capsys, monkeypatch):
+def test_progress_of_the_whole_begins_with_how_many_there_are(capsys, monkeypatch):
     monkeypatch.setattr("meristem.show.progress.PLAIN_SECONDS", 0.0)
     found(penalties=[1e-2], max_epochs=6, verbose=True)
-    assert "path, all members: epoch" in (said := capsys.readouterr().err) and " left" in said
+    assert "path, all members: epoch" in (said := capsys.readouterr().err) and said.startswith(
+        "path, all members: 3 networks\n"
+    )
 
 
 def test_settings_that_left_early_are_rings():

@@ -52,7 +52,7 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1600, 1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_seen_whole(report, browser, width, scheme):
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)

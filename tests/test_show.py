@@ -1,6 +1,7 @@
 """What a person reads: measures in words, progress while networks are trained, and what a network is made of."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -51,12 +52,12 @@ def test_settings_of_earlier_files_have_the_same_words() -> None:
 # Progress -------------------------------------------------------------------------------------------------------------------
 
 
-def info(epoch: int, *, rate: float = 0.003, error: float = 0.25, f1: float | None = None) -> EpochInfo:
+def info(epoch: int, *, rate: float = 0.003, error: float = 0.25, f1: float | None = None, stopped: bool = False) -> EpochInfo:
     """An epoch as training tells of it."""
     known: dict[str, Any] = dict.fromkeys(["hard_size", "stage", "opened", "closed", "waited", "most_leaves"], 0)
     known |= dict.fromkeys(["improved", "stopped", "diverged"], False)
     known |= dict.fromkeys(["loss", "error", "dev_loss", "dev_error"], error) | dict.fromkeys(["macro_f1", "dev_macro_f1"], f1)
-    known |= {"epoch": epoch, "rate": rate, "layer_sizes": [1.5, 2.0]}
+    known |= {"epoch": epoch, "stopped": stopped, "rate": rate, "layer_sizes": [1.5, 2.0]}
     return EpochInfo(**{name: None if value is None else np.asarray(value) for name, value in known.items()})
 
 
@@ -86,7 +87,7 @@ def written(lines: TextIO) -> list[str]:
 def test_progress_shows_the_measure_as_what_it_is(lines: TextIO, measure: Measure, words: str) -> None:
     with Progress(lines) as progress, progress.group("tunnel", "easy", 100, measure) as watcher:
         assert not watcher.epoch(0, info(3, f1=0.4))
-    assert written(lines) == [f"tunnel, easy: epoch 3, {words}, soft size 3.5, rate 3e-03, time left not known yet"]
+    assert written(lines) == [f"tunnel, easy: epoch 3, {words}, soft size 3.5, rate 3e-03"]
 
 
 def test_within_an_epoch_its_number_is_the_one_after_the_last(lines: TextIO) -> None:
@@ -124,13 +125,47 @@ def test_of_several_members_the_middle_is_shown_and_the_range_of_their_rates(lin
             watcher.epoch(1, info(9, error=0.1, rate=0.001))  # one that has stopped is told of again
             assert progress.fraction() == 0.24
     last = written(lines)[-1]
-    assert last.startswith("tunnel, easy: epoch 9, error 20.00 %, soft size 3.5, rates 1e-04 to 3e-03,")
+    assert last.startswith("tunnel, easy: epoch 9, error 20.00 %, soft size 3.5, rates 1e-04 to 3e-03")
 
 
 def test_nothing_is_said_of_a_measure_that_is_not_there(lines: TextIO) -> None:
     with Progress(lines) as progress, progress.group("tunnel", "easy", 100, MACRO_F1) as watcher:
         watcher.epoch(0, info(1))
     assert written(lines)[0].startswith("tunnel, easy: epoch 1, soft size 3.5, rate")
+
+
+def test_the_time_left_of_a_search_is_true_after_its_first_third_and_no_line_comes_twice(tmp_path: Path) -> None:
+    """Ten members of which half leave after 16 epochs, ten more likewise, and a replay; an epoch takes 0.1 s, compiling 5 s."""
+    now, ratios, file = [0.0], list[float](), tmp_path / "lines"
+    with (
+        file.open("w") as lines,
+        Progress(lines, clock=lambda: now[0]) as progress,
+        progress.group("CV", "fit", 21 * 60, LOSS) as watcher,
+    ):
+        total = 5 + 0.1 * (2 * (10 * 16 + 5 * 64) + 80)
+
+        def trained(members: range, epochs: range) -> None:
+            for member in members:
+                for epoch in epochs:
+                    now[0] += 0.1
+                    watcher.epoch(member, info(epoch, stopped=epoch == 80))
+                    if now[0] > total / 3 and total - now[0] > 2 and (left := progress.seconds_left()) is not None:
+                        ratios.append(left / (total - now[0]))
+
+        now[0] += 5
+        for first, later in ((0, 12), (10, 2)):
+            watcher.expect(later)
+            watcher.part("search").begin({first + member: {} for member in range(10)})
+            trained(range(first, first + 10), range(1, 17))
+            watcher.leave(range(first + 5, first + 10))
+            trained(range(first, first + 5), range(17, 81))
+        watcher.expect(0)
+        watcher.part("replay")
+        trained(range(1), range(1, 81))
+    shown = file.read_text().splitlines()
+    assert len(ratios) > 400 and min(ratios) > 1 / 1.5 and max(ratios) < 1.5
+    assert len(shown) < 12 and all(line != after for line, after in pairwise(shown)) and "nearly" not in "".join(shown)
+    assert next(line for line in shown if "10 networks" in line) == "CV, fit, search: 10 networks"
 
 
 # Descriptions ---------------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_progress_shows_within_the_first_epoch(tmp_path):
     done = meristem_here("reproduce", "mnist", *args, draws=False)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
-    assert lines[1].startswith("tunnel, ten: 33% of epoch 1"), lines
+    assert lines[1] == "tunnel, ten: 1 network" and lines[2].startswith("tunnel, ten: 33% of epoch 1"), lines
 
 
 def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811

@@ -251,7 +251,7 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
     for name, said in (("prices", "target 'price': numbers"), ("iris", "target 'species': 3 classes: it holds texts")):
         done, out = commands[name], folder / "out" / name
         assert done.returncode == 0, done.stderr
-        assert said in done.stderr and " left" in done.stderr, "progress with the time left"
+        assert said in done.stderr and "search: 15 networks" in done.stderr, "progress, stage by stage"
         assert f"In {out}: model.onnx, model.safetensors, report.html, summary.json" in done.stdout and "linear" in done.stdout
         files = [".meristem-run", "model.onnx", "model.safetensors", "report.html", "summary.json"]
         assert sorted(path.name for path in out.iterdir()) == files

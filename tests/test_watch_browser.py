@@ -37,6 +37,24 @@ def test_a_run_is_followed_to_its_end(tmp_path):
         assert button.get_attribute("aria-pressed") == "true"
 
 
+@needs_browser
+def test_the_best_network_and_those_that_left_are_marked_at_any_width_and_on_paper(tmp_path):
+    settings = {str(m): {"penalty": 0.003, "l2": 10.0 ** -(m // 5), "fold": m % 5, "left": int(m < 5)} for m in range(15)}
+    lines = [
+        json.loads(line(m, e, "search")) | {"dev_loss": 1 + (m != 7)} for m in range(15) for e in range(1, 9 if m < 5 else 41)
+    ]
+    forged(tmp_path / "out", "".join(json.dumps(each) + "\n" for each in lines), members={"search": settings})
+    with serving(tmp_path / "out") as url, browsing() as browser:
+        for width, scheme, media in ((390, "dark", "screen"), (1600, "light", "screen"), (1280, "dark", "print")):
+            with seen(browser, url, width=width, scheme=scheme) as page:
+                page.wait_for_selector(".is-best", timeout=PATIENCE)
+                page.emulate_media(media=media)
+                assert page.inner_text(".is-best .top").replace("\xa0", " ").startswith("λ 0.003, l2 0.1, fold 2")
+                assert page.locator(".has-left").count() == 5 and page.locator("polyline.left").count() == 15
+                colors = "new Set([...document.querySelectorAll('.top i')].map(e => getComputedStyle(e).backgroundColor)).size"
+                assert page.evaluate(colors) == 3 and overflow(page) <= 0, "a color of each setting"
+
+
 EPOCH = """(() => {
     const texts = [...document.querySelectorAll("summary span")].map(one => one.textContent).join();
     return Math.max(0, ...[...texts.matchAll(/epoch (?:[0-9]+ … )?([0-9]+)/g)].map(one => Number(one[1])));

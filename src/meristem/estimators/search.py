@@ -46,6 +46,7 @@ from meristem.train.training_data import Prepared
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
+REPLAY = 2  # the epochs of a replay, in members of the search, of which many leave early; for the time left
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -132,6 +133,7 @@ class Search:
 
     def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
+        self.watcher.expect(0)
         watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
 
@@ -198,6 +200,7 @@ class Search:
             larger = replace(search, room=room, part=f"room-{number}")
             same = {name: [getattr(best, knob)] for name, knob in LISTS.items()}
             members = larger.members(**same)
+            self.watcher.expect(len(members) + 1)  # of two neighbors most leave early
             trial_runs = larger.trained(members, None)
             trial = larger.path(members, trial_runs)
             gain = trial.scores - path.scores[list(best.members)]  # of the same folds
@@ -208,6 +211,7 @@ class Search:
             if neighbors := lower[-1:] + higher[:1]:
                 more = larger.members(**same | {"penalties": neighbors})
                 stays = partial(promising, limit=trial.best().loss)
+                self.watcher.expect(1)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
         return search, replace(path, seconds=time.perf_counter() - begun), runs
@@ -240,6 +244,8 @@ class Search:
         lower = lists["penalties"][len(lists["penalties"]) // 2 :: -1]
         first = lists | {"dropouts": lists["dropouts"][:1]}
         members = self.members(**first | {"penalties": lower[:1]})
+        n_others = {name: (len(lists[name]) - 1) * len(self.folds) * self.seeds for name in ("dropouts", "penalties")}
+        self.watcher.expect(sum(n_others.values()) + REPLAY)
         runs = self.trained(members, better_half)
         for penalty in lower[1:]:
             path = self.path(members, runs)
@@ -254,6 +260,7 @@ class Search:
             if others:
                 same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
                 more = self.members(**same | {name: others})
+                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + REPLAY)
                 members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
         return self.path(members, runs, time.perf_counter() - begun), runs
 

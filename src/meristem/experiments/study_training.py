@@ -123,8 +123,8 @@ def train(model: str, task: Task, options: Options, trainer: Trainer) -> list[tu
         settings = [{"dropout": m.input_dropout, "learning_rate": m.learning_rate, "seed": m.seed} for m in members]
         if options.budget is None:  # otherwise the penalty is learned
             settings = [setting | {"penalty": m.penalty} for setting, m in zip(settings, members, strict=True)]
-        WatcherGroup(watchers).begin(dict(enumerate(settings)))
         with trainer.progress.group(model, task.name, len(members) * task.expected_epochs, task.measure) as display:
+            WatcherGroup([display, *watchers]).begin(dict(enumerate(settings)))
             return fit(
                 networks,
                 task.data,

@@ -11,7 +11,7 @@ of its parts ("train", "search", "replay"); `tidy` sorts its lines at the end. B
 import copy
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -71,6 +71,9 @@ class EpochLines(EpochLineWatcher):
 
     def begin(self, settings: Settings) -> None:
         self.describe(self.group, settings)
+
+    def leave(self, members: Sequence[int]) -> None:
+        self.describe(self.group, {member: {"left": 1} for member in members})
 
     def append(self, line: bytes, epoch: int) -> None:
         """Append a line in one write; a full disk does not end a training: `complete` adds what is missing."""

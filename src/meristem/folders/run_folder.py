@@ -179,7 +179,9 @@ class RunFolder:
             groups = record.setdefault("members", {})
             members = groups.setdefault(group, {})
             room = run_record.MOST_NETWORKS - sum(map(len, groups.values()))
-            members |= dict([(str(member), storable(dict(own))) for member, own in settings.items()][: max(0, room)])
+            new = [m for m in settings if str(m) not in members][: max(0, room)]
+            for member in (m for m in settings if m in new or str(m) in members):
+                members[str(member)] = members.get(str(member), {}) | storable(dict(settings[member]))
 
     def note(self, group: str, seconds: float) -> None:
         """Record how long an unfinished group has been trained."""

@@ -44,7 +44,9 @@ def trained(
         rungs = _rungs(max_epochs, passes * steps_per_epoch(len(prepared.data.x), runs[0].recipe.batch_size))
     for rung, pause_at in enumerate([*rungs, max_epochs]):
         if rung and stays is not None:
-            remains &= stays([least_loss(run) if remains[m] else np.inf for m, run in members.items()], settings)
+            leaves = remains & ~stays([least_loss(run) if remains[m] else np.inf for m, run in members.items()], settings)
+            remains &= ~leaves
+            watcher.leave([m for m in np.flatnonzero(leaves).tolist() if not members[m].stopped])
         running = {m: run for m, run in members.items() if remains[m] and not run.stopped}
         if not running or (rung and watcher.over()):
             break

@@ -4,27 +4,28 @@
         progress.plan({("tunnel", "easy"): 450})
         with progress.group("tunnel", "easy", 450, ERROR) as watcher: fit(…, watch=watcher)
 
-The display is live on a terminal with `rich` installed; otherwise a line is printed every few seconds. Methods may be called
-from several threads.
+The display is live on a terminal with `rich` installed; otherwise a line is printed when a stage begins and at intervals that
+double, never the same twice in a row. The time left (time_left.py) is a number, or is not mentioned. Methods may be called from
+several threads.
 """
 
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, TextIO
 
 import numpy as np
 
-from meristem.check import is_installed
+from meristem.check import is_installed, many
 from meristem.show.measures import Measure
-from meristem.train.callbacks import Watcher
+from meristem.show.time_left import Forecast
+from meristem.train.callbacks import Settings, Watcher
 from meristem.train.train_state import EpochInfo
 
-PLAIN_SECONDS = 5.0  # between plain lines
-MOST_SHARE = 0.98  # of the planned epochs that count as done before the end
+PLAIN_SECONDS, MOST_SECONDS = 5.0, 600.0  # between the first plain lines; at most
 Key = tuple[str, str]  # model, task
 
 
@@ -41,12 +42,36 @@ class GroupWatcher(Watcher):
 
     def __init__(self, progress: "Progress", key: Key, usual_epochs: float, measure: Measure, before: int):
         self._progress, self._key, self._measure, self._before = progress, key, measure, before
-        self._most, self.earlier = MOST_SHARE * usual_epochs, progress.done.get(key, 0.0)
+        self.forecast, self._part, self._is_new_part = Forecast(usual_epochs), "", False
         self._infos: dict[int, EpochInfo] = {}
-        self._done: dict[int, float] = {}  # member → its epochs, with the share of the current one
+
+    def part(self, name: str) -> Watcher:
+        self._is_new_part, self._part = name != self._part, name
+        return self
+
+    def begin(self, settings: Settings) -> None:
+        with self._progress.lock:
+            self._begin(len(settings))
+
+    def _begin(self, members: int) -> None:
+        """Begin a stage; only a search says so, a part of a plain fit begins with its first epoch."""
+        self.forecast.begin(members, is_new_part=self._is_new_part)
+        self._infos, self._is_new_part = {}, False
+        stage = ", ".join(filter(None, [*self._key, self._part]))
+        self._progress.show_status(f"{stage}: {many(members, 'network')}", at_once=True)
+
+    def expect(self, members: int) -> None:
+        with self._progress.lock:
+            self.forecast.announced = members
+
+    def leave(self, members: Sequence[int]) -> None:
+        with self._progress.lock:
+            self.forecast.leave(members)
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
         with self._progress.lock:
+            if self._is_new_part:
+                self._begin(1)
             self._infos[member] = info
         self.pulse(member, 0.0)
         return False
@@ -54,27 +79,31 @@ class GroupWatcher(Watcher):
     def pulse(self, member: int, share: float) -> None:
         """Report the finished share of the epoch after a member's last reported one."""
         with self._progress.lock:
-            is_first, latest = not self._done, self._infos.get(member)
+            if self._is_new_part:
+                self._begin(1)
+            is_first, latest, forecast = not self.forecast.epochs, self._infos.get(member), self.forecast
             epoch = self._before if latest is None else int(latest.epoch)
-            self._done[member] = epoch - self._before + share
-            most_epochs = self._before + int(max(self._done.values()))
+            stopped = latest is not None and bool(latest.stopped)
+            forecast.update(member, epoch - self._before + share, self._progress.clock(), stopped=stopped)
+            most_epochs = self._before + int(max(forecast.epochs.values()))
             position = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {most_epochs}"
             status = f"{', '.join(self._key)}: {position}{describe_members(self._infos, self._measure)}"
-            self._progress.done[self._key] = self.earlier + min(sum(self._done.values()), self._most)
             self._progress.show_status(status, at_once=is_first and share > 0)
 
 
 class Progress:
     """Counts epochs against a plan and displays the status."""
 
-    def __init__(self, stream: TextIO | None = None, live: bool | None = None):
+    def __init__(self, stream: TextIO | None = None, live: bool | None = None, clock: Callable[[], float] = time.monotonic):
         self.stream = stream or sys.stderr
-        self.lock = threading.Lock()
-        self.done: dict[Key, float] = {}
-        self._plan: dict[Key, float] = {}
+        self.lock, self.clock = threading.Lock(), clock
+        self._plan: dict[Key, float] = {}  # epochs of groups that have not begun
+        self._group: GroupWatcher | None = None
+        self._done = 0.0  # epochs of groups that have ended
+        self._planned = 0.0  # of these
         self._is_live = is_installed("rich") and self.stream.isatty() if live is None else live
-        self._status = ""
-        self._begin = self._last_line = time.monotonic()
+        self._status = self._line = ""
+        self._last_line, self._interval = clock(), PLAIN_SECONDS
         self._display: Any = None  # of rich, while it is live
 
     def __enter__(self) -> "Progress":
@@ -95,40 +124,54 @@ class Progress:
 
     def plan(self, epochs: Mapping[Key, float]) -> None:
         """Set the approximate number of epochs of each (model, task)."""
-        self._plan, self.done = dict(epochs), dict.fromkeys(epochs, 0.0)
+        self._plan, self._done, self._planned = dict(epochs), 0.0, 0.0
 
     @contextmanager
     def group(self, model: str, task: str, usual_epochs: float, measure: Measure, *, before: int = 0) -> Iterator[GroupWatcher]:
         """Yield the watcher of the runs of one model on one task: `usual_epochs` in all, after `before` epochs earlier."""
-        yield (watcher := GroupWatcher(self, (model, task), usual_epochs, measure, before))
+        self._group = watcher = GroupWatcher(self, (model, task), usual_epochs, measure, before)
+        self._plan[model, task] = max(0.0, self._plan.get((model, task), 0.0) - usual_epochs)  # others of this model and task
+        yield watcher
         with self.lock:
-            self.done[model, task] = watcher.earlier + usual_epochs
+            self._done, self._planned, self._group = self._done + watcher.forecast.done, self._planned + usual_epochs, None
 
     def show_status(self, status: str, *, at_once: bool) -> None:
-        """Set the status, which a plain line shows every few seconds, or at once."""
+        """Set the status, which a plain line shows at intervals that double, or at once; never the same twice in a row."""
         self._status = status
-        if not self._is_live and (at_once or time.monotonic() - self._last_line > PLAIN_SECONDS):
-            self._write(f"{status}, {self.time_left()}")
+        is_due = self.clock() - self._last_line > self._interval
+        line = ", ".join(filter(None, [status, self.time_left()]))
+        if not self._is_live and (at_once or is_due) and line != self._line:
+            self._interval = min(2 * self._interval, MOST_SECONDS) if is_due else self._interval
+            self._write(line)
+            self._line = line
+
+    def _later_epochs(self) -> float:
+        """Return the epochs of groups that have not begun: planned ones, in proportion to those that have ended."""
+        return sum(self._plan.values()) * (self._done / self._planned if self._done else 1.0)
 
     def fraction(self) -> float:
-        total = sum(self._plan.values())
-        return sum(self.done.values()) / total if total else 0.0
+        group = self._group
+        done, left = (group.forecast.done, group.forecast.epochs_left()) if group else (0.0, 0.0)
+        total = self._done + done + left + self._later_epochs()
+        return (self._done + done) / total if total else 0.0
+
+    def seconds_left(self) -> float | None:
+        """Return an estimate, None while it is unknown."""
+        if self._group is None or (own := self._group.forecast.seconds_left()) is None:
+            return None
+        return own + self._later_epochs() * self._group.forecast.seconds_per_epoch
 
     def time_left(self) -> str:
-        """Return an estimate in words, from the finished share of the planned epochs."""
-        share = self.fraction()
-        if share < 0.01:
-            return "time left not known yet"
-        if share >= MOST_SHARE:  # the plan is exhausted, so there is nothing to extrapolate from
-            return "nearly done"
-        return describe_time_left((time.monotonic() - self._begin) * (1 - share) / share)
+        """Return the estimate in words, "" while it is unknown or less than a second."""
+        seconds = self.seconds_left()
+        return "" if seconds is None or seconds < 0.5 else describe_time_left(seconds)
 
     def say(self, line: str) -> None:
         with self.lock:
             self._write(line)
 
     def _write(self, line: str) -> None:
-        self._last_line = time.monotonic()
+        self._last_line = self.clock()
         if self._display is not None:
             self._display.console.print(line, highlight=False)
         else:

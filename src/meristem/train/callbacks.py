@@ -29,6 +29,12 @@ class Watcher:
     def pulse(self, member: int, share: float) -> None:
         """Called within long epochs, with the completed share of the steps."""
 
+    def leave(self, members: Sequence[int]) -> None:
+        """Called when members leave a search for good, since their setting is clearly behind."""
+
+    def expect(self, members: int) -> None:
+        """Called with about how many members begin after the next ones, for the time left."""
+
     def part(self, name: str) -> "Watcher":
         """Return the watcher of a part of a fit that trains more than once ("train", "replay"); epochs count from 1."""
         return self
@@ -80,6 +86,12 @@ class WatcherGroup(Watcher):
     def pulse(self, member: int, share: float) -> None:
         if not self.is_abandoned():
             self._call("pulse", self._number(member), share)
+
+    def leave(self, members: Sequence[int]) -> None:
+        self._call("leave", [self._number(member) for member in members])
+
+    def expect(self, members: int) -> None:
+        self._call("expect", members)
 
     def part(self, name: str) -> "WatcherGroup":
         return WatcherGroup(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)

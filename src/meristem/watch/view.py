@@ -15,7 +15,7 @@ from typing import Any
 
 from meristem.check import many
 from meristem.show.elements import shorten
-from meristem.show.progress import MOST_SHARE, describe_time_left
+from meristem.show.progress import describe_time_left
 from meristem.watch.log_reader import LONGEST_TEXT, OPEN, MemberLog, RunLog, RunReader
 
 CURVE_POINTS = 4096  # of all members together
@@ -24,6 +24,7 @@ MOST_POINTS, LEAST_POINTS = 256, 16  # of a curve
 LONGEST_TIME = 1e10  # seconds of a group
 LONGEST_NAME = 120  # characters of a name from a file; `shorten` takes out what could take over a terminal
 N_EVENTS = 6  # the last openings and closings of a member
+MOST_SHARE = 0.98  # of a group's planned epochs that count as done before its end
 LEAST_PROGRESS = 0.01  # share of the plan from which the time left is estimated
 CURVES = {"loss": "dev_loss", "error": "dev_error", "size": "soft_size"}
 KNOBS = {"penalty": "λ", "l2": "l2", "dropout": "dropout", "learning_rate": "rate"}
@@ -76,14 +77,17 @@ class View:
         return None if done < LEAST_PROGRESS else round((1 - share) * seconds / done)
 
     def _group(self, log: RunLog, name: str, points: int, layer_points: int) -> State:
-        names, members = member_names(log.run.get("members", {}).get(name)), []
+        settings, members = log.run.get("members", {}).get(name), []
+        names = member_names(settings)
         for number, member in sorted(log.groups[name].items()):
             version = member, member.version, points, layer_points, names.get(number)
             before = self._members.get((name, number))
             if before is None or before[0] != version:
                 before = version, member_state(number, member, points, layer_points, names.get(number))
                 self._members[name, number] = before
-            members.append(before[1])
+            members.append(before[1] | ({"over": "left early"} if _has_left(settings, number) else {}))
+        losses = [math.inf if m["over"] == "left early" else _least(log.groups[name][m["member"]]) for m in members]
+        best = members[losses.index(min(losses))]["member"] if math.isfinite(min(losses)) else None
         entry = log.run.get("groups", {}).get(name, {})
         all_stopped = all(member.is_stopped for member in log.groups[name].values())
         is_over = bool(entry) or log.status == "finished" or all_stopped
@@ -98,6 +102,7 @@ class View:
             "over": is_over,
             "seconds": seconds,
             "members": members,
+            "best": best if len(members) > 1 else None,
             "spread": now,
             "first": {name: spread([member["curve"][name][0] for member in members]) for name in CURVES},
             "details": ", ".join(details),
@@ -228,6 +233,17 @@ def spread(values: list[float | None]) -> str:
         return "–"
     low, high = f"{min(numbers):.3g}", f"{max(numbers):.3g}"
     return f"{median(numbers):.3g}" + ("" if low == high else f" ({low} … {high})")
+
+
+def _has_left(settings: Any, number: int) -> bool:
+    """Return whether run.json says that a member left its search."""
+    own = settings.get(str(number)) if isinstance(settings, dict) else None
+    return isinstance(own, dict) and own.get("left") == 1
+
+
+def _least(log: MemberLog) -> float:
+    """Return the least loss of the held-out rows, infinity if there is none."""
+    return min(filter(math.isfinite, log.columns["dev_loss"]), default=math.inf)
 
 
 def _rounded(value: float | None, digits: int = 4) -> float | None:
