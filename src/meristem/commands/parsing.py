@@ -87,6 +87,10 @@ REFIT = (
     "bag: the average of the folds' networks; one: a network that learns from all rows; auto (default): a bag, and one with "
     "--budget or where the table has more rows than the search uses (50,000)"
 )
+COVERAGE = (
+    "also write an interval (columns lower, upper) or a set of classes (column set, joined by ' | ') that holds the true value "
+    "with this probability, such as 0.9"
+)
 EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
@@ -108,6 +112,7 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("fit", "--out", Path, "out/fit", "DIR", "folder for the results (default: %(default)s)"),
     ("fit", "--resume", bool, False, None, "continue the interrupted run in --out; not with --seconds"),
     ("predict", "--out", Path, None, "FILE", "file for the predictions (default: standard output)"),
+    ("predict", "--coverage", float, None, "SHARE", COVERAGE),
     ("predict", "--keep", list, [], "COLUMN[,…]", KEEP),
     ("study", "--out", Path, "out/{study}", "DIR", "folder for results (default: %(default)s)"),
     ("study", "--resume", bool, False, None, "continue the interrupted run in --out"),

@@ -2,9 +2,10 @@
 
     header   {"estimator": "TunnelClassifierCV", "parameters": {…}, "chosen": {"penalty": …, "l2": …, "dropout": …},
               "seconds": 12.3, "members": [the header of each plain estimator]}                       see estimator_file.py
-    arrays   table.NAME [members of the search], layer_sizes, member_0.…, member_1.…
+    arrays   table.NAME [members of the search], layer_sizes, member_0.…, member_1.…, scores.NAME (conformal.py)
 
-Networks of the search that are not in the bag are not saved: a loaded path has only its table.
+Networks of the search that are not in the bag are not saved: a loaded path has only its table. Files of earlier versions have
+no scores: their models have no intervals or sets.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from meristem.estimators import estimator_file
+from meristem.estimators.conformal import Scores, scores_kind
 from meristem.estimators.cv import CrossValidated
 from meristem.estimators.growing import Growing
 from meristem.files import FileKind, register
@@ -35,26 +37,28 @@ def pack(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
         "members": [head for head, _ in packed],
     }
     members = {f"member_{number}": own for number, (_, own) in enumerate(packed)}
+    scores = getattr(model, "_scores_", None)
+    members |= {} if scores is None else {"scores": scores.pack()}
     return header, by_path({"table": model.path_.table, "layer_sizes": np.asarray(model.path_.layer_sizes), **members})
 
 
 def unpack(header: Any, arrays: Arrays) -> CrossValidated:
     """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
-    model, path, chosen, members = check(header, arrays)
+    model, path, chosen, members, scores = check(header, arrays)
     for member in members:
         estimator_file.ready_to_predict(member)
-    model._store(path, chosen, members)
+    model._store(path, chosen, members, scores)
     return model
 
 
-def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[Growing]]:
-    """Return the unfitted estimator, its path, the chosen point, and the estimators of the bag, which cannot predict yet."""
+def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[Growing], Scores | None]:
+    """Return the unfitted estimator, its path, the chosen point, the estimators of the bag, unable to predict, and scores."""
     check_json(header, SEARCH)
     model = estimator_file.unfitted(header, CrossValidated)
     if not header["members"]:
         raise ValueError("its bag is empty.")
     heads = {f"member_{number}": head for number, head in enumerate(header["members"])}
-    parts = separated(arrays, ["table", "layer_sizes", *heads])
+    parts = separated(arrays, ["table", "layer_sizes", "scores", *heads])
     members = [estimator_file.check(head, parts[name]) for name, head in heads.items()]
     if any(type(member) is not model._plain for member in members):
         raise ValueError(f"its bag has other estimators than {model._plain.__name__}.")
@@ -66,7 +70,13 @@ def check(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, lis
     points = [point for point in path.points if all(point.knobs[name] == value for name, value in header["chosen"].items())]
     if not points:
         raise ValueError("its chosen setting is not in its table.")
-    return model, path, points[0], members
+    targets, arrays_of_scores, scores = members[0]._targets_, parts["scores"], None
+    if arrays_of_scores:
+        kind = scores_kind(targets)
+        if kind is None:
+            raise ValueError(f"its targets of kind {targets.kind} have no intervals.")
+        scores = kind.unpack(arrays_of_scores, targets, ends[0][0])
+    return model, path, points[0], members, scores
 
 
 def _path(table: Arrays, layers: Any, seconds: float) -> Path:

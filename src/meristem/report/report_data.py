@@ -17,6 +17,7 @@ from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, n
 from meristem.show.elements import Markup
 
 SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
+COVERAGE = 0.9  # of intervals and sets
 BEST_CONSTANT = "The constant is the best one for these very rows."
 CROSS_PREDICTED = (
     f"{BEST_CONSTANT} Each third of the rows was predicted by a linear model and an MLP trained on the other two thirds, "
@@ -90,6 +91,7 @@ class ReportData:
     unused: tuple[str, ...] = ()  # inputs whose gates are closed
     dropped: tuple[tuple[str, str], ...] = ()  # columns that are no inputs, and why
     importance: scoring.Importance | None = None  # of columns
+    coverage: tuple[float, float] | None = None  # of 90 % intervals or sets: share of rows, mean width or size
     row_caveats: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
     digest: str | None = None  # of the data
@@ -236,6 +238,7 @@ def _row_data(
         importance = scoring.permutation_importance(losses, X, references, groups, seconds=seconds, seed=seed)
     unused = tuple(name for name, is_used in zip(names, used, strict=True) if not is_used)
     rows = {"scorer": scorer, "predictions": decode_predictions(model, outputs, scorer), "outputs": outputs}
+    rows["coverage"] = scoring.measured_coverage(model, X, outputs, scorer, COVERAGE)
     return rows | {"columns": tuple(compress(names, used)), "unused": unused, "importance": importance}
 
 
