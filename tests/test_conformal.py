@@ -79,14 +79,15 @@ def test_a_coverage_is_a_share(wrong):
 def test_a_bag_is_credited_with_what_averaging_gains():
     """Five networks that err independently: the mean of five has residuals of a fifth of the variance, and so have scores."""
     rng, n = np.random.default_rng(0), 5000
-    y, outputs = np.zeros(n), rng.normal(size=(5, n, 1))
+    y = 100 * rng.normal(size=n)
+    outputs = y[:, None] + rng.normal(size=(5, n, 1))
     is_held_out = np.arange(5)[:, None] == np.arange(n) % 5
     targets = Numbers.of(np.array([-1.0, 1.0]), np.ones(2), standardize=False)
     z = np.zeros((n, 1))
     for averaged, spread in ((1, 1.0), (5, math.sqrt(0.2))):
         scores = NumberScores.of(HeldOut(z, y, outputs, is_held_out, averaged), targets)
         low, high = scores.bounds(targets, z[:1], np.zeros((1, 1)), 0.9)[0]
-        assert high == -low == pytest.approx(1.645 * spread, rel=0.1)
+        assert high == -low and high == pytest.approx(1.645 * spread, rel=0.1)
 
 
 def test_difficulty_is_never_zero_where_predictions_are_exact():

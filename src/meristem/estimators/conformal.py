@@ -54,7 +54,7 @@ class HeldOut:
 
     def gain(self, difference: np.ndarray) -> np.ndarray:
         """Return how much averaging lowers the mean loss, from that of pairs of networks [networks, n, …] to their mean."""
-        return 2 * (1 - 1 / self.n_averaged) * self._mean(difference, ~self.is_held_out).mean(0)
+        return np.asarray(2 * (1 - 1 / self.n_averaged) * self._mean(difference, ~self.is_held_out).mean(0))
 
     def _mean(self, values: np.ndarray, counts: np.ndarray) -> np.ndarray:
         weight = (counts / np.maximum(counts.sum(0), 1)).reshape(*counts.shape, *[1] * (values.ndim - 2))
