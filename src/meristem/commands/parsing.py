@@ -89,6 +89,10 @@ REFIT = (
     "one: a network that learns from all rows; bag: the average of the folds' networks; auto (default): one, and a bag with "
     "--seconds, which leaves no time for another training"
 )
+COVERAGE = (
+    "also write an interval (columns lower, upper) or a set of classes (column set, joined by ' | ') that holds the true value "
+    "with this probability, such as 0.9"
+)
 EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
@@ -120,6 +124,7 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("fit", "--out", Path, "out/fit", "DIR", "folder for the results (default: %(default)s)"),
     ("fit", "--resume", bool, False, None, "continue the interrupted run in --out; not with --seconds"),
     ("predict", "--out", Path, None, "FILE", "file for the predictions (default: standard output)"),
+    ("predict", "--coverage", float, None, "SHARE", COVERAGE),
     ("predict", "--keep", list, [], "COLUMN[,…]", KEEP),
     ("study", "--out", Path, "out/{study}", "DIR", "folder for results (default: %(default)s)"),
     ("study", "--resume", bool, False, None, "continue the interrupted run in --out"),

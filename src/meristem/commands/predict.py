@@ -3,6 +3,7 @@
     rich,rich=no,rich=yes                   class and probabilities; for a number the number alone
     patient_id,rich,rich=no,rich=yes        with --keep patient_id: columns of the table come first, unchanged
     rich,rich (predicted),rich=no,rich=yes  with --keep rich, the target itself
+    rent,lower,upper                        with --coverage 0.9; for a class a column set: "no | yes"
 
 Everything is computed before anything is written.
 """
@@ -42,16 +43,32 @@ def run(args: argparse.Namespace) -> None:
         warnings.simplefilter("ignore", UserWarning)  # about the differences: they were just printed
         predicted = model.predict(table)
         probabilities = model.predict_proba(table) if model.task == "class" else None
+        with as_options("coverage"):
+            more = {} if args.coverage is None else _covering(model, table, args.coverage)
     stream: Any = sys.stdout if args.out is None else io.StringIO()
-    _write_csv(stream, model, table.texts, predicted, probabilities)
+    _write_csv(stream, model, table.texts, predicted, probabilities, more)
     if args.out is not None:
         write_whole(args.out, stream.getvalue().encode())
 
 
+def _covering(model: TableModel, table: Any, coverage: float) -> dict[str, Iterable[Any]]:
+    """Return the columns of intervals, or of sets of classes."""
+    if model.task == "class":
+        labels = np.array([str(label) for label in model.classes.tolist()], dtype=object)
+        return {"set": [" | ".join(labels[members]) for members in model.predict_set(table, coverage)]}
+    bounds = model.predict_interval(table, coverage).T
+    return {name: map(repr, map(float, numbers)) for name, numbers in zip(("lower", "upper"), bounds, strict=True)}
+
+
 def _write_csv(
-    stream: Any, model: Any, copied: dict[str, list[str]], predicted: np.ndarray, probabilities: np.ndarray | None
+    stream: Any,
+    model: Any,
+    copied: dict[str, list[str]],
+    predicted: np.ndarray,
+    probabilities: np.ndarray | None,
+    more: dict[str, Iterable[Any]],
 ) -> None:
-    """Write copied columns, predictions, and the probability of each class, row by row."""
+    """Write copied columns, predictions, the probability of each class, and more columns, row by row."""
     columns: list[Iterable[Any]] = list(copied.values())
     if probabilities is not None:
         names = [model.target, *(f"{model.target}={label}" for label in model.classes.tolist())]
@@ -59,8 +76,11 @@ def _write_csv(
     else:
         names = [f"{model.target} ({level:g})" for level in model.levels] if predicted.ndim == 2 else [model.target]
         columns += [map(repr, map(float, numbers)) for numbers in predicted.reshape(-1, len(names)).T]
-    while names[0] in copied:
-        names[0] += " (predicted)"
+    names, columns = [*names, *more], [*columns, *more.values()]
+    for place, name in enumerate(names):
+        while name in {*copied, *names[:place]}:
+            name += " (predicted)"
+        names[place] = name
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([*copied, *names])
     writer.writerows(zip(*columns, strict=True))

@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from meristem.estimators.base import Estimator
+from meristem.estimators.conformal import scores_of
 from meristem.estimators.defaults import ClassifierDefaults
 from meristem.estimators.documentation import registered
 from meristem.estimators.growing import Growing
@@ -55,6 +56,14 @@ class ClassifierBase(ClassifierMixin, Estimator):
         """Return the probability of each class, or of each label."""
         outputs = self._outputs(X, lambda x: self._predictor_.outputs(x))
         return self._targets_.probabilities(outputs)
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return which classes are in the set of each row, [rows, classes]: it has the true one with this probability.
+
+        A set has at least the predicted class, so that the coverage is never below the accuracy. Only of the CV estimators.
+        """
+        scores = scores_of(self)
+        return np.asarray(scores.members(self.predict_proba(X), coverage))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return logits: one per row for two classes, else one per class or label."""

@@ -21,6 +21,7 @@ from meristem.check import many
 from meristem.compact import CompactNetwork
 from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier
+from meristem.estimators.conformal import Scores
 from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import fit_warning
@@ -116,8 +117,8 @@ class CrossValidated(Estimator):
             makes_bag = self.makes_bag(folds)
             members = path.replace_failed_folds(chosen) if makes_bag else chosen.members
             members = [m for m in members if runs[m].best_epoch]  # others diverged in their first epoch
-            finite = [runs[m] for m in members]
-            final = [within_budget(run, search.prepared) for run in finite]  # some were stopped before they settled
+            of_folds = [within_budget(runs[m], search.prepared) for m in members]  # some were stopped before they settled
+            final = of_folds
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
             constant = objective.constant_error(table.y, table.weight)
@@ -132,13 +133,16 @@ class CrossValidated(Estimator):
                 run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
         search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        self._store(path, chosen, [search.fitted(run, temperature) for run in final])
+        models = [search.fitted(run, temperature) for run in of_folds]
+        scores = search.held_out_scores(models, path.table["fold"][members].tolist(), len(final))
+        self._store(path, chosen, models if final is of_folds else [search.fitted(run, temperature) for run in final], scores)
         if warning is not None:
             warnings.warn(warning, stacklevel=3)
         return self
 
-    def _store(self, path: Path, chosen: Point, members: list[Growing]) -> None:
-        self.path_, self.estimators_ = path, members
+    def _store(self, path: Path, chosen: Point, members: list[Growing], scores: Scores | None) -> None:
+        """Set all fitted attributes; `scores` are those of held-out rows, None of an old file."""
+        self.path_, self.estimators_, self._scores_ = path, members, scores
         self.penalty_, self.l2_, self.input_dropout_ = chosen.penalty, chosen.l2, chosen.dropout
         self.penalty_min_, self.penalty_1se_ = path.best().penalty, path.within_one_se().penalty
         self.cv_results_ = cv_results(path)

@@ -9,7 +9,9 @@ the search: a loaded path has only its table.
 
     header   {"estimator": "TunnelClassifierCV", "parameters": {…}, "chosen": {"penalty": …, "l2": …, "dropout": …},
               "seconds": 12.3, "members": [the header of each plain estimator]}
-    arrays   table.NAME [members of the search], layer_sizes, member_0.…, member_1.…
+    arrays   table.NAME [members of the search], layer_sizes, member_0.…, member_1.…, scores.NAME (conformal.py)
+
+Files of earlier versions have no scores: their models have no intervals or sets.
 
 NumPy numbers are saved as numbers. Callbacks and random generators are not saved: they are None after loading, and `save` warns
 of it. Other values without a JSON form are refused. A subclass that adds nothing is loaded as its base class; other subclasses
@@ -26,6 +28,7 @@ from meristem.check import cut, many, unknown
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.base import Estimator
+from meristem.estimators.conformal import Scores, scores_kind
 from meristem.estimators.cv import CrossValidated
 from meristem.estimators.documentation import ESTIMATORS, E
 from meristem.estimators.growing import HISTORY, Growing
@@ -249,26 +252,28 @@ def pack_search(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
         "members": [head for head, _ in packed],
     }
     members = {f"member_{number}": own for number, (_, own) in enumerate(packed)}
+    scores = getattr(model, "_scores_", None)
+    members |= {} if scores is None else {"scores": scores.pack()}
     return header, by_path({"table": model.path_.table, "layer_sizes": np.asarray(model.path_.layer_sizes), **members})
 
 
 def unpack_search(header: Any, arrays: Arrays) -> CrossValidated:
     """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
-    model, path, chosen, members = check_search(header, arrays)
+    model, path, chosen, members, scores = check_search(header, arrays)
     for member in members:
         ready_to_predict(member)
-    model._store(path, chosen, members)
+    model._store(path, chosen, members, scores)
     return model
 
 
-def check_search(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[Growing]]:
-    """Return the unfitted estimator, its path, the chosen point, and the estimators of the bag, which cannot predict yet."""
+def check_search(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[Growing], Scores | None]:
+    """Return the unfitted estimator, its path, the chosen point, the estimators of the bag, unable to predict, and scores."""
     check_json(header, SEARCH)
     model = unfitted(header, CrossValidated)
     if not header["members"]:
         raise ValueError("its bag is empty.")
     heads = {f"member_{number}": head for number, head in enumerate(header["members"])}
-    parts = separated(arrays, ["table", "layer_sizes", *heads])
+    parts = separated(arrays, ["table", "layer_sizes", "scores", *heads])
     members = [check(head, parts[name]) for name, head in heads.items()]
     if any(type(member) is not model._plain for member in members):
         raise ValueError(f"its bag has other estimators than {model._plain.__name__}.")
@@ -280,7 +285,13 @@ def check_search(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Poi
     points = [point for point in path.points if all(point.knobs[name] == value for name, value in header["chosen"].items())]
     if not points:
         raise ValueError("its chosen setting is not in its table.")
-    return model, path, points[0], members
+    targets, arrays_of_scores, scores = members[0]._targets_, parts["scores"], None
+    if arrays_of_scores:
+        kind = scores_kind(targets)
+        if kind is None:
+            raise ValueError(f"its targets of kind {targets.kind} have no intervals.")
+        scores = kind.unpack(arrays_of_scores, targets, ends[0][0])
+    return model, path, points[0], members, scores
 
 
 def _unpack_path(table: Arrays, layers: Any, seconds: float) -> Path:

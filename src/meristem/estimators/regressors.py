@@ -9,6 +9,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from meristem.estimators.base import Estimator
+from meristem.estimators.conformal import scores_of
 from meristem.estimators.defaults import RegressorDefaults
 from meristem.estimators.documentation import registered
 from meristem.estimators.growing import Growing
@@ -41,6 +42,14 @@ class RegressorBase(RegressorMixin, Estimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row, or its numbers; of several quantiles a column each."""
         return self._outputs(X, lambda x: self._targets_.decode(self._predictor_.outputs(x)))
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return the lower and the upper bound of each row, [rows, 2]: y is between them with this probability.
+
+        Of several columns of y, each has its own: [rows, columns, 2]. Only of the CV estimators.
+        """
+        scores = scores_of(self)
+        return self._outputs(X, lambda x: scores.bounds(self._targets_, x, self._predictor_.outputs(x), coverage))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² of the prediction, whatever the loss; of several quantiles that of the median, which must be among them."""

@@ -21,6 +21,7 @@ from sklearn.metrics import get_scorer
 
 from meristem.cache import keep_programs
 from meristem.check import short
+from meristem.estimators.conformal import MOST_ROWS, ClassScores, HeldOut, scores_kind
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_context import on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE
@@ -166,6 +167,19 @@ class Search:
         network = divide_outputs(trim_ends(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
         model._store(run, network, table, {"n_samples_seen_": int((table.weight > 0).sum())})
         return model
+
+    def held_out_scores(self, models: list[Growing], folds: list[int], n_averaged: int) -> Any:
+        """Return the scores (conformal.py) of the rows that models of these folds held out; None of labels and quantiles."""
+        table, kind = self.table, scores_kind(self.table.targets)
+        is_held_out = np.stack([np.isin(np.arange(len(table.y)), self.folds[fold][1]) for fold in folds])
+        rows = np.flatnonzero(is_held_out.any(0) & (table.weight > 0))
+        if len(rows) > MOST_ROWS:
+            rows = np.sort(np.random.default_rng(table.seed).choice(rows, MOST_ROWS, replace=False))
+        if kind is None:
+            return None
+        z, y = table.z[rows], table.y if kind is ClassScores else table.raw_y
+        outputs = np.stack([model._predictor_.outputs(z) for model in models])
+        return kind.of(HeldOut(z, y[rows], outputs, is_held_out[:, rows], n_averaged), table.targets)
 
     @cached_property
     def _constant_losses(self) -> np.ndarray:

@@ -18,6 +18,7 @@ from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, n
 from meristem.show.elements import Markup
 
 BASELINE_SECONDS = 15.0
+COVERAGE = 0.9  # of intervals and sets
 BEST_CONSTANT = "The constant is the best one for these very rows."
 CROSS_PREDICTED = (
     f"{BEST_CONSTANT} Each third of the rows was predicted by the other baselines trained on the other two thirds, so they had "
@@ -94,6 +95,7 @@ class ReportData:
     dropped: tuple[tuple[str, str], ...] = ()  # columns that are no inputs, and why
     importance: Importance | None = None  # of columns
     dependences: tuple[Dependence, ...] = ()  # of the columns that matter most
+    coverage: tuple[float, float] | None = None  # of 90 % intervals or sets: share of rows, mean width or size
     row_caveats: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
     digest: str | None = None  # of the data
@@ -277,6 +279,7 @@ def _row_data(
         dependences = partial_dependence(model, scorer, X, inputs, most, seed)
     unused = tuple(name for name, is_used in zip(names, used, strict=True) if not is_used)
     rows = {"scorer": scorer, "predictions": decode_predictions(model, outputs, scorer), "outputs": outputs}
+    rows["coverage"] = scoring.measured_coverage(model, X, outputs, scorer, COVERAGE)
     rows |= {"columns": tuple(compress(names, used)), "unused": unused}
     return rows | {"importance": importance, "dependences": tuple(dependences)}
 

@@ -164,6 +164,22 @@ def network_outputs(model: Any, X: Any) -> np.ndarray:
     return np.concatenate([model._predictor_.outputs(model._inputs_(X[at : at + BLOCK])) for at in blocks])
 
 
+def measured_coverage(model: Any, X: Any, outputs: np.ndarray, scorer: Scorer, coverage: float) -> tuple[float, float] | None:
+    """Return the share of rows in their interval or set, and the mean width or size; None of a model that has none."""
+    scores = getattr(model, "_scores_", None)
+    if scores is None or not scores.covers(coverage):
+        return None
+    if scorer.task == CLASS:
+        members = scores.members(model._targets_.probabilities(outputs), coverage)
+        is_right = (scorer.y >= 0) & members[np.arange(len(members)), scorer.y]
+        return float(is_right.mean()), float(members.sum(1).mean())
+    starts = range(0, X.shape[0], BLOCK)
+    parts = [(model._inputs_(X[at : at + BLOCK]), outputs[at : at + BLOCK]) for at in starts]
+    bounds = np.concatenate([scores.bounds(model._targets_, *part, coverage) for part in parts])
+    low, high = (bounds[..., side].reshape(scorer.y.shape) for side in (0, 1))
+    return float(((low <= scorer.y) & (scorer.y <= high)).mean()), float((high - low).mean())
+
+
 def decode_predictions(model: Any, outputs: np.ndarray, scorer: Scorer) -> np.ndarray:
     """Return predictions as `Scorer.losses` takes them; of several quantiles the median, if it is one of them."""
     predictions = np.asarray(model._targets_.decode(outputs))

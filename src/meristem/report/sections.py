@@ -13,7 +13,7 @@ from meristem.pictures.figure_style import GRID, INK, SERIES, Axes
 from meristem.pictures.image_files import page_svg
 from meristem.report import sections_inputs, sections_model
 from meristem.report.formatting import count, decimal, duration, interval_text, percent, significant
-from meristem.report.report_data import ReportData, Section, Table
+from meristem.report.report_data import COVERAGE, ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
 from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
 from meristem.report.sections_inputs import BLUE, MOST_ROWS, draw_rows, drawable
@@ -70,7 +70,18 @@ def score_section(data: ReportData) -> Section | None:
     text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
     finite = {name: own_values for name, own_values in values.items() if np.isfinite(own_values[0])}
     chart = score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
-    return Section("score", "Score and baselines", [text], [chart], tables)
+    return Section("score", "Score and baselines", [text, *_coverage_text(data)], [chart], tables)
+
+
+def _coverage_text(data: ReportData) -> list[str]:
+    """Return how many rows are in their intervals or sets, of a model that has them."""
+    if data.coverage is None:
+        return []
+    share, mean = data.coverage
+    is_class = data.task == CLASS
+    size = f"{significant(mean)} classes" if is_class else f"a width of {significant(mean)}"
+    name = f"{percent(COVERAGE)} prediction {'sets' if is_class else 'intervals'}"
+    return [f"Its {name} hold the true value in {percent(share)} of these rows, with {size} on average."]
 
 
 def score_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:

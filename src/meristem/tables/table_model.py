@@ -136,6 +136,17 @@ class TableModel:
         _ = self.classes  # raises ValueError for a number
         return self._by_blocks(self._warned(frame), self.estimator.predict_proba)
 
+    def predict_interval(self, frame: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return the lower and the upper bound of each row, [rows, 2]: the number is between them with this probability."""
+        if self.task == CLASS:
+            raise ValueError(f"The target {self.target!r} is a class; it has sets, predict_set, and no intervals.")
+        return self._by_blocks(self._warned(frame), lambda x: self.estimator.predict_interval(x, coverage))
+
+    def predict_set(self, frame: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return which classes are in the set of each row, [rows, classes]: it has the true one with this probability."""
+        _ = self.classes  # raises ValueError for a number
+        return self._by_blocks(self._warned(frame), lambda x: self.estimator.predict_set(x, coverage))
+
     def score(self, frame: Any) -> float:
         """Return the accuracy of labels, or R² of numbers, over the rows that have a target."""
         table = self.table(frame)

@@ -60,6 +60,11 @@ class Classes(_Categorical):
     def decision(self, outputs: np.ndarray) -> np.ndarray:
         return outputs[:, 0] if self.n_out == 1 else outputs
 
+    def logits(self, outputs: np.ndarray) -> np.ndarray:
+        """Return a logit for each class, [..., classes], of outputs [..., n_out]."""
+        zero = np.zeros_like(outputs)
+        return outputs if self.n_out > 1 else np.concatenate([zero, outputs], -1)[..., : len(self.classes)]
+
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if len(self.classes) == 1:
             return np.ones((len(outputs), 1))
@@ -149,6 +154,12 @@ class Labels(_Categorical):
         if type(count) is not int or not 1 <= count < 2**31:
             raise ValueError("its number of labels is not a positive integer.")
         return cls(count)
+
+
+def log_sum_exp(logits: np.ndarray) -> np.ndarray:
+    """Return log Σ e^z over the last axis, without overflow."""
+    most = logits.max(-1, keepdims=True)
+    return np.asarray((most + np.log(np.exp(logits - most).sum(-1, keepdims=True)))[..., 0])
 
 
 def sigmoid(z: np.ndarray) -> np.ndarray:
