@@ -87,6 +87,15 @@ REFIT = (
     "bag: the average of the folds' networks; one: a network that learns from all rows; auto (default): a bag, and one with "
     "--budget or where the table has more rows than the search uses (50,000)"
 )
+METRIC = (
+    "what the model is judged by and the search chooses by: accuracy, balanced_accuracy, roc_auc, average_precision, log_loss, "
+    "f1, recall, precision; of numbers r2, rmse, mae, median_absolute_error (default: judged by what fits the task, chosen by "
+    "the held-out loss)"
+)
+THRESHOLD = (
+    "of two classes: best-f1, cost=FP:FN (such as cost=1:20) or recall=0.9, chosen on out-of-fold predictions, or a number; "
+    "the rarer class is the positive one if it has less than a tenth of the rows, else the second (default: 0.5)"
+)
 EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
@@ -96,6 +105,8 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("fit", "--budget", int, None, "N", "maximum number of parameters, instead of a search for the penalty"),
     ("fit", "--rule", str, "min", "RULE", "min: the best penalty; 1se: the highest within one standard error"),
     ("fit", "--refit", str, "auto", "MODEL", REFIT),
+    ("fit", "--metric", str, None, "NAME", METRIC),
+    ("fit", "--threshold", str, None, "RULE", THRESHOLD),
     ("fit", "--seconds", float, None, "S", "time limit in seconds (default: none)"),
     ("fit", "--test", float, None, "SHARE", "share of the rows to hold out (default: 0.2)"),
     ("fit", "--test-file", str, None, "TABLE", "a table of held-out rows, instead of --test"),

@@ -19,7 +19,7 @@ from meristem.cache import keep_programs
 from meristem.check import many
 from meristem.compact import CompactNetwork
 from meristem.estimators.base import Estimator
-from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier
+from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier, check_threshold
 from meristem.estimators.estimator_file import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import fit_warning
@@ -30,7 +30,6 @@ from meristem.estimators.search import Blocks, Search
 from meristem.layers.layer import Bag
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
-from meristem.show.measures import error_measure
 from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
 
@@ -59,7 +58,11 @@ class CrossValidated(Estimator):
         """Return the search before it starts; raise ValueError where no network for this table is within the budget."""
         own = {field.name for field in fields(self)}
         plain = self._plain(**{field.name: getattr(self, field.name) for field in fields(self._plain) if field.name in own})
+        if isinstance(rule := getattr(self, "threshold", None), str):
+            plain.set_params(threshold=None)  # it is chosen later
         table = plain._encoded(X, y, sample_weight)
+        if isinstance(rule, str):
+            check_threshold(rule, table.targets)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"))
         networks = len(folds) if self.makes_bag else 1
         budget = None if self.budget is None else float(int(self.budget) // networks)
@@ -82,7 +85,7 @@ class CrossValidated(Estimator):
         """Fit by a planned search; a single final network learns from these blocks, of which the search has a sample."""
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
-        rates = [search.estimator._rate_of(len(table.y))]
+        rates, rule = [search.estimator._rate_of(len(table.y))], getattr(self, "threshold", None)
         with on_device(self.device):
             lists = search.lists(penalties=self.penalties, l2s=self.l2s, dropouts=self.input_dropouts, rates=rates)
         counts = [len(values) for values in lists.values()]
@@ -94,11 +97,10 @@ class CrossValidated(Estimator):
             search = replace(search, watcher=watcher)
             search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             chosen = path.best() if self.rule == "min" else path.within_one_se()
-            measure = error_measure(objective.error_name, is_share=objective.error_is_share)
+            measure, best = ("score", chosen.score) if "score" in path.table else ("loss", chosen.loss)
             say(
                 f"{name}: {many(len(path.points), 'setting')} in {many(len(folds), 'fold')}, {path.seconds:.0f} s; "
-                f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
-                f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters per network"
+                f"penalty {chosen.penalty:.3g}, l2 {chosen.l2:.3g}, dropout {chosen.dropout:.3g}: held-out {measure} {best:.4g}"
             )
             members = path.replace_failed_folds(chosen) if self.makes_bag else chosen.members
             finite = [runs[m] for m in members if runs[m].best_epoch]  # others diverged in their first epoch
@@ -111,11 +113,16 @@ class CrossValidated(Estimator):
             raised = [warning for warning in each if warning is not None]
             warning = raised[0] if 2 * len(raised) > len(final) else None  # that of most networks at the chosen setting
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
+            of_folds = final, [int(path.table["fold"][m]) for m in members if runs[m].best_epoch]
             if not self.makes_bag:
                 run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
-        search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        self._store(path, chosen, [search.fitted(run, temperature) for run in final])
+            if isinstance(rule, str):
+                search = search.with_threshold(rule, *of_folds, temperature)
+            search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
+            self._store(path, chosen, [search.fitted(run, temperature) for run in final])
+            threshold = f"; threshold {self.threshold_:.3g}" if isinstance(rule, str) else ""
+            say(f"{name}: {many(len(final), 'network')} with {many(self.n_parameters_, 'parameter')} in all{threshold}")
         if warning is not None:
             warnings.warn(warning, stacklevel=3)
         return self

@@ -35,6 +35,10 @@ from meristem.paths.halving import Stays, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
 from meristem.paths.penalty_path import knobs_of, result_of
 from meristem.paths.result import Path, standard_error
+from meristem.report.scoring import CLASS
+from meristem.report.task_metrics import Outcome, Predicted, metric_of
+from meristem.report.thresholds import choose_threshold
+from meristem.targets import Classes
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import replay_on_all_rows
@@ -146,9 +150,15 @@ class Search:
         """Return the score of a member on its held-out rows."""
         if not run.best_epoch:
             return -np.inf
-        model, held_out = self.fitted(run, float(run.temperature)), self.folds[fold][1]
-        scorer = get_scorer(self.scoring)  # returns a function as it is
+        model: Any = self.fitted(run, float(run.temperature))
+        held_out, targets = self.folds[fold][1], self.table.targets
+        metric = metric_of(self.scoring)
         try:
+            if metric is not None and metric.task == CLASS and isinstance(targets, Classes):
+                x, y = self.table.x[held_out], self.table.y[held_out]
+                predicted = Predicted(targets.encode(model.predict(x)), model.predict_proba(x))
+                return metric.utility(Outcome(CLASS, y, predicted, len(targets.classes), targets.positive))
+            scorer = get_scorer(self.scoring if metric is None else metric.scoring)  # returns a function as it is
             return float(scorer(model, self.table.x[held_out], self.table.raw_y[held_out]))
         except (ValueError, TypeError, AttributeError) as error:
             raise naming_argument(error, f"scoring={short(self.scoring)}") from error
@@ -159,6 +169,20 @@ class Search:
         network = tempered(trim_ends(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
         model._store(run, network, table, {"n_samples_seen_": int((table.weight > 0).sum())})
         return model
+
+    def with_threshold(self, rule: str, runs: list[Run], in_fold: list[int], temperature: float) -> "Search":
+        """Return the search with the threshold that a rule chooses on the held-out probabilities of runs, each of a fold."""
+        targets: Any = self.table.targets
+        probabilities, y = [], []
+        for run, fold in zip(runs, in_fold, strict=True):
+            held_out = self.folds[fold][1]
+            held_out = held_out[self.table.weight[held_out] > 0]
+            model: Any = self.fitted(run, temperature)
+            probabilities.append(model.predict_proba(self.table.x[held_out])[:, targets.positive])
+            y.append(self.table.y[held_out] == targets.positive)
+        threshold = choose_threshold(rule, np.concatenate(y), np.concatenate(probabilities))
+        self.estimator.set_params(threshold=threshold)
+        return replace(self, table=replace(self.table, targets=replace(targets, threshold=threshold)))
 
     @cached_property
     def _constant_losses(self) -> np.ndarray:

@@ -7,12 +7,14 @@ after ten epochs without improvement, or when its time is over. If time is short
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from meristem.check import many
 from meristem.inputs import Preprocessor
+from meristem.report.metric_formulas import Predicted
 from meristem.report.scoring import CLASS, LABELS, NUMBER, QUANTILES, Scorer, as_dense, best_constant
 
 NAMES = {"constant": "constant", "linear": "linear model", "mlp": "MLP of default size"}
@@ -21,8 +23,17 @@ TIMED_ROWS, LEAST_EPOCHS = 2000, 20  # rows that fitting is timed with; epochs o
 FOLDS, LEAST_ROWS = 3, 10
 MOST_NUMBERS = 20_000_000  # rows × columns that are learned from
 HIDDEN = 100  # units of scikit-learn's MLP
-Baseline = tuple[str, Callable[[np.ndarray], np.ndarray], str]  # name, predict, lacks
-BaselinePredictions = tuple[dict[str, np.ndarray], dict[str, str]]  # by name of the baseline, and `lacks` where time was short
+BaselinePredictions = tuple[dict[str, Predicted], dict[str, str]]  # by name of the baseline, and `lacks` where time was short
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A fitted baseline."""
+
+    name: str
+    predict: Callable[[np.ndarray], np.ndarray]
+    predict_proba: Callable[[np.ndarray], np.ndarray] | None = None  # of classes [n, classes]
+    lacks: str = ""  # what it had time for, if time was short
 
 
 def baselines(
@@ -33,8 +44,7 @@ def baselines(
     y and predictions are class indices [n], labels [n, labels], or numbers [n] or [n, columns]. Quantiles,
     and a single class, have the constant alone; `seconds` limits fits to a y of rank 1.
     """
-    constant = best_constant(task, y, levels)
-    yield "constant", lambda x: np.repeat(constant[None], len(x), 0), ""
+    yield constant_baseline(task, y, levels)
     if task == QUANTILES or (task == CLASS and len(np.unique(y)) < 2):
         return
     preprocess = Preprocessor.of(X)
@@ -49,8 +59,20 @@ def baselines(
         def predict(x: np.ndarray, model: Any = model) -> np.ndarray:
             return np.asarray(mean + scale * model.predict(preprocess(x)))
 
+        def predict_proba(x: np.ndarray, model: Any = model) -> np.ndarray:
+            probabilities = np.zeros((len(x), int(y.max()) + 1))
+            probabilities[:, model.classes_] = model.predict_proba(preprocess(x))
+            return probabilities
+
         lacks = ([] if epochs is None else [many(epochs, "epoch")]) + [f"{rows:,} of {len(y):,} rows"] * (rows < len(y))
-        yield name, predict, " and ".join(lacks)
+        yield Baseline(name, predict, predict_proba if task == CLASS else None, " and ".join(lacks))
+
+
+def constant_baseline(task: str, y: np.ndarray, levels: tuple[float, ...] = ()) -> Baseline:
+    """Return the best constant for y; of classes, their frequencies are the probabilities."""
+    constant, shares = best_constant(task, y, levels), np.bincount(y[y >= 0]) / len(y) if task == CLASS else None
+    predict_proba = None if shares is None else lambda x: np.repeat(shares[None], len(x), 0)
+    return Baseline("constant", lambda x: np.repeat(constant[None], len(x), 0), predict_proba)
 
 
 def _fit_linear(task: str, z: np.ndarray, y: np.ndarray, seconds: float | None, seed: int) -> tuple[Any, int, None]:
@@ -117,8 +139,8 @@ def fit_baselines(scorer: Scorer, X: Any, train: tuple[Any, np.ndarray], *, seco
         rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
     y = y[rows, 0] if task == NUMBER and y.shape[1] == 1 else y[rows]
     models = list(baselines(task, as_dense(x[rows]), y, seconds=seconds, seed=seed, levels=scorer.levels))
-    predictions = {name: np.asarray(predict(as_dense(X))) for name, predict, _ in models}
-    return predictions, {name: lacks for name, _, lacks in models if lacks}
+    predictions = {model.name: Predicted.by(model, as_dense(X)) for model in models}
+    return predictions, {model.name: model.lacks for model in models if model.lacks}
 
 
 def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> BaselinePredictions:
@@ -135,5 +157,6 @@ def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> Basel
         all_lacks |= lacks
     names = [name for name in ("linear", "mlp") if predictions and all(name in own for own in predictions)]
     rows = np.argsort(order)
-    joined = {name: np.concatenate([own[name] for own in predictions])[rows] for name in names}
-    return {"constant": scorer.constant_predictions} | joined, all_lacks
+    joined = {name: Predicted.joined([own[name] for own in predictions]).rows(rows) for name in names}
+    constant = constant_baseline(scorer.task, scorer.y, scorer.levels)
+    return {"constant": Predicted.by(constant, scorer.y)} | joined, all_lacks

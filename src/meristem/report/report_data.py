@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any
 
@@ -13,7 +13,20 @@ from meristem.inputs import Inputs, Preprocessor
 from meristem.paths.result import Point
 from meristem.report import scoring
 from meristem.report.baselines import NAMES, baseline_sizes, cross_predict, fit_baselines
+from meristem.report.metric_formulas import log_losses
 from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, network_outputs
+from meristem.report.task_metrics import (
+    BY_LABEL,
+    DEFAULTS,
+    Metric,
+    Outcome,
+    Predicted,
+    evaluate,
+    headline,
+    outcome_of,
+    scores_in,
+    values,
+)
 from meristem.show.elements import Markup
 
 SECONDS, BASELINE_SECONDS = 3.0, 15.0  # for importances; for baselines
@@ -68,6 +81,7 @@ class Comparison:
     score: dict[str, Any]
     gain: tuple[float, float, float]
     n_parameters: int
+    metrics: dict[str, float] = field(default_factory=dict)  # all that apply, by name
     same: tuple[str, int] | None = None  # ("predictions" or "scores", rows) if both models have the same on all rows
 
 
@@ -83,13 +97,16 @@ class ReportData:
     baselines: tuple[Comparison, ...]
     baselines_note: str
     is_paired: bool = True  # whether predictions of the baselines are known, so that differences are taken row by row
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)  # name → value, low and high of all that apply
     scorer: Scorer | None = field(default=None, repr=False)
+    outcome: Outcome | None = field(default=None, repr=False)  # of classes or numbers
     predictions: np.ndarray | None = field(default=None, repr=False)
     outputs: np.ndarray | None = field(default=None, repr=False)
     columns: tuple[str, ...] = ()  # that the model reads
     unused: tuple[str, ...] = ()  # inputs whose gates are closed
     dropped: tuple[tuple[str, str], ...] = ()  # columns that are no inputs, and why
     importance: scoring.Importance | None = None  # of columns
+    importance_measure: str = ""
     row_caveats: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False)  # of a table
     digest: str | None = None  # of the data
@@ -129,7 +146,10 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     """X and y are held-out rows; the baselines learn from `train=(X, y)`, or from parts of X and y."""
     X, scorer = _check_rows(model, X, y)
     seed = model.random_state if isinstance(model.random_state, int) else 0
-    rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, SECONDS, seed)
+    outputs = network_outputs(model, X)
+    outcome = outcome_of(model, scorer, decode_predictions(model, outputs, scorer), outputs)
+    metric = None if outcome is None else headline(outcome, getattr(model, "scoring", None))
+    rows = _row_data(model, scorer, X, outputs, model._inputs_, SECONDS, seed, metric)
     if train is None:
         baselines, lacks = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
         note = CROSS_PREDICTED if len(baselines) > 1 else BEST_CONSTANT
@@ -143,9 +163,11 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
         model=model,
         target={CLASS: "class", LABELS: "labels"}.get(scorer.task, "number"),
         rows=many(len(scorer.y), "row"),
-        score=scorer.score(scorer.losses(rows["predictions"]), seed),
+        score=_score(scorer, outcome, metric, rows["predictions"], seed),
+        metrics={} if outcome is None else evaluate(outcome, seed),
+        outcome=outcome,
         n_rows=len(scorer.y),
-        baselines=compare(model, scorer, rows["predictions"], baselines, seed),
+        baselines=compare(model, scorer, rows["predictions"], baselines, seed, outcome=outcome, metric=metric),
         baselines_note=note + _short_of_time(lacks),
         row_caveats=tuple(_row_caveats(model, X, scorer)),
         digest=_digest(X, y),
@@ -160,16 +182,20 @@ def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Re
     task, seed, score = str(facts["task"]), int(facts["seed"]), facts["score"]
     n = int(facts["rows"]["test"]) if is_held_out else len(evaluation.y)
     is_paired = evaluation is not None and bool(evaluation.baselines)
+    metric, outcome, metrics = BY_LABEL[score["measure"]], None, scores_in(facts)
     rows: dict[str, Any] = {}
     if evaluation is not None:
         labels = tuple(map(str, model.classes.tolist())) if task == CLASS else ()
         scorer = Scorer(task, evaluation.y if task == CLASS else evaluation.y.reshape(-1, 1), labels, model.levels)
-        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, seconds, seed)
-        score = score if is_held_out else scorer.score(scorer.losses(rows["predictions"]), seed)
+        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, seconds, seed, metric)
+        outcome = outcome_of(estimator, scorer, rows["predictions"], evaluation.sample_outputs)
+        if not is_held_out and outcome is not None:
+            score, metrics = _score(scorer, outcome, metric, rows["predictions"], seed), evaluate(outcome, seed)
     lacks = {name: baseline["lacks"] for name, baseline in facts["baselines"].items() if "lacks" in baseline}
     note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{_short_of_time(lacks)}"
     if is_paired:
-        baselines = compare(estimator, scorer, rows["predictions"], evaluation.baselines, seed, facts["baselines"])
+        how = {"scores": facts["baselines"], "outcome": outcome, "metric": metric}
+        baselines = compare(estimator, scorer, rows["predictions"], evaluation.baselines, seed, **how)
     else:
         baselines, note = _compare_scores(estimator, facts, score), f"{note} {UNPAIRED}" if is_held_out else OTHER_ROWS
     return ReportData(
@@ -177,6 +203,8 @@ def from_table(model: Any, frame: Any = None, *, seconds: float = SECONDS) -> Re
         target=model.target,
         rows=f"{n:,} held-out rows" if is_held_out else f"{n:,} rows",
         score=score,
+        metrics=metrics,
+        outcome=outcome,
         n_rows=n,
         baselines=baselines,
         baselines_note=note,
@@ -194,49 +222,80 @@ def _short_of_time(lacks: dict[str, str]) -> str:
     return "".join(sentence.format(NAMES[name], used) for name, used in lacks.items())
 
 
+def _score(scorer: Scorer, outcome: Any, metric: Metric | None, predictions: np.ndarray, seed: int) -> dict[str, Any]:
+    """Return the score by a metric, or by the measure of the task, which is not defined where all numbers are the same."""
+    if metric is None or metric in DEFAULTS.values():
+        return scorer.score(scorer.losses(predictions), seed)
+    return metric.score(outcome, seed)
+
+
 def compare(
-    model: Any, scorer: Scorer, predictions: np.ndarray, baselines: dict[str, np.ndarray], seed: int, scores: Any = None
+    model: Any,
+    scorer: Scorer,
+    predictions: np.ndarray,
+    baselines: dict[str, Predicted],
+    seed: int,
+    *,
+    scores: Any = None,
+    outcome: Any = None,
+    metric: Metric | None = None,
 ) -> tuple[Comparison, ...]:
     """Compare a model with baselines row by row, given their predictions; `scores`: those of the baselines, if known."""
     sizes, losses = baseline_sizes(model, scorer.y[0].size), scorer.losses(predictions)
     comparisons = []
     for name, others in baselines.items():
-        other_losses = scorer.losses(others)
-        score = scorer.score(other_losses, seed) if scores is None else scores[name]
+        other_losses, other = scorer.losses(others.values), outcome and replace(outcome, predicted=others)
+        score = _score(scorer, other, metric, others.values, seed) if scores is None else scores[name]
         same = None
         if np.array_equal(losses, other_losses):
-            same = ("predictions" if np.array_equal(predictions.ravel(), others.ravel()) else "scores", len(losses))
-        comparisons.append(Comparison(NAMES[name], score, scorer.gain(losses, other_losses, seed), sizes[name], same))
+            same = ("predictions" if np.array_equal(predictions.ravel(), others.values.ravel()) else "scores", len(losses))
+        if metric is None or metric in DEFAULTS.values():
+            gain = scorer.gain(losses, other_losses, seed)
+        else:
+            gain, same = metric.gain(outcome, others, seed), None
+        metrics = {} if other is None else values(other)
+        metrics = metrics if scores is None else score.get("test", metrics)
+        comparisons.append(Comparison(NAMES[name], score, gain, sizes[name], metrics, same))
     return tuple(comparisons)
 
 
 def _compare_scores(model: Any, facts: dict[str, Any], score: dict[str, Any]) -> tuple[Comparison, ...]:
     """Compare a model with baselines of which only the scores are known, as on independent rows."""
-    sizes, comparisons = baseline_sizes(model), []
+    sizes, comparisons, sign = baseline_sizes(model), [], -1 if BY_LABEL[score["measure"]].lower_is_better else 1
     for name, other in facts["baselines"].items():
-        gain = score["value"] - other["value"]
+        gain = sign * (score["value"] - other["value"])
         half = float(np.hypot(score["high"] - score["low"], other["high"] - other["low"]) / 2)
-        comparisons.append(Comparison(NAMES[name], other, (gain, gain - half, gain + half), sizes[name]))
+        size, metrics = sizes[name], other.get("test", {})
+        comparisons.append(Comparison(NAMES[name], other, (gain, gain - half, gain + half), size, metrics))
     return tuple(comparisons)
 
 
 def _row_data(
-    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, seconds: float, seed: int
+    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, seconds: float, seed: int, metric: Metric | None
 ) -> dict[str, Any]:
-    """Return what the rows say: predictions, the columns that the networks read, and their importances."""
+    """Return what the rows say: predictions, the columns that the networks read, and their importances.
+
+    Accuracy hardly changes where a class is rare: importances are then drops in the mean log-likelihood.
+    """
+    is_likelihood = scorer.task == CLASS and metric is not DEFAULTS[CLASS]
     networks = getattr(model, "estimators_", [model])
     is_read = np.any([plain._inputs_.read_features(plain._input_gates) for plain in networks], axis=0)
     names, used = inputs.column_names, [bool(is_read[group].any()) for group in inputs.groups]
     groups, references, importance = list(compress(inputs.groups, used)), scorer.reference_losses, None
 
     def losses(x: Any, rows: np.ndarray) -> np.ndarray:
+        if is_likelihood:
+            probabilities = model._targets_.probabilities(network_outputs(model, x))
+            return log_losses(probabilities, scorer.y[rows])
         return scorer.subset(rows).losses(decode_predictions(model, network_outputs(model, x), scorer))
 
     if references.sum() > 0 and len(scorer.y) > 1 and groups:
         importance = scoring.permutation_importance(losses, X, references, groups, seconds=seconds, seed=seed)
     unused = tuple(name for name, is_used in zip(names, used, strict=True) if not is_used)
     rows = {"scorer": scorer, "predictions": decode_predictions(model, outputs, scorer), "outputs": outputs}
-    return rows | {"columns": tuple(compress(names, used)), "unused": unused, "importance": importance}
+    measure = "log-likelihood" if is_likelihood else scoring.MEASURES[scorer.task]
+    rows |= {"columns": tuple(compress(names, used)), "unused": unused, "importance_measure": measure}
+    return rows | {"importance": importance}
 
 
 def _check_rows(plain: Any, X: Any, y: Any) -> tuple[Any, Scorer]:

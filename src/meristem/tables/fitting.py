@@ -27,9 +27,10 @@ from meristem.check import check_number, check_size, many, short, unknown
 from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
-from meristem.report.scoring import in_words, scored
+from meristem.report.scoring import in_words
+from meristem.report.task_metrics import METRICS, Metric, Outcome, Predicted, check_metric, evaluate, headline, values
 from meristem.tables.encoding import feature_blocks, features
-from meristem.tables.evaluation import Evaluation
+from meristem.tables.evaluation import MOST_PROBABILITIES, Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import CLASS, TableSplit, target_values
 from meristem.tables.table_model import MEDIAN, TableModel
@@ -54,6 +55,8 @@ def fit_table(
     refit: str = "auto",
     test: Any = 0.2,
     seconds: float | None = None,
+    metric: str | None = None,
+    threshold: float | str | None = None,
     random_state: int = 0,
     verbose: bool = False,
     **options: Any,
@@ -69,6 +72,9 @@ def fit_table(
                    one with a budget, or where there are more rows than the search uses
     test           the share of rows that is held out, or a table of its own
     seconds        a time limit for everything
+    metric         what the model is judged by, and the search chooses by, such as "average_precision" or "mae"; None: judged by
+                   accuracy (average precision, of a rare class) or R², chosen by the held-out loss
+    threshold      of two classes: "best-f1", "cost=FP:FN", "recall=0.9" (chosen on out-of-fold predictions), or a number
     options        further parameters of the CV estimator
 
     >>> x = np.linspace(0, 1, 60)
@@ -79,6 +85,7 @@ def fit_table(
     """
     begun = time.monotonic()
     options |= {"body": body, "budget": budget, "rule": rule, "refit": refit, "seconds": seconds, "random_state": random_state}
+    options |= {"metric": metric, "threshold": threshold}
     check_options(test=test, **options)
     split = TableSplit.of(as_table(table), target=target, task=task, test=test, seed=random_state)
     return fit_planned(plan_fit(split, verbose=verbose, **options), begun=begun)
@@ -103,9 +110,19 @@ class FitPlan:
         return LEAST_BYTES + 4 * COPIES * numbers * (len(self.search.folds) + 1)
 
 
-def plan_fit(split: TableSplit, *, body: str, seconds: float | None, random_state: int, **options: Any) -> FitPlan:
+def plan_fit(
+    split: TableSplit, *, body: str, seconds: float | None, random_state: int, metric: str | None = None, **options: Any
+) -> FitPlan:
     """Encode the rows and plan the search; raise ValueError where the table, an option or the budget does not fit."""
-    estimator = _estimator(body, split.target.task, options | {"random_state": random_state})
+    task, labels = split.target.task, split.target.values[split.train_rows]
+    if metric is not None:
+        check_metric(metric, task, len(np.unique(labels)) if task == CLASS else 0)
+        options |= {"scoring": metric}
+    if options.get("threshold") is not None and task != CLASS:
+        raise ValueError(
+            f"threshold={options['threshold']!r} is for two classes; the target {split.target.name!r} is a number."
+        )
+    estimator = _estimator(body, task, options | {"random_state": random_state})
     numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
     rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
     if len(rows) > most:
@@ -150,15 +167,23 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     for line in split.words():
         say(line)
     labels, places = np.unique(y, return_inverse=True) if target.task == CLASS else (None, y)
-    values = target_values(test_table, target.name, target.task, labels)[0]
-    scores, predicted, rows, deadline = {}, {}, np.arange(len(y)), None
+    true = target_values(test_table, target.name, target.task, labels)[0]
+    n_classes, positive = 0 if labels is None else len(labels), getattr(plan.search.table.targets, "positive", 1)
+    has_probabilities = target.task == CLASS and len(test_rows) * n_classes <= MOST_PROBABILITIES
+    metric: Metric | None = None
+    scores, predicted = dict[str, dict[str, Any]](), dict[str, Predicted]()
+    rows, deadline = np.arange(len(y)), None
     with warnings.catch_warnings():  # those of two threads, which set and reset them
         timing = None if seconds is None else ThreadPoolExecutor(1).submit(time_fold, estimator, X, y, seed)
         share = None if seconds is None else BASELINE_SHARE * max(0.0, begun + seconds - time.monotonic())
-        for name, predict, lacks in baselines(target.task, X, places, seconds=share, seed=seed):
-            predicted[name] = np.concatenate([predict(block) for block in feature_blocks(schema, test_table, test_rows)])
-            scores[name] = scored(target.task, values[test_rows], predicted[name], seed) | ({"lacks": lacks} if lacks else {})
-            say(f"{name}: {in_words(scores[name])}{lacks and f', in the time there was ({lacks})'}")
+        for baseline in baselines(target.task, X, places, seconds=share, seed=seed):
+            test_blocks = feature_blocks(schema, test_table, test_rows)
+            parts = [Predicted.by(baseline, block, with_probabilities=has_probabilities) for block in test_blocks]
+            name, lacks = baseline.name, {"lacks": baseline.lacks} if baseline.lacks else {}
+            outcome = Outcome(target.task, true[test_rows], Predicted.joined(parts), n_classes, positive)
+            metric, predicted[name] = metric or headline(outcome, estimator.scoring), outcome.predicted
+            scores[name] = metric.score(outcome, seed) | lacks | {"test": values(outcome)}
+            say(f"{name}: {in_words(scores[name])}" + f", in the time there was ({baseline.lacks})" * bool(lacks))
         compared = time.monotonic()
         if timing is not None and seconds is not None:
             limit = (wait_for_timing(timing, seconds, begun + seconds), seconds, begun + seconds)
@@ -176,10 +201,10 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}
     model = TableModel(schema, estimator, target.name, target.task, facts)
-    evaluation = Evaluation.of(model, test_table, test_rows, values, predicted)
+    evaluation = Evaluation.of(model, test_table, test_rows, true, predicted)
     model = replace(model, evaluation=evaluation)
     facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
-    facts["score"] = scored(target.task, values[test_rows], evaluation.predicted, seed)
+    facts |= _test_facts(evaluation.outcome, headline(evaluation.outcome, estimator.scoring), seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
         "ended_the_search": deadline is not None and deadline.has_ended,
@@ -197,7 +222,17 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     return model
 
 
-def check_options(*, test: Any, body: str, seconds: float | None, random_state: int, **options: Any) -> None:
+def _test_facts(outcome: Outcome, metric: Metric, seed: int) -> dict[str, Any]:
+    """Return the score of the test rows by a metric, and by all others, made of JSON values."""
+    scores = evaluate(outcome, seed)
+    score = scores[metric.name] | ({"rmse": scores["rmse"]["value"]} if "rmse" in scores else {})
+    intervals = {name: [own["low"], own["high"]] for name, own in scores.items()}
+    return {"score": score, "test": {name: own["value"] for name, own in scores.items()}, "test_intervals": intervals}
+
+
+def check_options(
+    *, test: Any, body: str, seconds: float | None, random_state: int, metric: str | None = None, **options: Any
+) -> None:
     """Raise ValueError where `fit_table` would because of an option, before a table is read."""
     if body not in BODIES:
         raise unknown("body", body, BODIES)
@@ -206,6 +241,8 @@ def check_options(*, test: Any, body: str, seconds: float | None, random_state: 
     if isinstance(test, int | float | np.number):
         check_number("test", test, "above 0 and below 1", lambda value: 0 < value < 1)
     check_size("random_state", random_state, least=0)
+    if metric not in (None, *METRICS):
+        raise unknown("metric", metric, list(METRICS))
     _estimator(body, CLASS, options)
     levels = tuple(options.get("quantiles", ()) or ()) if options.get("loss") == "quantile" else ()
     if len(levels) > 1 and MEDIAN not in levels:
@@ -233,16 +270,19 @@ def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, l
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
     names = ["penalty", "l2", "dropout", "loss", "error", "n_parameters"]
     commas = [field.name for field in split.schema.fields if field.kind == NUMBER and table[field.name].has_commas]
+    is_binary = target.task == CLASS and len(model.classes) == 2
     test_source = {"table": split.test_table.source.strip("'\""), "sha256": split.test_table.digest}
     return {
         "table": table.source.strip("'\""),
         "table_sha256": table.digest,
         "reading": {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas},
-        "test": test_source if split.has_test_table else None,
+        "test_table": test_source if split.has_test_table else None,
         "target": target.name,
         "task": target.task,
         "why": target.why,
         "classes": [str(label) for label in model.classes.tolist()] if target.task == CLASS else None,
+        "positive_class": str(estimator.positive_class_) if is_binary else None,
+        "threshold": estimator.threshold_ if is_binary else None,
         "rows": {
             "all": table.rows,
             "without_target": target.n_dropped,
