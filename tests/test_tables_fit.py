@@ -22,7 +22,7 @@ from meristem.files.document import read
 from meristem.folders.run_record import is_finished
 from meristem.report import from_table, render_page
 from meristem.report.baselines import baselines
-from meristem.report.scoring import scored
+from meristem.report.task_metrics import DEFAULTS, Outcome, Predicted
 from meristem.tables import fitting
 from meristem.tables.reading import read_table
 from meristem.watch.view import View
@@ -183,9 +183,9 @@ def test_an_mlp_beside_is_as_good_as_scikit_learns():
     X = rng.normal(size=(401, 2))
     y = X[:, 0] * X[:, 1]
     own = MLPRegressor(random_state=0).fit(X[:201], y[:201]).score(X[201:], y[201:])
-    *_, (name, predict, lacks) = baselines("number", X[:201], y[:201], seconds=None, seed=0)
-    said = predict(X[201:])
-    assert name == "mlp" and not lacks
+    *_, last = baselines("number", X[:201], y[:201], seconds=None, seed=0)
+    said = last.predict(X[201:])
+    assert last.name == "mlp" and not last.lacks
     assert 1 - ((said - y[201:]) ** 2).mean() / y[201:].var() > own - 0.1 > 0.5
 
 
@@ -193,7 +193,7 @@ def test_what_time_takes_from_those_beside_is_said(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 8))
     frame = {f"x{place}": column for place, column in enumerate(X.T)} | {"y": np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]}
-    cut = [lacks for _, _, lacks in baselines("number", X, frame["y"], seconds=0.05, seed=0)]
+    cut = [beside.lacks for beside in baselines("number", X, frame["y"], seconds=0.05, seed=0)]
     assert cut[:2] == ["", ""] and "epoch" in cut[2] and "of 5,000 rows" in cut[2]
     monkeypatch.setattr(fitting, "baselines", hurried)
     model = meristem.fit_table(frame, target="y", **QUICK)
@@ -212,6 +212,10 @@ def test_settings_that_left_early_are_told_from_those_that_did_not():
     quick = {"cv": 2, "batch_size": 2, "max_epochs": 40, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.03}
     model = meristem.fit_table({"x": x, "y": 3 * x}, target="y", l2s=[1e-5, 30.0], input_dropouts=[0.0], **quick)
     assert [(point["l2"], point["finished"]) for point in model.facts["path"]] == [(1e-5, True), (30.0, False)]
+
+
+def scored(task, y, said):
+    return DEFAULTS[task].score(Outcome(task, y, Predicted(said), 2))
 
 
 def test_intervals_hold_what_they_should():

@@ -82,7 +82,7 @@ def _mean(values: np.ndarray) -> Statistic:
     return lambda weight: float(weight @ values / weight.sum())
 
 
-def _ratio(top: float, bottom: float, otherwise: float) -> float:
+def _ratio(top: Any, bottom: Any, otherwise: float) -> float:
     return float(top / bottom) if bottom > 0 else otherwise
 
 
@@ -227,9 +227,9 @@ def probability_bins(probability: np.ndarray) -> list[np.ndarray]:
 
 def r2(outcome: Outcome) -> Statistic:
     true, predicted = outcome.columns
-    unit = np.maximum(np.abs(true - true.mean(0)).max(0), np.finfo(float).tiny)  # avoids overflow of squares
-    with np.errstate(over="ignore"):
-        squares, y = ((true - predicted) / unit) ** 2, (true - true.mean(0)) / unit
+    spread, furthest = np.abs(true - true.mean(0)).max(0), np.abs(true - predicted).max(0)
+    unit = np.where(spread > 0, spread, np.where(furthest > 0, furthest, 1.0))  # avoids overflow of squares
+    squares, y = ((true - predicted) / unit) ** 2, (true - true.mean(0)) / unit
 
     def statistic(weight: np.ndarray) -> float:
         mean = weight @ y / weight.sum()

@@ -76,7 +76,7 @@ def _metrics_table(data: ReportData) -> Table:
     for name, score in data.metrics.items():
         label = METRICS[name].label
         others = [score_text(other.metrics.get(name, np.nan), label) for other in data.baselines]
-        limits = interval_text(score["low"], score["high"], label)
+        limits = interval_text(score["low"], score["high"], label) if score["low"] < score["high"] else "–"
         rows.append([label, score_text(score["value"], label), limits, *others])
     return Table("All metrics", ["metric", "this model", "95 % interval", *(other.name for other in data.baselines)], rows)
 
