@@ -15,9 +15,11 @@ import meristem
 from meristem.inputs.schema import inputs_in_words
 from meristem.report import render_page
 from meristem.report.baselines import cross_predict
+from meristem.report.comparison import Comparison, compare
 from meristem.report.formatting import significant
 from meristem.report.importance import Importance, permutation_importance
-from meristem.report.report_data import Comparison, compare, from_estimator, from_table
+from meristem.report.metric_formulas import Predicted
+from meristem.report.report_data import from_estimator, from_table
 from meristem.report.report_text import caveats, summary, verdict
 from meristem.report.scoring import Scorer
 from meristem.report.sections import calibration_chart, error_chart, score_chart, sections
@@ -51,7 +53,7 @@ def test_every_estimator_has_one(models, name, tmp_path):
     page = page_of(model, tmp_path, *judged(name))
     wanted = {"score", "growth", "calibration"}
     wanted |= {f"network-{place}" for place in range(1, 1 + len(getattr(model, "estimators_", [model])))}
-    wanted |= {"confusion"} if "Classifier" in name else {"residuals"}
+    wanted |= {"confusion", "roc", "precision-recall"} if "Classifier" in name else {"residuals"}
     wanted |= {"path"} if name.endswith("CV") else set()
     assert set(page.figures) - {"importance", "dependence"} == wanted and all(page.figures.values())
     assert "importance" in page.figures or "4 inputs make no difference" in page.said
@@ -88,7 +90,7 @@ def test_a_loaded_model_has_the_same_report(models, tmp_path):
     before, after = (from_estimator(one, *judged(name)) for one in (model, meristem.load(tmp_path / "model.safetensors")))
     assert before.score == after.score and before.digest == after.digest and before.columns == after.columns
     kept = [[part for part in sections(one) if part.name != "score"] for one in (before, after)]
-    assert kept[0] == kept[1] and len(kept[0]) == 9  # baselines take the time there is
+    assert kept[0] == kept[1] and len(kept[0]) == 10  # baselines take the time there is
 
 
 def test_few_rows_one_class_and_classes_never_seen(models, tmp_path):
@@ -187,7 +189,8 @@ def test_models_whose_answers_are_the_same_have_no_interval(models, tmp_path):
     assert f"no better than always predicting the most frequent class ({told})" in page.said and "same predictions" in page.said
     assert "0.000 to 0.000" not in page.said
     judge = Scorer("class", np.array([0, 1, 1]), ("a", "b", "c"))
-    assert compare(judge, np.array([0, 0, 0]), {"constant": np.array([0, 2, 2])}, {"constant": {}}, 0)[0].same == ("scores", 3)
+    others = {"constant": Predicted(np.array([0, 2, 2]))}
+    assert compare(judge, np.array([0, 0, 0]), others, {"constant": {}}, 0)[0].same == ("scores", 3)
 
 
 def test_labels_and_quantiles(tmp_path):
@@ -207,7 +210,8 @@ def test_several_numbers_beside_others():
     y = X[:, :2] * [1, 100]
     judge = Scorer("number", y)
     scores = {
-        name: judge.score(judge.losses(said))["value"] for name, said in cross_predict(judge, X, seconds=1.0, seed=0)[0].items()
+        name: judge.score(judge.losses(said.values))["value"]
+        for name, said in cross_predict(judge, X, seconds=1.0, seed=0)[0].items()
     }
     assert scores["constant"] < 0.1 and scores["linear"] > 0.9 and set(scores) == {"constant", "linear", "mlp"}
     assert judge.score(judge.losses(y))["value"] == 1.0

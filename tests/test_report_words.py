@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from meristem.report.comparison import Comparison
 from meristem.report.formatting import decimal
-from meristem.report.report_data import Comparison, from_estimator
+from meristem.report.report_data import from_estimator
 from meristem.report.report_text import caveats
 from meristem.report.scoring import Scorer, in_words
 from meristem.report.sections import sections

@@ -70,7 +70,7 @@ def test_options_are_what_is_done(fitted):
 
 def test_the_table_that_it_was_tested_on_is_named_with_its_digest(fitted, place):
     digest = hashlib.sha256((place / "others.csv").read_bytes()).hexdigest()
-    test = summary(fitted)["test"]
+    test = summary(fitted)["test_table"]
     assert test["table"].endswith("others.csv") and test["sha256"] == digest
     for page in (fitted / "report.html", meristem.load(fitted / "model.safetensors").report(place / "again.html")):
         said = Page(page.read_text()).said
@@ -86,7 +86,9 @@ def test_a_number_from_standard_input(place, monkeypatch):
     assert done.returncode == 0, done.stderr
     facts = summary(place / "piped")
     assert facts["task"] == "number" and facts["table"] == "standard input" and facts["rows"]["test"] == 100
-    assert facts["test"] is None and "200: 100 for training, 100 held out" in (place / "piped" / "report.html").read_text()
+    assert (
+        facts["test_table"] is None and "200: 100 for training, 100 held out" in (place / "piped" / "report.html").read_text()
+    )
     sizes = {line.split()[0]: line.split()[-1] for line in done.stdout.splitlines() if " to " in line}
     assert sizes == {"found": f"{facts['n_parameters']:,}", "constant": "1", "linear": "3", "boosting": "–", "mlp": "401"}
     assert "-0.000" not in done.stdout + done.stderr

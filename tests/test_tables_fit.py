@@ -22,7 +22,7 @@ from meristem.files.document import read
 from meristem.folders.run_record import is_finished
 from meristem.report import from_table, render_page
 from meristem.report.baselines import baselines
-from meristem.report.scoring import scored
+from meristem.report.task_metrics import DEFAULTS, Outcome, Predicted
 from meristem.tables import fitting
 from meristem.tables.reading import read_table
 from meristem.watch.view import View
@@ -215,6 +215,10 @@ def test_settings_that_left_early_are_told_from_those_that_did_not():
     quick = {"cv": 2, "batch_size": 2, "max_epochs": 40, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.03}
     model = meristem.fit_table({"x": x, "y": 3 * x}, target="y", l2s=[1e-5, 30.0], input_dropouts=[0.0], **quick)
     assert [(point["l2"], point["finished"]) for point in model.facts["path"]] == [(1e-5, True), (30.0, False)]
+
+
+def scored(task, y, said):
+    return DEFAULTS[task].score(Outcome(task, y, Predicted(said), 2))
 
 
 def test_intervals_hold_what_they_should():

@@ -24,7 +24,10 @@ from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.run_folder import RunFolder
 from meristem.folders.run_record import SUMMARY
 from meristem.report import from_table, render_page
+from meristem.report.formatting import interval_text, score_text
+from meristem.report.task_metrics import METRICS
 from meristem.show.describe import print_table
+from meristem.show.elements import shorten
 from meristem.tables.evaluation import onnx_agreement
 from meristem.tables.fitting import check_options, fit_planned, plan_fit
 from meristem.tables.reading import read_table
@@ -44,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if args.table == "-" and args.test_file == "-":
         raise ValueError("TABLE and --test-file are both standard input; give the path of one.")
     settings: dict[str, Any] = {name: getattr(args, name) for name in ("body", "budget", "rule", "refit", "seconds")}
+    settings |= {"metric": args.metric} | ({} if args.threshold is None else {"threshold": _number_or_rule(args.threshold)})
     settings |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
     test = args.test_file or (0.2 if args.test is None else args.test)
     reading = {"sep": args.sep, "encoding": args.encoding}
@@ -171,10 +175,24 @@ def _onnx_file(model: Any, split: Any) -> bytes | None:
     return data
 
 
+def _number_or_rule(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _show(facts: dict[str, Any]) -> None:
-    rows = []
+    """Print the scores of the model and the baselines, and all metrics of the model, as the report has them."""
+    rows, measure = [], facts["score"]["measure"]
     for name, score in {"found": facts["score"] | {"n_parameters": facts["n_parameters"]}, **facts["baselines"]}.items():
-        interval, size = f"{score['low']:z.3f} to {score['high']:z.3f}", score["n_parameters"]
-        rows.append([name, f"{score['value']:z.3f}", interval, "–" if size is None else f"{size:,}"])
-    columns = ["model", facts["score"]["measure"], "95 %", "parameters"]
-    print_table(columns, rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")
+        texts = score_text(score["value"], measure), interval_text(score["low"], score["high"], measure)
+        rows.append([name, *texts, "–" if (size := score["n_parameters"]) is None else f"{size:,}"])
+    print_table(["model", measure, "95 %", "parameters"], rows, f"{facts['target']}, {facts['rows']['test']:,} rows held out")
+    metrics = []
+    for name, (low, high) in facts["test_intervals"].items():
+        label = METRICS[name].label
+        metrics.append([label, score_text(facts["test"][name], label), interval_text(low, high, label)])
+    threshold = "" if facts["threshold"] is None else f" at the threshold {facts['threshold']:.3g}"
+    positive = "" if facts["positive_class"] is None else f" of {shorten(facts['positive_class'], 40)!r}{threshold}"
+    print_table(["metric", "value", "95 %"], metrics, f"all metrics{positive}")

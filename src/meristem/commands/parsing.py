@@ -93,6 +93,15 @@ COVERAGE = (
     "also write an interval (columns lower, upper) or a set of classes (column set, joined by ' | ') that holds the true value "
     "with this probability, such as 0.9"
 )
+METRIC = (
+    "what the model is judged by and the search chooses by: accuracy, balanced_accuracy, roc_auc, average_precision, log_loss, "
+    "f1, recall, precision; of numbers r2, rmse, mae, median_absolute_error (default: judged by what fits the task, chosen by "
+    "the held-out loss)"
+)
+THRESHOLD = (
+    "of two classes: best-f1, cost=FP:FN (such as cost=1:20) or recall=0.9, chosen on out-of-fold predictions, or a number; "
+    "the rarer class is the positive one if it has less than a tenth of the rows, else the second (default: 0.5)"
+)
 EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
@@ -109,6 +118,8 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
         "1se (default): the highest penalty within one standard error; min: the best",
     ),
     ("fit", "--refit", str, "auto", "MODEL", REFIT),
+    ("fit", "--metric", str, None, "NAME", METRIC),
+    ("fit", "--threshold", str, None, "RULE", THRESHOLD),
     ("fit", "--seconds", float, None, "S", "time limit in seconds (default: none)"),
     ("fit", "--test", float, None, "SHARE", "share of the rows to hold out (default: 0.2)"),
     ("fit", "--test-file", str, None, "TABLE", "a table of held-out rows, instead of --test"),

@@ -15,7 +15,21 @@ from meristem.estimators.documentation import registered
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import check_data, check_labels, check_scoring_data
 from meristem.estimators.training_settings import Budding, Highway, Tunnel
+from meristem.report.task_metrics import RARE
 from meristem.targets import Classes, Labels
+from meristem.targets.categorical import DEFAULT_THRESHOLD
+
+
+def is_two_class(targets: Any) -> bool:
+    return isinstance(targets, Classes) and len(targets.classes) == 2
+
+
+def check_threshold(threshold: Any, targets: Any) -> Any:
+    """Return the targets; raise ValueError where there is a threshold and not two classes."""
+    if threshold is not None and not is_two_class(targets):
+        what = f"{len(targets.classes)} {'labels' if isinstance(targets, Labels) else 'classes'}"
+        raise ValueError(f"threshold={threshold!r} is for two classes, y has {what}; leave it out.")
+    return targets
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -23,9 +37,31 @@ class ClassifierBase(ClassifierMixin, Estimator):
     """What all classifiers share, also those that search."""
 
     class_weight: dict[Any, float] | str | None = None
+    threshold: float | str | None = None
 
     def _make_targets(self, y: np.ndarray, weight: np.ndarray) -> Classes | Labels:
-        return Labels(y.shape[1]) if y.ndim == 2 else Classes(np.unique(y))
+        """Return the encoding of y."""
+        if isinstance(self.threshold, str):
+            what = f"threshold={self.threshold!r} is chosen on out-of-fold predictions, which a {type(self).__name__} has not"
+            raise ValueError(f"{what}; give a number, or use {type(self).__name__}CV.")
+        if y.ndim == 2:
+            return check_threshold(self.threshold, Labels(y.shape[1]))
+        labels, counts = np.unique(y, return_counts=True)  # of two texts the first is positive if it is rare, else the second
+        is_first_rare = len(labels) == 2 and labels.dtype.kind in "UO" and counts[0] < RARE * counts.sum()
+        threshold = DEFAULT_THRESHOLD if self.threshold is None else float(self.threshold)
+        return check_threshold(self.threshold, Classes(labels, threshold, 0 if is_first_rare else 1))
+
+    @property
+    def threshold_(self) -> float:
+        """The probability of `positive_class_` above which it is predicted; of two classes."""
+        if not is_two_class(self._targets_):
+            raise AttributeError("threshold_ is an attribute of classifiers of two classes.")
+        return self._targets_.threshold
+
+    @property
+    def positive_class_(self) -> Any:
+        """The class that `threshold_` is for; of two classes."""
+        return self.classes_[self._targets_.positive] if self.threshold_ else None
 
     def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         check_labels(y)

@@ -20,7 +20,7 @@ from meristem.cache import keep_programs
 from meristem.check import many
 from meristem.compact import CompactNetwork
 from meristem.estimators.base import Estimator
-from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier
+from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier, check_threshold
 from meristem.estimators.conformal import Scores
 from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
@@ -34,7 +34,6 @@ from meristem.layers.layer import Bag
 from meristem.paths.folds import Fold, has_small_fold
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
-from meristem.show.measures import error_measure
 from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
 
@@ -66,7 +65,11 @@ class CrossValidated(Estimator):
         """Return the search before it starts; raise ValueError where no network for this table is within the budget."""
         names = parameters_of(self).keys() & parameters_of(self._plain)
         plain = self._plain(**{name: getattr(self, name) for name in names})
+        if isinstance(rule := getattr(self, "threshold", None), str):
+            plain.set_params(threshold=None)  # it is chosen later
         table = plain._encoded(X, y, sample_weight)
+        if isinstance(rule, str):
+            check_threshold(rule, table.targets)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"), groups=groups, times=times)
         networks = len(folds) if self.makes_bag(folds) else 1
         budget = None if self.budget is None else float(int(self.budget) // networks)
@@ -94,7 +97,7 @@ class CrossValidated(Estimator):
         """
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
-        rates = [search.estimator._rate_of(len(table.y))]
+        rates, rule = [search.estimator._rate_of(len(table.y))], getattr(self, "threshold", None)
         with on_device(self.device):
             lists = search.lists(penalties=self.penalties, l2s=self.l2s, dropouts=self.input_dropouts, rates=rates)
         counts = [len(values) for values in lists.values()]
@@ -108,11 +111,10 @@ class CrossValidated(Estimator):
             if settling and watcher.over():
                 path, runs = search.with_best_settled(path, runs, settling)
             chosen = path.best() if self.rule == "min" else path.within_one_se()
-            measure = error_measure(objective.error_name, is_share=objective.error_is_share)
+            measure, best = ("score", chosen.score) if "score" in path.table else ("loss", chosen.loss)
             say(
                 f"{name}: {many(len(path.points), 'setting')} in {many(len(folds), 'fold')}, {path.seconds:.0f} s; "
-                f"penalty {chosen.penalty:.2g}, l2 {chosen.l2:.2g}, dropout {chosen.dropout:g}: "
-                f"{measure.label} {measure.show(chosen.error)}, {chosen.n_parameters:,.0f} parameters per network"
+                f"penalty {chosen.penalty:.3g}, l2 {chosen.l2:.3g}, dropout {chosen.dropout:.3g}: held-out {measure} {best:.4g}"
             )
             makes_bag = self.makes_bag(folds)
             members = path.replace_failed_folds(chosen) if makes_bag else chosen.members
@@ -127,15 +129,21 @@ class CrossValidated(Estimator):
             raised = [warning for warning in each if warning is not None]
             warning = raised[0] if 2 * len(raised) > len(final) else None  # that of most networks at the chosen setting
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
+            own_folds = [int(path.table["fold"][m]) for m in members]
             if not makes_bag:
-                n_learned = [len(folds[path.table["fold"][m]][0]) if has_small_fold(folds) else 0 for m in members]
+                n_learned = [len(folds[fold][0]) if has_small_fold(folds) else 0 for fold in own_folds]
                 final = [run for run, n in zip(final, n_learned, strict=True) if 2 * n >= max(n_learned)]
                 run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
-        search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
-        models = [search.fitted(run, temperature) for run in of_folds]
-        scores = search.held_out_scores(models, path.table["fold"][members].tolist(), len(final))
-        self._store(path, chosen, models if final is of_folds else [search.fitted(run, temperature) for run in final], scores)
+            if isinstance(rule, str):
+                search = search.with_threshold(rule, of_folds, own_folds, temperature)
+            search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
+            models = [search.fitted(run, temperature) for run in of_folds]
+            scores = search.held_out_scores(models, own_folds, len(final))
+            models = models if final is of_folds else [search.fitted(run, temperature) for run in final]
+            self._store(path, chosen, models, scores)
+            threshold = f"; threshold {self.threshold_:.3g}" if isinstance(rule, str) else ""
+            say(f"{name}: {many(len(final), 'network')} with {many(self.n_parameters_, 'parameter')} in all{threshold}")
         if warning is not None:
             warnings.warn(warning, stacklevel=3)
         return self

@@ -55,6 +55,10 @@ PARAMETERS = {
     "quantiles": "With loss='quantile': the share of y below the prediction. Of several, `predict` returns a column each, in "
     "this order; of several targets, target by target.",
     "class_weight": "The weight of each class: None, all rows alike; 'balanced', all classes alike; or {class: weight}.",
+    "threshold": "Of two classes: the probability above which the positive class is predicted; None is 0.5. In a search also "
+    "'best-f1' (the highest F1), 'cost=FP:FN' (the least cost, as 'cost=1:20') or 'recall=0.9' (the highest threshold with "
+    "this recall), chosen on out-of-fold predictions. Files, ONNX labels and reports have it. The positive class is the second "
+    "of `classes_`; of texts the first, if it has less than a tenth of the rows.",
     "standardize": "False keeps the scale of features, and of the targets of regressors: for data that share one scale.",
     "warm_start": "Another `fit` continues with the trained network.",
     "random_state": "The seed: the same results on the same machine, to the bit.",
@@ -77,7 +81,8 @@ PARAMETERS = {
     "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … "
     "epochs), then dropout, then the penalty; what is clearly behind stops early. False trains every combination to its end.",
     "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
-    "estimator, X and y: higher is better). None: the held-out loss. The length of training always depends on the loss.",
+    "estimator, X and y: higher is better), or a metric of the report ('rmse', 'log_loss'); the report's headline, too. None: "
+    "the held-out loss. The length of training always depends on the loss.",
 }
 ATTRIBUTES = {
     "network_ : meristem.nn.Network": "The network; it takes standardized features.",
@@ -116,6 +121,8 @@ CV_ATTRIBUTES = {
 }
 CLASSIFIER_ATTRIBUTES = {
     "classes_ : ndarray": "The classes, ascending, as in the columns of `predict_proba`; of labels their indices.",
+    "threshold_ : float": "Of two classes: the probability above which `positive_class_` is predicted.",
+    "positive_class_ : label": "Of two classes: the one that `threshold_`, recall and precision are of.",
 }
 SHARED_ATTRIBUTES = {
     "n_features_in_ : int": "The number of features of X.",

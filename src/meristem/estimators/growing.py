@@ -69,7 +69,7 @@ class Growing(TrainingSettings):
 
     def _path(self, *data: Any, **options: Any) -> Path:
         """Train along a grid of penalties, for `meristem.path`; see `path_of`."""
-        from meristem.estimators.search import path_of  # it imports this module
+        from meristem.estimators.estimator_path import path_of  # it imports this module
 
         return path_of(self, *data, **options)
 

@@ -20,6 +20,8 @@ from meristem.complexity import PRICES
 from meristem.estimators.fit_context import find_device
 from meristem.forks import check_fork
 from meristem.layers.activation import ACTIVATIONS
+from meristem.report.task_metrics import METRICS
+from meristem.report.thresholds import RULES, check_rule
 from meristem.targets import losses
 from meristem.train.callbacks import watcher_of
 
@@ -184,7 +186,8 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "refit": (choice(lambda: ["auto", "bag", "one"]),),
     "activation": (choice(lambda: ACTIVATIONS, "a name, such as 'relu'"),),
     "device": (Constraint("str", "a device", lambda name, value: find_device(value)), NONE),
-    "scoring": (choice(get_scorer_names, "a name such as 'roc_auc'", most=100), FUNCTION, NONE),
+    "scoring": (choice(lambda: sorted({*get_scorer_names(), *METRICS}), "a name such as 'roc_auc'", most=100), FUNCTION, NONE),
+    "threshold": (SHARE, Constraint("str", RULES, check_rule), NONE),
     "checkpoint_dir": (FOLDER, NONE),
     "class_weight": (CLASS_WEIGHT, literal("balanced"), NONE),
     "quantiles": (list_of(SHARE, "tuple", ", such as (0.1, 0.5, 0.9)"),),

@@ -16,18 +16,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer
 
-from meristem.cache import keep_programs
 from meristem.check import short
 from meristem.estimators.conformal import MOST_ROWS, ClassScores, HeldOut, scores_kind
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
-from meristem.estimators.fit_context import on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import naming_argument
-from meristem.estimators.parameters import check_parameter, check_parameters
 from meristem.estimators.training_settings import Room, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
@@ -35,8 +31,12 @@ from meristem.nn.network import divide_outputs, trim_ends
 from meristem.paths.folds import Fold, constant_losses, fold_weights, has_learned
 from meristem.paths.halving import Stays, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
-from meristem.paths.penalty_path import Outcome, knobs_of, result_of
+from meristem.paths.penalty_path import MemberResult, knobs_of, result_of
 from meristem.paths.result import Path, standard_error
+from meristem.report.scoring import CLASS
+from meristem.report.task_metrics import Outcome, Predicted, metric_of
+from meristem.report.thresholds import choose_threshold
+from meristem.targets import Classes
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.loop import cores, replay, replay_on_all_rows
@@ -65,7 +65,9 @@ class Search:
     watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
     room: Room | None = None  # of all networks; None: the largest
     part: str = "search"  # its name for watchers
-    outcomes: dict[Run, tuple[Outcome, float | None]] = field(default_factory=dict, repr=False)  # and the scores, of ended runs
+    results: dict[Run, tuple[MemberResult, float | None]] = field(
+        default_factory=dict, repr=False
+    )  # and the scores, of ended runs
 
     def penalties(self, values: Any) -> list[float]:
         """Return the values, or for "auto" a grid that depends on the data; with a budget each run adapts its penalty."""
@@ -141,22 +143,28 @@ class Search:
     def path(self, members: list[Member], runs: list[Run], seconds: float = 0.0) -> Path:
         """Return the path of these runs; what each ended with is computed once, however many paths have it."""
         for run, own in zip(runs, members, strict=True):
-            if run not in self.outcomes:
+            if run not in self.results:
                 network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
                 score = None if self.scoring is None else self._score(run, own.fold)
-                self.outcomes[run] = Outcome.of(run, network, self.max_epochs), score
-        outcomes, scores = zip(*(self.outcomes[run] for run in runs), strict=True)
+                self.results[run] = MemberResult.of(run, network, self.max_epochs), score
+        results, scores = zip(*(self.results[run] for run in runs), strict=True)
         constant = self._constant_losses[[own.fold for own in members]]
         more = {"score": None if self.scoring is None else scores, "constant_loss": constant}
-        return result_of(members, outcomes, seconds, **more)
+        return result_of(members, results, seconds, **more)
 
     def _score(self, run: Run, fold: int) -> float:
         """Return the score of a member on its held-out rows."""
         if not run.best_epoch:
             return -np.inf
-        model, held_out = self.fitted(run, float(run.temperature)), self.folds[fold][1]
-        scorer = get_scorer(self.scoring)  # returns a function as it is
+        model: Any = self.fitted(run, float(run.temperature))
+        held_out, targets = self.folds[fold][1], self.table.targets
+        metric = metric_of(self.scoring)
         try:
+            if metric is not None and metric.task == CLASS and isinstance(targets, Classes):
+                x, y = self.table.x[held_out], self.table.y[held_out]
+                predicted = Predicted(targets.encode(model.predict(x)), model.predict_proba(x))
+                return metric.utility(Outcome(CLASS, y, predicted, len(targets.classes), targets.positive))
+            scorer = get_scorer(self.scoring if metric is None else metric.scoring)  # returns a function as it is
             return float(scorer(model, self.table.x[held_out], self.table.raw_y[held_out]))
         except (ValueError, TypeError, AttributeError) as error:
             raise naming_argument(error, f"scoring={short(self.scoring)}") from error
@@ -180,6 +188,20 @@ class Search:
         z, y = table.z[rows], table.y if kind is ClassScores else table.raw_y
         outputs = np.stack([model._predictor_.outputs(z) for model in models])
         return kind.of(HeldOut(z, y[rows], outputs, is_held_out[:, rows], n_averaged), table.targets)
+
+    def with_threshold(self, rule: str, runs: list[Run], in_fold: list[int], temperature: float) -> "Search":
+        """Return the search with the threshold that a rule chooses on the held-out probabilities of runs, each of a fold."""
+        targets: Any = self.table.targets
+        probabilities, y = [], []
+        for run, fold in zip(runs, in_fold, strict=True):
+            held_out = self.folds[fold][1]
+            held_out = held_out[self.table.weight[held_out] > 0]
+            model: Any = self.fitted(run, temperature)
+            probabilities.append(model.predict_proba(self.table.x[held_out])[:, targets.positive])
+            y.append(self.table.y[held_out] == targets.positive)
+        threshold = choose_threshold(rule, np.concatenate(y), np.concatenate(probabilities))
+        self.estimator.set_params(threshold=threshold)
+        return replace(self, table=replace(self.table, targets=replace(targets, threshold=threshold)))
 
     @cached_property
     def _constant_losses(self) -> np.ndarray:
@@ -244,7 +266,7 @@ class Search:
             runs[m] = run
             network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
             score = None if self.scoring is None else self._score(run, int(path.table["fold"][m]))
-            self.outcomes[run] = Outcome.of(run, network, max_epochs=int(run.epochs)), score
+            self.results[run] = MemberResult.of(run, network, max_epochs=int(run.epochs)), score
         members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in range(len(runs))]
         return self.path(members, runs, path.seconds), runs
 
@@ -314,25 +336,3 @@ class _PreparedBlocks(Sequence[Prepared]):
         (X, y), table = self.blocks[number], self.search.table
         encoded = replace(table, x=X, y=table.targets.encode(y), weight=np.ones(len(y)), raw_y=y)
         return prepared_data(encoded, self.search.begun_network, self.search.recipe.task)
-
-
-def path_of(
-    estimator: Growing, data: Any, lists: dict[str, Any], *, cv: Any, halving: bool, watch: Any, verbose: bool, **options: Any
-) -> Path:
-    """Return `meristem.path` of an estimator, whose parameters replace lists that are None; options are fields of a search."""
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        raise ValueError("data must be a pair for an estimator: path(estimator, (X, y), …).")
-    check_parameters(estimator)
-    check_parameter("scoring", options["scoring"])
-    table = estimator._encoded(*data)
-    knobs = estimator._knobs(estimator._facts(table, {}), table)
-    keep_programs()
-    folds = table.folds(cv, classes=is_classifier(estimator))
-    # A guess: four settings, of a quarter of the epochs each.
-    epochs = len(folds) * options["seeds"] * estimator._epochs(len(table.y), STEPS_SHARE)
-    watched = watchers("path", epochs, table.targets.objective, callbacks=watch, verbose=verbose)
-    with on_device(estimator.device), watched as (watcher, _):
-        search = Search(estimator, table, folds, watcher=watcher, **options)
-        defaults = {"l2s": [knobs.l2], "dropouts": [knobs.dropout or 0.0], "rates": [knobs.learning_rate]}
-        lists = {name: defaults[name] if values is None else values for name, values in lists.items()}
-        return search.every_combination(stays=promising if halving else None, **search.lists(**lists))[0]

@@ -49,6 +49,7 @@ class OneOf:
     """One of these classes: integers, numbers, booleans or texts, in the order of the outputs. Two of them may share one."""
 
     classes: Any  # [classes]
+    cut: float = 0.0  # the logit above which the second of two classes that share one is predicted
 
     def __post_init__(self) -> None:
         classes = np.asarray(self.classes)
@@ -82,7 +83,7 @@ def ending_of(targets: Targets) -> Ending:
     """Return what turns the outputs of an estimator's network into y."""
     if isinstance(targets, Numbers):
         return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
-    return OneOf(targets.classes) if isinstance(targets, Classes) else AnyOf()
+    return OneOf(targets.classes, targets.cut) if isinstance(targets, Classes) else AnyOf()
 
 
 def check_export(extra: str, network: CompactNetwork | Network, ending: Ending) -> tuple[Any, CompactNetwork, int, int, Ending]:

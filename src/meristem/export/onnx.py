@@ -5,6 +5,7 @@
                             categories string. NaN, infinities and the empty text are missing
     outputs  Raw            outputs        float32 [N, n_out]
              OneOf          label          [N], of the classes' type        probabilities  float32 [N, classes]
+                            the label is that of the highest probability, or of two classes follows the model's threshold
              AnyOf          labels         int64 [N, n_out], 0 or 1         probabilities  float32 [N, n_out]
              Values         predictions    [N, n_out], or [N]; float32, or double where y needs it (endings.py)
 
@@ -143,9 +144,15 @@ def _add_outputs(graph: Graph, ending: Ending, z: str, n_out: int, taken: set[st
             classes = ending.classes
             if np.can_cast(classes.dtype, np.int64) and classes.dtype != bool:
                 classes = classes.astype(np.int64)
-            if len(classes) > n_out:  # softmax([0, z]): runtimes compute a low sigmoid to few digits only
+            shares_logit, logit = len(classes) > n_out, z
+            if shares_logit:  # softmax([0, z]): runtimes compute a low sigmoid to few digits only
                 z = graph("MatMul", z, float32([[0, 1]]))
-            label = add("label", classes.dtype, [], "Gather", classes, graph("ArgMax", z, axis=1, keepdims=0))
+            if shares_logit and ending.cut:
+                is_second = graph("Cast", graph("Greater", logit, float32(ending.cut)), to=types.INT64)
+                index = graph("Squeeze", is_second, np.array([1]))
+            else:
+                index = graph("ArgMax", z, axis=1, keepdims=0)
+            label = add("label", classes.dtype, [], "Gather", classes, index)
             return [label, add("probabilities", np.float32, [len(classes)], "Softmax", z, axis=1)]
         case AnyOf():
             labels = add("labels", np.int64, [n_out], "Cast", graph("Greater", z, float32(0)), to=types.INT64)

@@ -120,8 +120,8 @@ def path(
         own = ready.data
         held_out = [(own.dev_x, own.dev_y)] if folds is None else [(own.x[rows], own.y[rows]) for _, rows in folds]
         scores = [float(scoring(run.best, *held_out[member.fold])) for run, member in zip(runs, members, strict=True)]
-    outcomes = [Outcome.of(run, run.best, max_epochs) for run in runs]
-    return result_of(members, outcomes, seconds, score=scores)
+    results = [MemberResult.of(run, run.best, max_epochs) for run in runs]
+    return result_of(members, results, seconds, score=scores)
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def knobs_of(members: Sequence[Member], weights: tuple[np.ndarray, np.ndarray] |
     return [Knobs(own.learning_rate, own.penalty, own.l2, own.dropout or None, **each[own.fold]) for own in members]
 
 
-class Outcome(NamedTuple):
+class MemberResult(NamedTuple):
     """What a run ended with: its network, its entries in the table of a path, and the sizes of its layers."""
 
     network: Network
@@ -155,7 +155,7 @@ class Outcome(NamedTuple):
 
     @classmethod
     def of(cls, run: Run, network: Network, max_epochs: int) -> Self:
-        """Return the outcome of a run of one network, which is its best."""
+        """Return the result of a run of one network, which is its best."""
         best, layer_sizes = int(run.best_epoch) - 1, run.recorded("layer_sizes")
         row: dict[str, Any] = {"loss": np.inf, "error": np.inf, "soft_size": 0.0, "hard_size": 0}
         if run.best_epoch:  # some epoch was finite
@@ -166,9 +166,11 @@ class Outcome(NamedTuple):
         return cls(network, row, layer_sizes[best] if run.best_epoch else np.zeros_like(layer_sizes[0]))
 
 
-def result_of(members: Sequence[Member], outcomes: Sequence[Outcome], seconds: float, **more: Any) -> Path:
-    """Return the path of the members with these outcomes; `more` are further columns of the table that are not None."""
-    rows = [member._asdict() | outcome.row for member, outcome in zip(members, outcomes, strict=True)]
+def result_of(members: Sequence[Member], results: Sequence[MemberResult], seconds: float, **more: Any) -> Path:
+    """Return the path of the members with these results; `more` are further columns of the table that are not None."""
+    rows = [member._asdict() | result.row for member, result in zip(members, results, strict=True)]
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     table |= {name: np.asarray(column, float) for name, column in more.items() if column is not None}
-    return Path(table, tuple(outcome.network for outcome in outcomes), np.stack([o.layer_sizes for o in outcomes]), seconds)
+    return Path(
+        table, tuple(result.network for result in results), np.stack([result.layer_sizes for result in results]), seconds
+    )

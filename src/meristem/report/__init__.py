@@ -10,7 +10,7 @@ A model is used by its attributes, never by its type.
 
 import re
 
-from meristem.report.formatting import count, decimal, duration, interval_text, render_template
+from meristem.report.formatting import count, decimal, duration, interval_text, render_template, score_text
 from meristem.report.report_data import ReportData, Table, from_estimator as from_estimator, from_table as from_table
 from meristem.report.report_text import caveats, network_kind, summary
 from meristem.report.sections import sections
@@ -39,7 +39,11 @@ def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
     """Return name, value and remark of the numbers at the top of the page."""
     score, n, tiles = data.finite_score, len(data.members), []
     if score is not None:
-        tiles.append((score["measure"], decimal(score["value"]), interval_text(score["low"], score["high"])))
+        measure = score["measure"]
+        tiles.append((measure, score_text(score["value"], measure), interval_text(score["low"], score["high"], measure)))
+        own = data.metrics.get("recall")
+        if own is not None and measure != "accuracy":
+            tiles.append(("recall", decimal(own["value"]), interval_text(own["low"], own["high"])))
     tiles.append(("parameters", count(data.model.n_parameters_), "one network" if n == 1 else f"{n} networks"))
     tiles.append(("evaluated on", count(data.n_rows), "held-out rows" if "held-out" in data.rows else "rows"))
     seconds = data.facts.get("seconds", {}).get("all") or (data.model.path_.seconds if data.is_searched else None)

@@ -22,6 +22,7 @@ import numpy as np
 from meristem.inputs import Preprocessor
 from meristem.paths.folds import Fold
 from meristem.report.baseline_models import LEAST_ROWS, TrainingRows, fit_boosting, fit_linear, fit_mlp, probabilities
+from meristem.report.metric_formulas import Predicted
 from meristem.report.scoring import CLASS, LABELS, NUMBER, QUANTILES, Scorer, as_dense, best_constant
 
 # Short names; of files of earlier versions, whose baselines have no labels, too.
@@ -40,7 +41,7 @@ class Baseline:
     name: str
     label: str
     predict: Callable[[np.ndarray], np.ndarray]
-    predict_proba: Callable[[np.ndarray], np.ndarray] | None = None  # of classes [n, classes], of labels [n, labels]
+    predict_proba: Callable[[np.ndarray], np.ndarray] | None = None  # of classes [n, classes]
     n_parameters: int | None = None  # None: it has leaves
     seconds: float = 0.0
     lacks: str = ""  # what it had time for, if time was short
@@ -55,7 +56,7 @@ class Baseline:
 class BaselineResults(NamedTuple):
     """Predictions of baselines, and their facts, by name."""
 
-    predictions: dict[str, np.ndarray]
+    predictions: dict[str, Predicted]
     facts: dict[str, dict[str, Any]]
 
 
@@ -110,7 +111,7 @@ def baselines(
             return probabilities(model, inputs(x), n_classes)
 
         label, taken = f"{title}, {own.settings}", time.monotonic() - begun
-        proba = None if task == NUMBER else predict_proba
+        proba = predict_proba if task == CLASS else None
         yield Baseline(name, label, predict, proba, own.n_parameters, taken, " and ".join(own.lacks))
 
 
@@ -132,7 +133,7 @@ def _constant(task: str, y: np.ndarray, levels: tuple[float, ...], n_classes: in
     constant = best_constant(task, y, levels)
     shares = np.bincount(y, minlength=n_classes) / max(1, len(y)) if task == CLASS else y.mean(0)
     words = {CLASS: "the most frequent class", LABELS: "label by label", NUMBER: "the mean", QUANTILES: "the quantiles"}[task]
-    proba = (lambda x: np.repeat(shares[None], len(x), 0)) if task in (CLASS, LABELS) else None
+    proba = (lambda x: np.repeat(shares[None], len(x), 0)) if task == CLASS else None
     return Baseline("constant", f"constant, {words}", lambda x: np.repeat(constant[None], len(x), 0), proba, constant.size)
 
 
@@ -146,7 +147,7 @@ def fit_baselines(scorer: Scorer, X: Any, train: tuple[Any, np.ndarray], *, seco
     y = y[rows, 0] if task == NUMBER and y.shape[1] == 1 else y[rows]
     options: dict[str, Any] = {"levels": scorer.levels, "n_classes": len(scorer.labels)}
     models = list(baselines(task, as_dense(x[rows]), y, seconds=seconds, seed=seed, **options))
-    predictions = {model.name: np.asarray(model.predict(as_dense(X))) for model in models}
+    predictions = {model.name: Predicted.by(model, as_dense(X)) for model in models}
     return BaselineResults(predictions, {model.name: model.facts for model in models})
 
 
@@ -162,9 +163,10 @@ def cross_predict(scorer: Scorer, X: Any, *, seconds: float, seed: int) -> Basel
         results.append(fit_baselines(scorer.subset(fold), X[fold], train, seconds=seconds / FOLDS, seed=seed))
     names = [name for name in SHARES if results and all(name in own.facts for own in results)]
     rows = np.argsort(order)
-    joined = {name: np.concatenate([own.predictions[name] for own in results])[rows] for name in names}
+    joined = {name: Predicted.joined([own.predictions[name] for own in results]).rows(rows) for name in names}
     facts = {name: results[0].facts[name] | {"seconds": sum(own.facts[name]["seconds"] for own in results)} for name in names}
     for own in results:
         facts |= {name: facts[name] | {"lacks": own.facts[name]["lacks"]} for name in names if "lacks" in own.facts[name]}
-    constant = _constant(scorer.task, np.maximum(scorer.y, 0) if scorer.task == CLASS else scorer.y, scorer.levels, 0)
-    return BaselineResults({"constant": scorer.constant_predictions} | joined, {"constant": constant.facts} | facts)
+    y = scorer.y[scorer.y >= 0] if scorer.task == CLASS else scorer.y
+    constant = _constant(scorer.task, y, scorer.levels, len(scorer.labels))
+    return BaselineResults({"constant": Predicted.by(constant, scorer.y)} | joined, {"constant": constant.facts} | facts)

@@ -34,8 +34,17 @@ def decimal(value: float) -> str:
     return f"{value:z.3f}".replace("-", "−") if math.isfinite(value) else "–"
 
 
-def interval_text(low: float, high: float) -> str:
-    return f"{decimal(low)} to {decimal(high)}"
+def score_text(value: float, measure: str) -> str:
+    """Return a value of a measure: three decimals, or of an error in the unit of the target four significant digits.
+
+    >>> score_text(0.95333, "accuracy"), score_text(12345.6, "mean absolute error")
+    ('0.953', '12,350')
+    """
+    return significant(value, 4) if measure.endswith("error") and measure != "calibration error" else decimal(value)
+
+
+def interval_text(low: float, high: float, measure: str = "") -> str:
+    return f"{score_text(low, measure)} to {score_text(high, measure)}"
 
 
 def count(n: float | np.integer) -> str:

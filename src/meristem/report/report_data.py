@@ -12,9 +12,21 @@ from meristem.check import many
 from meristem.inputs import Inputs, Preprocessor
 from meristem.paths.result import Point
 from meristem.report import scoring
-from meristem.report.baselines import NAMES, cross_predict, fit_baselines
+from meristem.report.baselines import cross_predict, fit_baselines
+from meristem.report.comparison import Comparison, compare, compare_scores, score_by, short_of_time
 from meristem.report.importance import MOST_COLUMNS, Dependence, Importance, partial_dependence, permutation_importance
+from meristem.report.metric_formulas import log_losses
 from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, network_outputs
+from meristem.report.task_metrics import (
+    BY_LABEL,
+    DEFAULTS,
+    Metric,
+    Outcome,
+    evaluate,
+    headline,
+    outcome_of,
+    scores_in,
+)
 from meristem.show.elements import Markup
 
 BASELINE_SECONDS = 15.0
@@ -62,19 +74,6 @@ class Section:
     code: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A baseline on the same rows; `gain` is how much better the model scores, with its 95 % interval."""
-
-    name: str
-    score: dict[str, Any]
-    gain: tuple[float, float, float]
-    n_parameters: int | None  # None: it has leaves, or an earlier version did not count them
-    same: tuple[str, int] | None = None  # ("predictions" or "scores", rows) if both models have the same on all rows
-    settings: str = ""
-    seconds: float | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class ReportData:
     """All that a report shows. Without rows, `scorer` and everything computed from rows is None."""
@@ -87,13 +86,16 @@ class ReportData:
     baselines: tuple[Comparison, ...]
     baselines_note: str
     is_paired: bool = True  # whether predictions of the baselines are known, so that differences are taken row by row
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)  # name → value, low and high of all that apply
     scorer: Scorer | None = field(default=None, repr=False)
+    outcome: Outcome | None = field(default=None, repr=False)  # of classes or numbers
     predictions: np.ndarray | None = field(default=None, repr=False)
     outputs: np.ndarray | None = field(default=None, repr=False)
     columns: tuple[str, ...] = ()  # that the model reads
     unused: tuple[str, ...] = ()  # inputs whose gates are closed
     dropped: tuple[tuple[str, str], ...] = ()  # columns that are no inputs, and why
     importance: Importance | None = None  # of columns
+    importance_measure: str = ""
     dependences: tuple[Dependence, ...] = ()  # of the columns that matter most
     coverage: tuple[float, float] | None = None  # of 90 % intervals or sets: share of rows, mean width or size
     row_caveats: tuple[str, ...] = ()
@@ -135,7 +137,10 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
     """X and y are held-out rows; the baselines learn from `train=(X, y)`, or from parts of X and y."""
     X, scorer = _check_rows(model, X, y)
     seed = model.random_state if isinstance(model.random_state, int) else 0
-    rows = _row_data(model, scorer, X, network_outputs(model, X), model._inputs_, None, seed)
+    outputs = network_outputs(model, X)
+    outcome = outcome_of(model, scorer, decode_predictions(model, outputs, scorer), outputs)
+    metric = None if outcome is None else headline(outcome, getattr(model, "scoring", None))
+    rows = _row_data(model, scorer, X, outputs, model._inputs_, None, seed, metric)
     if train is None:
         baselines = cross_predict(scorer, X, seconds=BASELINE_SECONDS, seed=seed)
         note = CROSS_PREDICTED if len(baselines.predictions) > 1 else BEST_CONSTANT
@@ -149,10 +154,12 @@ def from_estimator(model: Any, X: Any, y: Any, train: Any = None) -> ReportData:
         model=model,
         target={CLASS: "class", LABELS: "labels"}.get(scorer.task, "number"),
         rows=many(len(scorer.y), "row"),
-        score=scorer.score(scorer.losses(rows["predictions"]), seed),
+        score=score_by(metric, scorer, outcome, rows["predictions"], seed),
+        metrics={} if outcome is None else evaluate(outcome, seed),
+        outcome=outcome,
         n_rows=len(scorer.y),
-        baselines=compare(scorer, rows["predictions"], *baselines, seed),
-        baselines_note=note + _short_of_time(baselines.facts),
+        baselines=compare(scorer, rows["predictions"], *baselines, seed, outcome=outcome, metric=metric),
+        baselines_note=note + short_of_time(baselines.facts),
         row_caveats=tuple(_row_caveats(model, X, scorer)),
         digest=_digest(X, y),
         **rows,
@@ -166,22 +173,28 @@ def from_table(model: Any, frame: Any = None) -> ReportData:
     seed, score, limit = int(facts["seed"]), facts["score"], facts["seconds"].get("limit")
     n = int(facts["rows"]["test"]) if is_held_out else len(evaluation.y)
     is_paired = is_held_out and all("gain" in own for own in facts["baselines"].values())
+    metric, outcome, metrics = BY_LABEL[score["measure"]], None, scores_in(facts)
     rows: dict[str, Any] = {}
     if evaluation is not None:
         scorer = table_scorer(model, evaluation)
-        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, limit, seed)
-        score = score if is_held_out else scorer.score(scorer.losses(rows["predictions"]), seed)
-    note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{_short_of_time(facts['baselines'])}"
+        rows = _row_data(estimator, scorer, evaluation.X, evaluation.sample_outputs, model.inputs, limit, seed, metric)
+        outcome = outcome_of(estimator, scorer, rows["predictions"], evaluation.sample_outputs)
+        if not is_held_out and outcome is not None:
+            score, metrics = score_by(metric, scorer, outcome, rows["predictions"], seed), evaluate(outcome, seed)
+    note = f"The baselines were trained on the same rows and evaluated on the same {n:,}.{short_of_time(facts['baselines'])}"
     if evaluation is not None and evaluation.baselines:
-        baselines = compare(scorer, rows["predictions"], evaluation.baselines, facts["baselines"], seed)
+        own = evaluation.baselines, facts["baselines"]
+        baselines = compare(scorer, rows["predictions"], *own, seed, outcome=outcome, metric=metric)
     else:
-        baselines = _compare_scores(facts["baselines"], score, is_held_out=is_held_out)
+        baselines = compare_scores(facts["baselines"], score, is_held_out=is_held_out)
         note = OTHER_ROWS if not is_held_out else note if is_paired else f"{note} {UNPAIRED}"
     return ReportData(
         model=estimator,
         target=model.target,
         rows=f"{n:,} held-out rows" if is_held_out else f"{n:,} rows",
         score=score,
+        metrics=metrics,
+        outcome=outcome,
         n_rows=n,
         baselines=baselines,
         baselines_note=note,
@@ -201,65 +214,23 @@ def table_scorer(model: Any, evaluation: Any) -> Scorer:
     return Scorer(model.task, evaluation.y.reshape(-1, 1), levels=model.levels)
 
 
-def compare_table(model: Any, facts: dict[str, dict[str, Any]]) -> tuple[Comparison, ...]:
-    """Compare a table's model with its baselines on the evaluated rows."""
+def compare_table(model: Any, facts: dict[str, dict[str, Any]], metric: Metric) -> tuple[Comparison, ...]:
+    """Compare a table's model with its baselines, by a metric, on the evaluated rows."""
     evaluation, scorer = model.evaluation, table_scorer(model, model.evaluation)
     predictions = decode_predictions(model.estimator, evaluation.sample_outputs, scorer)
-    return compare(scorer, predictions, evaluation.baselines, facts, int(model.facts["seed"]))
-
-
-def _short_of_time(facts: dict[str, dict[str, Any]]) -> str:
-    sentence = " Of {} there was time for {} only; with more it may score higher."
-    lacks = {_title(name, own)[0]: own["lacks"] for name, own in facts.items() if "lacks" in own}
-    return "".join(sentence.format(name, used) for name, used in lacks.items())
-
-
-def _title(name: str, facts: dict[str, Any]) -> tuple[str, str]:
-    """Return the short name of a baseline and its settings."""
-    title, _, settings = str(facts.get("label", NAMES[name])).partition(", ")
-    return title, settings
-
-
-def compare(
-    scorer: Scorer, predictions: np.ndarray, baselines: dict[str, np.ndarray], facts: dict[str, dict[str, Any]], seed: int
-) -> tuple[Comparison, ...]:
-    """Compare a model with baselines row by row, given their predictions and facts: score and gain, too, if they are known."""
-    losses, comparisons = scorer.losses(predictions), []
-    for name, others in baselines.items():
-        other_losses, own, same = scorer.losses(others), facts[name], None
-        score = own if "value" in own else scorer.score(other_losses, seed)
-        gain = _stored_gain(own) or scorer.gain(losses, other_losses, seed)
-        if np.array_equal(losses, other_losses):
-            same = ("predictions" if np.array_equal(predictions.ravel(), others.ravel()) else "scores", len(losses))
-        comparisons.append(_comparison(name, own, score, gain, same))
-    return tuple(comparisons)
-
-
-def _stored_gain(facts: dict[str, Any]) -> tuple[float, float, float] | None:
-    gain = facts.get("gain")
-    return None if gain is None else (gain["value"], gain["low"], gain["high"])
-
-
-def _comparison(name: str, facts: dict[str, Any], score: dict[str, Any], gain: Any, same: Any = None) -> Comparison:
-    title, settings = _title(name, facts)
-    return Comparison(title, score, gain, facts.get("n_parameters"), same, settings, facts.get("seconds"))
-
-
-def _compare_scores(facts: dict[str, dict[str, Any]], score: dict[str, Any], *, is_held_out: bool) -> tuple[Comparison, ...]:
-    """Compare a model with baselines by the gains of the fit; or if these are not known, or of other rows, by scores alone."""
-    comparisons = []
-    for name, other in sorted(facts.items(), key=lambda item: list(NAMES).index(item[0])):  # files have them by name
-        gain = score["value"] - other["value"]
-        half = float(np.hypot(score["high"] - score["low"], other["high"] - other["low"]) / 2)
-        stored = _stored_gain(other) if is_held_out else None
-        comparisons.append(_comparison(name, other, other, stored or (gain, gain - half, gain + half)))
-    return tuple(comparisons)
+    outcome = outcome_of(model.estimator, scorer, predictions, evaluation.sample_outputs)
+    seed = int(model.facts["seed"])
+    return compare(scorer, predictions, evaluation.baselines, facts, seed, outcome=outcome, metric=metric)
 
 
 def _row_data(
-    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, limit: float | None, seed: int
+    model: Any, scorer: Scorer, X: Any, outputs: np.ndarray, inputs: Inputs, limit: Any, seed: int, metric: Metric | None
 ) -> dict[str, Any]:
-    """Return what the rows say: predictions, the columns that the networks read, and what these do."""
+    """Return what the rows say: predictions, the columns that the networks read, and what these do.
+
+    Accuracy hardly changes where a class is rare: importances are then drops in the mean log-likelihood.
+    """
+    is_likelihood = scorer.task == CLASS and metric is not DEFAULTS[CLASS]
     networks = getattr(model, "estimators_", [model])
     is_read = np.any([plain._inputs_.read_features(plain._input_gates) for plain in networks], axis=0)
     names, used = inputs.column_names, [bool(is_read[group].any()) for group in inputs.groups]
@@ -267,6 +238,9 @@ def _row_data(
     importance, dependences = None, list[Dependence]()
 
     def losses(x: Any, rows: np.ndarray) -> np.ndarray:
+        if is_likelihood:
+            probabilities = model._targets_.probabilities(network_outputs(model, x))
+            return log_losses(probabilities, scorer.y[rows])
         return scorer.subset(rows).losses(decode_predictions(model, network_outputs(model, x), scorer))
 
     if references.sum() > 0 and len(scorer.y) > 1 and groups:
@@ -280,7 +254,8 @@ def _row_data(
     unused = tuple(name for name, is_used in zip(names, used, strict=True) if not is_used)
     rows = {"scorer": scorer, "predictions": decode_predictions(model, outputs, scorer), "outputs": outputs}
     rows["coverage"] = scoring.measured_coverage(model, X, outputs, scorer, COVERAGE)
-    rows |= {"columns": tuple(compress(names, used)), "unused": unused}
+    measure = "log-likelihood" if is_likelihood else scoring.MEASURES[scorer.task]
+    rows |= {"columns": tuple(compress(names, used)), "unused": unused, "importance_measure": measure}
     return rows | {"importance": importance, "dependences": tuple(dependences)}
 
 

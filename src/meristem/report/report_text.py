@@ -7,8 +7,9 @@ import numpy as np
 
 from meristem.check import many
 from meristem.inputs.schema import TOO_MANY_TEXTS
-from meristem.report.formatting import count, decimal, interval_text, join_names, percent, significant
-from meristem.report.report_data import Comparison, ReportData
+from meristem.report.comparison import Comparison
+from meristem.report.formatting import count, decimal, interval_text, join_names, percent, score_text, significant
+from meristem.report.report_data import ReportData
 from meristem.report.scoring import CLASS, NUMBER
 from meristem.show.elements import shorten
 
@@ -17,7 +18,8 @@ VERDICTS = ["clearly better", "not clearly better", "no better", "clearly worse"
 CONSTANTS = {CLASS: "always predicting the most frequent class", NUMBER: "always predicting the mean"}
 ARTICLES = {"constant": "a", "linear model": "a", "MLP": "an", "last value": "the"}
 LINEAR = dict.fromkeys(("linear model", "ridge regression", "logistic regression"), "A linear model may be enough")
-FEW_ROWS, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15}  # width of an interval (other measures: 0.25)
+FEW_ROWS, WIDE = 100, {"accuracy": 0.15, "share of right labels": 0.15, "R²": 0.25, "quantile skill": 0.25}  # of an interval
+WIDE |= dict.fromkeys(["balanced accuracy", "ROC AUC", "average precision", "F1", "recall", "precision"], 0.25)
 LARGE, SMALL_GAIN = 10, 0.01  # times the parameters; score
 Z99 = 2.576  # standard deviations on both sides that hold 99 %
 MOST_NAMED = 8
@@ -35,10 +37,11 @@ def summary(data: ReportData) -> list[str]:
     if score is None:
         lines = [f"{subject} {target}; its score on {data.rows} is undefined."]
     else:
-        measure, interval = score["measure"], f"95 % interval {interval_text(score['low'], score['high'])}"
-        value = f"{'an' if measure[0] in 'aR' else 'a'} {measure} of {decimal(score['value'])}"
+        measure = score["measure"]
+        interval = f"95 % interval {interval_text(score['low'], score['high'], measure)}"
+        value = f"{'an' if measure[0] in 'aRF' else 'a'} {measure} of {score_text(score['value'], measure)}"
         worse = clearly_worse(data.finite_baselines, data.task)
-        lines = [f"{subject} {target} with {value} on {data.rows} ({interval}){worse}."]
+        lines = [f"{subject} {target} with {value} on {data.rows} ({interval}){worse}.", *_threshold_sentence(data)]
         names = _names_by_verdict(data.finite_baselines, data.task)
         parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS[:-1] if words in names]
         lines += [f"That is {'; it is '.join(parts)}."] if parts else []
@@ -51,7 +54,7 @@ def summary(data: ReportData) -> list[str]:
 def _names_by_verdict(baselines: Iterable[Comparison], task: str) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for baseline in baselines:
-        name = f"{_baseline_name(baseline, task)} ({decimal(baseline.score['value'])})"
+        name = f"{_baseline_name(baseline, task)} ({score_text(baseline.score['value'], baseline.score['measure'])})"
         names.setdefault(verdict(baseline), []).append(name)
     return names
 
@@ -68,10 +71,23 @@ def worse_warnings(baselines: Iterable[Comparison], task: str) -> list[str]:
 
 
 def _baseline_sentence(subject: str, baseline: Comparison, task: str) -> str:
-    why = f"difference {decimal(baseline.gain[0])}, 95 % interval {gain_interval(baseline)}"
+    measure = baseline.score["measure"]
+    why = f"difference {score_text(baseline.gain[0], measure)}, 95 % interval {gain_interval(baseline, measure)}"
     if baseline.same:
         why = f"the {baseline.same[0]} are the same on all {count(baseline.same[1])} rows"
     return f"{subject} is {verdict(baseline)} than {_baseline_name(baseline, task)} ({why})."
+
+
+def _threshold_sentence(data: ReportData) -> Iterator[str]:
+    """Yield recall and precision of the positive class, where accuracy does not say enough."""
+    recall, precision, model = data.metrics.get("recall"), data.metrics.get("precision"), data.model
+    if recall is None or precision is None or ((data.score or {})["measure"] == "accuracy" and not model.threshold):
+        return
+    yield (
+        f"At the threshold {significant(model.threshold_)}, {percent(recall['value'])} of the rows of "
+        f"“{shorten(str(model.positive_class_), 40)}” are predicted as that class (recall), and "
+        f"{percent(precision['value'])} of the rows predicted as it are right (precision)."
+    )
 
 
 def verdict(baseline: Comparison) -> str:
@@ -82,9 +98,9 @@ def verdict(baseline: Comparison) -> str:
     return VERDICTS[1] if gain > 0 else VERDICTS[2]
 
 
-def gain_interval(baseline: Comparison) -> str:
+def gain_interval(baseline: Comparison, measure: str = "") -> str:
     """Return the interval of the difference, or that no row distinguishes the two models."""
-    return f"same {baseline.same[0]}" if baseline.same else interval_text(*baseline.gain[1:])
+    return f"same {baseline.same[0]}" if baseline.same else interval_text(*baseline.gain[1:], measure)
 
 
 def _baseline_name(baseline: Comparison, task: str) -> str:
@@ -142,12 +158,13 @@ def _prediction_caveats(data: ReportData) -> Iterator[str]:
         names = [f"“{shorten(scorer.labels[c], 40)}” ({many(int(rows[c]), 'row')})" for c in never]
         yield f"It never predicts {_join_some(names)}."
     if data.outputs is not None:
-        probability = np.asarray(data.model._targets_.probabilities(data.outputs), float).max(1)
-        accuracy, expected = float((scorer.y == predictions).mean()), float(probability.mean())
+        probabilities = np.asarray(data.model._targets_.probabilities(data.outputs), float)
+        probability = probabilities.max(1)
+        accuracy, expected = float((scorer.y == probabilities.argmax(1)).mean()), float(probability.mean())
         if abs(expected - accuracy) > Z99 * np.sqrt((probability * (1 - probability)).sum()) / len(probability):
             yield (
                 f"It is {'overconfident' if expected > accuracy else 'underconfident'}, by more than chance explains: the "
-                f"predicted classes have a mean probability of {percent(expected)}, and {percent(accuracy)} of them are right."
+                f"likeliest classes have a mean probability of {percent(expected)}, and {percent(accuracy)} of them are right."
             )
 
 
@@ -155,7 +172,7 @@ def _row_caveats(data: ReportData) -> Iterator[str]:
     facts, score = data.facts, data.finite_score
     if data.n_rows < FEW_ROWS:
         yield f"It is evaluated on {many(data.n_rows, 'row')} only: a few other rows could change the score."
-    if score is not None and score["high"] - score["low"] > WIDE.get(score["measure"], 0.25):
+    if score is not None and score["high"] - score["low"] > WIDE.get(score["measure"], np.inf):
         yield f"The 95 % interval is wide: {interval_text(score['low'], score['high'])}."
     if facts:
         rows = facts["rows"]

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from meristem.report.formatting import score_text
 from meristem.targets import Labels, Quantiles
 
 CLASS, LABELS, NUMBER, QUANTILES = "class", "labels", "number", "quantiles"
@@ -39,27 +40,10 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 def bootstrap_interval(
     statistic: Callable[[np.ndarray], float], n: int, seed: int, most_drawn: int = MOST_DRAWN
 ) -> tuple[float, float]:
-    """Return the 95 % interval of a statistic of rows that are drawn with replacement from range(n)."""
+    """Return the 95 % interval of a statistic of rows that are drawn with replacement from range(n), where it is defined."""
     rng, draws = np.random.default_rng(seed), max(LEAST_DRAWS, min(DRAWS, most_drawn // n))
-    low, high = np.quantile([statistic(rng.integers(n, size=n)) for _ in range(draws)], [0.025, 0.975])
+    low, high = np.nanquantile([statistic(rng.integers(n, size=n)) for _ in range(draws)], [0.025, 0.975])
     return float(low), float(high)
-
-
-def scored(task: str, y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
-    """Return the score of class indices or numbers as JSON values: measure, value, low, high, and rmse of numbers."""
-    y, predicted = np.asarray(y), np.asarray(predicted)
-    if task == CLASS:
-        low, high = wilson_interval(int((y == predicted).sum()), len(y))
-        return {"measure": MEASURES[CLASS], "value": float((y == predicted).mean()), "low": low, "high": high}
-    unit = float(np.abs(y - y.mean()).max()) or float(np.abs(y - predicted).max()) or 1.0  # avoids overflow of squares
-    squares, y = ((y - predicted) / unit) ** 2, (y - y.mean()) / unit
-
-    def drawn_r2(rows: np.ndarray) -> float:
-        return r_squared(squares[rows].sum(), ((y[rows] - y[rows].mean()) ** 2).sum())
-
-    low, high = bootstrap_interval(drawn_r2, len(y), seed)
-    value, rmse = r_squared(squares.sum(), (y**2).sum()), float(unit * np.sqrt(squares.mean()))
-    return {"measure": MEASURES[NUMBER], "value": value, "low": low, "high": high, "rmse": rmse}
 
 
 def r_squared(residual: float, total: float) -> float:
@@ -69,7 +53,8 @@ def r_squared(residual: float, total: float) -> float:
 
 def in_words(score: dict[str, Any]) -> str:
     """Return a score with its interval: "R² 0.000 (-0.020 to 0.000)"."""
-    return f"{score['measure']} {score['value']:z.3f} ({score['low']:z.3f} to {score['high']:z.3f})"
+    value, low, high = (score_text(score[name], score["measure"]).replace("−", "-") for name in ("value", "low", "high"))
+    return f"{score['measure']} {value} ({low} to {high})"
 
 
 def best_constant(task: str, y: np.ndarray, levels: tuple[float, ...] = ()) -> np.ndarray:

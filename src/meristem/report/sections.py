@@ -12,11 +12,14 @@ from meristem.check import many
 from meristem.pictures.figure_style import GRID, INK, SERIES, Axes
 from meristem.pictures.image_files import page_svg
 from meristem.report import sections_inputs, sections_model
-from meristem.report.formatting import count, decimal, duration, interval_text, percent, significant
+from meristem.report.formatting import count, duration, interval_text, percent, score_text, significant
+from meristem.report.metric_formulas import calibrated_rows, probability_bins
 from meristem.report.report_data import COVERAGE, ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
 from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
 from meristem.report.sections_inputs import BLUE, MOST_ROWS, draw_rows, drawable
+from meristem.report.sections_threshold import threshold_section
+from meristem.report.task_metrics import MEANINGS, METRICS
 from meristem.show.elements import Markup, shorten
 
 MOST_CONFUSIONS = 20  # that are listed
@@ -27,10 +30,8 @@ RED, PINK, NEUTRAL = SERIES[1], SERIES[4], SERIES[-1]
 SMALL = {"fontsize": "small", "parse_math": False}
 # Rows with similar predictions: means of what was predicted and observed, the 95 % interval of the latter, number of rows.
 Bin = tuple[float, float, float, float, int]
-MEASURES = {
-    "accuracy": "Accuracy is the share of rows whose class is predicted correctly.",
+MEASURES = {metric.label: MEANINGS[name] for name, metric in METRICS.items()} | {
     "share of right labels": "The share of all labels, present or absent, that are predicted correctly.",
-    "R²": "R² is the share of the target’s variance that is predicted: 1 is perfect, 0 is no better than the mean.",
     "quantile skill": "1 is perfect, 0 is no better than the best constant quantiles.",
 }
 
@@ -41,7 +42,7 @@ def sections(data: ReportData) -> list[Section]:
     made.append(sections_inputs.inputs_section(data))
     if data.scorer is not None and data.predictions is not None:
         makers = {CLASS: confusion_section, LABELS: labels_section, NUMBER: errors_section}
-        for make in (makers.get(data.scorer.task), calibration_section):
+        for make in (makers.get(data.scorer.task), threshold_section, calibration_section):
             made.append(make(data, data.scorer, data.predictions) if make else None)
     made += [model.settings_section(data), model.usage_section(data), model.provenance_section(data)]
     return [section for section in made if section is not None]
@@ -53,23 +54,22 @@ def score_section(data: ReportData) -> Section | None:
         return None
     models = [("this model", own, data.model.n_parameters_)]
     models += [(other.name, other.score, other.n_parameters) for other in data.baselines]
-    values = {name: [score["value"], score["low"], score["high"]] for name, score, _ in models}
-    sizes = ["–" if size is None else count(size) for *_, size in models]
-    rated = values.items()
-    rows = [
-        [name, decimal(value), interval_text(*ends), size] for (name, (value, *ends)), size in zip(rated, sizes, strict=True)
-    ]
-    tables = [Table("Scores and sizes", ["model", own["measure"], "95 % interval", "parameters"], rows)]
+    measure = own["measure"]
+    values = {name: (score["value"], score["low"], score["high"]) for name, score, _ in models}
+    texts = {name: [score_text(each[0], measure), interval_text(each[1], each[2], measure)] for name, each in values.items()}
+    rows = [[name, *texts[name], "–" if size is None else count(size)] for name, _, size in models]
+    tables = [Table("Scores and sizes", ["model", measure, "95 % interval", "parameters"], rows)]
     if data.baselines:
-        gains = [[other.name, verdict(other), decimal(other.gain[0]), gain_interval(other)] for other in data.baselines]
+        gains = [[o.name, verdict(o), score_text(o.gain[0], measure), gain_interval(o, measure)] for o in data.baselines]
         caption = "Gain over each baseline" + ("" if data.is_paired else ", as on independent rows")
         tables.append(Table(caption, ["baseline", "this model is", "gain", "95 % interval"], gains))
         times = ["–" if other.seconds is None else duration(other.seconds) for other in data.baselines]
         settings = [[other.name, other.settings or "–", took] for other, took in zip(data.baselines, times, strict=True)]
         tables.append(Table("Settings and time of each baseline", ["baseline", "settings", "time"], settings))
-    text = f"{MEASURES[own['measure']]} {data.baselines_note if data.baselines else ''}".strip()
+    tables += [_metrics_table(data)] * (len(data.metrics) > 1)
+    text = f"{MEASURES[measure]} {data.baselines_note if data.baselines else ''}".strip()
     finite = {name: own_values for name, own_values in values.items() if np.isfinite(own_values[0])}
-    chart = score_chart(own["measure"], list(finite), np.array(list(finite.values())), tables[0].in_words())
+    chart = score_chart(measure, list(finite), np.array(list(finite.values())), tables[0].in_words())
     return Section("score", "Score and baselines", [text, *_coverage_text(data)], [chart], tables)
 
 
@@ -82,6 +82,17 @@ def _coverage_text(data: ReportData) -> list[str]:
     size = f"{significant(mean)} classes" if is_class else f"a width of {significant(mean)}"
     name = f"{percent(COVERAGE)} prediction {'sets' if is_class else 'intervals'}"
     return [f"Its {name} hold the true value in {percent(share)} of these rows, with {size} on average."]
+
+
+def _metrics_table(data: ReportData) -> Table:
+    """Return all metrics of the task, of the model with their intervals and of the baselines."""
+    rows = []
+    for name, score in data.metrics.items():
+        label = METRICS[name].label
+        others = [score_text(other.metrics.get(name, np.nan), label) for other in data.baselines]
+        limits = interval_text(score["low"], score["high"], label) if score["low"] < score["high"] else "–"
+        rows.append([label, score_text(score["value"], label), limits, *others])
+    return Table("All metrics", ["metric", "this model", "95 % interval", *(other.name for other in data.baselines)], rows)
 
 
 def score_chart(measure: str, names: Sequence[str], values: np.ndarray, description: str) -> Markup:
@@ -179,12 +190,7 @@ def errors_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) ->
     text = [f"{spread}, in the unit of the target; true values go from {significant(true.min())} to {significant(true.max())}."]
     if scorer.y.shape[1] > 1:
         text.append(f"The figure shows the first of {scorer.y.shape[1]} targets.")
-    measures = {
-        "root mean squared error": np.sqrt((errors**2).mean()),
-        "mean absolute error": np.abs(errors).mean(),
-        "largest absolute error": np.abs(errors).max(),
-        "mean of predicted − true": errors.mean(),
-    }
+    measures = {"largest absolute error": np.abs(errors).max(), "mean of predicted − true": errors.mean()}
     table = Table("Errors", ["measure", "value"], [[name, significant(float(value))] for name, value in measures.items()])
     description = f"{many(len(true), 'row')}. {spread}. Line: perfect predictions."
     figure = error_chart(true, predicted, data.target, description)
@@ -227,17 +233,18 @@ def calibration_section(data: ReportData, scorer: Scorer, predictions: np.ndarra
         text = "Rows are binned by prediction; on the diagonal the mean of the true values is the mean prediction."
         labels = "mean prediction", "mean true value"
     else:
-        probabilities = targets.probabilities(data.outputs)
-        if scorer.task == LABELS:
-            predicted, observed, what = probabilities.ravel(), scorer.y.ravel(), "every label of every row"
-        elif len(scorer.labels) == 2:
-            predicted, observed, what = probabilities[:, 1], scorer.y == 1, f"“{shorten(scorer.labels[1], 40)}”"
+        if data.outcome is None:
+            predicted, observed = targets.probabilities(data.outputs).ravel(), scorer.y.ravel()
+            what = "every label of every row"
         else:
-            predicted, observed, what = probabilities.max(1), scorer.y == predictions, "the predicted class"
-        bins = _binned(predicted, observed.astype(float), is_share=True)
+            predicted, observed = calibrated_rows(data.outcome)
+            is_binary, positive = data.outcome.is_binary, data.outcome.positive
+            what = f"“{shorten(scorer.labels[positive], 40)}”" if is_binary else "the likeliest class"
+        bins = _binned(predicted, observed, is_share=True)
         error = sum(n * abs(mean - share) for mean, share, _, _, n in bins) / max(1, len(predicted))
+        error = data.metrics.get("calibration_error", {"value": error})["value"]
         text = f"Probabilities of {what}, in bins; on the diagonal they equal the observed frequencies. "
-        text += f"The expected calibration error is {significant(error)}."
+        text += f"The calibration error is {significant(error)}."
         labels = "predicted probability", "observed frequency"
     rows = []
     for *values, n in bins:
@@ -265,9 +272,10 @@ def calibration_chart(bins: Sequence[Bin], x_label: str, y_label: str, descripti
 
 
 def _binned(predicted: np.ndarray, observed: np.ndarray, *, is_share: bool) -> list[Bin]:
-    """Return bins of about equally many rows, in ascending order."""
+    """Return bins of numbers with about equally many rows, or those of probabilities, in ascending order."""
     order, bins = np.argsort(predicted, kind="stable"), list[Bin]()
-    for part in np.array_split(order, min(BINS, max(1, len(order) // 5))):
+    equal = np.array_split(order, min(BINS, max(1, len(order) // 5)))
+    for part in probability_bins(predicted) if is_share else equal:
         n, mean = len(part), float(observed[part].mean())
         half = Z95 * float(observed[part].std(ddof=1)) / np.sqrt(n) if n > 1 else 0.0
         low, high = wilson_interval(round(float(observed[part].sum())), n) if is_share else (mean - half, mean + half)

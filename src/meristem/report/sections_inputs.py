@@ -12,10 +12,9 @@ from meristem.check import many
 from meristem.inputs.schema import CATEGORY, DATE
 from meristem.pictures.figure_style import INK, SERIES, Axes
 from meristem.pictures.image_files import page_svg
-from meristem.report.formatting import decimal, significant
+from meristem.report.formatting import decimal, score_text, significant
 from meristem.report.importance import Dependence
 from meristem.report.report_data import ReportData, Section, Table
-from meristem.report.scoring import MEASURES
 from meristem.show.elements import Markup, shorten
 
 MOST_INPUTS, MOST_ROWS = 30, 200  # columns that are drawn; rows of a table
@@ -26,7 +25,7 @@ BLUE = SERIES[0]
 
 def inputs_section(data: ReportData) -> Section | None:
     """Return the importances of the columns, partial dependence, and the columns that are not used."""
-    text, tables, figures, importance, measure = [], [], [], data.importance, MEASURES[data.task]
+    text, tables, figures, importance, measure = [], [], [], data.importance, data.importance_measure
     if importance is not None:
         order = np.argsort(-importance.mean, kind="stable")
         names, mean, half = [data.columns[place] for place in order], importance.mean[order], importance.half[order]
@@ -144,7 +143,8 @@ def draw_rows(ax: Axes, names: Sequence[str], values: np.ndarray, colors: Sequen
     ax.grid(axis="x")
     ax.xaxis.get_major_locator().set_params(nbins=4)
     for place, value in enumerate(middles.tolist()):
-        ax.annotate(decimal(value), (1, place), (8, 0), ax.get_yaxis_transform(), "offset points", va="center")
+        text = score_text(value, label.partition(" with")[0])
+        ax.annotate(text, (1, place), (8, 0), ax.get_yaxis_transform(), "offset points", va="center")
 
 
 def drawable(values: Any) -> np.ndarray:

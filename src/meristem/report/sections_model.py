@@ -94,11 +94,12 @@ def path_section(data: ReportData) -> Section:
     if len(best) < 2:
         single = f"A single penalty was tried: {significant(model.penalty_)}."
         return Section("path", PATH_TITLE, [single if model.budget is None else _budget(model)])
+    rule = RULES[model.rule] if "score" not in path.table or model.rule != "min" else "the best held-out score"
     among = " among the settings trained to the end" if len(finished) < len(path.points) else ""
     text = [
         f"{many(len(best), 'penalty', 'penalties')} ({significant(min(best))} to {significant(max(best))}), "
         f"each in {many(len(np.unique(path.table['fold'])), 'fold')}. The chosen one is {significant(model.penalty_)}, by "
-        f"{RULES[model.rule]}{among}. The band is the standard error of the difference to the best."
+        f"{rule}{among}. The band is the standard error of the difference to the best."
     ]
     if n_stopped := sum(point.members not in finished for point in best.values()):
         text.append(f"At {many(n_stopped, 'penalty', 'penalties')} all settings stopped early: rings. {NOT_COMPARABLE}")
@@ -136,10 +137,10 @@ def settings_section(data: ReportData) -> Section:
         f"{many(len(ranked), 'setting')} in {many(folds, 'fold')}: {many(len(path.table['loss']), 'network')}, "
         f"{many(all_epochs, 'epoch')} in all, trained in {duration(path.seconds)}."
     ]
-    measure = "score" if "score" in path.table else "held-out loss"
+    measure, error = "held-out score" if "score" in path.table else "held-out loss", model._targets_.objective.error_name
     remarks = ["chosen" if chosen is not None and point.members == chosen.members else "" for point in done]
     extent = "to the end" if done[0].is_finished else "but not to the end"
-    tables = [_settings_table(path, f"Settings trained {extent}, best first", measure, done, "epochs", remarks)]
+    tables = [_settings_table(path, f"Settings trained {extent}, best first", (measure, error), done, "epochs", remarks)]
     if stopped:
         or_time = ", or the time limit was reached" if seconds.get("ended_the_search") else ""
         text.append(
@@ -147,14 +148,19 @@ def settings_section(data: ReportData) -> Section:
             f"{NOT_COMPARABLE}"
         )
         caption = f"Settings that stopped early: {measure} not comparable"
-        tables.append(_settings_table(path, caption, f"{measure} then", stopped, "stopped after epochs"))
+        tables.append(_settings_table(path, caption, (f"{measure} then", error), stopped, "stopped after epochs"))
     times = [[name, duration(float(seconds[key]))] for key, name in STEPS.items() if seconds.get(key) is not None]
     tables += [Table("Time", ["step", "time"], times)] if times else []
     return Section("tried", "Search: settings and time", text, [], tables)
 
 
 def _settings_table(
-    path: Path, caption: str, measure: str, points: Sequence[Point], epochs_header: str, remarks: Sequence[str] = ()
+    path: Path,
+    caption: str,
+    measures: tuple[str, str],
+    points: Sequence[Point],
+    epochs_header: str,
+    remarks: Sequence[str] = (),
 ) -> Table:
     rows = [
         [
@@ -167,8 +173,18 @@ def _settings_table(
         ]
         for number, point in enumerate(points[:MOST_SETTINGS])
     ]
+    measure, error_name = measures
     more = f", the best {MOST_SETTINGS} of {len(points)}" if len(points) > MOST_SETTINGS else ""
-    header = ["penalty", "l2", "dropout", measure, "error", "parameters", epochs_header, *(["remark"] if remarks else [])]
+    header = [
+        "penalty",
+        "l2",
+        "dropout",
+        measure,
+        error_name,
+        "parameters per network",
+        epochs_header,
+        *(["remark"] if remarks else []),
+    ]
     return Table(caption + more, header, rows, is_folded=True)
 
 
@@ -210,7 +226,7 @@ def provenance_section(data: ReportData) -> Section:
     model, facts = data.model, data.facts
     items = {"estimator": type(model).__name__}
     if facts:
-        inputs, test = inputs_in_words(facts["inputs"], len(model._inputs_.gaps)), facts.get("test")
+        inputs, test = inputs_in_words(facts["inputs"], len(model._inputs_.gaps)), facts.get("test_table")
         rows = facts["rows"]  # uses add up to all of them
         uses = {"train": "for training", **({} if test else {"test": "held out"}), "without_target": "without a target"}
         counts = ", ".join(f"{count(rows[name])} {use}" for name, use in uses.items() if rows[name])

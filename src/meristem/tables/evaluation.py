@@ -1,8 +1,8 @@
 """A model on rows of a table: what its network predicts, computed once for score, exports and report; and its ONNX file.
 
 An ONNX file agrees with the model where probabilities do to 1e-5, numbers to 1e-5 of their standard deviation (further out than
-ten of them, of a tenth of the distance), and labels wherever the two likeliest classes differ by more than that. onnxruntime is
-imported here alone.
+ten of them, of a tenth of the distance), and labels wherever the two likeliest classes differ by more than that, or a
+probability from the threshold. onnxruntime is imported here alone.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from meristem.report.task_metrics import Outcome, Predicted
 from meristem.tables.encoding import BLOCK, feature_blocks, features, feeds
 from meristem.tables.split import CLASS
 from meristem.tables.table_columns import Table
 
 MOST_ROWS, MOST_NUMBERS = 20_000, 20_000_000  # rows, and rows × features, in a report
 MOST_OUTPUTS = 2**25  # numbers that are held
+MOST_PROBABILITIES = 2**23  # of all rows, for metrics
 TOLERANCE = 1e-5
 FAR = 10.0  # standard deviations, beyond which single precision has fewer digits than the tolerance
 
@@ -28,11 +30,11 @@ class Evaluation:
     X: np.ndarray  # features of the sample
     y: np.ndarray  # targets of the sample: indices of classes (negative: none of them), or numbers
     sample_outputs: np.ndarray
-    baselines: dict[str, np.ndarray]  # name → predictions of the sample
-    predicted: np.ndarray  # [rows]: indices of classes, or numbers (of several quantiles the median), of all rows
+    baselines: dict[str, Predicted]  # name → predictions of the sample
+    outcome: Outcome  # of all rows; of several quantiles the median is the prediction
 
     @classmethod
-    def of(cls, model: Any, table: Table, rows: np.ndarray, values: np.ndarray, baselines: dict[str, np.ndarray]) -> Self:
+    def of(cls, model: Any, table: Table, rows: np.ndarray, values: np.ndarray, baselines: dict[str, Predicted]) -> Self:
         """Evaluate some rows of a table; `values` are the targets of all its rows, `baselines` predictions of `rows`."""
         schema, seed = model.schema, int(model.facts["seed"])
         n, most = len(rows), min(MOST_ROWS, max(100, MOST_NUMBERS // len(schema.features)))
@@ -44,13 +46,17 @@ class Evaluation:
             outputs.append(block_outputs if holds_all else block_outputs[is_sampled[begin : begin + BLOCK]])
             predicted.append(model.point_predictions(block_outputs))
         held_outputs = np.concatenate(outputs)
+        targets, n_classes = model.estimator._targets_, len(model.classes) if model.task == CLASS else 0
+        has_probabilities = holds_all and model.task == CLASS and n * n_classes <= MOST_PROBABILITIES
+        probabilities = targets.probabilities(held_outputs) if has_probabilities else None
+        point = Predicted(np.concatenate(predicted), probabilities)
         return cls(
             held_outputs if holds_all else None,
             features(schema, table, rows[sample]),
             values[rows[sample]],
             held_outputs[sample] if holds_all else held_outputs,
-            {name: predictions[sample] for name, predictions in baselines.items()},
-            np.concatenate(predicted),
+            {name: predictions.rows(sample) for name, predictions in baselines.items()},
+            Outcome(model.task, values[rows], point, n_classes, getattr(targets, "positive", 1)),
         )
 
 
@@ -81,10 +87,13 @@ def _distance(model: Any, predictions: list[np.ndarray], outputs: np.ndarray) ->
     if model.task == CLASS:
         expected = targets.probabilities(outputs)
         distance = float(np.abs(predictions[-1] - expected).max(initial=0))
-        top = np.sort(expected, 1)[:, -2:]
-        is_certain = np.ones(len(top), bool) if top.shape[1] < 2 else top[:, 1] - top[:, 0] > 2 * TOLERANCE
+        if expected.shape[1] == 2:
+            is_certain = np.abs(expected[:, targets.positive] - targets.threshold) > TOLERANCE
+        else:
+            top = np.sort(expected, 1)[:, -2:]
+            is_certain = np.ones(len(top), bool) if top.shape[1] < 2 else top[:, 1] - top[:, 0] > 2 * TOLERANCE
         labels = np.asarray(predictions[0]).astype(model.classes.dtype)
-        return max(distance, float(((labels != model.classes[expected.argmax(1)]) & is_certain).any()))
+        return max(distance, float(((labels != targets.decode(outputs)) & is_certain).any()))
     expected = targets.decode(outputs)
     if targets.link == "identity":
         mean, scale = targets.scaling.mean, targets.scaling.scale

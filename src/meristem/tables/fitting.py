@@ -12,7 +12,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,11 +29,13 @@ from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
 from meristem.report.report_data import compare_table
 from meristem.report.report_text import clearly_worse, worse_warnings
-from meristem.report.scoring import in_words, scored
+from meristem.report.scoring import in_words
+from meristem.report.task_metrics import METRICS, Metric, Outcome, Predicted, check_metric, evaluate, headline, values
 from meristem.tables.data_faults import data_faults
 from meristem.tables.encoding import feature_blocks, features
-from meristem.tables.evaluation import Evaluation
+from meristem.tables.evaluation import MOST_PROBABILITIES, Evaluation
 from meristem.tables.reading import as_table
+from meristem.tables.row_blocks import RowBlocks
 from meristem.tables.split import CLASS, TableSplit, target_values
 from meristem.tables.split_rule import TIME
 from meristem.tables.table_columns import Table
@@ -62,6 +64,8 @@ def fit_table(
     group_column: str | None = None,
     drop_duplicates: bool = False,
     seconds: float | None = None,
+    metric: str | None = None,
+    threshold: float | str | None = None,
     random_state: int = 0,
     verbose: bool = False,
     **options: Any,
@@ -80,6 +84,9 @@ def fit_table(
     group_column   such as a patient: no group is on both sides, in test and folds; the column is no input
     drop_duplicates  whether rows identical in inputs and target are used once, so that none is on both sides
     seconds        a time limit for everything
+    metric         what the model is judged by, and the search chooses by, such as "average_precision" or "mae"; None: judged by
+                   accuracy (average precision, of a rare class) or R², chosen by the held-out loss
+    threshold      of two classes: "best-f1", "cost=FP:FN", "recall=0.9" (chosen on out-of-fold predictions), or a number
     options        further parameters of the CV estimator
 
     >>> x = np.linspace(0, 1, 60)
@@ -91,6 +98,7 @@ def fit_table(
     begun = time.monotonic()
     body = ("tunnel" if "depth" in options else "budding") if body is None else body
     options |= {"body": body, "budget": budget, "rule": rule, "refit": refit, "seconds": seconds, "random_state": random_state}
+    options |= {"metric": metric, "threshold": threshold}
     check_options(test=test, **options)
     columns: dict[str, Any] = {"time_column": time_column, "group_column": group_column, "drop_duplicates": drop_duplicates}
     read = _read_with_groups(table, group_column)
@@ -129,9 +137,19 @@ class FitPlan:
         return LEAST_BYTES + 4 * COPIES * numbers * (len(self.search.folds) + 1)
 
 
-def plan_fit(split: TableSplit, *, body: str, seconds: float | None, random_state: int, **options: Any) -> FitPlan:
+def plan_fit(
+    split: TableSplit, *, body: str, seconds: float | None, random_state: int, metric: str | None = None, **options: Any
+) -> FitPlan:
     """Encode the rows and plan the search; raise ValueError where the table, an option or the budget does not fit."""
-    estimator = _estimator(body, split.target.task, options | {"random_state": random_state})
+    task, labels = split.target.task, split.target.values[split.train_rows]
+    if metric is not None:
+        check_metric(metric, task, len(np.unique(labels)) if task == CLASS else 0)
+        options |= {"scoring": metric}
+    if options.get("threshold") is not None and task != CLASS:
+        raise ValueError(
+            f"threshold={options['threshold']!r} is for two classes; the target {split.target.name!r} is a number."
+        )
+    estimator = _estimator(body, task, options | {"random_state": random_state})
     numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
     if estimator.refit == "auto" and seconds is None:
         estimator.set_params(refit="one")
@@ -148,26 +166,6 @@ def plan_fit(split: TableSplit, *, body: str, seconds: float | None, random_stat
     return FitPlan(split, estimator, search, rows, X, y, body, seconds)
 
 
-class RowBlocks(Sequence[tuple[np.ndarray, np.ndarray]]):
-    """Training rows in random order, as features and targets, in blocks as long as `y`; the last is filled up from the first.
-
-    `y` are the targets of the search: rows of a class that it has not seen are left out, since no network has an output for it.
-    """
-
-    def __init__(self, split: TableSplit, y: np.ndarray, seed: int):
-        rows = np.random.default_rng(seed).permutation(split.train_rows)
-        if split.target.task == CLASS:
-            rows = rows[np.isin(split.target.values[rows], y)]
-        self.split, self.n_rows, self.blocks = split, len(rows), np.resize(rows, (-(-len(rows) // len(y)), len(y)))
-
-    def __len__(self) -> int:
-        return len(self.blocks)
-
-    def __getitem__(self, number: Any) -> Any:
-        rows = self.blocks[number]
-        return features(self.split.schema, self.split.table, rows), self.split.target.values[rows]
-
-
 def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     """Return the fitted model of a plan; `begun` is when a time limit began, a time of `time.monotonic`."""
     say: Callable[[str], None] = partial(print, file=sys.stderr, flush=True) if plan.estimator.verbose else lambda line: None
@@ -178,16 +176,22 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     for line in [*split.words(), *(f"warning: {line}" for line in faults)]:
         say(line)
     labels, places = np.unique(y, return_inverse=True) if target.task == CLASS else (None, y)
-    values = target_values(test_table, target.name, target.task, labels)[0]
-    scores, predicted, rows, deadline, settling = {}, {}, np.arange(len(y)), None, 0
+    true = target_values(test_table, target.name, target.task, labels)[0]
+    n_classes, positive = 0 if labels is None else len(labels), getattr(plan.search.table.targets, "positive", 1)
+    has_probabilities = target.task == CLASS and len(test_rows) * n_classes <= MOST_PROBABILITIES
+    metric: Metric | None = None
+    scores, predicted = dict[str, dict[str, Any]](), dict[str, Predicted]()
+    rows, deadline, settling = np.arange(len(y)), None, 0
     with warnings.catch_warnings():  # those of two threads, which set and reset them
         timing = None if seconds is None else ThreadPoolExecutor(1).submit(time_fold, estimator, X, y, seed)
         share = None if seconds is None else BASELINE_SHARE * max(0.0, begun + seconds - time.monotonic())
         last = y if split.rule.kind == TIME and target.task != CLASS else None  # rows are in the order of time
         for own in baselines(target.task, X, places, seconds=share, seed=seed, folds=plan.search.folds, last_value=last):
-            predictions = [own.predict(block) for block in feature_blocks(schema, test_table, test_rows)]
-            predicted[own.name] = np.concatenate(predictions)
-            scores[own.name] = scored(target.task, values[test_rows], predicted[own.name], seed) | own.facts
+            test_blocks = feature_blocks(schema, test_table, test_rows)
+            parts = [Predicted.by(own, block, with_probabilities=has_probabilities) for block in test_blocks]
+            outcome = Outcome(target.task, true[test_rows], Predicted.joined(parts), n_classes, positive)
+            metric, predicted[own.name] = metric or headline(outcome, estimator.scoring), outcome.predicted
+            scores[own.name] = metric.score(outcome, seed) | own.facts | {"test": values(outcome)}
             short_of = f", in the time there was ({own.lacks})" if own.lacks else ""
             say(f"{own.label}: {in_words(scores[own.name])}, {own.seconds:.1f} s{short_of}")
         compared = time.monotonic()
@@ -208,10 +212,10 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}
     model = TableModel(schema, estimator, target.name, target.task, facts)
-    evaluation = Evaluation.of(model, test_table, test_rows, values, predicted)
+    evaluation = Evaluation.of(model, test_table, test_rows, true, predicted)
     model = replace(model, evaluation=evaluation)
     facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
-    facts["score"] = scored(target.task, values[test_rows], evaluation.predicted, seed)
+    facts |= _test_facts(evaluation.outcome, headline(evaluation.outcome, estimator.scoring), seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
         "ended_the_search": deadline is not None and deadline.has_ended,
@@ -220,7 +224,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         "search": round(searched - compared, 3),
         "all": round(time.monotonic() - begun, 3),
     }
-    comparisons = compare_table(model, scores)
+    comparisons = compare_table(model, scores, headline(evaluation.outcome, estimator.scoring))
     for own_facts, comparison in zip(scores.values(), comparisons, strict=True):
         if np.isfinite(comparison.gain).all():
             own_facts["gain"] = dict(zip(("value", "low", "high"), comparison.gain, strict=True))
@@ -234,7 +238,17 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     return model
 
 
-def check_options(*, test: Any, body: str, seconds: float | None, random_state: int, **options: Any) -> None:
+def _test_facts(outcome: Outcome, metric: Metric, seed: int) -> dict[str, Any]:
+    """Return the score of the test rows by a metric, and by all others, made of JSON values."""
+    scores = evaluate(outcome, seed)
+    score = scores[metric.name] | ({"rmse": scores["rmse"]["value"]} if "rmse" in scores else {})
+    intervals = {name: [own["low"], own["high"]] for name, own in scores.items()}
+    return {"score": score, "test": {name: own["value"] for name, own in scores.items()}, "test_intervals": intervals}
+
+
+def check_options(
+    *, test: Any, body: str, seconds: float | None, random_state: int, metric: str | None = None, **options: Any
+) -> None:
     """Raise ValueError where `fit_table` would because of an option, before a table is read."""
     if body not in BODIES:
         raise unknown("body", body, BODIES)
@@ -243,6 +257,8 @@ def check_options(*, test: Any, body: str, seconds: float | None, random_state: 
     if isinstance(test, int | float | np.number):
         check_number("test", test, "above 0 and below 1", lambda value: 0 < value < 1)
     check_size("random_state", random_state, least=0)
+    if metric not in (None, *METRICS):
+        raise unknown("metric", metric, list(METRICS))
     _estimator(body, CLASS, options)
     levels = tuple(options.get("quantiles", ()) or ()) if options.get("loss") == "quantile" else ()
     if len(levels) > 1 and MEDIAN not in levels:
@@ -270,12 +286,13 @@ def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, l
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
     names = ["penalty", "l2", "dropout", "loss", "error", "n_parameters"]
     commas = [field.name for field in split.schema.fields if field.kind == NUMBER and table[field.name].has_commas]
+    is_binary = target.task == CLASS and len(model.classes) == 2
     test_source = {"table": split.test_table.source.strip("'\""), "sha256": split.test_table.digest}
     return {
         "table": table.source.strip("'\""),
         "table_sha256": table.digest,
         "reading": {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas},
-        "test": test_source if split.has_test_table else None,
+        "test_table": test_source if split.has_test_table else None,
         "split": {
             "kind": split.rule.kind,
             "column": split.rule.column,
@@ -288,6 +305,8 @@ def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, l
         "task": target.task,
         "why": target.why,
         "classes": [str(label) for label in model.classes.tolist()] if target.task == CLASS else None,
+        "positive_class": str(estimator.positive_class_) if is_binary else None,
+        "threshold": estimator.threshold_ if is_binary else None,
         "rows": {
             "all": table.rows,
             "without_target": target.n_dropped,

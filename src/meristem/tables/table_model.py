@@ -28,7 +28,8 @@ from meristem.inputs import Inputs, Schema
 from meristem.inputs.schema import CATEGORY
 from meristem.json_schema import ANY, COUNT, FLAG, NUMBER, OBJECT, POSITIVE, SHA256, TEXT, Rule, check_json, integer, one_of
 from meristem.report.baselines import NAMES
-from meristem.report.scoring import in_words, scored
+from meristem.report.scoring import in_words
+from meristem.report.task_metrics import BY_LABEL, DEFAULTS, Outcome, Predicted
 from meristem.tables.encoding import absent, column_values, differences, feature_blocks
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
@@ -40,7 +41,6 @@ NAMED = 12  # columns that a notebook names
 MEDIAN = 0.5
 HEADER = {"encoding": OBJECT, "target": TEXT, "task": one_of(TASKS), "facts": ANY, "search": OBJECT}
 PROBLEM = "its facts do not fit: "
-MEASURES = {"class": "accuracy", "number": "R²"}
 SHARE = Rule("a number between 0 and 1", lambda value: NUMBER.fits(value) and 0 < value < 1)
 SECONDS = Rule("a number of seconds", lambda value: NUMBER.fits(value) and 0 <= value < 1e10)
 PLAIN = Rule("a number, true or false", lambda value: isinstance(value, bool) or NUMBER.fits(value))
@@ -48,6 +48,7 @@ TEXTS = {TEXT: TEXT}
 SCORE = {"measure": TEXT, "value": NUMBER, "low": NUMBER, "high": NUMBER, "rmse?": NUMBER, TEXT: ANY}
 BASELINE = SCORE | {"lacks?": TEXT, "label?": TEXT, "seconds?": SECONDS, "n_parameters?": (None, COUNT)}
 BASELINE |= {"gain?": dict.fromkeys(["value", "low", "high"], NUMBER)}
+TEST_TABLE = {"table": TEXT, "sha256": (None, SHA256), TEXT: ANY}
 FACTS: dict[Any, Any] = {
     **dict.fromkeys(["table", "target", "task", "why", "device", "body?", "estimator?", "rule?"], TEXT),
     **dict.fromkeys(["inputs", "cores", "folds?"], POSITIVE),
@@ -65,7 +66,11 @@ FACTS: dict[Any, Any] = {
     "reading?": dict.fromkeys(["format", "sep", "encoding"], (None, TEXT)) | {"decimal_commas": [TEXT], TEXT: ANY},
     "split?": {"kind": one_of([RANDOM, TIME, GROUP]), "column": (None, TEXT), "share": (None, SHARE), TEXT: ANY}
     | {"duplicates": COUNT, "without_time": COUNT},
-    "test?": (None, {"table": TEXT, "sha256": (None, SHA256), TEXT: ANY}),
+    "test_table?": (None, TEST_TABLE),
+    "test?": ANY,  # metrics by name; in earlier files the test table
+    "test_intervals?": {TEXT: [NUMBER]},
+    "threshold?": (None, NUMBER),
+    "positive_class?": (None, TEXT),
     "warnings?": [TEXT],
     **{name: [TEXT] for name in ("table_warnings?", "doubts?")},  # their names in earlier files
     "budget?": (None, POSITIVE),
@@ -152,7 +157,7 @@ class TableModel:
         table = self.table(frame)
         values, rows = target_values(table, self.target, self.task, getattr(self.estimator, "classes_", None))
         predicted = self._by_blocks(table, lambda x: self.point_predictions(self.outputs(x)), rows)
-        return float(scored(self.task, values[rows], predicted, int(self.facts["seed"]))["value"])
+        return DEFAULTS[self.task].value(Outcome(self.task, values[rows], Predicted(predicted)))
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the network's outputs [n, n_out] for rows of features."""
@@ -270,13 +275,18 @@ def unpack(header: Any, arrays: Arrays) -> TableModel:
         raise ValueError(f"its encoding gives {len(schema.features)} inputs, its estimator takes {estimator.n_features_in_}.")
     labels = [str(label) for label in estimator.classes_.tolist()] if task == CLASS else None
     check_json(facts, FACTS, PROBLEM)
+    if "test_table" not in facts:  # an earlier file: "test" was the test table
+        facts = {name: value for name, value in facts.items() if name != "test"} | {"test_table": facts.get("test")}
+        check_json(facts["test_table"], (None, TEST_TABLE), PROBLEM, "test")
+    check_json(facts.get("test", {}), {TEXT: NUMBER}, PROBLEM, "test")
     expected = {"target": target, "task": task, "classes": labels, "inputs": len(schema.features)}
     for name, value in expected.items():
         if facts[name] != value:
             raise ValueError(f"{PROBLEM}{name} is {short(facts[name])}, and the model's is {short(value)}.")
     scores = {"score": facts["score"]} | {f"baselines.{name}": score for name, score in facts["baselines"].items()}
     for place, score in scores.items():
-        if score["measure"] != MEASURES[facts["task"]]:
+        metric = BY_LABEL.get(score["measure"])
+        if metric is None or metric.task != facts["task"] or score["measure"] != facts["score"]["measure"]:
             raise ValueError(f"{PROBLEM}{place}.measure is {short(score['measure'])}, not that of a {facts['task']}.")
     rows = facts["rows"]
     most = max(rows["searched_with"], rows.get("learned_from", 0))

@@ -1,7 +1,7 @@
 """Classes and labels: one of several classes per row, or any number of labels per row.
 
-Two classes share one logit z, the second class where z > 0; more classes have a logit each. A label has a logit z and the
-probability 1 / (1 + e^−z).
+Two classes share one logit z, the second class where z is above that of the threshold; more classes have a logit each. A label
+has a logit z and the probability 1 / (1 + e^−z).
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ import numpy as np
 
 from meristem.targets.scaling import Packed
 from meristem.train.objectives import Binary, Multiclass, Multilabel
+
+DEFAULT_THRESHOLD = 0.5
 
 
 class _Categorical:
@@ -25,12 +27,24 @@ class _Categorical:
 class Classes(_Categorical):
     """y [n], each one of `classes`, which are ascending and of any type.
 
+    Of two classes, the positive one is predicted where its probability is above the threshold.
+
     >>> Classes(np.array(["ash", "oak"])).encode(np.array(["oak", "ash"])).tolist()
     [1, 0]
+    >>> Classes(np.array(["ash", "oak"]), threshold=0.9).decode(np.array([[2.0], [3.0]])).tolist()
+    ['ash', 'oak']
     """
 
     classes: np.ndarray
+    threshold: float = DEFAULT_THRESHOLD
+    positive: int = 1  # the index of the positive class, of two
     kind: ClassVar[str] = "classes"
+
+    @property
+    def cut(self) -> float:
+        """The logit above which the second of two classes is predicted."""
+        logit = float(np.log(self.threshold / (1 - self.threshold)))
+        return logit if self.positive else -logit
 
     @property
     def objective(self) -> Binary | Multiclass:
@@ -54,7 +68,7 @@ class Classes(_Categorical):
         return (encoded[:, None] == np.unique(encoded)).astype(float)
 
     def decode(self, outputs: np.ndarray) -> np.ndarray:
-        index = (outputs[:, 0] > 0).astype(int) if self.n_out == 1 else outputs.argmax(1)
+        index = (outputs[:, 0] > self.cut).astype(int) if self.n_out == 1 else outputs.argmax(1)
         return self.classes[np.minimum(index, len(self.classes) - 1)]  # there may be a single class
 
     def decision(self, outputs: np.ndarray) -> np.ndarray:
@@ -77,17 +91,22 @@ class Classes(_Categorical):
     def unsure(self, outputs: np.ndarray, margin: float) -> np.ndarray:
         """Return the rows [n] whose class may change if outputs change by at most `margin`."""
         if self.n_out == 1:
-            return np.abs(outputs[:, 0]) <= margin
+            return np.abs(outputs[:, 0] - self.cut) <= margin
         return (outputs >= outputs.max(1, keepdims=True) - 2 * margin).sum(1) > 1
 
     def pack(self) -> Packed:
         """Return numeric classes as an array, texts in the header."""
+        header: dict[str, Any] = {"kind": self.kind}
+        if self.threshold != DEFAULT_THRESHOLD:
+            header["threshold"] = self.threshold
+        if not self.positive:
+            header["positive"] = self.positive
         if self.classes.dtype.kind in "biuf":
-            return {"kind": self.kind}, {"classes": self.classes}
+            return header, {"classes": self.classes}
         names = self.classes.tolist()
         if not all(isinstance(name, str) for name in names):
             raise ValueError(f"y: classes of type {self.classes.dtype} cannot be written to a file; fit with numbers or texts.")
-        return {"kind": self.kind, "names": names, "is_object": self.classes.dtype.kind == "O"}, {}
+        return header | {"names": names, "is_object": self.classes.dtype.kind == "O"}, {}
 
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
@@ -102,7 +121,12 @@ class Classes(_Categorical):
             raise ValueError("its classes are not a vector of numbers or texts.")
         if not (classes[1:] > classes[:-1]).all() or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
             raise ValueError("its classes are not ascending.")
-        return cls(classes)
+        threshold, positive = header.get("threshold", DEFAULT_THRESHOLD), header.get("positive", 1)
+        if type(threshold) is not float or not 0 < threshold < 1 or type(positive) is not int or positive not in (0, 1):
+            raise ValueError("its threshold is not between 0 and 1, or its positive class not one of two.")
+        if (threshold != DEFAULT_THRESHOLD or not positive) and len(classes) != 2:
+            raise ValueError(f"it has a threshold, which is for two classes, and {len(classes)} of them.")
+        return cls(classes, threshold, positive)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,29 @@
+"""The training rows of a large table in blocks of as many rows as its search had; imported by fitting.py."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from meristem.tables.encoding import features
+from meristem.tables.split import CLASS, TableSplit
+
+
+class RowBlocks(Sequence[tuple[np.ndarray, np.ndarray]]):
+    """Training rows in random order, as features and targets, in blocks as long as `y`; the last is filled up from the first.
+
+    `y` are the targets of the search: rows of a class that it has not seen are left out, since no network has an output for it.
+    """
+
+    def __init__(self, split: TableSplit, y: np.ndarray, seed: int):
+        rows = np.random.default_rng(seed).permutation(split.train_rows)
+        if split.target.task == CLASS:
+            rows = rows[np.isin(split.target.values[rows], y)]
+        self.split, self.n_rows, self.blocks = split, len(rows), np.resize(rows, (-(-len(rows) // len(y)), len(y)))
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, number: Any) -> Any:
+        rows = self.blocks[number]
+        return features(self.split.schema, self.split.table, rows), self.split.target.values[rows]
