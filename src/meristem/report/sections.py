@@ -79,7 +79,7 @@ def _coverage_text(data: ReportData) -> list[str]:
         return []
     share, mean = data.coverage
     is_class = data.task == CLASS
-    size = f"{significant(mean)} classes" if is_class else f"a width of {significant(mean)}"
+    size = f"a {'size' if is_class else 'width'} of {significant(mean)}"
     name = f"{percent(COVERAGE)} prediction {'sets' if is_class else 'intervals'}"
     return [f"Its {name} hold the true value in {percent(share)} of these rows, with {size} on average."]
 
