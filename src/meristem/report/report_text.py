@@ -91,9 +91,10 @@ def _threshold_sentence(data: ReportData) -> Iterator[str]:
 
 
 def verdict(baseline: Comparison) -> str:
-    """Return how the model compares with a baseline, from the interval of the difference."""
+    """Return how the model compares with a baseline, from the interval of a difference that is not 0 in the digits shown."""
     gain, low, high = baseline.gain
-    if low > 0 or high < 0:
+    is_shown = score_text(abs(gain), baseline.score["measure"]) != score_text(0.0, baseline.score["measure"])
+    if is_shown and (low > 0 or high < 0):
         return VERDICTS[0] if low > 0 else VERDICTS[3]
     return VERDICTS[1] if gain > 0 else VERDICTS[2]
 
