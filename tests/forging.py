@@ -156,7 +156,7 @@ def _search(member: Any) -> Any:
     said |= {"hard_size": np.zeros(4, int), "epochs": np.ones(count, int), "finished": np.ones(count, bool)}
     path = PenaltyPath(columns | said, (), np.zeros((count, 2), np.float32), 1.5)
     model = meristem.TunnelClassifierCV(depth=2, penalties=[1e-3, 1e-2], cv=2, width=4)
-    model._store(path, path.best(), [member, copy.copy(member)])
+    model._store(path, path.best(), [member, copy.copy(member)], None)
     return model
 
 
@@ -435,7 +435,7 @@ class Forge:
             warnings.simplefilter("ignore", UserWarning)  # of what is unlike
             assert len(model.predict(frame)) == len(model.predict_proba(frame)) == 4 and isinstance(model.doubts(frame), list)
         answers = {model.target: [str(label) for label in model.classes.tolist()[:1]] * 4}
-        assert 0 <= model.score(frame | answers) <= 1 and render_page(from_table(model, frame | answers, seconds=0.0))
+        assert 0 <= model.score(frame | answers) <= 1 and render_page(from_table(model, frame | answers))
 
     def _computes(self, network: Network) -> None:
         members = network.embed.weight.shape[:-2]

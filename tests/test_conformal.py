@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris, make_friedman1
 import meristem
 from commanding import meristem_here
 from meristem.estimators.conformal import ClassScores, HeldOut, NumberScores
+from meristem.estimators.estimator_file import pack_search, unpack_search
 from meristem.targets import Classes, Numbers
 
 pytestmark = [
@@ -112,16 +113,14 @@ def test_a_fit_covers_new_rows_and_its_file_says_the_same(regressor, tmp_path):
 
 
 def test_an_old_file_loads_and_a_wrong_one_is_refused(regressor, tmp_path):
-    from meristem.estimators import search_file
-
-    header, arrays = search_file.pack(regressor)
-    old = search_file.unpack(header, {name: array for name, array in arrays.items() if not name.startswith("scores.")})
+    header, arrays = pack_search(regressor)
+    old = unpack_search(header, {name: array for name, array in arrays.items() if not name.startswith("scores.")})
     np.testing.assert_array_equal(old.predict(X), regressor.predict(X))
     with pytest.raises(ValueError, match="earlier version and has no intervals or sets; fit it again"):
         old.predict_interval(X)
     for name, wrong in (("scores", arrays["scores.scores"][:, ::-1]), ("limits", arrays["scores.limits"] * np.nan)):
         with pytest.raises(ValueError, match="of its intervals"):
-            search_file.unpack(header, arrays | {f"scores.{name}": wrong})
+            unpack_search(header, arrays | {f"scores.{name}": wrong})
 
 
 def test_several_columns_one_network_and_counts():

@@ -125,8 +125,8 @@ def test_names_are_escaped():
 
 def test_a_search_shows_its_networks_and_its_path():
     quick = {"cv": 2, "max_epochs": 20, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.03}
-    x = np.arange(40)
-    model = meristem.fit_table({"x & y": x, "side": np.where(x < 20, "left", "right")}, target="side", **quick)
+    x, how = np.arange(40), quick | {"refit": "bag"}
+    model = meristem.fit_table({"x & y": x, "side": np.where(x < 20, "left", "right")}, target="side", **how)
     shown = model._repr_html_()
     assert "side (class) from x &amp; y" in shown and "<b>2</b> networks, averaged" in shown and len(drawings(shown)) == 2
     assert ours(model.estimator._repr_html_()) in shown.replace("<div>side (class) from x &amp; y</div>", "")

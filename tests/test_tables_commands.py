@@ -89,7 +89,9 @@ def test_a_number_from_standard_input(place, monkeypatch):
     assert (
         facts["test_table"] is None and "200: 100 for training, 100 held out" in (place / "piped" / "report.html").read_text()
     )
-    sizes = {line.split()[0]: line.split()[-1] for line in done.stdout.splitlines() if " to " in line}
+    sizes = {
+        line.split()[0]: line.split()[-1] for line in done.stdout.partition("all metrics")[0].splitlines() if " to " in line
+    }
     assert sizes == {"found": f"{facts['n_parameters']:,}", "constant": "1", "linear": "3", "boosting": "–", "mlp": "401"}
     assert "-0.000" not in done.stdout + done.stderr
 

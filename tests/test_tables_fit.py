@@ -272,6 +272,8 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         for group in View(out).now()["groups"]:
             called = [member["name"] for member in group["members"]]
             assert len(set(called)) == len(called), "no two have the same name"
+            if group["name"] == "replay":  # the one network that learns from all rows
+                continue
             assert all(re.fullmatch(r"λ \S+(, l2 \S+)?(, dropout \S+)?, fold [0-4]", name) for name in called), called
     assert "dropped column 'id': more than 1,000 categories" in commands["prices"].stderr
     assert "without a target are dropped" in commands["prices"].stderr

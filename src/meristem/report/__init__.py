@@ -31,7 +31,7 @@ def render_page(data: ReportData) -> str:
         caveats=caveats(data),
         sections=sections(data),
         column_classes=_column_classes,
-        is_long=lambda text: any(len(word) > LONG for word in text.split()),
+        is_long=lambda text: len(text) > 2 * LONG or any(len(word) > LONG for word in text.split()),
     )
 
 

@@ -93,8 +93,8 @@ def _threshold_sentence(data: ReportData) -> Iterator[str]:
 def verdict(baseline: Comparison) -> str:
     """Return how the model compares with a baseline, from the interval of a difference that is not 0 in the digits shown."""
     gain, low, high = baseline.gain
-    is_shown = score_text(abs(gain), baseline.score["measure"]) != score_text(0.0, baseline.score["measure"])
-    if is_shown and (low > 0 or high < 0):
+    measure = baseline.score.get("measure", "")
+    if score_text(abs(gain), measure) != score_text(0.0, measure) and (low > 0 or high < 0):
         return VERDICTS[0] if low > 0 else VERDICTS[3]
     return VERDICTS[1] if gain > 0 else VERDICTS[2]
 
@@ -177,7 +177,9 @@ def _row_caveats(data: ReportData) -> Iterator[str]:
         yield f"The 95 % interval is wide: {interval_text(score['low'], score['high'])}."
     if facts:
         rows = facts["rows"]
-        warnings: list[str] = next((facts[name] for name in ("warnings", "table_warnings", "doubts") if name in facts), [])
+        lines: list[str] = next((facts[name] for name in ("warnings", "table_warnings", "doubts") if name in facts), [])
+        compared = worse_warnings(data.finite_baselines, data.task)  # which stand at the top
+        warnings = [line for line in lines if line not in compared]
         yield from map(_sentence, warnings[:MOST_NAMED])
         if (n := len(warnings) - MOST_NAMED) > 0:
             yield f"summary.json has {many(n, 'more warning')} about the table."

@@ -59,7 +59,7 @@ def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | Non
         if not 2 <= len(levels) <= MOST_LEVELS:
             continue
         effects = np.eye(len(levels))[codes]
-        share = _shares(effects, predictions(y[:, None].astype(float), effects), levels)[:1]
+        share = _shares(effects, predictions(filled_ranks(y.astype(float))[:, None], effects), levels)[:1]
         if share[0] >= LEAST_SHARE:
             others = [inputs[other] for other in inputs if other != name]
             rest = _shares(effects, forest_predictions(others, effects), levels)[:1]
