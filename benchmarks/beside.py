@@ -1,6 +1,9 @@
 """This commit beside another one: seconds of an epoch and of compiling it, both in turns on one machine.
 
-    python benchmarks/beside.py OTHER_SRC [REPEATS]        OTHER_SRC: the src folder of the other commit; ratios of medians
+    python benchmarks/beside.py OTHER_SRC [REPEATS] [MEMBERS]
+
+OTHER_SRC is the src folder of the other commit. MEMBERS are sizes of populations, separated by commas; the default is 1,16 on a
+GPU and 1 elsewhere. Ratios of medians are printed after every turn.
 
 Each measurement is a process of its own, without a cache of compiled programs; first one commit, then the other, and again.
 The data are random: what an epoch takes does not depend on them.
@@ -33,7 +36,7 @@ cases = {
 }
 found = {}
 for name, (body, options, recipe) in cases.items():
-    for members in (1, 16) if on_gpu else (1,):
+    for members in map(int, sys.argv[1].split(",")) if len(sys.argv) > 1 else (1, 16) if on_gpu else (1,):
         keys = jax.random.split(jax.random.key(0), members)
         make = lambda key: Network.create(body, 784, 10, key=key, **options)
         networks = make(keys[0]) if members == 1 else jax.vmap(make)(keys)
@@ -52,7 +55,9 @@ print(json.dumps(found))
 
 def measured(source: Path) -> dict[str, float]:
     environment = os.environ | {"PYTHONPATH": str(source), "MERISTEM_CACHE": "off"}
-    done = subprocess.run([sys.executable, "-c", MEASURE], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, *sys.argv[3:]], env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
     times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
