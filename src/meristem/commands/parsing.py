@@ -62,8 +62,8 @@ COMMANDS = {  # name → help, description, example
         "meristem show digits.safetensors --png digits.png",
     ),
     "export": (
-        "export a model to ONNX",
-        "Write the compact form of a model as an ONNX file: an estimator with its preprocessing and probabilities, "
+        "export a model to ONNX or C",
+        "Write the compact form of a model as an ONNX file or a C file: an estimator with its preprocessing and probabilities, "
         "a table's model with its columns, a training run as its best network.",
         "meristem export digits.safetensors --onnx digits.onnx",
     ),
@@ -148,7 +148,8 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("show export", "model", Path, ..., "MODEL", "a file written by save()"),
     ("show export", "--member", int, None, "M", "the network of a population, counted from 0"),
     ("show", "--png", Path, None, "FILE", "draw the network into this file or folder"),
-    ("export", "--onnx", Path, ..., "FILE", "the ONNX file to write"),
+    ("export", "--onnx", Path, None, "FILE", "the ONNX file to write"),
+    ("export", "--c", Path, None, "FILE", "the C file to write, and its header beside it"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`meristem show MODEL` and `meristem export MODEL`: print or draw what a model file holds, or write it as ONNX.
+"""`meristem show MODEL` and `meristem export MODEL`: print or draw what a model file holds, or write it as ONNX or C.
 
 A file may hold a network, a fitted estimator, a training run (its best network counts) or a table's model (its estimator
 counts). `--member` selects one network of a population, or of the ensemble of a cross-validated estimator.
@@ -25,6 +25,7 @@ from meristem.show.describe import describe, penalty_of, print_table
 from meristem.train.run import Run
 
 PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with the producer's name
+C_MARK, MARKED = b": a trained neural network, in C99", 400  # at the start of our C files; so many bytes are looked at
 
 
 def run_show(args: argparse.Namespace) -> None:
@@ -74,19 +75,26 @@ def run_export(args: argparse.Namespace) -> None:
     if members and not is_ensemble:
         which = f"choose one with --member 0 … {len(members) - 1}"
         raise ValueError(f"{args.model} holds a population of {len(members)}; {which}.")
-    if args.onnx.is_file():
-        with args.onnx.open("rb") as file:
-            is_export = PRODUCER in file.read(64)
-        if not is_export:  # such as the model itself
-            problem = "exists and is no ONNX file of meristem's; move it, or give another name"
-            raise ValueError(f"--onnx={str(args.onnx)!r} {problem}.")
+    if args.onnx is None and args.c is None:
+        raise ValueError("Nothing to write: give --onnx FILE or --c FILE.")
+    for flag, path, mark in (("--onnx", args.onnx, PRODUCER), ("--c", args.c, C_MARK)):
+        if path is not None and path.is_file():
+            with path.open("rb") as file:
+                is_export = mark in file.read(MARKED)
+            if not is_export:  # such as the model itself
+                problem = f"exists and is no {flag.strip('-')} file of meristem's; move it, or give another name"
+                raise ValueError(f"{flag}={str(path)!r} {problem}.")
+    is_estimator = hasattr(model, "network_") or is_ensemble
     if hasattr(loaded, "schema"):
-        path = replace(loaded, estimator=model).to_onnx(args.onnx)
-    elif hasattr(model, "network_") or is_ensemble:
-        path = export.onnx_of(model, args.onnx)
-    else:
-        path = export.to_onnx(args.onnx, compact(_network(model)))
-    print(f"{path}: {path.stat().st_size:,} bytes")
+        model = replace(loaded, estimator=model)
+    for path, name in ((args.onnx, "onnx"), (args.c, "c")):
+        if path is None:
+            continue
+        if hasattr(loaded, "schema") or is_estimator:
+            written = getattr(model, f"to_{name}")(path)
+        else:
+            written = getattr(export, f"to_{name}")(path, compact(_network(model)))
+        print(f"{written}: {written.stat().st_size:,} bytes")
 
 
 def _load(path: Path, member: int | None) -> tuple[Any, Any, list[Any]]:

@@ -139,6 +139,17 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         return onnx_of(self, path)
 
+    def to_c(self, path: PATHS, *, numbers: str = "float", class_names: bool = False) -> Path:
+        """Write the compact network as a C99 file without dependencies, and its header: `int NAME_predict(const float *x, float *y)`.
+
+        Scaling and probabilities are inside; docs/devices.md shows how to use it. `numbers="double"` takes columns that float
+        cannot hold, such as seconds since 1970; with `class_names` the names of the classes are in the file, too.
+        """
+        from meristem.export import c_of
+
+        check_is_fitted(self)
+        return c_of(self, path, numbers=numbers, class_names=class_names)
+
     def to_torch(self) -> Any:
         """Return the compact network as a plain `torch.nn.Module`, including scaling and probabilities."""
         from meristem.export import torch_of

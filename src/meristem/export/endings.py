@@ -87,11 +87,16 @@ def ending_of(targets: Targets) -> Ending:
 
 
 def check_export(extra: str, network: CompactNetwork | Network, ending: Ending) -> tuple[Any, CompactNetwork, int, int, Ending]:
-    """Return the package onnx or torch, the compact network, its numbers of inputs and outputs, and the ending, if it fits."""
+    """Return the package onnx or torch, and what `check_network` returns."""
     try:
         packages = [importlib.import_module(name) for name in (extra, *MODULES[extra])]
     except ImportError:
         raise ImportError(f"Exports need {extra}; install it with `pip install 'meristem-nn[{extra}]'`.") from None
+    return packages[0], *check_network(network, ending)
+
+
+def check_network(network: CompactNetwork | Network, ending: Ending) -> tuple[CompactNetwork, int, int, Ending]:
+    """Return the compact network, its numbers of inputs and outputs, and the ending, if it fits."""
     small = compact(network)
     if not small.layers:
         raise ValueError("The network has no layers, it copies its input; there is nothing to export.")
@@ -108,7 +113,7 @@ def check_export(extra: str, network: CompactNetwork | Network, ending: Ending) 
         if ending.is_flat and n_out != 1:
             raise ValueError(f"is_flat=True is for a network with one output, this one has {n_out}; give is_flat=False.")
         ending = replace(ending, mean=mean, scale=scale, dtype=ending.dtype or _value_dtype(ending.link, mean, scale))
-    return packages[0], small, n_in, n_out, ending
+    return small, n_in, n_out, ending
 
 
 def _check_vector(name: str, values: Any, n: int) -> np.ndarray:
@@ -154,22 +159,27 @@ class FeatureScaling:
     def needs_double(self, network: CompactNetwork, ending: Ending, n_out: int) -> bool:
         """Return whether rounding the features to float32 would change an answer by more than exports promise.
 
-        This is tried on rows drawn around the mean. A feature that varies little around a large value, such as seconds since
-        1970, loses in rounding what the network reads; a year usually does not.
+        A feature that varies little around a large value, such as seconds since 1970, loses in rounding what the network reads;
+        a year usually does not.
         """
+        return not self.rounding_error(network, ending, n_out) <= PROMISED / 2
+
+    def rounding_error(self, network: CompactNetwork, ending: Ending, n_out: int, features: Any = slice(None)) -> float:
+        """Return by how much rounding these features to float32 changes an answer, in rows drawn around the mean."""
         n_features = len(self.mean)
         rows = max(8, min(MAX_ROWS, MAX_VALUES // max(1, n_features)))
         noise = np.random.default_rng(0).standard_normal((rows, n_features))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x = self.mean + np.clip(SPREAD * noise, -FARTHEST, FARTHEST) * self.scale
-            rounded = x.astype(np.float32)
+            rounded = x.copy()
+            rounded[:, features] = x[:, features].astype(np.float32)
             if not np.isfinite(rounded).all():
-                return True
+                return np.inf
             predictor = Predictor(as_numpy(network))
-            outputs = [predictor.outputs(self.trace(NUMPY, features)) for features in (x, rounded.astype(np.float64))]
+            outputs = [predictor.outputs(self.trace(NUMPY, features)) for features in (x, rounded)]
             if isinstance(ending, OneOf | AnyOf):
                 targets = Classes(np.arange(max(2, n_out))) if isinstance(ending, OneOf) else Labels(n_out)
                 outputs = [targets.probabilities(z) for z in outputs]
             error = np.abs(outputs[0] - outputs[1]).max(initial=0)
         # Errors of many features cancel in rows drawn at random; in others they may not.
-        return not error * max(1.0, np.sqrt(n_features) / WORST_CASE) <= PROMISED / 2
+        return float(error * max(1.0, np.sqrt(n_features) / WORST_CASE))

@@ -1,4 +1,4 @@
-"""Activations by name, each in the four forms that anything of meristem computes in: an activation is one entry of this table.
+"""Activations by name, each in the five forms that anything of meristem computes in: an activation is one entry of this table.
 
 JAX's form is what trains, and the record called as a function; the others must say the same, to rounding, for any finite input
 (tests/test_compact_ops.py). A new name also goes into the list in docs/estimators.md, which a test compares.
@@ -19,7 +19,7 @@ from meristem.check import unknown
 
 @dataclass(frozen=True)
 class Activation:
-    """σ in four forms, applied to each number by itself.
+    """σ in five forms, applied to each number by itself.
 
     >>> ACTIVATIONS["relu"].numpy(np.array([-1.0, 2.0])).tolist()
     [0.0, 2.0]
@@ -29,6 +29,7 @@ class Activation:
     numpy: Callable[[np.ndarray], np.ndarray]  # keeps the type; may write over what it is given
     onnx: Callable[[Any, str], str]  # node(operator, *inputs) → name, see layers/ops/onnx.py; operator set 17
     torch: Callable[[ModuleType, Any], Any]  # torch is given: nothing here imports it
+    c: str  # an expression in z; it may call `exponential`, `sigmoid`, `hyperbolic` and `log_1_plus`, see export/c_functions.py
     is_homogeneous: bool = False  # σ(g z) = g σ(z) for g ≥ 0: a gate may be multiplied into the weights
 
     def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -60,20 +61,37 @@ def _torch(function: str, **options: Any) -> Callable[[ModuleType, Any], Any]:
 
 
 ACTIVATIONS: dict[str, Activation] = {
-    "relu": Activation(jax.nn.relu, lambda z: np.maximum(z, 0, out=z), _node("Relu"), _torch("relu"), is_homogeneous=True),
-    "tanh": Activation(jax.numpy.tanh, np.tanh, _node("Tanh"), _torch("tanh")),
-    "sigmoid": Activation(jax.nn.sigmoid, _numpy_sigmoid, _node("Sigmoid"), _torch("sigmoid")),
-    "softplus": Activation(jax.nn.softplus, lambda z: np.logaddexp(z, 0), _node("Softplus"), _torch("nn.functional.softplus")),
+    "relu": Activation(jax.nn.relu, lambda z: np.maximum(z, 0, out=z), _node("Relu"), _torch("relu"), "z > 0 ? z : 0", True),
+    "tanh": Activation(jax.numpy.tanh, np.tanh, _node("Tanh"), _torch("tanh"), "hyperbolic(z)"),
+    "sigmoid": Activation(jax.nn.sigmoid, _numpy_sigmoid, _node("Sigmoid"), _torch("sigmoid"), "sigmoid(z)"),
+    "softplus": Activation(
+        jax.nn.softplus,
+        lambda z: np.logaddexp(z, 0),
+        _node("Softplus"),
+        _torch("nn.functional.softplus"),
+        "z > 0 ? z + log_1_plus(exponential(-z)) : log_1_plus(exponential(z))",
+    ),
     # By tanh, as JAX has it by default.
-    "gelu": Activation(jax.nn.gelu, _numpy_gelu, _onnx_gelu, _torch("nn.functional.gelu", approximate="tanh")),
+    "gelu": Activation(
+        jax.nn.gelu,
+        _numpy_gelu,
+        _onnx_gelu,
+        _torch("nn.functional.gelu", approximate="tanh"),
+        "0.5f * z * (1 + hyperbolic(0.7978845608f * (z + 0.044715f * z * z * z)))",
+    ),
     "silu": Activation(
         jax.nn.silu,
         lambda z: z * _numpy_sigmoid(z),
         lambda node, z: node("Mul", z, node("Sigmoid", z)),
         _torch("nn.functional.silu"),
+        "z * sigmoid(z)",
     ),
     "elu": Activation(
-        jax.nn.elu, lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))), _node("Elu"), _torch("nn.functional.elu")
+        jax.nn.elu,
+        lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
+        _node("Elu"),
+        _torch("nn.functional.elu"),
+        "z > 0 ? z : exponential(z) - 1",
     ),
 }
 

@@ -1,0 +1,191 @@
+"""A compact network as C99: a file and a header that need no library, allocate nothing, and keep no state between calls.
+
+    int NAME_predict(const float *x, float *y);
+
+    x        a number for each feature or column: dates are days since 1970-01-01, categories codes; NaN is missing
+    y        Raw       the outputs                          returns 0
+             OneOf     the probability of each class        returns the index of the class
+             AnyOf     the probability of each label        returns how many are above 0.5
+             Values    the numbers                          returns 0
+
+NAME is that of the file. Scaling, gaps and thresholds are inside; tables are `const`, and lie in flash on AVR. Labels are those of
+`predict`, numbers agree with it to 1e-5 of their scale. A column that float cannot hold precisely is refused by name;
+`numbers="double"` takes it. The same network gives the same bytes.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meristem.check import cut, unknown
+from meristem.compact import CompactNetwork
+from meristem.compact.inference import as_numpy
+from meristem.export.c_file import CFile, Columns, identifier
+from meristem.export.c_inputs import input_lines
+from meristem.export.c_storage import Storage, placed
+from meristem.export.endings import AnyOf, Ending, FeatureScaling, OneOf, Raw, Scaling, Values, check_network, ending_of
+from meristem.files.atomic_write import PATHS, write_whole
+from meristem.inputs import Inputs
+from meristem.inputs.preprocessor import LIMIT
+from meristem.layers.ops.c import INPUTS, Column, CProgram, Value, number
+from meristem.nn import Network
+
+NUMBERS = ["float", "double"]
+LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
+ADVICE = 'give numbers="double", or subtract a constant from the column first.'
+
+
+def to_c(
+    path: PATHS,
+    network: CompactNetwork | Network,
+    *,
+    scaling: Scaling | None = None,
+    ending: Ending = Raw(),
+    feature_names: Sequence[str] | None = None,
+    numbers: str = "float",
+    class_names: bool = False,
+) -> Path:
+    """Write a network as a C file, and a header of the same name beside it.
+
+    `scaling` is the mean [n_in] and the scale [n_in] by which x is standardized first, or the Inputs of an estimator or a table's
+    model. With `class_names` the names of the classes are constants of the file, too.
+
+    >>> import jax, tempfile
+    >>> from meristem.nn import Network
+    >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = to_c(f"{folder}/side.c", network, ending=OneOf(["left", "right"]))
+    ...     "int side_predict(const float *x, float *y)" in file.read_text(), file.with_suffix(".h").exists()
+    (True, True)
+    """
+    path = Path(path)
+    if path.suffix != ".c":
+        raise ValueError(f"path={str(path)!r} must end in .c; the header is written beside it.")
+    source, header = c_text(
+        network, name=path.stem, scaling=scaling, ending=ending, feature_names=feature_names, numbers=numbers, class_names=class_names
+    )
+    write_whole(path.with_suffix(".h"), header.encode())
+    write_whole(path, source.encode())
+    return path
+
+
+def c_of(estimator: Any, path: PATHS, **options: Any) -> Path:
+    """Write a fitted estimator as a C file: x [features] → what `predict` and `predict_proba` return."""
+    inputs, ending = estimator._inputs_, ending_of(estimator._targets_)
+    return to_c(path, estimator.compact(), scaling=inputs, ending=ending, feature_names=inputs.names, **options)
+
+
+def c_text(
+    network: CompactNetwork | Network,
+    *,
+    name: str,
+    scaling: Scaling | None = None,
+    ending: Ending = Raw(),
+    feature_names: Sequence[str] | None = None,
+    numbers: str = "float",
+    class_names: bool = False,
+) -> tuple[str, str]:
+    """Return the C file and its header, as text."""
+    if numbers not in NUMBERS:
+        raise unknown("numbers", numbers, NUMBERS)
+    if class_names and not isinstance(ending, OneOf):
+        raise ValueError("class_names=True is for a classifier; this model has no classes.")
+    small, n_in, n_out, ending = check_network(network, ending)
+    columns = Columns.of(scaling, n_in * prod(small.positions), feature_names)
+    if numbers == "float":
+        _check_float(small, scaling, ending, n_out, columns)
+    program, x, last = recorded(small, scaling, n_in)
+    storage = placed(program.steps, last, x)
+    body = list(_lines(program, storage, is_double=numbers == "double"))
+    if (z := str(storage.places[last])) != "y":
+        body.append(f"copy({last.size}, {z}, y);")
+    body += ending_lines(program, ending, last.size, is_double=numbers == "double")
+    file = CFile(identifier(name), name, numbers, columns, ending, last.size, class_names)
+    return file.text(program, storage.size, body, small.n_parameters)
+
+
+def recorded(network: CompactNetwork, scaling: Scaling | None, n_in: int) -> tuple[CProgram, Value | None, Value]:
+    """Return the program of a network, the value that x itself is, where nothing is scaled, and the last value."""
+
+    def record(needed: Any) -> tuple[CProgram, Value | None, Value, Any]:
+        program, x = CProgram(needed), None
+        if scaling is None:
+            x = h = inputs = Value(n_in, tuple(network.positions))
+        elif isinstance(scaling, Inputs):
+            h = inputs = scaling.trace(program, [(Column(place),) for place in range(len(scaling.column_names))])
+        else:
+            h = inputs = FeatureScaling.of(scaling, n_in).trace(program, tuple(map(Column, range(n_in))))
+        for k, layer in enumerate(as_numpy(network).layers):
+            program.note = f"layer {k + 1}: {type(layer).__name__}"
+            h = layer(program, h)
+        return program, x, program.value(h), inputs
+
+    program, x, last, inputs = record(None)
+    if len(set(program.requests)) > 1:  # networks of a bag that read some inputs each: all are computed once
+        read = {column for request in program.requests for column in request}
+        program, x, last, _ = record(tuple(column for column in inputs if column in read))
+    return program, x, last
+
+
+def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int, columns: Columns) -> None:
+    """Raise ValueError, which names the columns, where single precision would change an answer."""
+    if isinstance(ending, Values):
+        if ending.link == "log" and (ending.mean + LIMIT * ending.scale).max() > LARGEST_EXPONENT:
+            raise ValueError(f"y is up to e^{ending.mean.max():.0f}, which float cannot hold; {ADVICE}")
+        if ending.link == "identity" and ending.dtype != np.float32:
+            raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {ADVICE}")
+    if scaling is None:
+        return
+    n_inputs = small.layers[0].n_in
+    features = FeatureScaling.of(scaling, n_inputs)
+    if not features.needs_double(small, ending, n_out):
+        return
+    errors = [features.rounding_error(small, ending, n_out, [place]) for place in range(len(features.mean))]
+    worst = [columns.of_feature(int(place)) for place in np.flatnonzero(np.array(errors) >= max(errors) / 10)]
+    names = cut(", ".join(map(repr, dict.fromkeys(worst))), 200)
+    raise ValueError(f"float cannot hold the numbers of {names} precisely; {ADVICE}")
+
+
+def _lines(program: CProgram, storage: Storage, *, is_double: bool) -> Iterator[str]:
+    """Yield the lines of the function that compute the last value."""
+    note = ""
+    for step in storage.steps:
+        y = str(storage.places[step.out])
+        if step.note != note and step.note:
+            note = step.note
+            yield f"/* {note} */"
+        if step.call == INPUTS:
+            assert program.computed is not None
+            yield from input_lines(program, program.computed[0], y, is_double=is_double)
+        else:
+            yield step.call.format(*(storage.places[value] for value in step.reads), y=y)
+
+
+def ending_lines(program: CProgram, ending: Ending, n_out: int, *, is_double: bool) -> list[str]:
+    """Return the lines that turn the outputs in y into what the caller asked for."""
+    match ending:
+        case OneOf() if len(ending.classes) == n_out == 1:
+            return ["y[0] = 1;", "return 0;"]
+        case OneOf() if len(ending.classes) > n_out:
+            at = number(ending.cut, is_double=is_double) if ending.cut else "0"
+            return [f"k = y[0] > {at};", "y[1] = sigmoid(y[0]);", "y[0] = 1 - y[1];", "return k;"]
+        case OneOf():
+            return [f"k = largest({n_out}, y);", f"softmax({n_out}, y[k], y);", "return k;"]
+        case AnyOf():
+            return [
+                "k = 0;",
+                f"for (i = 0; i < {n_out}; i++) {{",
+                "    k += y[i] > 0;",
+                "    y[i] = sigmoid(y[i]);",
+                "}",
+                "return k;",
+            ]
+        case Values():
+            offset, scale = (f"AT({program.table(name, values, 'REAL')} + i)" for name, values in (("OFFSET", ending.mean / ending.scale), ("SCALE", ending.scale)))
+            value = f"(y[i] + {offset}) * {scale}"
+            value = f"exponential({value})" if ending.link == "log" else value
+            return [f"for (i = 0; i < {n_out}; i++)", f"    y[i] = {value};", "return 0;"]
+    return ["return 0;"]

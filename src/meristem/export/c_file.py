@@ -1,0 +1,237 @@
+"""The text of an exported C file and of its header: what it is, its tables, the functions that it calls, the one that is called.
+
+The comment in front says how to call it, what it costs, and which columns it reads; names in it are those of the table, without
+what would end a comment. The digest is that of everything below the comment.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any, Self
+
+import jax
+import numpy as np
+
+import meristem
+from meristem.check import cut, many
+from meristem.export.c_functions import CALLED, FUNCTIONS, with_called
+from meristem.export.endings import AnyOf, Ending, OneOf, Scaling, Values
+from meristem.inputs import Inputs
+from meristem.inputs.schema import CATEGORY, DATE
+from meristem.layers.ops.c import CProgram, CTable, number
+
+LINE = 116
+LISTED = 200  # columns, classes
+EXPONENTS = {"float": ("-87.0f", "88.0f"), "double": ("-708.0", "708.0")}  # the range of e^z
+BYTES = {"WEIGHT": 4, "float": 4, "double": 8, "uint8_t": 1, "uint16_t": 2}
+AVR = """#ifdef __AVR__  /* tables stay in flash */
+#include <avr/pgmspace.h>
+#define FLASH PROGMEM
+#define AT(p) pgm_read_float((const float *)(p))
+#define INDEX_AT(p) %s
+#else
+#define FLASH
+#define AT(p) (*(p))
+#define INDEX_AT(p) (*(p))
+#endif
+"""
+FINITE = """#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "missing values are NaN: compile without -ffinite-math-only and -ffast-math"
+#endif
+"""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What x holds: a name and a description for each place, and the place of each feature."""
+
+    names: list[str]
+    notes: list[str]
+    places: list[int]  # [features]
+
+    @classmethod
+    def of(cls, scaling: Scaling | None, n: int, names: Sequence[str] | None) -> Self:
+        """Return the columns of a model with n numbers for inputs, or those of its schema."""
+        if not isinstance(scaling, Inputs):
+            labels = [f"input {place}" for place in range(n)] if names is None else [str(name) for name in names]
+            return cls(labels, [""] * n if scaling is None else ["a number"] * n, list(range(n)))
+        columns, groups, preprocessor = scaling.column_names, scaling.groups, scaling.preprocessor
+        used = {int(feature): k for k, feature in enumerate(preprocessor.feature_of_input[: len(preprocessor.fill)])}
+        mean, scale = preprocessor.scaling.mean, preprocessor.scaling.scale
+        notes, places = [], [place for place, group in enumerate(groups) for _ in group]
+        for place, group in enumerate(groups):
+            field = None if scaling.schema is None else scaling.schema.fields[place]
+            if field is not None and field.kind == CATEGORY:
+                texts = ", ".join(f"{code} {text}" for code, text in enumerate(field.texts))
+                notes.append(f"a code: {texts}; -1 or NaN missing, others unseen")
+                continue
+            k, kind = used.get(int(group[0])), "days since 1970-01-01" if field is not None and field.kind == DATE else "a number"
+            if k is None:
+                notes.append("is not read")
+            elif np.isfinite(preprocessor.limit):
+                low, high = (mean[k] + sign * preprocessor.limit * scale[k] for sign in (-1, 1))
+                notes.append(f"{kind}, {mean[k]:.4g} +- {scale[k]:.3g}; read from {low:.4g} to {high:.4g}, limited beyond; NaN missing")
+            else:
+                notes.append(f"{kind}; NaN missing")
+        return cls(columns, notes, places)
+
+    def of_feature(self, feature: int) -> str:
+        return self.names[self.places[feature]]
+
+
+@dataclass(frozen=True, eq=False)
+class CFile:
+    """Who calls what; `text` puts it together."""
+
+    name: str  # what names in C begin with
+    stem: str  # of the file
+    numbers: str  # the type of x and y
+    columns: Columns
+    ending: Ending
+    n_out: int
+    has_class_names: bool
+
+    @property
+    def n_y(self) -> int:
+        return len(self.ending.classes) if isinstance(self.ending, OneOf) else self.n_out
+
+    @property
+    def prototype(self) -> str:
+        return f"int {self.name}_predict(const {self.numbers} *x, {self.numbers} *y)"
+
+    def text(self, program: CProgram, memory: int, body: list[str], n_parameters: int) -> tuple[str, str]:
+        """Return the C file and its header."""
+        largest_index = max((int(table.values.max()) for table in program.tables if table.kind == "INDEX"), default=0)
+        kinds = {"WEIGHT": "float", "REAL": self.numbers, "INDEX": "uint8_t" if largest_index < 256 else "uint16_t"}
+        flash = sum(table.values.size * BYTES[kinds[table.kind]] for table in program.tables)
+        functions = [FUNCTIONS[name] for name in with_called(CALLED.findall("\n".join(body)))]
+        inside = "\n".join(functions + body)
+        counters = [name for name in "ik" if re.search(rf"\b{name}\b", "\n".join(body))]
+        low, high = EXPONENTS[self.numbers]
+        code = "".join(
+            [
+                f'#include "{self.stem}.h"\n\n',
+                "#include <stdint.h>\n\n" * ("INDEX" in inside),
+                FINITE + "\n" if "is_number(" in inside else "",
+                AVR % f"pgm_read_{'byte' if largest_index < 256 else 'word'}(p)" if program.tables or self.has_class_names else "",
+                "".join(self._table(table, kinds[table.kind]) for table in program.tables),
+                self._names_table(),
+                *functions,
+                f"\n{self.prototype}\n{{\n",
+                f"    {self.numbers} m[{memory}];\n" * bool(memory),
+                f"    int {', '.join(counters)};\n" * bool(counters),
+                "\n" * bool(memory or counters),
+                *(f"    {line}\n" if line else "\n" for line in body),
+                "}\n",
+            ]
+        )
+        types = {"REAL": self.numbers, "WEIGHT": "float", "INDEX": kinds["INDEX"], "LOWEST": low, "HIGHEST": high}
+        code = re.sub(r"\b(REAL|WEIGHT|INDEX|LOWEST|HIGHEST)\b", lambda match: types[match[0]], code)
+        if self.numbers == "double":
+            code = re.sub(r"(\d\.\d+(?:e-?\d+)?)f\b", r"\1", code)
+        costs = [
+            f"{many(n_parameters, 'parameter')}, {many(sum(step.products for step in program.steps if hasattr(step, 'products')), 'multiply-add')}",
+            f"flash: {many(flash, 'byte')} of tables, and the code",
+            f"memory: {many(memory * BYTES[self.numbers], 'byte')} of stack for values, and a few for calls",
+        ]
+        return self._comment(code, costs) + code, self._header()
+
+    def _table(self, table: CTable, kind: str) -> str:
+        values, is_double = table.values, kind == "double"
+        shape = " * ".join(map(str, values.shape))
+        rows = values if values.ndim > 1 else values[None]
+        lines = []
+        for row in rows:
+            texts = [str(int(v)) if np.issubdtype(values.dtype, np.integer) else number(v, is_double=is_double) for v in row]
+            lines += wrap(", ".join(texts) + ",", LINE, initial_indent="    ", subsequent_indent="        " if len(rows) > 1 else "    ")
+        note = f"  /* {comment(table.note)} */" if table.note else ""
+        return f"\nstatic const {kind} {table.name}[{shape}] FLASH = {{{note}\n" + "\n".join(lines) + "\n};\n"
+
+    def _names_table(self) -> str:
+        if not self.has_class_names:
+            return ""
+        texts = [f"    {c_string(str(name))},\n" for name in self.ending.classes.tolist()]  # type: ignore[union-attr]
+        return f"\n{self._names_declaration()} FLASH = {{\n{''.join(texts)}}};\n"
+
+    def _names_declaration(self) -> str:
+        longest = max(len(str(name).encode()) for name in self.ending.classes.tolist())  # type: ignore[union-attr]
+        return f"const char {self.name}_classes[{self.n_y}][{longest + 1}]"
+
+    def _returns(self) -> tuple[str, list[str]]:
+        """Return what the function returns, and what each y is."""
+        match self.ending:
+            case OneOf():
+                classes = [str(name) for name in self.ending.classes.tolist()]
+                texts = ", ".join(f"{k} {name}" for k, name in enumerate(classes))
+                return f"the class: {texts}", [f"the probability of {name}" for name in classes]
+            case AnyOf():
+                return "how many labels are present, more likely than not", [f"the probability of label {k}" for k in range(self.n_y)]
+            case Values():
+                return "0", [f"prediction {k}" if self.n_y > 1 else "the prediction" for k in range(self.n_y)]
+        return "0", [f"output {k}" for k in range(self.n_y)]
+
+    def _comment(self, code: str, costs: list[str]) -> str:
+        returns, ys = self._returns()
+        versions = ", ".join(f"{module.__name__} {module.__version__}" for module in (meristem, jax, np))
+        digest = hashlib.sha256(code.encode()).hexdigest()
+        lines = [f"{self.stem}.c: a trained neural network, in C99 without libraries, memory allocation or state.", ""]
+        lines += [f"    {self.prototype};", "", *_entry("returns", returns)]
+        for letter, entries in (("x", zip(self.columns.names, self.columns.notes, strict=True)), ("y", ((name, "") for name in ys))):
+            described = [f"{name}: {note}" if note else name for name, note in entries]
+            lines += [""]
+            for k, text in enumerate(described[:LISTED]):
+                lines += _entry(f"{letter}[{k}]", text)
+            lines += [f"    and {len(described) - LISTED:,} more"] * (len(described) > LISTED)
+        lines += ["", *costs, f"written by {versions}", f"sha256 of what follows this comment: {digest}"]
+        body = "".join(f" * {comment(line)}".rstrip() + "\n" for line in lines)
+        return f"/*\n{body} */\n"
+
+    def _header(self) -> str:
+        upper = self.name.upper()
+        names = f"extern {self._names_declaration()};  /* UTF-8; in flash on AVR */\n" if self.has_class_names else ""
+        return (
+            f"/* {self.stem}.h: see {self.stem}.c */\n#ifndef {upper}_H\n#define {upper}_H\n\n"
+            f"#define {upper}_INPUTS {len(self.columns.names)}  /* numbers in x */\n#define {upper}_OUTPUTS {self.n_y}  /* numbers in y */\n\n"
+            '#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+            f"{self.prototype};\n{names}\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n"
+        )
+
+
+def _entry(label: str, text: str) -> list[str]:
+    """Return `label  text`, cut and wrapped."""
+    return wrap(f"{label:8} {cut(comment(text), 800)}", LINE, initial_indent="    ", subsequent_indent=" " * 13, break_long_words=True)
+
+
+def comment(text: str) -> str:
+    """Return a text without what means something inside a comment of C, or is not printed.
+
+    >>> comment("a */ b /* c ??/")
+    'a * / b / * c ? ?/'
+    """
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    for mark in ("*/", "/*", "??", "??"):
+        text = text.replace(mark, " ".join(mark))
+    return text.replace("\\", "/") if text.endswith("\\") else text
+
+
+def c_string(text: str) -> str:
+    """Return a constant of C with this text in UTF-8.
+
+    >>> c_string('a"b?ü1')
+    '"a\\\\042b\\\\077\\\\303\\\\2741"'
+    """
+    return '"' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode()) + '"'
+
+
+def identifier(stem: str) -> str:
+    """Return a name of C from that of a file.
+
+    >>> identifier("model"), identifier("2nd try"), identifier("_größe")
+    ('model', 'model_2nd_try', 'gr__e')
+    """
+    name = re.sub(r"[^A-Za-z0-9_]", "_", stem).lstrip("_")
+    return name if name[:1].isalpha() else f"model_{name}".rstrip("_")
+
+

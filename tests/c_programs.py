@@ -1,0 +1,51 @@
+"""What the tests of exported C share: compiling a file with all warnings as errors and sanitizers on, and running it on rows."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow"]
+SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+MAIN = """
+#include <stdio.h>
+#include "{stem}.h"
+
+int main(void)
+{{
+    {kind} x[{upper}_INPUTS], y[{upper}_OUTPUTS];
+    int k;
+
+    while (fread(x, sizeof x[0], {upper}_INPUTS, stdin) == {upper}_INPUTS) {{
+        k = {name}_predict(x, y);
+        fwrite(&k, sizeof k, 1, stdout);
+        fwrite(y, sizeof y[0], {upper}_OUTPUTS, stdout);
+    }}
+    return 0;
+}}
+"""
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler (cc) here")
+
+
+def compiled(source: Path, *flags: str, kind: str = "float") -> Path:
+    """The program that reads rows from its input, and writes what the file's function returns and says of each."""
+    name = next(line for line in source.with_suffix(".h").read_text().splitlines() if line.startswith("int ")).split()[1].split("_predict")[0]
+    main, program = source.with_name(f"{source.stem}_main.c"), source.with_suffix(".program")
+    main.write_text(MAIN.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
+    assert COMPILER is not None
+    subprocess.run([COMPILER, *STRICT, "-c", source, "-o", source.with_suffix(".o")], check=True)
+    subprocess.run([COMPILER, *STRICT, *(flags or SANITIZED), source, main, "-o", program], check=True)
+    return program
+
+
+def run_c(source: Path, x: Any, kind: str = "float") -> tuple[np.ndarray, np.ndarray]:
+    """What the function returns [n], and the numbers y [n, outputs], for rows x."""
+    program, rows = compiled(source, kind=kind), np.ascontiguousarray(x, {"float": np.float32, "double": np.float64}[kind])
+    done = subprocess.run([program], input=rows.tobytes(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    records = np.frombuffer(done.stdout, np.uint8).reshape(len(rows), -1)
+    return records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(rows.dtype)
