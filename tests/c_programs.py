@@ -1,4 +1,4 @@
-"""What the tests of exported C share: compiling a file with all warnings as errors and sanitizers on, and running it on rows."""
+"""What the tests of exported C share: compiling a file, warnings as errors and sanitizers on, and running it on rows."""
 
 import shutil
 import subprocess
@@ -33,7 +33,11 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 
 def compiled(source: Path, *flags: str, kind: str = "float") -> Path:
     """The program that reads rows from its input, and writes what the file's function returns and says of each."""
-    name = next(line for line in source.with_suffix(".h").read_text().splitlines() if line.startswith("int ")).split()[1].split("_predict")[0]
+    name = (
+        next(line for line in source.with_suffix(".h").read_text().splitlines() if line.startswith("int "))
+        .split()[1]
+        .split("_predict")[0]
+    )
     main, program = source.with_name(f"{source.stem}_main.c"), source.with_suffix(".program")
     main.write_text(MAIN.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
     assert COMPILER is not None
@@ -44,7 +48,10 @@ def compiled(source: Path, *flags: str, kind: str = "float") -> Path:
 
 def run_c(source: Path, x: Any, kind: str = "float") -> tuple[np.ndarray, np.ndarray]:
     """What the function returns [n], and the numbers y [n, outputs], for rows x."""
-    program, rows = compiled(source, kind=kind), np.ascontiguousarray(x, {"float": np.float32, "double": np.float64}[kind])
+    program, rows = (
+        compiled(source, kind={"int": "int32_t"}.get(kind, kind)),
+        np.ascontiguousarray(x, {"float": np.float32, "double": np.float64, "int": np.int32}[kind]),
+    )
     done = subprocess.run([program], input=rows.tobytes(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     records = np.frombuffer(done.stdout, np.uint8).reshape(len(rows), -1)

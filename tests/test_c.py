@@ -1,4 +1,4 @@
-"""Exported C files: they compile without a warning, run under sanitizers, and say what `predict` says, whatever stands in a row."""
+"""Exported C files: they compile without a warning, run under sanitizers, and say what `predict` says."""
 
 import subprocess
 
@@ -57,7 +57,9 @@ def test_c_says_what_the_estimator_says(name, tmp_path):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_every_layer_says_in_c_what_it_says_in_numpy(activation, tmp_path):
-    layers = [layer for layer in variants(activation) if jax.eval_shape(CompactNetwork((layer,)), jnp.ones(WIDTH)).shape == (WIDTH,)]
+    layers = [
+        layer for layer in variants(activation) if jax.eval_shape(CompactNetwork((layer,)), jnp.ones(WIDTH)).shape == (WIDTH,)
+    ]
     network = CompactNetwork((Bag(tuple((layer,) for layer in layers)),))
     assert set(map(type, layers)) >= KINDS - {Pick}
     x = np.random.default_rng(5).normal(size=(ROWS, WIDTH)).astype(np.float32)
@@ -67,7 +69,10 @@ def test_every_layer_says_in_c_what_it_says_in_numpy(activation, tmp_path):
 
 def test_activations_are_right_far_out_and_defined_everywhere(tmp_path):
     eye = np.eye(1, dtype=np.float32)
-    members = tuple((Perceptron(eye, np.zeros(1, np.float32), name), Affine(np.eye(7, 1, -k, np.float32), None)) for k, name in enumerate(ACTIVATIONS))
+    members = tuple(
+        (Perceptron(eye, np.zeros(1, np.float32), name), Affine(np.eye(7, 1, -k, np.float32), None))
+        for k, name in enumerate(ACTIVATIONS)
+    )
     network = CompactNetwork((Bag(members),))
     x = np.concatenate([np.linspace(-40, 40, 401), [-100, -0.0, 100]]).astype(np.float32)[:, None]
     source = to_c(tmp_path / "activations.c", network)
@@ -101,7 +106,7 @@ def random_network(rng: np.random.Generator) -> CompactNetwork:
 
     layers = [layer() for _ in range(rng.integers(1, 5))]
     rows = tuple(sorted(rng.choice(WIDTH, size=2, replace=False).tolist()))
-    last = Affine(*_arrays(rng, (int(rng.integers(1, 4)), 2), (1,))[:1], None)
+    last = Affine(*_arrays(rng, (int(rng.choice([1, 3])), 2)), None)
     return CompactNetwork((*layers, Pick(rows, WIDTH), last))
 
 
@@ -114,7 +119,7 @@ def test_random_networks_with_random_endings(seed, tmp_path):
     train = np.where(rng.random((50, WIDTH)) < 0.1, np.nan, rng.normal(size=(50, WIDTH)) * np.nanstd(x[:20]))
     inputs = Inputs(Preprocessor.of(np.nan_to_num(train) if seed % 2 else train))
     if len(inputs.preprocessor.gaps):
-        network = CompactNetwork((Affine(rng.normal(size=(WIDTH, inputs.n_inputs)).astype(np.float32) / 3, None), *network.layers))
+        network = CompactNetwork((Affine(rng.normal(size=(WIDTH, inputs.n_inputs)).astype(np.float32), None), *network.layers))
     outputs = Predictor(network).outputs(inputs.preprocessor.trace(NUMPY, x.astype(float)))
     returned, y = run_c(to_c(tmp_path / "raw.c", network, scaling=inputs), x)
     assert_close(y, outputs)
@@ -146,7 +151,13 @@ def fields() -> Schema:
 
 
 def table_rows(rng: np.random.Generator, n: int) -> np.ndarray:
-    columns = [rng.normal(size=n), rng.integers(-2, 5, n), 18000 + rng.integers(0, 900, n), rng.integers(-2, 2, n), rng.normal(size=n)]
+    columns = [
+        rng.normal(size=n),
+        rng.integers(-2, 5, n),
+        18000 + rng.integers(0, 900, n),
+        rng.integers(-2, 2, n),
+        rng.normal(size=n),
+    ]
     x = np.stack([*columns, rng.integers(-2, 2, n)], 1).astype(float)
     x[:, [0, 4]] = np.where(rng.random((n, 2)) < 0.2, np.nan, x[:, [0, 4]])
     return x
@@ -163,7 +174,7 @@ def test_a_table_with_every_kind_of_column(picked, tmp_path):
     inputs = Inputs(Preprocessor.of(features(rows)), schema)
     n = inputs.n_inputs if picked is None else len(picked)
     weight = rng.normal(size=(3, n)).astype(np.float32)
-    network = CompactNetwork(tuple([Pick(picked, inputs.n_inputs)] * (picked is not None)) + (Affine(weight, None),))
+    network = CompactNetwork((*([] if picked is None else [Pick(picked, inputs.n_inputs)]), Affine(weight, None)))
     source = to_c(tmp_path / "table.c", network, scaling=inputs, ending=OneOf(["a", "b", "c"]))
     probabilities = Classes(np.arange(3)).probabilities(Predictor(network).outputs(inputs(features(rows))))
     returned, y = run_c(source, rows)
@@ -185,8 +196,7 @@ def test_a_bag_computes_its_inputs_once(tmp_path):
     scaling = np.arange(4.0), np.full(4, 2.0)
     source = to_c(tmp_path / "bag.c", network, scaling=scaling)
     assert_close(run_c(source, x)[1], Predictor(network).outputs(((x.astype(np.float32) - scaling[0]) / 2).astype(np.float32)))
-    text = source.read_text()
-    assert text.count("is_number(v) ?") == 0 or text.count("const float v = x[") <= 2, "columns 0, 1 and 3, in one or two loops"
+    assert source.read_text().count("const float v = x[") == 1, "columns 0, 1 and 3, in one loop"
 
 
 def symbols(source) -> dict[str, str]:
@@ -198,7 +208,7 @@ def symbols(source) -> dict[str, str]:
 def test_a_file_needs_nothing_and_keeps_nothing(tmp_path):
     for name in ("digits", "two-targets", "counts", "iris"):
         kinds = symbols(trained(name)[0].to_c(tmp_path / "model.c"))
-        assert {kind for kind in kinds.values()} <= {"T", "t", "r", "R", "N"}, "no library, no variable that changes"
+        assert set(kinds.values()) <= {"T", "t", "r", "R", "N"}, "no library, no variable that changes"
         assert [symbol for symbol, kind in kinds.items() if kind in "TR"] == ["model_predict"]
 
 
@@ -223,8 +233,9 @@ def test_names_of_any_kind_become_constants(tmp_path):
     source = to_c(tmp_path / "2nd größe.c", network, ending=OneOf(names), feature_names=columns, class_names=True)
     returned, _ = run_c(source, np.eye(7))
     assert returned.tolist() == [*range(7)]
-    reader = tmp_path / "names.c"
-    reader.write_text(f'#include <stdio.h>\n#include "{source.stem}.h"\nint main(void)\n{{\n    fwrite(model_2nd_gr__e_classes, 1, sizeof model_2nd_gr__e_classes, stdout);\n    return 0;\n}}\n')
+    reader, constant = tmp_path / "names.c", "model_2nd_gr__e_classes"
+    main = f"int main(void)\n{{\n    fwrite({constant}, 1, sizeof {constant}, stdout);\n    return 0;\n}}\n"
+    reader.write_text(f'#include <stdio.h>\n#include "{source.stem}.h"\n{main}')
     subprocess.run(["cc", "-std=c99", reader, source, "-o", tmp_path / "names"], check=True)
     said = subprocess.run([tmp_path / "names"], check=True, capture_output=True).stdout
     longest = max(len(name.encode()) for name in names) + 1

@@ -150,6 +150,9 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("show", "--png", Path, None, "FILE", "draw the network into this file or folder"),
     ("export", "--onnx", Path, None, "FILE", "the ONNX file to write"),
     ("export", "--c", Path, None, "FILE", "the C file to write, and its header beside it"),
+    ("export", "--bits", int, None, "N", "with --c: weights and values of 8 or 16 bits; needs --rows"),
+    ("export", "--rows", Path, None, "TABLE", "with --bits: the training table of a table's model, which shows the ranges"),
+    ("export", "--numbers", str, "float", "TYPE", "with --c: the type of its numbers, float, double or int (default: float)"),
 ]
 
 

@@ -87,13 +87,18 @@ def run_export(args: argparse.Namespace) -> None:
     is_estimator = hasattr(model, "network_") or is_ensemble
     if hasattr(loaded, "schema"):
         model = replace(loaded, estimator=model)
-    for path, name in ((args.onnx, "onnx"), (args.c, "c")):
+    if args.rows is not None and not hasattr(loaded, "schema"):
+        raise ValueError(
+            f"--rows={str(args.rows)!r} is for a table's model; of others, call to_c(path, bits=…, X=rows) in Python."
+        )
+    options = {"bits": args.bits, "X": args.rows, "numbers": args.numbers}
+    for path, name, own in ((args.onnx, "onnx", {}), (args.c, "c", options)):
         if path is None:
             continue
         if hasattr(loaded, "schema") or is_estimator:
-            written = getattr(model, f"to_{name}")(path)
+            written = getattr(model, f"to_{name}")(path, **own)
         else:
-            written = getattr(export, f"to_{name}")(path, compact(_network(model)))
+            written = getattr(export, f"to_{name}")(path, compact(_network(model)), **own)
         print(f"{written}: {written.stat().st_size:,} bytes")
 
 

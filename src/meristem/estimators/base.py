@@ -139,16 +139,18 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         return onnx_of(self, path)
 
-    def to_c(self, path: PATHS, *, numbers: str = "float", class_names: bool = False) -> Path:
-        """Write the compact network as a C99 file without dependencies, and its header: `int NAME_predict(const float *x, float *y)`.
+    def to_c(self, path: PATHS, **options: Any) -> Path:
+        """Write the compact network as a C99 file without dependencies, and its header, including scaling and probabilities.
 
-        Scaling and probabilities are inside; docs/devices.md shows how to use it. `numbers="double"` takes columns that float
-        cannot hold, such as seconds since 1970; with `class_names` the names of the classes are in the file, too.
+        The function is `int NAME_predict(const float *x, float *y)`; docs/devices.md shows how to use it. Options are those of
+        `meristem.export.to_c`: numbers, class_names, bits and, for bits, the training rows X.
         """
         from meristem.export import c_of
 
         check_is_fitted(self)
-        return c_of(self, path, numbers=numbers, class_names=class_names)
+        if options.get("X") is not None:
+            options["X"] = check_data(self, options["X"], reset=False)
+        return c_of(self, path, **options)
 
     def to_torch(self) -> Any:
         """Return the compact network as a plain `torch.nn.Module`, including scaling and probabilities."""

@@ -8,22 +8,24 @@
              AnyOf     the probability of each label        returns how many are above 0.5
              Values    the numbers                          returns 0
 
-NAME is that of the file. Scaling, gaps and thresholds are inside; tables are `const`, and lie in flash on AVR. Labels are those of
-`predict`, numbers agree with it to 1e-5 of their scale. A column that float cannot hold precisely is refused by name;
-`numbers="double"` takes it. The same network gives the same bytes.
+NAME is that of the file. Scaling, gaps and thresholds are inside; tables are `const`, and lie in flash on AVR. Labels are those
+of `predict`, numbers agree with it to 1e-5 of their scale. A column that float cannot hold precisely is refused by name,
+and `numbers="double"` takes it. With `bits` weights and values are integers, and the error in held-out rows is in the file;
+with `numbers="int"`, too, x and y are int32_t, and nothing is computed in float. The same network gives the same bytes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from meristem.check import cut, unknown
+from meristem.check import cut, many
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy
-from meristem.export.c_file import CFile, Columns, identifier
+from meristem.export.c_file import CFile, Columns, COptions, identifier
 from meristem.export.c_inputs import input_lines
 from meristem.export.c_storage import Storage, placed
 from meristem.export.endings import AnyOf, Ending, FeatureScaling, OneOf, Raw, Scaling, Values, check_network, ending_of
@@ -31,9 +33,11 @@ from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import LIMIT
 from meristem.layers.ops.c import INPUTS, Column, CProgram, Value, number
+from meristem.layers.ops.c_integer import IntegerProgram
 from meristem.nn import Network
+from meristem.targets import Classes
 
-NUMBERS = ["float", "double"]
+MOST_ROWS, HELD_OUT = 4000, 5  # of the rows that set ranges; every fifth is held out of them
 LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
 ADVICE = 'give numbers="double", or subtract a constant from the column first.'
 
@@ -45,16 +49,22 @@ def to_c(
     scaling: Scaling | None = None,
     ending: Ending = Raw(),
     feature_names: Sequence[str] | None = None,
-    numbers: str = "float",
-    class_names: bool = False,
+    **options: Any,
 ) -> Path:
     """Write a network as a C file, and a header of the same name beside it.
 
-    `scaling` is the mean [n_in] and the scale [n_in] by which x is standardized first, or the Inputs of an estimator or a table's
-    model. With `class_names` the names of the classes are constants of the file, too.
+    `scaling` is the mean [n_in] and the scale [n_in] by which x is standardized first, or the Inputs of an estimator or of a
+    table's model. Options:
+
+    numbers       "float", "double", or with bits "int": the type of x and y
+    class_names   whether the names of the classes are constants of the file, too
+    bits          8 or 16: weights and values are integers of so many bits
+    X             with bits: training rows [rows, columns], which show the range of each value
 
     >>> import jax, tempfile
-    >>> from meristem.nn import Network
+    >>> from meristem.layers.ops.c_integer import IntegerProgram
+    from meristem.nn import Network
+    from meristem.targets import Classes
     >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = to_c(f"{folder}/side.c", network, ending=OneOf(["left", "right"]))
@@ -65,7 +75,7 @@ def to_c(
     if path.suffix != ".c":
         raise ValueError(f"path={str(path)!r} must end in .c; the header is written beside it.")
     source, header = c_text(
-        network, name=path.stem, scaling=scaling, ending=ending, feature_names=feature_names, numbers=numbers, class_names=class_names
+        network, COptions(path.stem, **options), scaling=scaling, ending=ending, feature_names=feature_names
     )
     write_whole(path.with_suffix(".h"), header.encode())
     write_whole(path, source.encode())
@@ -80,54 +90,102 @@ def c_of(estimator: Any, path: PATHS, **options: Any) -> Path:
 
 def c_text(
     network: CompactNetwork | Network,
+    options: COptions,
     *,
-    name: str,
     scaling: Scaling | None = None,
     ending: Ending = Raw(),
     feature_names: Sequence[str] | None = None,
-    numbers: str = "float",
-    class_names: bool = False,
 ) -> tuple[str, str]:
     """Return the C file and its header, as text."""
-    if numbers not in NUMBERS:
-        raise unknown("numbers", numbers, NUMBERS)
-    if class_names and not isinstance(ending, OneOf):
+    if options.class_names and not isinstance(ending, OneOf):
         raise ValueError("class_names=True is for a classifier; this model has no classes.")
     small, n_in, n_out, ending = check_network(network, ending)
     columns = Columns.of(scaling, n_in * prod(small.positions), feature_names)
-    if numbers == "float":
+    if options.numbers == "float":
         _check_float(small, scaling, ending, n_out, columns)
-    program, x, last = recorded(small, scaling, n_in)
+    if options.bits is None:
+        notes = list[str]()
+        program, x, last = recorded(small, scaling, n_in, CProgram)
+        last = program.value(last)
+    else:
+        program, x, last, notes = in_integers(small, scaling, n_in, ending, options, columns)
     storage = placed(program.steps, last, x)
-    body = list(_lines(program, storage, is_double=numbers == "double"))
+    body = list(_lines(program, storage, is_double=options.numbers == "double"))
     if (z := str(storage.places[last])) != "y":
         body.append(f"copy({last.size}, {z}, y);")
-    body += ending_lines(program, ending, last.size, is_double=numbers == "double")
-    file = CFile(identifier(name), name, numbers, columns, ending, last.size, class_names)
-    return file.text(program, storage.size, body, small.n_parameters)
+    body += ending_lines(program, ending, last.size, options)
+    file = CFile(identifier(options.name), columns, ending, last.size, options)
+    return file.text(program, storage.size, body, small.n_parameters, notes)
 
 
-def recorded(network: CompactNetwork, scaling: Scaling | None, n_in: int) -> tuple[CProgram, Value | None, Value]:
-    """Return the program of a network, the value that x itself is, where nothing is scaled, and the last value."""
+def recorded(
+    network: CompactNetwork, scaling: Scaling | None, n_in: int, begin: Callable[[Any], Any]
+) -> tuple[Any, Value | None, Any]:
+    """Return the program of a network, the value that x itself is, where nothing is scaled, and the last value.
 
-    def record(needed: Any) -> tuple[CProgram, Value | None, Value, Any]:
-        program, x = CProgram(needed), None
+    `begin` returns an empty program that computes these inputs; None: those that are asked for.
+    """
+
+    def record(needed: Any) -> tuple[Any, Value | None, Any, Any]:
+        program, x = begin(needed), None
         if scaling is None:
             x = h = inputs = Value(n_in, tuple(network.positions))
         elif isinstance(scaling, Inputs):
             h = inputs = scaling.trace(program, [(Column(place),) for place in range(len(scaling.column_names))])
         else:
             h = inputs = FeatureScaling.of(scaling, n_in).trace(program, tuple(map(Column, range(n_in))))
+        if scaling is None and isinstance(program, IntegerProgram):
+            x, h = None, tuple(map(Column, range(n_in)))
         for k, layer in enumerate(as_numpy(network).layers):
             program.note = f"layer {k + 1}: {type(layer).__name__}"
             h = layer(program, h)
-        return program, x, program.value(h), inputs
+        return program, x, h, inputs
 
     program, x, last, inputs = record(None)
     if len(set(program.requests)) > 1:  # networks of a bag that read some inputs each: all are computed once
         read = {column for request in program.requests for column in request}
         program, x, last, _ = record(tuple(column for column in inputs if column in read))
     return program, x, last
+
+
+def in_integers(
+    small: CompactNetwork, scaling: Scaling | None, n_in: int, ending: Ending, options: COptions, columns: Columns
+) -> tuple[IntegerProgram, None, Value, list[str]]:
+    """Return the program in integers, its last value, and what integers cost in rows that did not set the ranges."""
+    rows = np.asarray(options.X, np.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(columns.names) or not len(rows):
+        raise ValueError(f"X has shape {rows.shape}; it must be rows of {many(len(columns.names), 'column')}, as x has.")
+    rows = rows[np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]]
+    calibrated = max(1, len(rows) - len(rows) // HELD_OUT)
+    is_float, bits = options.numbers == "float", options.bits or 8
+    begin = partial(IntegerProgram, bits, rows, calibrated, is_float=is_float)
+    program, _, form = recorded(small, scaling, n_in, begin)
+    form = program.form(form)
+    last = program.outputs(form)
+    tested = slice(calibrated if calibrated < len(rows) else 0, None)
+    exact, rough = program.real(form)[tested], program.simulated[tested]
+    line = f"{bits} bits: in {many(len(exact), 'row')} that did not set the ranges, "
+    if isinstance(ending, OneOf):
+        classes = Classes(np.arange(max(2, exact.shape[1])), 1 / (1 + np.exp(-ending.cut)))
+        line += f"{(classes.decode(exact) == classes.decode(rough)).mean():.1%} have the class of the network in float"
+    else:
+        error, size = np.sqrt(((exact - rough) ** 2).mean()), exact.std()
+        line += f"outputs differ from the network in float by {error / max(size, 1e-300):.2%} of their standard deviation"
+    notes = [line]
+    if not is_float:
+        notes += [f"x[{c.place}] is {columns.names[c.place]} times {2.0**s.fraction:g}" for c, s in program.scalings.items()]
+        notes += ["missing: INT32_MIN", f"y is in units of {program.unit:.8g}{_meaning(ending)}"]
+    return program, None, last, notes
+
+
+def _meaning(ending: Ending) -> str:
+    match ending:
+        case OneOf() | AnyOf():
+            return " of a logit"
+        case Values():
+            inverse = f"y · {ending.scale[0]:.8g} + {ending.mean[0]:.8g}" if len(ending.scale) == 1 else "y · scale + mean"
+            return f"; the prediction is {'e to the power of ' if ending.link == 'log' else ''}{inverse}"
+    return ""
 
 
 def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int, columns: Columns) -> None:
@@ -164,28 +222,26 @@ def _lines(program: CProgram, storage: Storage, *, is_double: bool) -> Iterator[
             yield step.call.format(*(storage.places[value] for value in step.reads), y=y)
 
 
-def ending_lines(program: CProgram, ending: Ending, n_out: int, *, is_double: bool) -> list[str]:
-    """Return the lines that turn the outputs in y into what the caller asked for."""
+def ending_lines(program: CProgram, ending: Ending, n_out: int, options: COptions) -> list[str]:
+    """Return the lines that turn the outputs in y into what the caller asked for; of integers they stay as they are."""
+    is_double, is_integer = options.numbers == "double", options.numbers == "int"
+    each = f"for (i = 0; i < {n_out}; i++)"
     match ending:
         case OneOf() if len(ending.classes) == n_out == 1:
             return ["y[0] = 1;", "return 0;"]
+        case OneOf() if len(ending.classes) > n_out and is_integer:
+            return [f"k = y[0] > {round(ending.cut / program.unit)};", "y[1] = y[0];", "y[0] = 0;", "return k;"]
         case OneOf() if len(ending.classes) > n_out:
             at = number(ending.cut, is_double=is_double) if ending.cut else "0"
             return [f"k = y[0] > {at};", "y[1] = sigmoid(y[0]);", "y[0] = 1 - y[1];", "return k;"]
         case OneOf():
-            return [f"k = largest({n_out}, y);", f"softmax({n_out}, y[k], y);", "return k;"]
+            return [f"k = largest({n_out}, y);", *[f"softmax({n_out}, y[k], y);"] * (not is_integer), "return k;"]
         case AnyOf():
-            return [
-                "k = 0;",
-                f"for (i = 0; i < {n_out}; i++) {{",
-                "    k += y[i] > 0;",
-                "    y[i] = sigmoid(y[i]);",
-                "}",
-                "return k;",
-            ]
-        case Values():
-            offset, scale = (f"AT({program.table(name, values, 'REAL')} + i)" for name, values in (("OFFSET", ending.mean / ending.scale), ("SCALE", ending.scale)))
+            sigmoids = ["    y[i] = sigmoid(y[i]);"] * (not is_integer)
+            return ["k = 0;", f"{each} {{", "    k += y[i] > 0;", *sigmoids, "}", "return k;"]
+        case Values() if not is_integer:
+            tables = {"OFFSET": ending.mean / ending.scale, "SCALE": ending.scale}
+            offset, scale = (f"AT({program.table(name, values, 'REAL')} + i)" for name, values in tables.items())
             value = f"(y[i] + {offset}) * {scale}"
-            value = f"exponential({value})" if ending.link == "log" else value
-            return [f"for (i = 0; i < {n_out}; i++)", f"    y[i] = {value};", "return 0;"]
+            return [each, f"    y[i] = {f'exponential({value})' if ending.link == 'log' else value};", "return 0;"]
     return ["return 0;"]

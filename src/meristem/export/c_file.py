@@ -1,4 +1,4 @@
-"""The text of an exported C file and of its header: what it is, its tables, the functions that it calls, the one that is called.
+"""The text of an exported C file and of its header: what it is, its tables, its functions.
 
 The comment in front says how to call it, what it costs, and which columns it reads; names in it are those of the table, without
 what would end a comment. The digest is that of everything below the comment.
@@ -15,32 +15,56 @@ import jax
 import numpy as np
 
 import meristem
-from meristem.check import cut, many
-from meristem.export.c_functions import CALLED, FUNCTIONS, with_called
+from meristem.check import cut, many, unknown
+from meristem.export.c_functions import functions_of
 from meristem.export.endings import AnyOf, Ending, OneOf, Scaling, Values
 from meristem.inputs import Inputs
 from meristem.inputs.schema import CATEGORY, DATE
-from meristem.layers.ops.c import CProgram, CTable, number
+from meristem.layers.ops.c import CProgram, CTable, Step, number
 
 LINE = 116
+NUMBERS = ["float", "double", "int"]
 LISTED = 200  # columns, classes
 EXPONENTS = {"float": ("-87.0f", "88.0f"), "double": ("-708.0", "708.0")}  # the range of e^z
-BYTES = {"WEIGHT": 4, "float": 4, "double": 8, "uint8_t": 1, "uint16_t": 2}
-AVR = """#ifdef __AVR__  /* tables stay in flash */
-#include <avr/pgmspace.h>
-#define FLASH PROGMEM
-#define AT(p) pgm_read_float((const float *)(p))
-#define INDEX_AT(p) %s
-#else
-#define FLASH
-#define AT(p) (*(p))
-#define INDEX_AT(p) (*(p))
-#endif
-"""
+BYTES = {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "float": 4, "double": 8}
+READERS = {  # of constants in flash, on AVR
+    "int8_t": "(int8_t)pgm_read_byte(p)",
+    "uint8_t": "pgm_read_byte(p)",
+    "int16_t": "(int16_t)pgm_read_word(p)",
+    "uint16_t": "pgm_read_word(p)",
+    "int32_t": "(int32_t)pgm_read_dword(p)",
+    "float": "pgm_read_float(p)",
+    "double": "pgm_read_float((const float *)(p))",
+}
+MACROS = {"WEIGHT": "AT", "REAL": "AT"} | {kind: f"{kind}_AT" for kind in ("INDEX", "VALUE", "SUM", "FACTOR", "SHORT")}
+INTEGERS = {8: ("int8_t", "127"), 16: ("int16_t", "16383")}  # the type of values, and the largest
 FINITE = """#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error "missing values are NaN: compile without -ffinite-math-only and -ffast-math"
 #endif
 """
+
+
+@dataclass(frozen=True, eq=False)
+class COptions:
+    """What a caller of `to_c` may choose."""
+
+    name: str  # of the file
+    numbers: str = "float"
+    class_names: bool = False
+    bits: int | None = None
+    X: Any = None
+
+    def __post_init__(self) -> None:
+        if self.numbers not in NUMBERS:
+            raise unknown("numbers", self.numbers, NUMBERS)
+        if self.bits not in (None, *INTEGERS):
+            raise ValueError(f"bits={self.bits!r} must be 8, 16 or None.")
+        if self.bits is None and self.numbers == "int":
+            raise ValueError('numbers="int" is for networks in integers; give bits=8 or bits=16, too.')
+        if self.bits is not None and self.numbers == "double":
+            raise ValueError('numbers="double" is for networks in floating point; give "float" or "int", or leave out bits.')
+        if self.bits is not None and self.X is None:
+            raise ValueError(f"bits={self.bits} needs rows that show the range of each value; give the training rows, X=….")
 
 
 @dataclass(frozen=True)
@@ -67,12 +91,17 @@ class Columns:
                 texts = ", ".join(f"{code} {text}" for code, text in enumerate(field.texts))
                 notes.append(f"a code: {texts}; -1 or NaN missing, others unseen")
                 continue
-            k, kind = used.get(int(group[0])), "days since 1970-01-01" if field is not None and field.kind == DATE else "a number"
+            k, kind = (
+                used.get(int(group[0])),
+                "days since 1970-01-01" if field is not None and field.kind == DATE else "a number",
+            )
             if k is None:
                 notes.append("is not read")
             elif np.isfinite(preprocessor.limit):
                 low, high = (mean[k] + sign * preprocessor.limit * scale[k] for sign in (-1, 1))
-                notes.append(f"{kind}, {mean[k]:.4g} +- {scale[k]:.3g}; read from {low:.4g} to {high:.4g}, limited beyond; NaN missing")
+                notes.append(
+                    f"{kind}, {mean[k]:.4g} +- {scale[k]:.3g}; read from {low:.4g} to {high:.4g}, limited beyond; NaN missing"
+                )
             else:
                 notes.append(f"{kind}; NaN missing")
         return cls(columns, notes, places)
@@ -86,57 +115,81 @@ class CFile:
     """Who calls what; `text` puts it together."""
 
     name: str  # what names in C begin with
-    stem: str  # of the file
-    numbers: str  # the type of x and y
     columns: Columns
     ending: Ending
     n_out: int
-    has_class_names: bool
+    options: COptions
+
+    stem = property(lambda self: self.options.name)
+    numbers = property(lambda self: self.options.numbers)
+    has_class_names = property(lambda self: self.options.class_names)
+    bits = property(lambda self: self.options.bits)
 
     @property
     def n_y(self) -> int:
         return len(self.ending.classes) if isinstance(self.ending, OneOf) else self.n_out
 
     @property
-    def prototype(self) -> str:
-        return f"int {self.name}_predict(const {self.numbers} *x, {self.numbers} *y)"
+    def kind(self) -> str:
+        """The type of x and y."""
+        return "int32_t" if self.numbers == "int" else self.numbers
 
-    def text(self, program: CProgram, memory: int, body: list[str], n_parameters: int) -> tuple[str, str]:
+    @property
+    def prototype(self) -> str:
+        return f"int {self.name}_predict(const {self.kind} *x, {self.kind} *y)"
+
+    def text(
+        self, program: CProgram, memory: int, body: list[str], n_parameters: int, notes: Sequence[str] = ()
+    ) -> tuple[str, str]:
         """Return the C file and its header."""
         largest_index = max((int(table.values.max()) for table in program.tables if table.kind == "INDEX"), default=0)
-        kinds = {"WEIGHT": "float", "REAL": self.numbers, "INDEX": "uint8_t" if largest_index < 256 else "uint16_t"}
-        flash = sum(table.values.size * BYTES[kinds[table.kind]] for table in program.tables)
-        functions = [FUNCTIONS[name] for name in with_called(CALLED.findall("\n".join(body)))]
-        inside = "\n".join(functions + body)
-        counters = [name for name in "ik" if re.search(rf"\b{name}\b", "\n".join(body))]
-        low, high = EXPONENTS[self.numbers]
+        value, most = INTEGERS.get(self.bits or 0, (self.kind, ""))
+        low, high = EXPONENTS.get(self.kind, ("", ""))
+        index = "uint8_t" if largest_index < 256 else "uint16_t"
+        types = {"WEIGHT": "float", "REAL": self.kind, "INDEX": index, "VALUE": value}
+        types |= {"SUM": "int32_t", "FACTOR": "uint16_t", "SHORT": "int16_t", "MOST": most, "LOWEST": low, "HIGHEST": high}
+        flash = sum(table.values.size * BYTES[types[table.kind]] for table in program.tables)
+        text = "\n".join(body)
+        functions = functions_of(text, bits=self.bits, is_integer=self.kind == "int32_t")
+        inside = "\n".join(functions) + text
+        counters = [name for name in "ik" if re.search(rf"\b{name}\b", text)]
         code = "".join(
             [
                 f'#include "{self.stem}.h"\n\n',
-                "#include <stdint.h>\n\n" * ("INDEX" in inside),
-                FINITE + "\n" if "is_number(" in inside else "",
-                AVR % f"pgm_read_{'byte' if largest_index < 256 else 'word'}(p)" if program.tables or self.has_class_names else "",
-                "".join(self._table(table, kinds[table.kind]) for table in program.tables),
+                "#include <stdint.h>\n\n" * ("INDEX" in inside or self.bits is not None),
+                FINITE + "\n" if "is_number(" in inside and self.kind != "int32_t" else "",
+                self._macros(program, types),
+                "".join(self._table(table, types[table.kind]) for table in program.tables),
                 self._names_table(),
                 *functions,
                 f"\n{self.prototype}\n{{\n",
-                f"    {self.numbers} m[{memory}];\n" * bool(memory),
+                f"    {value} m[{memory}];\n" * bool(memory),
                 f"    int {', '.join(counters)};\n" * bool(counters),
                 "\n" * bool(memory or counters),
                 *(f"    {line}\n" if line else "\n" for line in body),
                 "}\n",
             ]
         )
-        types = {"REAL": self.numbers, "WEIGHT": "float", "INDEX": kinds["INDEX"], "LOWEST": low, "HIGHEST": high}
-        code = re.sub(r"\b(REAL|WEIGHT|INDEX|LOWEST|HIGHEST)\b", lambda match: types[match[0]], code)
-        if self.numbers == "double":
+        code = re.sub(rf"\b({'|'.join(types)})\b", lambda match: types[match[0]], code)
+        if self.kind == "double":
             code = re.sub(r"(\d\.\d+(?:e-?\d+)?)f\b", r"\1", code)
+        products = sum(step.products for step in program.steps if isinstance(step, Step))
         costs = [
-            f"{many(n_parameters, 'parameter')}, {many(sum(step.products for step in program.steps if hasattr(step, 'products')), 'multiply-add')}",
+            f"{many(n_parameters, 'parameter')}, {many(products, 'multiply-add')}",
             f"flash: {many(flash, 'byte')} of tables, and the code",
-            f"memory: {many(memory * BYTES[self.numbers], 'byte')} of stack for values, and a few for calls",
+            f"memory: {many(memory * BYTES[value], 'byte')} of stack for values, and a few for calls",
+            *notes,
         ]
         return self._comment(code, costs) + code, self._header()
+
+    def _macros(self, program: CProgram, types: dict[str, str]) -> str:
+        readers = {MACROS[table.kind]: READERS[types[table.kind]] for table in program.tables}
+        if not readers and not self.has_class_names:
+            return ""
+        on_avr = "".join(f"#define {macro}(p) {reader}\n" for macro, reader in readers.items())
+        elsewhere = "".join(f"#define {macro}(p) (*(p))\n" for macro in readers)
+        start = "#ifdef __AVR__  /* tables stay in flash */\n#include <avr/pgmspace.h>\n#define FLASH PROGMEM\n"
+        return f"{start}{on_avr}#else\n#define FLASH\n{elsewhere}#endif\n"
 
     def _table(self, table: CTable, kind: str) -> str:
         values, is_double = table.values, kind == "double"
@@ -145,7 +198,9 @@ class CFile:
         lines = []
         for row in rows:
             texts = [str(int(v)) if np.issubdtype(values.dtype, np.integer) else number(v, is_double=is_double) for v in row]
-            lines += wrap(", ".join(texts) + ",", LINE, initial_indent="    ", subsequent_indent="        " if len(rows) > 1 else "    ")
+            lines += wrap(
+                ", ".join(texts) + ",", LINE, initial_indent="    ", subsequent_indent="        " if len(rows) > 1 else "    "
+            )
         note = f"  /* {comment(table.note)} */" if table.note else ""
         return f"\nstatic const {kind} {table.name}[{shape}] FLASH = {{{note}\n" + "\n".join(lines) + "\n};\n"
 
@@ -167,7 +222,9 @@ class CFile:
                 texts = ", ".join(f"{k} {name}" for k, name in enumerate(classes))
                 return f"the class: {texts}", [f"the probability of {name}" for name in classes]
             case AnyOf():
-                return "how many labels are present, more likely than not", [f"the probability of label {k}" for k in range(self.n_y)]
+                return "how many labels are present, more likely than not", [
+                    f"the probability of label {k}" for k in range(self.n_y)
+                ]
             case Values():
                 return "0", [f"prediction {k}" if self.n_y > 1 else "the prediction" for k in range(self.n_y)]
         return "0", [f"output {k}" for k in range(self.n_y)]
@@ -178,7 +235,10 @@ class CFile:
         digest = hashlib.sha256(code.encode()).hexdigest()
         lines = [f"{self.stem}.c: a trained neural network, in C99 without libraries, memory allocation or state.", ""]
         lines += [f"    {self.prototype};", "", *_entry("returns", returns)]
-        for letter, entries in (("x", zip(self.columns.names, self.columns.notes, strict=True)), ("y", ((name, "") for name in ys))):
+        for letter, entries in (
+            ("x", zip(self.columns.names, self.columns.notes, strict=True)),
+            ("y", ((name, "") for name in ys)),
+        ):
             described = [f"{name}: {note}" if note else name for name, note in entries]
             lines += [""]
             for k, text in enumerate(described[:LISTED]):
@@ -193,15 +253,19 @@ class CFile:
         names = f"extern {self._names_declaration()};  /* UTF-8; in flash on AVR */\n" if self.has_class_names else ""
         return (
             f"/* {self.stem}.h: see {self.stem}.c */\n#ifndef {upper}_H\n#define {upper}_H\n\n"
-            f"#define {upper}_INPUTS {len(self.columns.names)}  /* numbers in x */\n#define {upper}_OUTPUTS {self.n_y}  /* numbers in y */\n\n"
-            '#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
-            f"{self.prototype};\n{names}\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n"
+            f"#define {upper}_INPUTS {len(self.columns.names)}  /* numbers in x */\n"
+            f"#define {upper}_OUTPUTS {self.n_y}  /* numbers in y */\n\n"
+            + "#include <stdint.h>\n\n" * (self.kind == "int32_t")
+            + '#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+            + f"{self.prototype};\n{names}\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n"
         )
 
 
 def _entry(label: str, text: str) -> list[str]:
     """Return `label  text`, cut and wrapped."""
-    return wrap(f"{label:8} {cut(comment(text), 800)}", LINE, initial_indent="    ", subsequent_indent=" " * 13, break_long_words=True)
+    return wrap(
+        f"{label:8} {cut(comment(text), 800)}", LINE, initial_indent="    ", subsequent_indent=" " * 13, break_long_words=True
+    )
 
 
 def comment(text: str) -> str:
@@ -233,5 +297,3 @@ def identifier(stem: str) -> str:
     """
     name = re.sub(r"[^A-Za-z0-9_]", "_", stem).lstrip("_")
     return name if name[:1].isalpha() else f"model_{name}".rstrip("_")
-
-

@@ -1,8 +1,8 @@
 """The C lines that compute a network's inputs from x, a loop for each run of numbers, of gaps, or of one category's inputs.
 
-    number      limited((x − mean) · factor), its fill where it is missing
-    gap         either of two constants: missing or not
-    category    either of two constants for each input, by the code of its text; any number but a known code is unseen
+number      limited((x − mean) · factor), its fill where it is missing
+gap         either of two constants: missing or not
+category    either of two constants for each input, by the code of its text; any number but a known code is unseen
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,23 +12,89 @@ import numpy as np
 
 from meristem.inputs.schema import MISSING, UNSEEN
 from meristem.layers.ops.c import Column, CProgram, number
+from meristem.layers.ops.c_integer import IntegerProgram
 
 REST = 1e-6  # standard deviations: where rounding the mean to float moves an input by more, the rest of it is subtracted, too
 
 
 def input_lines(program: CProgram, columns: Sequence[Column], h: str, *, is_double: bool) -> Iterator[str]:
     """Yield the lines that write these inputs to h, and add their tables to the program."""
+    constants = Integers(program) if isinstance(program, IntegerProgram) else Floats(program, is_double)
     for _, group in groupby(enumerate(columns), key=lambda entry: _kind(entry[1])):
-        start, run = next(group)
-        members = [run, *(column for _, column in group)]
-        if run.codes is not None:
-            yield from _category(program, members, h, start, is_double)
-        elif run.is_gap:
-            off, on = _constants(program, "OFF", [c.scaled(0) for c in members]), _constants(program, "ON", [c.scaled(1) for c in members])
-            yield f"for (i = 0; i < {len(members)}; i++)  /* 1 where a value is missing, scaled */"
-            yield f"    {_at(h, start)} = is_number({_x(program, members)}) ? {off} : {on};"
+        entries = list(group)
+        start, run = entries[0][0], [column for _, column in entries]
+        if run[0].codes is not None:
+            yield from _category(constants, run, h, start)
+        elif run[0].is_gap:
+            yield f"for (i = 0; i < {len(run)}; i++)  /* whether a value is missing */"
+            off, on = constants.two(run)
+            yield f"    {_at(h, start)} = is_number({_x(program, run)}) ? {off} : {on};"
         else:
-            yield from _numbers(program, members, h, start, is_double)
+            value, fill = constants.numbers(run)
+            yield f"for (i = 0; i < {len(run)}; i++) {{"
+            yield f"    const REAL v = {_x(program, run)};"
+            yield ""
+            yield f"    {_at(h, start)} = is_number(v) ? {value} : {fill};"
+            yield "}"
+
+
+class Floats:
+    """The constants of inputs in float or double."""
+
+    def __init__(self, program: CProgram, is_double: bool):
+        self.program, self.is_double = program, is_double
+
+    def numbers(self, run: list[Column]) -> tuple[str, str]:
+        """Return the expressions of an input for the number v, and of one that is missing."""
+        mean, scale = (np.array([getattr(column, name) for column in run]) for name in ("mean", "scale"))
+        fill, z = np.array([column.scaled(column.fill) for column in run]), "v"
+        if mean.any():
+            z = f"v - {self._table('MEAN', mean)}"
+            rest = mean - mean.astype(np.float64 if self.is_double else np.float32)
+            if (np.abs(rest) > REST * scale).any():
+                z = f"{z} - {self._table('REST', rest)}"
+        if (scale != 1).any():
+            z = f"({z}) * {self._table('FACTOR', 1 / scale)}"
+        z = f"limited({z}, {number(run[0].limit, is_double=self.is_double)})" if np.isfinite(run[0].limit) else z
+        return z, self._table("FILL", fill) if fill.any() else "0"
+
+    def two(self, run: list[Column]) -> tuple[str, str]:
+        """Return the expressions of inputs that are 0 or 1."""
+        off, on = (self._table(name, [column.scaled(k) for column in run]) for k, name in enumerate(("OFF", "ON")))
+        return off, on
+
+    def two_of(self, column: Column) -> tuple[str, str]:
+        off, on = (number(column.scaled(k), is_double=self.is_double) for k in (0, 1))
+        return off, on
+
+    def _table(self, name: str, values: Sequence[float] | np.ndarray) -> str:
+        return f"AT({self.program.table(name, values, 'REAL')} + i)"
+
+
+class Integers:
+    """The constants of inputs in integers."""
+
+    def __init__(self, program: IntegerProgram):
+        self.program = program
+
+    def numbers(self, run: list[Column]) -> tuple[str, str]:
+        scalings = [self.program.scalings[column] for column in run]
+
+        def table(name: str, kind: str, of: str) -> str:
+            at = {"REAL": "AT", "VALUE": "VALUE_AT", "SUM": "SUM_AT"}[kind]
+            return f"{at}({self.program.table(name, [getattr(scaling, of) for scaling in scalings], kind)} + i)"
+
+        fill = table("FILL", "VALUE", "fill")
+        if self.program.is_float:
+            return f"rounded((v - {table('MIDDLE', 'REAL', 'middle')}) * {table('FACTOR', 'REAL', 'factor')})", fill
+        factor = f"(uint32_t){table('FACTOR', 'SUM', 'factor')}"
+        return f"spread(v, {table('LOW', 'SUM', 'low')}, {table('WIDTH', 'SUM', 'width')}, {factor})", fill
+
+    def two(self, run: list[Column]) -> tuple[str, str]:
+        return "-MOST", "MOST"
+
+    def two_of(self, column: Column) -> tuple[str, str]:
+        return "-MOST", "MOST"
 
 
 def _kind(column: Column) -> tuple[object, ...]:
@@ -37,43 +103,22 @@ def _kind(column: Column) -> tuple[object, ...]:
     return column.is_gap, column.limit
 
 
-def _numbers(program: CProgram, run: list[Column], h: str, start: int, is_double: bool) -> Iterator[str]:
-    precision = np.float64 if is_double else np.float32
-    mean, scale = (np.array([getattr(column, name) for column in run]) for name in ("mean", "scale"))
-    fill, z = np.array([column.scaled(column.fill) for column in run]), "v"
-    if mean.any():
-        z = f"v - {_constants(program, 'MEAN', mean)}"
-        rest = mean - mean.astype(precision)
-        if (np.abs(rest) > REST * scale).any():
-            z = f"{z} - {_constants(program, 'REST', rest)}"
-    if (scale != 1).any():
-        z = f"({z}) * {_constants(program, 'FACTOR', 1 / scale)}"
-    z = f"limited({z}, {number(run[0].limit, is_double=is_double)})" if np.isfinite(run[0].limit) else z
-    yield f"for (i = 0; i < {len(run)}; i++) {{"
-    yield f"    const REAL v = {_x(program, run)};"
-    yield ""
-    yield f"    {_at(h, start)} = is_number(v) ? {z} : {_constants(program, 'FILL', fill) if fill.any() else 0};"
-    yield "}"
-
-
-def _category(program: CProgram, run: list[Column], h: str, start: int, is_double: bool) -> Iterator[str]:
+def _category(constants: Floats | Integers, run: list[Column], h: str, start: int) -> Iterator[str]:
     place, n = run[0].place, run[0].n_codes
-    simple = [i for i, c in enumerate(run) if c.codes is not None and len(c.codes) == 1 and c.codes[0] >= 0]
-    first = [run[i].codes[0] for i in simple]  # type: ignore[index]
-    if simple != list(range(len(simple))) or first != list(range(first[0] if first else 0, (first[0] if first else 0) + len(first))):
-        simple = []
+    alone = [i for i, column in enumerate(run) if column.codes is not None and len(column.codes) == 1 and column.codes[0] >= 0]
+    codes = [run[i].codes[0] for i in alone]  # type: ignore[index]
+    first = codes[0] if codes else 0
+    if alone != list(range(len(alone))) or codes != list(range(first, first + len(codes))):
+        alone = []
     yield "{"
     yield f"    const int c = code(x[{place}], {n});"
     yield ""
-    if simple:
-        members = [run[i] for i in simple]
-        off, on = _constants(program, "OFF", [c.scaled(0) for c in members]), _constants(program, "ON", [c.scaled(1) for c in members])
-        yield f"    for (i = 0; i < {len(simple)}; i++)"
-        yield f"        {_at(h, start)} = c == {f'{first[0]} + i' if first[0] else 'i'} ? {on} : {off};"
-    for i, column in enumerate(run):
-        if i in simple:
-            continue
-        on, off = (number(column.scaled(value), is_double=is_double) for value in (1, 0))
+    if alone:
+        off, on = constants.two(run[: len(alone)])
+        yield f"    for (i = 0; i < {len(alone)}; i++)"
+        yield f"        {_at(h, start)} = c == {f'{first} + i' if first else 'i'} ? {on} : {off};"
+    for i, column in enumerate(run[len(alone) :], start=len(alone)):
+        off, on = constants.two_of(column)
         yield f"    {_at(h, start + i, '')} = {_is_among(column.codes or ())} ? {on} : {off};"
     yield "}"
 
@@ -98,10 +143,6 @@ def _x(program: CProgram, run: list[Column]) -> str:
     if places == list(range(places[0], places[0] + len(run))):
         return f"x[{f'{places[0]} + i' if places[0] else 'i'}]"
     return f"x[INDEX_AT({program.table('X', places, 'INDEX')} + i)]"
-
-
-def _constants(program: CProgram, name: str, values: Sequence[float] | np.ndarray) -> str:
-    return f"AT({program.table(name, values, 'REAL')} + i)"
 
 
 def _at(h: str, start: int, index: str = "i") -> str:

@@ -8,6 +8,7 @@ in one piece of memory are a region; regions whose times overlap lie apart, each
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from meristem.layers.ops.c import Step, Value, View
 
@@ -60,7 +61,22 @@ def placed(steps: Sequence[Step | View], last: Value, x: Value | None = None) ->
         storage.places[value] = place
         place.region.last = max(place.region.last, last_read.get(value, place.region.first))
 
+    homes: dict[Value, tuple[View, int]] = {}  # the view that a value is made for, and its place there
+    for step in reversed(steps):
+        if isinstance(step, View) and len(step.reads) > 1:
+            starts = accumulate((value.size for value in step.reads), initial=0)
+            for value, start in zip(step.reads, starts, strict=False):
+                homes.setdefault(value, (step, start))
+    whole: dict[View, Region] = {}
+
     def new(value: Value, number: int) -> None:
+        if value in homes:
+            view, start = homes[value]
+            if view not in whole:
+                whole[view] = Region(sum(part.size for part in view.reads), number, number)
+                regions.append(whole[view])
+            put(value, Place(whole[view], start))
+            return
         regions.append(Region(value.size, number, number))
         put(value, Place(regions[-1], 0))
 
@@ -106,8 +122,6 @@ def _spread(regions: list[Region]) -> int:
     for region in sorted(regions, key=lambda region: (-region.size, region.first)):
         taken = [other for other in done if other.first <= region.last and region.first <= other.last]
         ends = sorted({0, *(other.offset + other.size for other in taken)})
-        region.offset = next(
-            at for at in ends if all(at + region.size <= o.offset or o.offset + o.size <= at for o in taken)
-        )
+        region.offset = next(at for at in ends if all(at + region.size <= o.offset or o.offset + o.size <= at for o in taken))
         done.append(region)
     return max((region.offset + region.size for region in regions), default=0)

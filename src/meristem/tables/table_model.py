@@ -202,17 +202,19 @@ class TableModel:
         metadata = {"columns": json.dumps(kinds), "target": self.target, "estimator": type(self.estimator).__name__}
         return onnx_bytes(self.estimator.compact(), scaling=self.inputs, ending=ending, metadata=metadata)
 
-    def to_c(self, path: PATHS, *, numbers: str = "float", class_names: bool = False) -> Path:
+    def to_c(self, path: PATHS, **options: Any) -> Path:
         """Write a C99 file without dependencies, and its header: `int NAME_predict(const float *x, float *y)`.
 
-        x is a row of `codes(frame)`: numbers, days since 1970-01-01 and codes of categories. `numbers="double"` takes columns
-        that float cannot hold; with `class_names` the names of the classes are in the file, too.
+        x is a row of `codes(frame)`: numbers, days since 1970-01-01 and codes of categories. Options are those of
+        `meristem.export.to_c`: numbers, class_names, bits and, for bits, X, the training table or its file.
         """
         from meristem.export.c import to_c
         from meristem.export.endings import ending_of
 
         ending = ending_of(self.estimator._targets_)
-        return to_c(path, self.estimator.compact(), scaling=self.inputs, ending=ending, numbers=numbers, class_names=class_names)
+        if options.get("X") is not None:
+            options["X"] = self.codes(options["X"])
+        return to_c(path, self.estimator.compact(), scaling=self.inputs, ending=ending, **options)
 
     def to_torch(self) -> Any:
         """Return a `torch.nn.Module` that takes `codes(frame)` as a tensor, and returns probabilities or numbers."""

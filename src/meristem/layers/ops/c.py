@@ -88,6 +88,7 @@ class CProgram(InputOps[Any]):
     def __init__(self, needed: Inputs | None = None):
         self.steps, self.tables = list[Step | View](), list[CTable]()
         self.requests, self.needed, self.note = list[Inputs](), needed, ""  # a note on the steps that follow
+        self.unit = 1.0  # of the outputs
         self.computed: tuple[Inputs, Value] | None = None
 
     def table(self, letter: str, values: Any, kind: str = "WEIGHT", note: str = "") -> str:
@@ -99,7 +100,9 @@ class CProgram(InputOps[Any]):
         self.tables.append(CTable(f"{letter}{len(self.tables)}", array, kind, note))
         return self.tables[-1].name
 
-    def call(self, function: str, call: str, reads: Sequence[V], out: Value, over: int | None = None, products: int = 0) -> Value:
+    def call(
+        self, function: str, call: str, reads: Sequence[V], out: Value, over: int | None = None, products: int = 0
+    ) -> Value:
         values = tuple(map(self.value, reads))
         self.steps.append(Step(f"{function}({call});", values, out, over, products, self.note))
         return out
@@ -130,7 +133,7 @@ class CProgram(InputOps[Any]):
         self.steps.append(View(reads, out, start))
         return out
 
-    def split(self, z: V, sizes: Sequence[int]) -> list[V]:
+    def split(self, z: Any, sizes: Sequence[int]) -> list[Any]:
         whole, starts = z, np.cumsum([0, *sizes])
         return [self.pick(range(starts[k], starts[k] + n), whole) for k, n in enumerate(sizes)]
 

@@ -1,0 +1,129 @@
+"""C files in integers: they compute what their program said they would, to the bit, and stay close to the network in float."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from c_programs import needs_compiler, run_c
+from exported_estimators import trained
+from exporting import KINDS, random_layer
+from meristem.compact import CompactNetwork
+from meristem.export import OneOf, to_c
+from meristem.export.c import recorded
+from meristem.inputs import Inputs, Preprocessor
+from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.layer import Affine, Convolution, Pick
+from meristem.layers.ops.c_integer import IntegerProgram
+from soak import many
+from test_c import fields, random_network, symbols, table_rows
+
+pytestmark = needs_compiler
+WIDTH = 5
+
+
+def simulated(network, x, scaling, bits, *, is_float=True):
+    """The program with all rows to calibrate with, and what it says that the C file will say."""
+    begin = partial(IntegerProgram, bits, x, len(x), is_float=is_float)
+    program, _, form = recorded(network, scaling, x.shape[1], begin)
+    form = program.form(form)
+    program.outputs(form)
+    return program, program.simulated, program.real(form)
+
+
+def scale_of(text: str, n: int) -> np.ndarray:
+    """By what each column is multiplied, as the comment says."""
+    factors = np.ones(n)
+    for line in text.splitlines():
+        if " times " in line and line.startswith(" * x["):
+            factors[int(line.split("[")[1].split("]")[0])] = float(line.split(" times ")[1])
+    return factors
+
+
+@pytest.mark.parametrize("seed", range(many(4)))
+def test_c_computes_what_the_program_said(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    bits, numbers = (8, 16)[seed % 2], ("float", "int")[seed // 2 % 2]
+    network = random_network(rng)
+    x = rng.normal(size=(200, WIDTH)) * 10.0 ** rng.integers(-2, 3, WIDTH) + 3
+    inputs = Inputs(Preprocessor.of(x.astype(np.float32).astype(float)))
+    x = inputs.preprocessor.scaling.mean + np.where(rng.random(x.shape) < 0.05, np.nan, x - 3)
+    x = x.astype(np.float32).astype(float)
+    source = to_c(tmp_path / "some.c", network, scaling=inputs, bits=bits, numbers=numbers, X=x)
+    order = np.random.default_rng(0).permutation(len(x))  # as the rows are shuffled there
+    begin = partial(IntegerProgram, bits, x[order], len(x) - len(x) // 5, is_float=numbers == "float")
+    program, _, form = recorded(network, inputs, WIDTH, begin)
+    program.outputs(program.form(form))
+    as_given = x[order]
+    if numbers == "int":
+        as_given = np.where(np.isnan(as_given), -(2.0**31), np.rint(as_given * scale_of(source.read_text(), WIDTH)))
+    _, y = run_c(source, as_given, numbers)
+    if numbers == "int":
+        assert (y == np.rint(program.simulated / program.unit)).all()
+    else:
+        np.testing.assert_allclose(y, program.simulated, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_layer_is_close_in_integers(activation):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, WIDTH))
+    scaling = np.zeros(WIDTH), np.ones(WIDTH)
+    for kind in sorted(KINDS - {Pick}, key=str):
+        layer = random_layer(kind, activation, rng)
+        for bits, bound in ((8, 0.06), (16, 0.003)):
+            _, rough, exact = simulated(CompactNetwork((layer,)), x, scaling, bits)
+            assert np.sqrt(((rough - exact) ** 2).mean()) <= bound * exact.std(), (kind, bits)
+
+
+@pytest.mark.parametrize(("name", "bound"), [("digits", 0.01), ("diabetes", 0.03), ("two-targets", 0.06), ("iris", 0.02)])
+def test_an_estimator_in_eight_bits(name, bound, tmp_path):
+    estimator, x = trained(name)
+    rows = np.asarray(x, float)
+    source = estimator.to_c(tmp_path / "small.c", bits=8, X=x)
+    returned, y = run_c(source, np.concatenate([rows, np.full((1, x.shape[1]), np.nan), np.full((1, x.shape[1]), 1e30)]))
+    if hasattr(estimator, "classes_"):
+        assert (estimator.classes_[returned[:-2]] == estimator.predict(x)).mean() >= 1 - bound
+        assert "have the class of the network in float" in source.read_text()
+    else:
+        expected = estimator.predict(x).reshape(len(x), -1)
+        assert (np.sqrt(((y[:-2] - expected) ** 2).mean(0)) <= bound * expected.std(0)).all()
+
+
+@pytest.mark.parametrize("numbers", ["float", "int"])
+def test_a_table_in_integers_and_without_floating_point(numbers, tmp_path):
+    schema, rng = fields(), np.random.default_rng(0)
+    rows = table_rows(rng, 400)
+    from meristem.layers.ops.numpy import NUMPY
+
+    features = schema.trace(NUMPY, [rows[:, [k]] for k in range(rows.shape[1])])
+    inputs = Inputs(Preprocessor.of(features), schema)
+    network = CompactNetwork((Affine(rng.normal(size=(3, inputs.n_inputs)).astype(np.float32), None),))
+    options = {"scaling": inputs, "ending": OneOf(["a", "b", "c"]), "bits": 8, "numbers": numbers, "X": rows}
+    source = to_c(tmp_path / "table.c", network, **options)
+    given = rows
+    if numbers == "int":
+        given = np.where(np.isnan(rows), -(2.0**31), np.rint(rows * scale_of(source.read_text(), rows.shape[1])))
+    returned, _ = run_c(source, given, numbers)
+    exact = (inputs(features) @ np.asarray(network.layers[0].weight).T).argmax(1)
+    assert (returned == exact).mean() > 0.97
+    if numbers == "int":
+        code = source.read_text().split("*/", 1)[1]
+        assert "float" not in code and "double" not in code and "INT32_MIN" in code
+    assert set(symbols(source).values()) <= {"T", "t", "r", "R", "N"}
+
+
+def test_what_integers_need_is_asked_for(tmp_path):
+    network = CompactNetwork((Affine(np.eye(2, dtype=np.float32), None),))
+    for options, message in [
+        ({"bits": 8}, "bits=8 needs rows"),
+        ({"bits": 7, "X": np.ones((3, 2))}, "bits=7 must be 8, 16 or None"),
+        ({"bits": 8, "X": np.ones((3, 3))}, r"X has shape \(3, 3\); it must be rows of 2 columns"),
+        ({"numbers": "int"}, "give bits=8 or bits=16"),
+        ({"numbers": "double", "bits": 8, "X": np.ones((3, 2))}, 'numbers="double" is for networks in floating point'),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            to_c(tmp_path / "x.c", network, **options)
+    image = CompactNetwork((Convolution(np.ones((1, 1, 2), np.float32), None),), (3,))
+    with pytest.raises(ValueError, match="convolutions has no C form in integers"):
+        to_c(tmp_path / "x.c", image, bits=8, X=np.ones((4, 3)))
