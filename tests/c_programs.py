@@ -1,5 +1,6 @@
 """What the tests of exported C share: compiling a file, warnings as errors and sanitizers on, and running it on rows."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -56,3 +57,42 @@ def run_c(source: Path, x: Any, kind: str = "float") -> tuple[np.ndarray, np.nda
     assert done.returncode == 0, done.stderr.decode()
     records = np.frombuffer(done.stdout, np.uint8).reshape(len(rows), -1)
     return records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(rows.dtype)
+
+
+ARM, ARM_GCC = shutil.which("qemu-system-arm"), shutil.which("arm-none-eabi-gcc")
+AVR, AVR_GCC = shutil.which("simavr"), shutil.which("avr-gcc")
+CORTEX_M4F = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
+needs_arm_compiler = pytest.mark.skipif(ARM_GCC is None, reason="there is no arm-none-eabi-gcc here")
+needs_avr_compiler = pytest.mark.skipif(AVR_GCC is None, reason="there is no avr-gcc here")
+CALL = """
+#include "{stem}.h"
+{kind} x[{upper}_INPUTS], y[{upper}_OUTPUTS];
+int main(void)
+{{
+    return {name}_predict(x, y);
+}}
+"""
+
+
+def image(source: Path) -> dict[str, int]:
+    """The bytes of flash and of stack of a file for Cortex-M4F, -Os: the linked image less an empty program."""
+    prototype = re.search(r"^int (\w+)_predict\(const (\w+)", source.with_suffix(".h").read_text(), re.MULTILINE)
+    assert prototype is not None and ARM_GCC is not None
+    name, kind = prototype.groups()
+    main, empty = source.with_name(f"{source.stem}_call.c"), source.with_name("empty.c")
+    main.write_text(CALL.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
+    empty.write_text("int main(void)\n{\n    return 0;\n}\n")
+    options = [*CORTEX_M4F, "-std=c99", "-Os", "-ffunction-sections", "-fdata-sections"]
+    link = ["-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-Wl,--gc-sections", "-Wl,-e,main"]
+    flash = []
+    for files in ([main, source], [empty]):
+        out = source.with_suffix(".elf")
+        subprocess.run([ARM_GCC, *options, *link, *files, "-o", out], check=True)
+        sizes = subprocess.run(["arm-none-eabi-size", out], check=True, capture_output=True, text=True).stdout.splitlines()[1]
+        text, data, _, *_ = map(int, sizes.split()[:3])
+        flash.append(text + data)
+    usage = source.with_suffix(".su")
+    subprocess.run([ARM_GCC, *options, "-fstack-usage", "-c", source, "-o", source.with_suffix(".arm.o")], check=True)
+    usage = next(file for file in (source.with_suffix(".arm.su"), source.with_suffix(".su")) if file.exists())
+    stack = sum(int(line.split("\t")[1]) for line in usage.read_text().splitlines())  # of all functions: more than is ever used
+    return {"flash": flash[0] - flash[1], "stack": stack}

@@ -91,7 +91,7 @@ def run_export(args: argparse.Namespace) -> None:
         raise ValueError(
             f"--rows={str(args.rows)!r} is for a table's model; of others, call to_c(path, bits=…, X=rows) in Python."
         )
-    options = {"bits": args.bits, "X": args.rows, "numbers": args.numbers}
+    options = {"bits": args.bits, "X": args.rows, "numbers": args.numbers, "budget": args.budget}
     for path, name, own in ((args.onnx, "onnx", {}), (args.c, "c", options)):
         if path is None:
             continue

@@ -143,7 +143,7 @@ class Estimator(BaseEstimator):
         """Write the compact network as a C99 file without dependencies, and its header, including scaling and probabilities.
 
         The function is `int NAME_predict(const float *x, float *y)`; docs/devices.md shows how to use it. Options are those of
-        `meristem.export.to_c`: numbers, class_names, bits and, for bits, the training rows X.
+        `meristem.export.to_c`: numbers, class_names, bits (with the training rows X) and budget.
         """
         from meristem.export import c_of
 

@@ -60,6 +60,7 @@ def to_c(
     class_names   whether the names of the classes are constants of the file, too
     bits          8 or 16: weights and values are integers of so many bits
     X             with bits: training rows [rows, columns], which show the range of each value
+    budget        bytes of flash, or such as "2 KB": ValueError if the file may take more, linked for a Cortex-M4F with -Os
 
     >>> import jax, tempfile
     >>> from meristem.layers.ops.c_integer import IntegerProgram

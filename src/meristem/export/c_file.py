@@ -16,7 +16,8 @@ import numpy as np
 
 import meristem
 from meristem.check import cut, many, unknown
-from meristem.export.c_functions import functions_of
+from meristem.export.c_functions import called_by, text_of
+from meristem.export.c_sizes import bytes_of, code_bound
 from meristem.export.endings import AnyOf, Ending, OneOf, Scaling, Values
 from meristem.inputs import Inputs
 from meristem.inputs.schema import CATEGORY, DATE
@@ -53,6 +54,7 @@ class COptions:
     class_names: bool = False
     bits: int | None = None
     X: Any = None
+    budget: int | str | None = None
 
     def __post_init__(self) -> None:
         if self.numbers not in NUMBERS:
@@ -63,6 +65,8 @@ class COptions:
             raise ValueError('numbers="int" is for networks in integers; give bits=8 or bits=16, too.')
         if self.bits is not None and self.numbers == "double":
             raise ValueError('numbers="double" is for networks in floating point; give "float" or "int", or leave out bits.')
+        if self.budget is not None:
+            bytes_of(self.budget)
         if self.bits is not None and self.X is None:
             raise ValueError(f"bits={self.bits} needs rows that show the range of each value; give the training rows, X=….")
 
@@ -148,10 +152,16 @@ class CFile:
         index = "uint8_t" if largest_index < 256 else "uint16_t"
         types = {"WEIGHT": "float", "REAL": self.kind, "INDEX": index, "VALUE": value}
         types |= {"SUM": "int32_t", "FACTOR": "uint16_t", "SHORT": "int16_t", "MOST": most, "LOWEST": low, "HIGHEST": high}
-        flash = sum(table.values.size * BYTES[types[table.kind]] for table in program.tables)
+        flash = tables = sum(table.values.size * BYTES[types[table.kind]] for table in program.tables)
         text = "\n".join(body)
-        functions = functions_of(text, bits=self.bits, is_integer=self.kind == "int32_t")
+        names = called_by(text, bits=self.bits, is_integer=self.kind == "int32_t")
+        functions = [text_of(function, bits=self.bits, is_integer=self.kind == "int32_t") for function in names]
         inside = "\n".join(functions) + text
+        flash += 4 * len(program.tables) + code_bound(names, len(body), self.numbers)
+        if self.options.budget is not None and flash > (most_bytes := bytes_of(self.options.budget)):
+            advice = "a smaller network (budget= or a higher penalty of the estimator)" if self.bits == 8 else "bits=8"
+            problem = f"the file takes up to {flash:,} bytes of flash, {tables:,} of them tables; try {advice}"
+            raise ValueError(f"budget={self.options.budget!r} is {most_bytes:,} bytes, and {problem}.")
         counters = [name for name in "ik" if re.search(rf"\b{name}\b", text)]
         code = "".join(
             [
@@ -176,7 +186,7 @@ class CFile:
         products = sum(step.products for step in program.steps if isinstance(step, Step))
         costs = [
             f"{many(n_parameters, 'parameter')}, {many(products, 'multiply-add')}",
-            f"flash: {many(flash, 'byte')} of tables, and the code",
+            f"flash: at most {many(flash, 'byte')} on a Cortex-M4F with -Os, {tables:,} of them tables",
             f"memory: {many(memory * BYTES[value], 'byte')} of stack for values, and a few for calls",
             *notes,
         ]

@@ -374,17 +374,22 @@ static int is_number(int32_t v)
 }
 
 
-def functions_of(body: str, *, bits: int | None = None, is_integer: bool = False) -> list[str]:
-    """Return the text of all functions that a body calls, in the order of a file.
+def called_by(body: str, *, bits: int | None = None, is_integer: bool = False) -> list[str]:
+    """Return the names of all functions that a body calls, and that those call, in the order of a file.
 
-    >>> [text.split("(")[0].split()[-1] for text in functions_of("y[0] = sigmoid(y[0]);")]
+    >>> called_by("y[0] = sigmoid(y[0]);")
     ['exponential', 'sigmoid']
     """
-    functions = FUNCTIONS | (INTEGERS if bits else {}) | (WHOLE if is_integer else {})
-    called = re.compile(r"\b(" + "|".join(functions) + r")\(")
+    names = [*dict.fromkeys(["is_number", "exponential", *(INTEGERS if bits else {}), *FUNCTIONS])]
+    called = re.compile(r"\b(" + "|".join(names) + r")\(")
     needed, new = set[str](), set(called.findall(body))
     while new:
         needed |= new
-        new = {name for known in new for name in called.findall(functions[known])} - needed
-    order = [*dict.fromkeys([*("is_number", "exponential"), *(INTEGERS if bits else {}), *FUNCTIONS])]
-    return [functions[name] for name in order if name in needed]
+        texts = [text_of(name, bits=bits, is_integer=is_integer) for name in new]
+        new = {name for text in texts for name in called.findall(text)} - needed
+    return [name for name in names if name in needed]
+
+
+def text_of(name: str, *, bits: int | None = None, is_integer: bool = False) -> str:
+    """Return the text of a function; `is_integer`: where x holds integers."""
+    return (FUNCTIONS | (INTEGERS if bits else {}) | (WHOLE if is_integer else {}))[name]

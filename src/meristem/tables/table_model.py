@@ -206,7 +206,7 @@ class TableModel:
         """Write a C99 file without dependencies, and its header: `int NAME_predict(const float *x, float *y)`.
 
         x is a row of `codes(frame)`: numbers, days since 1970-01-01 and codes of categories. Options are those of
-        `meristem.export.to_c`: numbers, class_names, bits and, for bits, X, the training table or its file.
+        `meristem.export.to_c`: numbers, class_names, bits (with the training table or its file, X) and budget.
         """
         from meristem.export.c import to_c
         from meristem.export.endings import ending_of

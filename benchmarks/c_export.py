@@ -1,0 +1,76 @@
+"""Flash, memory and scores of the C files of small networks on tables, in float and in 8 bits.
+
+    python benchmarks/c_export.py --data tables.npz --cache FOLDER --out results/c-export.json bin.pima reg.airfoil …
+
+Each table is split 75 : 25, with at most 2,500 rows; the network is that of rule="1se", refit="one". Flash is that of the linked
+image for a Cortex-M4F with -Os less an empty program (arm-none-eabi-gcc), stack the sum over all functions; scores are those of
+the test rows, which the C file predicts on this machine. Fitted models are kept in the folder.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import train_test_split
+
+import meristem
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from c_programs import image, run_c  # noqa: E402
+
+ROWS, FOLDS = 2500, 3
+
+
+def measured(data: Path, table: str, cache: Path) -> dict[str, Any]:
+    """One table: sizes, flash, stack and scores of its network."""
+    with np.load(data) as arrays:
+        X, y = arrays[f"{table}.X"].astype(float), arrays[f"{table}.y"]
+    is_classes = not table.startswith("reg.")
+    rows = np.random.default_rng(0).permutation(len(X))[:ROWS]
+    A, B, a, b = train_test_split(X[rows], y[rows], random_state=0)
+    file = cache / f"{table}.safetensors"
+    if not file.exists():
+        estimator = meristem.TunnelClassifierCV if is_classes else meristem.TunnelRegressorCV
+        estimator(rule="1se", refit="one", cv=FOLDS, random_state=0).fit(A, a).save(file)
+    model = meristem.load(file)
+    score = accuracy_score if is_classes else r2_score
+    result = {
+        "table": table,
+        "rows": len(A),
+        "parameters": int(model.n_parameters_),
+        "score": float(score(b, model.predict(B))),
+    }
+    for name, options in {"float": {}, "int8": {"bits": 8, "X": A}, "int16": {"bits": 16, "X": A}}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            source = model.to_c(Path(folder) / "model.c", **options)
+            returned, outputs = run_c(source, B)
+            predicted = model.classes_[returned] if is_classes else outputs[:, 0]
+            result[name] = image(source) | {"score": float(score(b, predicted))}
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for flag in ("--data", "--cache", "--out"):
+        parser.add_argument(flag, type=Path, required=True)
+    parser.add_argument("tables", nargs="+")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    options.cache.mkdir(parents=True, exist_ok=True)
+    results = []
+    for table in options.tables:
+        results.append(measured(options.data, table, options.cache))
+        print(json.dumps(results[-1]), flush=True)
+        command = f"python benchmarks/c_export.py --data tables.npz --cache FOLDER --out results/{options.out.name} {' '.join(options.tables)}"
+        record = {"command": command, "version": meristem.__version__, "folds": FOLDS, "tables": results}
+        options.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
