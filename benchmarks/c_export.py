@@ -2,9 +2,9 @@
 
     python benchmarks/c_export.py --data tables.npz --cache FOLDER --out results/c-export.json bin.pima reg.airfoil …
 
-Each table is split 75 : 25, with at most 2,500 rows; the network is that of rule="1se", refit="one". Flash is that of the linked
-image for a Cortex-M4F with -Os less an empty program (arm-none-eabi-gcc), stack the sum over all functions; scores are those of
-the test rows, which the C file predicts on this machine. Fitted models are kept in the folder.
+    python benchmarks/c_export.py --data tables.npz --cache FOLDER --out results/c-export.json bin.pima …
+image for a Cortex-M4F with -Os less an empty program (arm-none-eabi-gcc), stack the sum over all functions; scores are on the
+test rows, which the C file predicts on this machine. Fitted models are kept in the folder.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 import meristem
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from c_programs import image, run_c  # noqa: E402
+from c_programs import image, run_c
 
 ROWS, FOLDS = 2500, 3
 
@@ -67,7 +67,8 @@ def main() -> None:
     for table in options.tables:
         results.append(measured(options.data, table, options.cache))
         print(json.dumps(results[-1]), flush=True)
-        command = f"python benchmarks/c_export.py --data tables.npz --cache FOLDER --out results/{options.out.name} {' '.join(options.tables)}"
+        files = f"--data tables.npz --cache FOLDER --out results/{options.out.name}"
+        command = f"python benchmarks/c_export.py {files} {' '.join(options.tables)}"
         record = {"command": command, "version": meristem.__version__, "folds": FOLDS, "tables": results}
         options.out.write_text(json.dumps(record, indent=1) + "\n")
 

@@ -1,6 +1,7 @@
 """Exported C files: they compile without a warning, run under sanitizers, and say what `predict` says."""
 
 import subprocess
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import meristem
 from c_programs import needs_compiler, run_c
+from commanding import meristem_here
 from exported_estimators import CASES, trained
 from exporting import KINDS, TOLERANCE, assert_close, random_layer
 from meristem.compact import CompactNetwork
@@ -268,3 +271,18 @@ def test_wrong_calls_are_refused(tmp_path):
     with pytest.raises(ValueError, match="over 3 dimensions"):
         to_c(tmp_path / "x.c", cube, ending=Raw())
     assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line_writes_c(tmp_path):
+    golden = Path(__file__).parent / "golden" / "estimator.safetensors"
+    done = meristem_here("export", golden, "--c", tmp_path / "golden.c")
+    assert done.returncode == 0 and done.stdout.startswith(f"{tmp_path / 'golden.c'}: "), done.stderr
+    model, rows = meristem.load(golden), np.random.default_rng(0).normal(size=(ROWS, meristem.load(golden).n_features_in_))
+    returned, _ = run_c(tmp_path / "golden.c", rows)
+    assert (model.classes_[returned] == model.predict(rows.astype(np.float32).astype(float))).all()
+    taken, nothing, small = (
+        meristem_here("export", golden, *more)
+        for more in (["--c", __file__], [], ["--c", tmp_path / "x.c", "--budget", "10 B"])
+    )
+    assert "exists and is no c file of meristem's" in taken.stderr and "give --onnx FILE or --c FILE" in nothing.stderr
+    assert "budget='10 B' is 10 bytes" in small.stderr and not (tmp_path / "x.c").exists()

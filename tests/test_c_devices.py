@@ -14,14 +14,10 @@ from c_programs import (
     image,
     needs_arm_compiler,
     needs_avr_compiler,
-    run_c,
 )
 from exported_estimators import trained
-from meristem.check import many as counted
-from meristem.compact import CompactNetwork
 from meristem.export import AnyOf, OneOf, Values, to_c
-from meristem.layers.layer import Affine
-from soak import FACTOR, many
+from soak import many
 from test_c import WIDTH, random_network
 
 NUMBERS = [("float", None), ("float", 8), ("float", 16), ("int", 8), ("int", 16), ("double", None)]

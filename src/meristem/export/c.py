@@ -28,7 +28,19 @@ from meristem.compact.inference import as_numpy
 from meristem.export.c_file import CFile, Columns, COptions, identifier
 from meristem.export.c_inputs import input_lines
 from meristem.export.c_storage import Storage, placed
-from meristem.export.endings import AnyOf, Ending, FeatureScaling, OneOf, Raw, Scaling, Values, check_network, ending_of
+from meristem.export.endings import (
+    PROMISED,
+    SINGLE,
+    AnyOf,
+    Ending,
+    FeatureScaling,
+    OneOf,
+    Raw,
+    Scaling,
+    Values,
+    check_network,
+    ending_of,
+)
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import LIMIT
@@ -38,6 +50,7 @@ from meristem.nn import Network
 from meristem.targets import Classes
 
 MOST_ROWS, HELD_OUT = 4000, 5  # of the rows that set ranges; every fifth is held out of them
+RANGE = 36  # of decimal exponents in float
 LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
 ADVICE = 'give numbers="double", or subtract a constant from the column first.'
 
@@ -128,7 +141,9 @@ def recorded(
     """
 
     def record(needed: Any) -> tuple[Any, Value | None, Any, Any]:
-        program, x = begin(needed), None
+        program: Any = begin(needed)
+        x: Any = None
+        h: Any = None
         if scaling is None:
             x = h = inputs = Value(n_in, tuple(network.positions))
         elif isinstance(scaling, Inputs):
@@ -194,7 +209,11 @@ def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int
     if isinstance(ending, Values):
         if ending.link == "log" and (ending.mean + LIMIT * ending.scale).max() > LARGEST_EXPONENT:
             raise ValueError(f"y is up to e^{ending.mean.max():.0f}, which float cannot hold; {ADVICE}")
-        if ending.link == "identity" and ending.dtype != np.float32:
+        largest = (np.abs(ending.mean) + LIMIT * np.abs(ending.scale)) / np.abs(ending.scale)
+        is_in_range = (
+            np.abs(np.log10(np.abs(ending.scale))) < RANGE
+        ).all() and largest.max() * ending.scale.max() < 10.0**RANGE
+        if ending.link == "identity" and not (is_in_range and SINGLE.eps / 2 * largest.max() <= PROMISED / 2):
             raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {ADVICE}")
     if scaling is None:
         return

@@ -27,8 +27,8 @@ def input_lines(program: CProgram, columns: Sequence[Column], h: str, *, is_doub
             yield from _category(constants, run, h, start)
         elif run[0].is_gap:
             yield f"for (i = 0; i < {len(run)}; i++)  /* whether a value is missing */"
-            off, on = constants.two(run)
-            yield f"    {_at(h, start)} = is_number({_x(program, run)}) ? {off} : {on};"
+            zero, unity = constants.two(run)
+            yield f"    {_at(h, start)} = is_number({_x(program, run)}) ? {zero} : {unity};"
         else:
             value, fill = constants.numbers(run)
             yield f"for (i = 0; i < {len(run)}; i++) {{"
@@ -60,12 +60,12 @@ class Floats:
 
     def two(self, run: list[Column]) -> tuple[str, str]:
         """Return the expressions of inputs that are 0 or 1."""
-        off, on = (self._table(name, [column.scaled(k) for column in run]) for k, name in enumerate(("OFF", "ON")))
-        return off, on
+        zero, unity = (self._table(name, [column.scaled(k) for column in run]) for k, name in enumerate(("OFF", "ON")))
+        return zero, unity
 
     def two_of(self, column: Column) -> tuple[str, str]:
-        off, on = (number(column.scaled(k), is_double=self.is_double) for k in (0, 1))
-        return off, on
+        zero, unity = (number(column.scaled(k), is_double=self.is_double) for k in (0, 1))
+        return zero, unity
 
     def _table(self, name: str, values: Sequence[float] | np.ndarray) -> str:
         return f"AT({self.program.table(name, values, 'REAL')} + i)"
@@ -114,12 +114,12 @@ def _category(constants: Floats | Integers, run: list[Column], h: str, start: in
     yield f"    const int c = code(x[{place}], {n});"
     yield ""
     if alone:
-        off, on = constants.two(run[: len(alone)])
+        zero, unity = constants.two(run[: len(alone)])
         yield f"    for (i = 0; i < {len(alone)}; i++)"
-        yield f"        {_at(h, start)} = c == {f'{first} + i' if first else 'i'} ? {on} : {off};"
+        yield f"        {_at(h, start)} = c == {f'{first} + i' if first else 'i'} ? {unity} : {zero};"
     for i, column in enumerate(run[len(alone) :], start=len(alone)):
-        off, on = constants.two_of(column)
-        yield f"    {_at(h, start + i, '')} = {_is_among(column.codes or ())} ? {on} : {off};"
+        zero, unity = constants.two_of(column)
+        yield f"    {_at(h, start + i, '')} = {_is_among(column.codes or ())} ? {unity} : {zero};"
     yield "}"
 
 

@@ -67,15 +67,15 @@ def placed(steps: Sequence[Step | View], last: Value, x: Value | None = None) ->
             starts = accumulate((value.size for value in step.reads), initial=0)
             for value, start in zip(step.reads, starts, strict=False):
                 homes.setdefault(value, (step, start))
-    whole: dict[View, Region] = {}
+    of_view: dict[View, Region] = {}
 
     def new(value: Value, number: int) -> None:
         if value in homes:
             view, start = homes[value]
-            if view not in whole:
-                whole[view] = Region(sum(part.size for part in view.reads), number, number)
-                regions.append(whole[view])
-            put(value, Place(whole[view], start))
+            if view not in of_view:
+                of_view[view] = Region(sum(part.size for part in view.reads), number, number)
+                regions.append(of_view[view])
+            put(value, Place(of_view[view], start))
             return
         regions.append(Region(value.size, number, number))
         put(value, Place(regions[-1], 0))

@@ -94,9 +94,9 @@ class CProgram(InputOps[Any]):
     def table(self, letter: str, values: Any, kind: str = "WEIGHT", note: str = "") -> str:
         """Return the name of a table with these values; of equal ones there is one."""
         array = np.asarray(values)
-        for known in self.tables:
-            if known.kind == kind and known.values.shape == array.shape and (known.values == array).all():
-                return known.name
+        for table in self.tables:
+            if table.kind == kind and table.values.shape == array.shape and (table.values == array).all():
+                return table.name
         self.tables.append(CTable(f"{letter}{len(self.tables)}", array, kind, note))
         return self.tables[-1].name
 
@@ -134,8 +134,8 @@ class CProgram(InputOps[Any]):
         return out
 
     def split(self, z: Any, sizes: Sequence[int]) -> list[Any]:
-        whole, starts = z, np.cumsum([0, *sizes])
-        return [self.pick(range(starts[k], starts[k] + n), whole) for k, n in enumerate(sizes)]
+        starts = np.cumsum([0, *sizes])
+        return [self.pick(range(starts[k], starts[k] + n), z) for k, n in enumerate(sizes)]
 
     def concat(self, parts: Sequence[V]) -> V:
         if all(isinstance(part, tuple) for part in parts):
@@ -143,7 +143,7 @@ class CProgram(InputOps[Any]):
         values = tuple(map(self.value, parts))
         return self._view(values, Value(sum(value.units for value in values), values[0].positions))
 
-    def affine(self, weight: Any, bias: Any, h: V, *, plus: V | None = None, name: str = "linear") -> Value:
+    def affine(self, weight: Any, bias: Any, h: V, *, plus: V | None = None, name: str = "linear") -> Any:
         n_out, n_in = weight.shape
         out, size, products = Value(n_out), f"{n_in}, {n_out}", n_in * n_out
         if plus is None:
@@ -177,33 +177,33 @@ class CProgram(InputOps[Any]):
         n, p = prod(h.positions[: len(h.positions) - positions]) * h.units, prod(h.positions[len(h.positions) - positions :])
         return self.call("average", f"{n}, {p}, {{0}}, {{y}}", [h], Value(h.units, h.positions[: len(h.positions) - positions]))
 
-    def activate(self, activation: str, z: V) -> Value:
+    def activate(self, activation: str, z: V) -> Any:
         z = self.value(z)
         return self.call(f"each_{activation}", f"{z.size}, {{y}}", [z], Value(z.units, z.positions), 0)
 
-    def add(self, a: V, b: V) -> Value:
+    def add(self, a: V, b: V) -> Any:
         a, b = self.value(a), self.value(b)
         return self.call("add", f"{a.size}, {{1}}, {{y}}", [a, b], Value(a.units, a.positions), 0)
 
-    def scale(self, factor: Any, z: V, *, name: str) -> Value:
+    def scale(self, factor: Any, z: V, *, name: str) -> Any:
         z = self.value(z)
         sizes = f"{z.units}, {prod(z.positions)}"
         out = Value(z.units, z.positions)
         return self.call("scale", f"{sizes}, {self.table('F', factor)}, {{y}}", [z], out, 0, products=z.size)
 
-    def mix(self, gate: V, new: V, old: V) -> Value:
+    def mix(self, gate: V, new: V, old: V) -> Any:
         new = self.value(new)
         out, products = Value(new.units, new.positions), 2 * new.size
         return self.call("mix", f"{new.size}, {{0}}, {{2}}, {{y}}", [gate, new, old], out, 1, products=products)
 
-    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: V, old: V, *, positions: int = 0) -> Value:
+    def merge_rows(self, gate: Any, rows: Sequence[int], width: int, new: V, old: V, *, positions: int = 0) -> Any:
         old = self.value(old)
         p, out = prod(old.positions), Value(width, old.positions)
         tables = f"{self.table('R', rows, 'INDEX')}, {self.table('G', gate)}"
         products = 2 * len(rows) * p
         return self.call("merge", f"{len(rows)}, {p}, {tables}, {{0}}, {{y}}", [new, old], out, 1, products=products)
 
-    def combine(self, shares: Any, values: Sequence[V], *, name: str) -> Value:
+    def combine(self, shares: Any, values: Sequence[V], *, name: str) -> Any:
         first, *others = map(self.value, values)
         total, shares = first, np.asarray(shares, float)
         shape = first.units, first.positions
@@ -246,7 +246,7 @@ def number(value: Any, *, is_double: bool = False) -> str:
     >>> number(0.1), number(1e-9), number(3), number(1 / 3, is_double=True)
     ('0.1f', '1e-09f', '3.0f', '0.3333333333333333')
     """
-    rounded = np.float64(value) if is_double else np.float32(value)
+    rounded: Any = np.float64(value) if is_double else np.float32(value)
     assert np.isfinite(rounded), "check_export refuses a network whose numbers are not finite"
     is_usual = rounded == 0 or 1e-4 <= abs(rounded) < 1e7
     text = np.format_float_positional(rounded, trim="0") if is_usual else np.format_float_scientific(rounded, trim="-")

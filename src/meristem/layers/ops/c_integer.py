@@ -122,7 +122,7 @@ class IntegerProgram(CProgram):
 
     def real(self, form: Form) -> np.ndarray:
         """Return the form in the rows [rows, units], as the float network has it."""
-        return sum((self.sources[v].real @ matrix.T for v, matrix in form.terms.items()), form.offset)  # type: ignore[return-value]
+        return sum((self.sources[v].real @ matrix.T for v, matrix in form.terms.items()), form.offset)
 
     def sums(self, form: Form, more: Any = 0.0, unit: Any = None) -> "Sums":
         """Return integer weights of the form plus `more` [units], and, with the `unit` [units] of a result, factors of sums.
@@ -303,8 +303,8 @@ class InputScale:
         """Return the integers of numbers, as the C file computes them."""
         is_finite = np.isfinite(x)
         if self.fraction is not None:
-            whole = np.rint(np.where(is_finite, x, 0) * 2.0**self.fraction)
-            above = np.clip(whole - self.low, 0, self.width).astype(np.int64)
+            scaled = np.rint(np.where(is_finite, x, 0) * 2.0**self.fraction)
+            above = np.clip(scaled - self.low, 0, self.width).astype(np.int64)
             return np.where(is_finite, ((above * int(self.factor) + 2**14) >> 15) - self.most, self.fill)
         with np.errstate(over="ignore"):
             v = (np.where(is_finite, x, 0).astype(np.float32) - np.float32(self.middle)) * np.float32(self.factor)
