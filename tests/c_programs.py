@@ -59,8 +59,7 @@ def run_c(source: Path, x: Any, kind: str = "float") -> tuple[np.ndarray, np.nda
     return records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(rows.dtype)
 
 
-ARM, ARM_GCC = shutil.which("qemu-system-arm"), shutil.which("arm-none-eabi-gcc")
-AVR, AVR_GCC = shutil.which("simavr"), shutil.which("avr-gcc")
+ARM_GCC, AVR_GCC = shutil.which("arm-none-eabi-gcc"), shutil.which("avr-gcc")
 CORTEX_M4F = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
 needs_arm_compiler = pytest.mark.skipif(ARM_GCC is None, reason="there is no arm-none-eabi-gcc here")
 needs_avr_compiler = pytest.mark.skipif(AVR_GCC is None, reason="there is no avr-gcc here")

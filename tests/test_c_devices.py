@@ -1,4 +1,4 @@
-"""C files on small devices: the flash that they take is within what they say, and they compute the same on Cortex-M and AVR."""
+"""C files for small devices: linked images take no more flash than the files say; tables take no memory on AVR."""
 
 import re
 import subprocess
@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 from c_programs import (
-    ARM,
-    AVR,
     AVR_GCC,
-    CORTEX_M4F,
     image,
     needs_arm_compiler,
     needs_avr_compiler,
@@ -79,108 +76,3 @@ def test_tables_lie_in_flash_on_avr(tmp_path):
         subprocess.run([*compile_, source, "-o", tmp_path / "model.o"], check=True)
         sizes = subprocess.run(["avr-size", tmp_path / "model.o"], check=True, capture_output=True, text=True).stdout
         assert sizes.splitlines()[1].split()[1:3] == ["0", "0"], "no data, no bss: nothing in memory"
-
-
-PRINTED = """
-#include "{stem}.h"
-{start}
-static const {kind} rows[{n}][{n_x}] = {{{rows}}};
-int main(void)
-{{
-    static {kind} x[{n_x}], y[{n_y}];
-    int i, k;
-
-    {begin}
-    for (i = 0; i < {n}; i++) {{
-        for (k = 0; k < {n_x}; k++)
-            x[k] = rows[i][k];
-        put(\'0\' + {name}_predict(x, y));
-    }}
-    {end}
-    return 0;
-}}
-"""
-SEMIHOSTED = """
-static void call(int what, const void *argument)
-{
-    register int r0 __asm__("r0") = what;
-    register const void *r1 __asm__("r1") = argument;
-    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-}
-static void put(char c) { call(3, &c); }
-int main(void);
-extern unsigned stack_top;
-static void reset(void)
-{
-    *(volatile unsigned *)0xE000ED88 |= 0xF << 20;
-    __asm__ volatile("dsb\\nisb");
-    main();
-}
-__attribute__((section(".vectors"), used)) static const void *const vectors[] = {(void *)0x20010000, (void *)reset};
-"""
-ON_AVR = """
-#include <avr/io.h>
-#include <avr/interrupt.h>
-#include <avr/sleep.h>
-static void put(char c)
-{
-    while (!(UCSR0A & (1 << UDRE0)))
-        ;
-    UDR0 = (uint8_t)c;
-}
-"""
-
-
-def printing(source, x, numbers, **parts):
-    """A program that prints what the function returns for each row."""
-    header = source.with_suffix(".h").read_text()
-    n_x, n_y = (int(re.search(rf"_{what} (\d+)", header)[1]) for what in ("INPUTS", "OUTPUTS"))
-    kind = {"int": "int32_t"}.get(numbers, numbers)
-    rows = ", ".join("{" + ", ".join(f"{v:.9g}" for v in row) + "}" for row in x)
-    sizes = {"n": len(x), "n_x": n_x, "n_y": n_y, "kind": kind, "rows": rows, "stem": source.stem, "name": source.stem}
-    main = source.with_name("printing.c")
-    main.write_text(PRINTED.format(**sizes, **parts))
-    return main
-
-
-def on_cortex_m(source, x, numbers) -> list[int]:
-    end = "{ static const int done = 0x20026; call(0x18, (const void *)done); }"
-    main = printing(
-        source,
-        x,
-        numbers,
-        start=SEMIHOSTED,
-        begin="",
-        end=end.replace("static const int done = 0x20026; ", "").replace("done", "0x20026"),
-    )
-    script = source.with_name("flat.ld")
-    script.write_text(
-        "SECTIONS { . = 0x0; .text : { *(.vectors) *(.text*) *(.rodata*) }\n"
-        ".data 0x20000000 : { *(.data*) *(.bss*) *(COMMON) } /DISCARD/ : { *(.ARM.*) } }\n"
-    )
-    out = source.with_suffix(".elf")
-    link = ["-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-T", script]
-    subprocess.run(["arm-none-eabi-gcc", *CORTEX_M4F, "-Os", *link, main, source, "-o", out], check=True)
-    machine = [
-        "-M",
-        "mps2-an386",
-        "-nographic",
-        "-monitor",
-        "none",
-        "-serial",
-        "none",
-        "-semihosting-config",
-        "enable=on,target=native",
-    ]
-    done = subprocess.run([ARM, *machine, "-kernel", out], capture_output=True, timeout=120, check=False)
-    said = done.stdout + done.stderr
-    return [int(c) for c in re.findall(rb"\d", said)]
-
-
-def on_avr(source, x, numbers) -> list[int]:
-    begin = "UCSR0B = 1 << TXEN0;"
-    main = printing(source, x, numbers, start=ON_AVR, begin=begin, end="put('\\n'); cli(); sleep_mode();")
-    out = source.with_suffix(".elf")
-    subprocess.run([AVR_GCC, "-mmcu=atmega328p", "-Os", main, source, "-o", out], check=True)
-    done = subprocess.run([AVR, "-m", "atmega328p", "-f", "16000000", out], capture_output=True, timeout=120, check=False)
-    return [int(c) for c in re.findall(rb"\d", re.sub(rb"\x1b\[[\d;]*m", b"", done.stdout + done.stderr).split(b"Loaded")[-1])]
