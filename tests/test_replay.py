@@ -38,6 +38,9 @@ def test_its_own_schedule_again_is_the_same_training(body, options):
     if options:  # what was best is an epoch of the last stage; without settling it may be of an earlier one
         for one, other in zip(jax.tree.leaves(run.best), jax.tree.leaves(again.best), strict=True):
             np.testing.assert_array_equal(one, other)
+    later = replace(begun, state=replace(begun.state, epoch=begun.state.epoch + 5), begun_at=np.asarray(5))
+    later = train_until(later, data, 2, WatcherGroup([]))
+    assert int(later.epochs) == len(later.history["loss"]) == 2, "epochs before a run began do not count"
     in_turn = replay(begun, [data, data], stage_ends([run]))
     for one, other in zip(jax.tree.leaves(again.best), jax.tree.leaves(in_turn.best), strict=True):
         np.testing.assert_array_equal(one, other, err_msg="an epoch of each of two equal blocks")

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from meristem import Data, Knobs, Recipe, close_to_budget, model_cost, settle, step
+from meristem.complexity import PRICES
 from meristem.gate import Confined
 from meristem.nn import Network
 from meristem.paths.folds import shuffled_folds
-from meristem.train.epoch import Batch, scan_batches
+from meristem.train.epoch import KEY_STRIDE, Batch, _next_plateau, scan_batches
+from meristem.train.metrics import Measures
+from meristem.train.objectives import Multiclass
 from meristem.train.settle import FIRST_PRICE, check_budget, next_penalty, smallest
-from meristem.train.train_state import start
+from meristem.train.train_state import Plateau, start
 
 
 @pytest.mark.parametrize(("rows", "n"), [(11, 3), (6, 2), (4, 4)])
@@ -50,6 +53,33 @@ def test_saliency_is_the_distance_of_a_gate_from_closed(closed):
     np.testing.assert_array_equal(settled["gate"].is_open, [False, True])
 
 
+def test_while_gates_close_only_a_thousandth_of_the_cost_is_an_improvement():
+    recipe = Recipe(settle=True)
+    network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
+
+    def epochs_since(stage: int, best: float, loss: float) -> int:
+        plateau = Plateau(jnp.float32(best), jnp.int32(5), jnp.int32(stage))
+        measures = Measures(*[None] * len(Measures._fields))._replace(loss=jnp.float32(loss))
+        return int(_next_plateau(plateau, measures, network, Knobs(1e-3, 0.0), recipe).since)
+
+    assert epochs_since(1, 2.0, 1.997) == 0 and epochs_since(1, 2.0, 1.999) == 6
+    assert epochs_since(1, -2.0, -2.001) == 6 and epochs_since(1, -2.0, -2.003) == 0, "relative to its size"
+    assert epochs_since(1, np.inf, 2.0) == 0 and epochs_since(0, 2.0, 1.999) == 0
+
+
+def test_no_two_passes_of_a_training_share_a_random_key():
+    epochs, passes = np.arange(2000), np.arange(50)[:, None]
+    numbers = epochs + passes * KEY_STRIDE
+    assert len(np.unique(numbers)) == numbers.size and numbers.max() < 2**31
+
+
+def test_the_loss_of_classes_is_the_negative_logarithm_of_the_probability():
+    outputs = np.array([0.5, -1.0, 2.0, 0.0], np.float32)
+    probabilities = np.exp(outputs) / np.exp(outputs).sum()
+    losses = [float(Multiclass().loss(jnp.asarray(outputs), jnp.asarray(k))) for k in range(4)]
+    np.testing.assert_allclose(losses, -np.log(probabilities), rtol=1e-5)
+
+
 def test_a_step_has_the_learning_rate_of_its_stage():
     recipe = Recipe(batch_size=4, scales=(1.0, 0.5, 0.25))
     network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
@@ -75,6 +105,15 @@ def test_the_smallest_network_is_within_a_budget_of_its_own_cost():
     check_budget(network, float(least), recipe)
     with pytest.raises(ValueError, match=f"budget={least - 1} .* {least} parameters"):
         check_budget(network, float(least - 1), recipe)
+
+
+def test_arrays_without_axes_are_stored_and_all_but_vectors_are_multiplied_by():
+    model = {"bias": jnp.ones(3), "matrix": jnp.ones((3, 2)), "counts": jnp.ones(4, int)}
+    assert {price: float(model_cost(model, price)) for price in PRICES} == {
+        "units": 0,
+        "parameters": 9,
+        "multiply-adds": 6,
+    }
 
 
 def test_a_model_of_ones_own_may_be_closed_to_its_least_cost():
