@@ -11,9 +11,9 @@ import pytest
 
 from meristem.compact.inference import BLOCK, Predictor, spread
 from meristem.compact.report import Cost, Report, approximate, in_turns, multiply_adds
+from meristem.complexity import hard_size, soft_size
 from meristem.layers.compact_network import CompactNetwork
 from meristem.layers.layer import Affine, Gated
-from meristem.complexity import hard_size, soft_size
 from meristem.nn import Body, Budding, Highway, Linear, Network, Plain, Residual, Stages, Tunnel
 from meristem.nn.axes import Axis
 from meristem.nn.axis_counts import placed_on
